@@ -4,13 +4,16 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help install train results chaos chaos-checks dev demo tracing test test-fast test-parts lint lock agent contracts metrics screenshots \
-	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean
+	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean \
+	types rules
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
 	&& command -v "$$p" && break; done)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+# Programs that many tests start, and the tests themselves, are compiled once.
+export PYTHONDONTWRITEBYTECODE :=
 OURS := agent benchmarks cli infra reporter services shared simulator training
 
 help: ## List the targets.
@@ -47,9 +50,16 @@ tracing: install ## The demo with Zipkin, which shows the traces of its jobs: as
 lint: dev ## Rules of style, types, imports and words.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target types rules
+
+types: dev
 	$(BIN)/mypy
+
+# The collection leaves the tests compiled: each worker would compile all of them.
+rules: dev
 	$(BIN)/lint-imports
 	$(BIN)/python -m infra.lint
+	$(BIN)/pytest --collect-only -qq > /dev/null
 
 # Most tests wait for processes half of the time: more workers than cores.
 WORKERS ?= $(shell expr $$(nproc) + 2)
@@ -75,11 +85,14 @@ lock: dev ## Resolve the dependencies again, with hashes.
 		--no-header --no-emit-index-url --no-emit-find-links --extra build --extra simulation --extra dev \
 		-c requirements.lock -o requirements-dev.lock pyproject.toml
 
-train: install ## Train the learned policies again on ../shared/traces (an hour or two: see their manifests).
+train: install ## Train the learned policies again on real traces, see docs/workloads.md (an hour or two: see their manifests).
 	$(BIN)/python -m training
 
-results: install ## Generate docs/results: the gain of the deployed policy, on real traces.
+results: install ## Generate docs/results: the gain of the default policy, on real traces.
 	$(BIN)/berth bench policies --out docs/results --json > /dev/null
+	$(BIN)/berth bench preemption --out docs/results --json > /dev/null
+	$(BIN)/berth bench live_day --out docs/results --json > /dev/null
+	$(BIN)/berth bench prediction --out docs/results --json > /dev/null
 	$(BIN)/berth bench placement --json > docs/results/placement.json
 	$(BIN)/berth bench simulator --json > docs/results/simulator.json
 	$(BIN)/berth bench ablation --json > docs/results/ablation.json

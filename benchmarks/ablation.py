@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.parts.command import Json, Say, serve
+from benchmarks.parts.command import Json, serve
+from shared.progress import ReportLine
 from simulator.engine.options import SimulationOptions, build_scenario
 from simulator.engine.run import simulate
-from simulator.metrics.bootstrap import days, gain
+from simulator.metrics.bootstrap import gain, hours
 from simulator.metrics.outcome import ScheduleOutcome
 from simulator.workload.source import load
 
@@ -34,13 +35,13 @@ SIDES: dict[str, dict[str, str]] = {
 }
 
 
-async def run(options: AblationOptions, say: Say) -> Json:
+async def run(options: AblationOptions, report_line: ReportLine) -> Json:
     """Return mean JCT and wait of each side, and its gain over base+greedy with an interval."""
     jobs = load(options.trace, options.skip + options.jobs).jobs[options.skip :]
     outcomes: dict[str, ScheduleOutcome] = {}
     cpu_s: dict[str, float] = {}
     for name, settings in SIDES.items():
-        say(name)
+        report_line(name)
         simulated = SimulationOptions(
             base_policy="fair_share",
             load=options.load,
@@ -65,8 +66,9 @@ async def run(options: AblationOptions, say: Say) -> Json:
 
 
 def figures(base: ScheduleOutcome, outcome: ScheduleOutcome) -> Json:
-    """Return figures over all jobs; a gain is positive where JCT is shorter, a day is a block."""
-    change = gain(base.jct_s, outcome.jct_s, days(base.submit_s), resamples=1000)
+    """Return figures over all jobs; a gain is positive where JCT is shorter."""
+    unit = hours(base.submit_s, float(base.submit_s.min()))
+    change = gain(base.jct_s, outcome.jct_s, unit, resamples=1000)
     return {
         "mean_jct_s": round(float(outcome.jct_s.mean()), 1),
         "mean_wait_s": round(float((outcome.jct_s - outcome.duration_s).mean()), 1),

@@ -17,22 +17,24 @@ from pathlib import Path
 
 from benchmarks.parts.agents.figures import judge, per_agent_ms, quantiles, render_page
 from benchmarks.parts.agents.fleet import Fleet, running_fleet
-from benchmarks.parts.agents.happening import Happening, wall_ms
-from benchmarks.parts.agents.node_pool import EXECUTOR, POOL, agents_stack, prepare_pool
+from benchmarks.parts.agents.node_pool import POOL, agents_stack, prepare_pool
+from benchmarks.parts.agents.observation import Observation, wall_ms
 from benchmarks.parts.agents.real_agent import measure_agent
-from benchmarks.parts.command import Json, Say, serve
+from benchmarks.parts.command import Json, serve
 from benchmarks.parts.load import Load
 from benchmarks.parts.stack import Bench, until_joined
 from benchmarks.spine import used
 from infra.supervisor import supervise, usage
 from infra.supervisor.running import Broker
+from infra.supervisor.stack import AGENT_EXECUTOR
 from shared.bus.tail import LedgerTail
+from shared.progress import ReportLine
 
 NAME = "agents"
 JOIN_S = 600.0
 CONNECT_S = 300.0
 LAST_GO_S = 30.0
-MEASURED = (EXECUTOR, "placement", "broker")
+MEASURED = (AGENT_EXECUTOR, "placement", "broker")
 """Processes that handle heartbeats and orders."""
 RUN_S = 0.5
 PLACED, STARTED = "job.placed.v1", "job.started.v1"
@@ -52,18 +54,18 @@ class AgentsOptions:
     out: str = ""
 
 
-async def run(options: AgentsOptions, say: Say) -> Json:
+async def run(options: AgentsOptions, report_line: ReportLine) -> Json:
     """Return the figures and their aims; with `out`, write JSON and a page there as well."""
-    async with agents_stack(options.broker, say) as bench:
+    async with agents_stack(options.broker, report_line) as bench:
         token, lane = await prepare_pool(bench)
         idle = await spend(bench, options.idle_s)
         idle_ms = {name: 1000 * idle.get(name, 0.0) / options.idle_s for name in MEASURED}
-        say(f"{options.agents} agents join")
+        report_line(f"{options.agents} agents join")
         async with running_fleet(
             bench.stack.gateway, token, options.agents, options.clients, RUN_S
         ) as fleet:
-            figures = await measure(bench, fleet, lane, options, say)
-        say("one real agent")
+            figures = await measure(bench, fleet, lane, options, report_line)
+        report_line("one real agent")
         agent = await measure_agent(bench, token, lane, options.agents, options.idle_s)
     figures = {**settings(options), **figures, "agent": agent}
     figures["idle_cpu_ms_per_s"] = {name: round(value, 1) for name, value in idle_ms.items()}
@@ -88,19 +90,21 @@ def settings(options: AgentsOptions) -> Json:
     }
 
 
-async def measure(bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions, say: Say) -> Json:
+async def measure(
+    bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions, report_line: ReportLine
+) -> Json:
     """Measure each part after the other; the order is that of the result."""
     begun_ms = wall_ms()
     await until_joined(bench, options.agents, lane, JOIN_S)
     await fleet.all_connected(0.0, JOIN_S)
     figures: Json = {"join_s": round((wall_ms() - begun_ms) / 1000, 1)}
-    say(f"heartbeats for {options.seconds:.0f} s")
+    report_line(f"heartbeats for {options.seconds:.0f} s")
     figures |= await steady(bench, fleet, options)
-    say(f"{options.jobs_per_s:g} jobs/s for {options.jobs_s:.0f} s")
+    report_line(f"{options.jobs_per_s:g} jobs/s for {options.jobs_s:.0f} s")
     figures |= await starts(bench, fleet, lane, options)
-    say("the executor is killed")
+    report_line("the executor is killed")
     figures["reconnect_s"] = await reconnect_after_kill(bench, fleet)
-    say("all agents open a new session at once")
+    report_line("all agents open a new session at once")
     figures |= await reconnect_at_once(fleet)
     return {**figures, "faults": dict(fleet.faults.most_common(8))}
 
@@ -120,7 +124,7 @@ async def steady(bench: Bench, fleet: Fleet, options: AgentsOptions) -> Json:
         "cpu_per_agent_ms_per_s_by_process": by_process,
         "control_rss_mib": round(sum(process.rss_mib for process in control.values()), 1),
         "control_pss_mib": round(sum(process.pss_mib for process in control.values()), 1),
-        "executor_rss_mib": round(memory[EXECUTOR].rss_mib, 1),
+        "executor_rss_mib": round(memory[AGENT_EXECUTOR].rss_mib, 1),
         "heartbeats": len(fleet.heartbeats),
         **quantiles("acknowledged", map(took_ms, fleet.heartbeats)),
         **quantiles("client_lag", map(took_ms, fleet.loop_lags)),
@@ -134,8 +138,8 @@ async def spend(bench: Bench, seconds: float) -> dict[str, float]:
     return used(before, bench.cpu_s())
 
 
-def took_ms(happening: Happening) -> float:
-    return happening.ended_ms - happening.begun_ms
+def took_ms(observation: Observation) -> float:
+    return observation.ended_ms - observation.begun_ms
 
 
 @dataclass(slots=True)
@@ -197,7 +201,7 @@ async def starts(bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions) 
 
 async def reconnect_after_kill(bench: Bench, fleet: Fleet) -> float:
     """Kill the executor, which the supervisor starts again; return s until all are back."""
-    pid = await asyncio.to_thread(supervise.pid_of, bench.stack.data_dir, EXECUTOR)
+    pid = await asyncio.to_thread(supervise.pid_of, bench.stack.data_dir, AGENT_EXECUTOR)
     since_ms = wall_ms()
     os.kill(pid, signal.SIGKILL)
     return round(await fleet.all_connected(since_ms, CONNECT_S), 2)

@@ -30,8 +30,9 @@ from benchmarks.parts.chaos.nodes.upgrade import upgrade
 from benchmarks.parts.chaos.options import ChaosOptions, command_of, settings_of
 from benchmarks.parts.chaos.result_file import ResultFile, read_checks
 from benchmarks.parts.chaos.verdict import check_installation
-from benchmarks.parts.command import Json, Say, serve
+from benchmarks.parts.command import Json, serve
 from benchmarks.parts.stack import bench_stack
+from shared.progress import ReportLine
 
 Part = Callable[[ChaosOptions, LoadedStack, ResultFile], Awaitable[Json]]
 
@@ -54,7 +55,7 @@ PARTS: dict[str, Part] = {
 """Parts that share one stack, in their order."""
 LOST_TAIL = "lost_tail"
 """Runs on the shared stack after the final check, since it destroys a ledger."""
-OwnStack = Callable[[ChaosOptions, Say], Awaitable[Json]]
+OwnStack = Callable[[ChaosOptions, ReportLine], Awaitable[Json]]
 OWN_STACKS: dict[str, OwnStack] = {
     **{f"disk_{server}": partial(disk_full, server=server) for server in SERVERS},
     "nodes": nodes,
@@ -64,7 +65,7 @@ OWN_STACKS: dict[str, OwnStack] = {
 """Parts with a stack of their own."""
 
 
-async def run(options: ChaosOptions, say: Say) -> Json:
+async def run(options: ChaosOptions, report_line: ReportLine) -> Json:
     """Return the figures of each part, and the verdict of `verify` on all that was left behind."""
     wanted = parts_of(options)
     results = ResultFile(
@@ -75,10 +76,10 @@ async def run(options: ChaosOptions, say: Say) -> Json:
     if options.checks:
         results.data["checks"] = read_checks(Path(options.checks))
     if set(wanted) - OWN_STACKS.keys():
-        await run_on_one_stack(options, wanted, results, say)
+        await run_on_one_stack(options, wanted, results, report_line)
     for name, part in OWN_STACKS.items():
         if name in wanted:
-            store(results, name, await part(options, say), say)
+            store(results, name, await part(options, report_line), report_line)
     results.save()
     return results.data
 
@@ -95,40 +96,40 @@ def parts_of(options: ChaosOptions) -> list[str]:
 
 
 async def run_on_one_stack(
-    options: ChaosOptions, wanted: list[str], results: ResultFile, say: Say
+    options: ChaosOptions, wanted: list[str], results: ResultFile, report_line: ReportLine
 ) -> None:
     """Run the parts one after the other under one load, then end the load and check."""
     async with (
-        bench_stack(options.broker, say, pools=options.pools) as bench,
-        loaded_stack(bench, options.per_s, say, options.pools) as loaded,
-        progress_lines(loaded, say),
+        bench_stack(options.broker, report_line, pools=options.pools) as bench,
+        loaded_stack(bench, options.per_s, report_line, options.pools) as loaded,
+        progress_lines(loaded, report_line),
     ):
         await faults.wait_until(lambda: len(loaded.ended) > 5, FIRST_JOBS_S)
         for name in (name for name in wanted if name in PARTS):
-            say(f"{name}: begins with {len(loaded.ended)} jobs ended")
-            store(results, name, await PARTS[name](options, loaded, results), say)
+            report_line(f"{name}: begins with {len(loaded.ended)} jobs ended")
+            store(results, name, await PARTS[name](options, loaded, results), report_line)
         loaded.ends_load.set()
-        say(f"waiting for {loaded.outstanding} jobs to end")
+        report_line(f"waiting for {loaded.outstanding} jobs to end")
         all_ended = await loaded.all_ended(300.0)
         results.store_verdict(await check_installation(loaded, all_ended))
         if LOST_TAIL in wanted:
-            store(results, LOST_TAIL, await lost_tail(options, loaded), say)
+            store(results, LOST_TAIL, await lost_tail(options, loaded), report_line)
 
 
-def store(results: ResultFile, name: str, figures: Json, say: Say) -> None:
+def store(results: ResultFile, name: str, figures: Json, report_line: ReportLine) -> None:
     results.store_part(name, figures)
-    say(f"{name}: {json.dumps(figures)}")
+    report_line(f"{name}: {json.dumps(figures)}")
 
 
 @asynccontextmanager
-async def progress_lines(loaded: LoadedStack, say: Say) -> AsyncIterator[None]:
+async def progress_lines(loaded: LoadedStack, report_line: ReportLine) -> AsyncIterator[None]:
     """Print a line of progress at intervals until the block ends."""
     began = time.monotonic()
 
     async def print_lines() -> None:
         while True:
             await asyncio.sleep(PROGRESS_EVERY_S)
-            say(
+            report_line(
                 f"{time.monotonic() - began:.0f} s: {len(loaded.acked)} jobs acknowledged, "
                 f"{len(loaded.ended)} ended, {loaded.outstanding} outstanding{loaded.progress()}, "
                 f"load {os.getloadavg()[0]:.1f}"

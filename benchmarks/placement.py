@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.parts.command import Json, Say, serve
+from benchmarks.parts.command import Json, serve
 from benchmarks.parts.placement import rltune
 from benchmarks.parts.placement.big_round import big_round
 from benchmarks.parts.placement.comparison import (
@@ -23,27 +23,28 @@ from benchmarks.parts.placement.comparison import (
 )
 from benchmarks.parts.placement.options import PlacementBenchOptions
 from benchmarks.parts.placement.rounds import scenario, sources, take_rounds
+from shared.progress import ReportLine
 from simulator.engine.run import Simulation, simulate
 from simulator.metrics.measures import measure
 
 
-async def run(options: PlacementBenchOptions, say: Say) -> Json:
+async def run(options: PlacementBenchOptions, report_line: ReportLine) -> Json:
     """Return one JSON object; times are CPU ms of one process."""
     if options.quick:
         options = replace(options, instances=60, jobs=1200, jct_jobs=0)
     rounds = [
         contended
         for source, share in sources()
-        for contended in take_rounds(source, round(options.instances * share), options, say)
+        for contended in take_rounds(source, round(options.instances * share), options, report_line)
     ]
-    say(f"solving {len(rounds)} rounds")
+    report_line(f"solving {len(rounds)} rounds")
     instances = [contended.instance for contended in rounds]
     solutions, cpsat_ms = solve_all(instances)
-    say("RLTune's MILP by HiGHS")
+    report_line("RLTune's MILP by HiGHS")
     rltune_results = rltune.solve_in_process(instances)
-    say("one round of 1,250 nodes")
+    report_line("one round of 1,250 nodes")
     large = big_round(WORK)
-    jct = compare_jct(options, say) if options.jct_jobs else None
+    jct = compare_jct(options, report_line) if options.jct_jobs else None
     greedy_ms = [contended.greedy_ms for contended in rounds]
     export_ms = [contended.export_ms for contended in rounds]
     return {
@@ -65,13 +66,13 @@ async def run(options: PlacementBenchOptions, say: Say) -> Json:
     }
 
 
-def compare_jct(options: PlacementBenchOptions, say: Say) -> Json:
+def compare_jct(options: PlacementBenchOptions, report_line: ReportLine) -> Json:
     """Run the same jobs through the live deciders with greedy and with CP-SAT."""
     source = sources()[0][0]
     figures: Json = {"source": source, "jobs": options.jct_jobs}
     mean_jct_s: dict[str, float] = {}
     for solver in ("greedy", "cpsat"):
-        say(f"{options.jct_jobs} jobs of {source} with {solver}")
+        report_line(f"{options.jct_jobs} jobs of {source} with {solver}")
         simulation: Simulation = simulate(scenario(source, options.jct_jobs, options, solver))
         measured = measure(simulation.outcome)
         mean_jct_s[solver] = round(measured.all.jct_s.mean, 1)

@@ -16,16 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.parts.command import Json, Say, serve
+from benchmarks.parts.command import Json, serve
 from services.priority.core.decide import Priority
 from services.priority.core.feature_cache import FeatureCache
 from services.priority.core.features import compute_features
 from services.priority.core.learned import LearnedModel
 from services.priority.core.state import Queue
-from shared.contracts.access import LOG_SCORE_MARGIN, PoolConfigured
 from shared.contracts.base import Event
+from shared.contracts.pools import LOG_SCORE_MARGIN, PoolConfigured
 from shared.contracts.ranking import Finished, NodeGpus, QueueChanged, QueueEntry, Running, Started
 from shared.ledger.decider import Fact
+from shared.progress import ReportLine
 from simulator.engine.models import FOLDER, load_models
 from simulator.kernel.network import theta_of
 from simulator.kernel.weights import split
@@ -51,7 +52,7 @@ class RankingOptions:
     quick: bool = False
 
 
-async def run(options: RankingOptions, say: Say) -> Json:
+async def run(options: RankingOptions, report_line: ReportLine) -> Json:
     times = 9 if options.quick else options.times
     queue = make_queue(options)
     pool = queue.pool
@@ -64,7 +65,7 @@ async def run(options: RankingOptions, say: Say) -> Json:
     x, context = compute_features(view)
     changes = QueueChanges(queue, now)
     onnx_scores, numpy_scores = model.scores(x, context), numpy_scores_of(x, context)
-    say(f"{options.waiting} waiting and {options.running} running jobs, {times} times each")
+    report_line(f"{options.waiting} waiting and {options.running} running jobs, {times} times each")
     decider = Priority({options.model: model})
     scores = onnx_scores[: options.waiting]
     medians_ms = time_in_turn(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.parts import history
-from benchmarks.parts.command import Json, Say, serve
+from benchmarks.parts.command import Json, serve
 from infra.broker import kafka, tansu, topics
 from infra.machine.process import Running, free_ports
 from infra.postgres import server as postgres
@@ -26,6 +26,7 @@ from shared.bus.snapshots import Snapshots
 from shared.connection import Connection
 from shared.contracts.topics import TOPICS
 from shared.ledger.reader import Cursor
+from shared.progress import ReportLine
 from shared.projections import cursor
 from shared.projections.database import connect
 from shared.projections.migrate import migrate
@@ -53,7 +54,7 @@ class Servers:
         return KafkaLog(self.connection, client="bench")
 
 
-async def run(options: RebuildOptions, say: Say) -> Json:
+async def run(options: RebuildOptions, report_line: ReportLine) -> Json:
     """Return wall seconds, CPU seconds and whether the hashes were equal."""
     with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -63,7 +64,7 @@ async def run(options: RebuildOptions, say: Say) -> Json:
         database, dsn = postgres.start(folder / "pg")
         try:
             servers = Servers(connection_to(options.broker, folder / "broker", port), dsn, folder)
-            return await measure(options, servers, say)
+            return await measure(options, servers, report_line)
         finally:
             database.stop()
             broker.stop()
@@ -81,18 +82,18 @@ def connection_to(kind: Broker, folder: Path, port: int) -> Connection:
     return kafka.root(folder)
 
 
-async def measure(options: RebuildOptions, servers: Servers, say: Say) -> Json:
+async def measure(options: RebuildOptions, servers: Servers, report_line: ReportLine) -> Json:
     topics.create(servers.connection, 1, servers.connection.idempotent, list(TOPICS.values()))
-    say(f"writing {options.events:,} events")
+    report_line(f"writing {options.events:,} events")
     events = await history.write(servers.connection, options.events, lambda n: None)
     await migrate(servers.dsn)
-    say("catching up as the projector does")
+    report_line("catching up as the projector does")
     caught_up_s = await catch_up(servers, options.batch_records)
-    say("rebuilding into new tables, compared by hash")
+    report_line("rebuilding into new tables, compared by hash")
     begin, cpu = time.perf_counter(), time.process_time()
     result = await rebuild(servers.dsn, servers.log(), 1, swap=True)
     rebuilt_s, rebuilt_cpu_s = time.perf_counter() - begin, time.process_time() - cpu
-    say("starting placement from 0 and from its snapshot")
+    report_line("starting placement from 0 and from its snapshot")
     from_0_s, from_snapshot_s = await measure_starts(servers)
     return {
         "bench": "rebuild",

@@ -16,8 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.parts.command import Json, Say, serve
+from benchmarks.parts.command import Json, serve
 from berth_reporter import Reporter
+from shared.progress import ReportLine
 
 ROUND_CALLS = 8
 """Fewer than the queue of a socket holds by default (net.unix.max_dgram_qlen = 10)."""
@@ -32,11 +33,11 @@ class ReporterBenchOptions:
     rounds: int = 2_000
 
 
-async def run(options: ReporterBenchOptions, say: Say) -> Json:
+async def run(options: ReporterBenchOptions, report_line: ReportLine) -> Json:
     """Return CPU us per call, by case, and the ratio of a report to a bare `sendto`."""
     if options.rounds < 2:
         raise ValueError(f"too few rounds: {options.rounds}; at least 2 are allowed")
-    say(f"{options.rounds} rounds of {ROUND_CALLS} calls")
+    report_line(f"{options.rounds} rounds of {ROUND_CALLS} calls")
     with tempfile.TemporaryDirectory(prefix="berth-bench-") as folder:
         path = str(Path(folder) / "telemetry")
         cases = _measure(path, options.rounds)

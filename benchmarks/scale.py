@@ -17,11 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.parts.command import Json, Say, serve
+from benchmarks.parts.command import Json, serve
 from benchmarks.parts.load import Load
 from benchmarks.parts.stack import Bench, bench_stack
 from benchmarks.spine import RunningLoad, used
 from infra.supervisor.running import Broker
+from shared.progress import ReportLine
 
 SHAPES = ((1, 1), (2, 1), (4, 1), (2, 2))
 """Busy lanes, and copies of each service."""
@@ -43,13 +44,13 @@ class ScaleOptions:
     out: str = ""
 
 
-async def run(options: ScaleOptions, say: Say) -> Json:
+async def run(options: ScaleOptions, report_line: ReportLine) -> Json:
     """Return one row per shape; with `out`, write the JSON and a page into that folder as well."""
     rows: list[Json] = []
     for lanes, copies in SHAPES:
-        say(f"{lanes} lanes, {copies} of each service")
+        report_line(f"{lanes} lanes, {copies} of each service")
         async with bench_stack(
-            options.broker, say, partitions=lanes + 1, pools=lanes, copies=copies
+            options.broker, report_line, partitions=lanes + 1, pools=lanes, copies=copies
         ) as bench:
             rows.append(await saturate(bench, options, lanes, copies))
     fitted = fit_model(rows)

@@ -15,9 +15,10 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from benchmarks.parts.command import Json, Say, serve
+from benchmarks.parts.command import Json, serve
 from benchmarks.parts.floors import fold_per_s, heap_per_s
-from shared.contracts.access import QueueMode
+from shared.contracts.pools import QueueMode
+from shared.progress import ReportLine
 from simulator.engine.options import SimulationOptions, build_scenario
 from simulator.engine.run import simulate
 from simulator.engine.sizing import nodes_for_load
@@ -42,13 +43,13 @@ class SimulatorBenchOptions:
     quick: bool = False
 
 
-async def run(options: SimulatorBenchOptions, say: Say) -> Json:
+async def run(options: SimulatorBenchOptions, report_line: ReportLine) -> Json:
     fewer = 10 if options.quick else 1
     jobs = load(options.trace, options.jobs // fewer).jobs
     many = load(options.trace, options.compiled_jobs // fewer).jobs
-    say(f"faithful engine: {len(jobs)} jobs")
+    report_line(f"faithful engine: {len(jobs)} jobs")
     faithful = {name: FaithfulRun.of(jobs, setup) for name, setup in setups().items()}
-    say(f"compiled kernel: {len(many)} jobs")
+    report_line(f"compiled kernel: {len(many)} jobs")
     compiled = {name: compiled_per_s(many, rules) for name, rules in rule_sets().items()}
     return {
         "bench": "simulator",

@@ -12,7 +12,7 @@ import urllib.request
 from dataclasses import dataclass
 
 from benchmarks.parts import relay
-from benchmarks.parts.command import Json, Say, serve
+from benchmarks.parts.command import Json, serve
 from benchmarks.parts.load import Load
 from benchmarks.parts.percentiles import percentile
 from benchmarks.parts.stack import Bench, bench_stack
@@ -20,6 +20,7 @@ from infra.supervisor import control
 from infra.supervisor.running import Broker
 from infra.supervisor.stack import SERVICES
 from shared.bus.tail import LedgerTail
+from shared.progress import ReportLine
 from shared.projections.rebuild import rebuild
 
 
@@ -37,19 +38,19 @@ class SpineOptions:
     relay_s: float = 10.0
 
 
-async def run(options: SpineOptions, say: Say) -> Json:
+async def run(options: SpineOptions, report_line: ReportLine) -> Json:
     """Return the measured rates and times, with the settings."""
-    async with bench_stack(options.broker, say) as bench:
-        say(f"{options.slow_per_s:.0f} jobs/s for {options.slow_s:.0f} s")
+    async with bench_stack(options.broker, report_line) as bench:
+        report_line(f"{options.slow_per_s:.0f} jobs/s for {options.slow_s:.0f} s")
         slow = await run_at_rate(bench, options)
-        say(f"{options.outstanding} jobs outstanding for {options.seconds:.0f} s")
+        report_line(f"{options.outstanding} jobs outstanding for {options.seconds:.0f} s")
         busy = await saturate(bench, options)
         memory = bench.pss_mib()
-        say("a bare relay of four hops on the same broker")
+        report_line("a bare relay of four hops on the same broker")
         await stop_services(bench)
         relay.make_topics(bench.stack, "bench")
         floor = await relay.measure(bench.stack, "bench", options.relay_s)
-        say("projecting everything again into Postgres")
+        report_line("projecting everything again into Postgres")
         projected = await projected_per_s(bench)
     per_s = float(str(busy["jobs_per_s"]))
     return {
@@ -207,7 +208,7 @@ async def projected_per_s(bench: Bench) -> Json:
     """
     stack, progress = bench.stack, ProjectionProgress()
     result = await rebuild(
-        stack.postgres, bench.log(), stack.partitions, swap=False, progress=progress.add
+        stack.postgres, bench.log(), stack.partitions, swap=False, report_events=progress.add
     )
     return {
         "projected_events_per_s": round(progress.per_s, 1),

@@ -21,10 +21,11 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace import Link, SpanContext, SpanKind, TraceFlags, get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from benchmarks.parts.command import Json, Say, serve
+from benchmarks.parts.command import Json, serve
 from benchmarks.parts.otlp_sink import otlp_sink
 from shared.contracts.placement import Allocation, JobPlaced
 from shared.ledger.decider import Fact
+from shared.progress import ReportLine
 from shared.telemetry.event_attributes import attributes_of
 from shared.telemetry.otlp_encode import Encoder
 from shared.telemetry.otlp_export import OtlpExporter
@@ -50,7 +51,7 @@ class TelemetryBenchOptions:
     rounds: int = 15
 
 
-async def run(options: TelemetryBenchOptions, say: Say) -> Json:
+async def run(options: TelemetryBenchOptions, report_line: ReportLine) -> Json:
     """Return median CPU microseconds per span, and the ratio of SDK to own with its quartiles."""
     spans = [make_span(number) for number in range(options.spans)]
     traceparents = [f"00-{1 + n:032x}-{1 + n:016x}-01" for n in range(options.spans)]
@@ -72,7 +73,7 @@ async def run(options: TelemetryBenchOptions, say: Say) -> Json:
         }
         comparisons: Json = {}
         for name, (own, sdk) in pairs.items():
-            say(f"{name}: {options.rounds} rounds of {options.spans} spans")
+            report_line(f"{name}: {options.rounds} rounds of {options.spans} spans")
             comparisons[name] = compare(own, sdk, options)
     return {
         "bench": "telemetry",

@@ -5,16 +5,25 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from cli.errors import FAILED, INTERRUPTED, UNREACHABLE, CliError
-from cli.output import printable
+from cli.text.output import printable
 
 DEBUG = "BERTH_DEBUG"
 OURS = ("infra", "shared", "simulator")
 CLIENTS = ("aiokafka", "kafka", "asyncpg")
+
+
+class ListGroup(TyperGroup):
+    """A group of verbs whose options without a verb are those of `list`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        is_option = bool(args) and args[0].startswith("-") and args[0] not in ctx.help_option_names
+        return super().parse_args(ctx, ["list", *args] if is_option or not args else args)
 
 
 class BerthApp(typer.Typer):

@@ -7,25 +7,25 @@ from typing import Annotated
 
 import typer
 
+from cli.api.target import CA
 from cli.app import BerthApp
-from cli.audit_command import audit
-from cli.backup_commands import backup, restore
-from cli.check_commands import bench, projections, verify
-from cli.dead_commands import dead
-from cli.demo_command import demo
-from cli.fault_commands import faults
-from cli.job_commands import cancel, jobs, logs, show
-from cli.node_commands import cordon, drain, nodes, queue, uncordon
-from cli.open_command import open_
-from cli.pool_commands import pools
-from cli.replay_command import replay
-from cli.simulate_commands import simulate
-from cli.stack_commands import access, down, restart, status, up
-from cli.story_commands import events, trace, why
-from cli.submit_command import submit
-from cli.target import CA
-from cli.tenant_commands import keys, tenants
-from cli.validate_command import validate
+from cli.commands.audit import audit
+from cli.commands.backup import backup, restore
+from cli.commands.check import bench, projections, verify
+from cli.commands.dead import dead
+from cli.commands.demo import demo
+from cli.commands.faults import faults
+from cli.commands.history import events, trace, why
+from cli.commands.jobs import cancel, jobs, logs, show
+from cli.commands.nodes import cordon, drain, nodes, queue, uncordon
+from cli.commands.open import open_
+from cli.commands.pools import pools
+from cli.commands.replay import replay
+from cli.commands.simulate import simulate
+from cli.commands.stack import access, down, restart, status, up
+from cli.commands.submit import submit
+from cli.commands.tenants import keys, tenants
+from cli.commands.validate import validate
 
 PLAIN = (
     up,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 NS = 1_000_000_000
+LEAST_FORGOTTEN = 1024
+"""Entries below which none is forgotten without a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +24,14 @@ class Rate:
 class TokenBuckets:
     """Time at which the bucket of each key is full again, in ns on the caller's clock.
 
-    There is one entry per key that was charged and not forgotten since.
+    There is one entry per key that was charged and not forgotten since. Entries of full buckets are
+    forgotten whenever their number has doubled, so that addresses and nodes that come once do not
+    stay.
     """
 
     rate: Rate
     _full_at_ns: dict[str, int] = field(default_factory=dict)
+    _forget_at: int = LEAST_FORGOTTEN
 
     def take(self, key: str, now_ns: int) -> int:
         """Count one request and return 0; without room count nothing and return the ns to wait."""
@@ -43,6 +48,9 @@ class TokenBuckets:
     def spend(self, key: str, now_ns: int, count: int) -> None:
         """Count requests that arrived together, even beyond the room: the wait follows."""
         self._full_at_ns[key] = self._full_at_or_now(key, now_ns) + count * self._refill_ns
+        if len(self._full_at_ns) >= self._forget_at:
+            self.forget_full(now_ns)
+            self._forget_at = max(LEAST_FORGOTTEN, 2 * len(self._full_at_ns))
 
     def forget_full(self, now_ns: int) -> None:
         """Drop the entries of full buckets: a new one is the same."""

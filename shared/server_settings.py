@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import ssl
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 from pydantic_core.core_schema import ValidationInfo
 
-from shared.settings import BadSettings, Settings
+from shared.server_certificate import ServerCertificate
+from shared.settings import Settings
+
+NodeExecutors = Annotated[
+    str,
+    Field(
+        pattern=r"^(https?://[A-Za-z0-9.:\[\]-]+(,https?://[A-Za-z0-9.:\[\]-]+)*)?$",
+        description="Addresses at which nodes reach the executors, as https://host:port,...",
+    ),
+]
 
 
 class ServerSettings(Settings):
@@ -20,6 +28,11 @@ class ServerSettings(Settings):
     port: int = Field(default=0, ge=0, le=65535, description="Port; 0 = any free one")
     plain_http: Literal["loopback", "anywhere"] = Field(
         default="loopback", description="Addresses on which it may listen without TLS"
+    )
+    connections_per_address: int = Field(
+        default=1024,
+        ge=1,
+        description="Maximum number of connections from one remote address; an agent has four",
     )
     tls_key: Path | None = Field(default=None, description="Key of the certificate, PEM")
     tls_cert: Path | None = Field(
@@ -42,6 +55,11 @@ class ServerSettings(Settings):
         return cert
 
 
+def addresses_of(executors: NodeExecutors) -> tuple[str, ...]:
+    """Return the addresses of the setting, one by one."""
+    return tuple(url for url in executors.split(",") if url)
+
+
 def is_loopback(host: str) -> bool:
     """Return whether the host is this machine; a name but localhost may be any address."""
     if host in ("", "localhost"):
@@ -52,29 +70,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def server_tls(settings: ServerSettings) -> ssl.SSLContext | None:
-    """Return a context for TLS 1.2 or later; None for plain HTTP.
+def server_certificate(settings: ServerSettings) -> ServerCertificate | None:
+    """Return the certificate that the settings name; None for plain HTTP.
 
     Raises BadSettings for a file that cannot be read, or without a certificate and its key.
     """
     if settings.tls_cert is None or settings.tls_key is None:
         return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(settings.tls_cert, settings.tls_key, password=_no_password)
-    except (OSError, ValueError) as error:
-        # The files are named, not quoted: one of them is a secret.
-        why = "no PEM certificate with its key" if isinstance(error, _NO_PAIR) else error.strerror
-        raise BadSettings(
-            f"BERTH_TLS_CERT={settings.tls_cert}, BERTH_TLS_KEY={settings.tls_key}: {why}"
-        ) from None
-    return context
-
-
-_NO_PAIR = (ssl.SSLError, ValueError)
-
-
-def _no_password() -> str:
-    """Return no password: OpenSSL would prompt at the terminal, and block without one."""
-    return ""
+    return ServerCertificate(settings.tls_cert, settings.tls_key)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_core.core_schema import ValidationInfo
 
 from shared.connection import Connection
+from shared.contracts.topics import LANES
 
 PREFIX = "BERTH_"
 FILE = "_FILE"
@@ -39,7 +40,7 @@ class Settings(BaseModel):
     kafka_ca: Path | None = Field(
         default=None, validate_default=True, description="CA of the broker's certificate, PEM"
     )
-    partitions: int = Field(default=4, ge=1, le=1024, description="Lanes; fixed at creation")
+    partitions: int = Field(default=LANES, ge=1, le=1024, description="Lanes; fixed at creation")
     data: Path = Field(description="Folder of snapshots and journals, which are only caches")
     otlp: str = Field(
         default="", pattern=r"^(https?://.+)?$", description="OTLP/HTTP base address; empty = off"

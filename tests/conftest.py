@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 from hypothesis import settings
 
 from infra.postgres import server as postgres
+from tests.event_loop import EventLoopPolicy
 from tests.selection import (
     pytest_collection_modifyitems,
     pytest_runtest_protocol,
+    pytest_runtest_teardown,
     pytest_xdist_make_scheduler,
 )
 
@@ -25,11 +28,13 @@ if TYPE_CHECKING:
 __all__ = [
     "pytest_collection_modifyitems",
     "pytest_runtest_protocol",
+    "pytest_runtest_teardown",
     "pytest_xdist_make_scheduler",
 ]
 # How long an example takes depends on the load of the machine.
 settings.register_profile("berth", deadline=None)
 settings.load_profile("berth")
+asyncio.set_event_loop_policy(EventLoopPolicy())
 
 SLOW_NODE = "a100-0"
 """The slow node of the shared stack."""
@@ -74,5 +79,5 @@ def shared_stand() -> Iterator[Stand]:
     slow = {"executor-virtual": {"BERTH_SLOW": f"{SLOW_NODE}:2.5"}}
     with a_stand(env=slow, tracing=tracing, tls=True) as stand:
         if tracing:
-            eventually(lambda: zipkin.is_ready(stand.stack.ports["tracing"]["ui"]), 120)
+            eventually(lambda: zipkin.is_ready(stand.stack.ports["tracing"]["ui"]))
         yield stand

@@ -25,6 +25,10 @@ GROUPS = {
 """Beginnings of the paths of files that share a fixture which is dear to start -> their group."""
 
 
+FIXTURES_OF_GROUPS = ("shared_stand", "stack")
+"""Stacks that end with the last test of the group: they use the processor even without work."""
+
+
 def group_of(node_id: str) -> str:
     """Return the group of a test; most files are a group of their own."""
     path, _, _ = node_id.partition("::")
@@ -87,6 +91,25 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         GUARD.refused_to = ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    try:
+        return (yield)
+    finally:
+        is_last = nextitem is None or group_of(nextitem.nodeid) != group_of(item.nodeid)
+        if is_last and hasattr(item.config, "workerinput"):
+            finish_fixtures_of_group(item)
+
+
+def finish_fixtures_of_group(item: Any) -> None:
+    for name in FIXTURES_OF_GROUPS:
+        for definition in item.session._fixturemanager.getfixturedefs(name, item) or ():
+            if definition.scope == "session":
+                definition.finish(item._request)
 
 
 @pytest.hookimpl(optionalhook=True)

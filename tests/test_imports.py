@@ -8,13 +8,25 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("benchmarks", "cli", "infra", "services", "shared", "simulator", "training")
+PACKAGES = (
+    "benchmarks",
+    "agent/berth_agent",
+    "reporter/berth_reporter",
+    "cli",
+    "infra",
+    "services",
+    "shared",
+    "simulator",
+    "training",
+)
+"""Folders below the root; in the copy all of them lie side by side."""
 BROKEN = [
     ("core", "services/priority/core/broken_clock.py", "time"),
     ("core", "services/priority/core/broken_broker.py", "aiokafka"),
@@ -24,10 +36,12 @@ BROKEN = [
     ("layers", "shared/telemetry/broken_service.py", "services.gateway.settings"),
     ("layers", "shared/bus/broken_infra.py", "infra.supervisor.stack"),
     ("layers", "infra/broken_layer.py", "services.gateway.settings"),
-    ("layers", "services/publisher/broken_layer.py", "cli.target"),
+    ("layers", "services/publisher/broken_layer.py", "cli.api.target"),
     ("layers", "simulator/broken_layer.py", "benchmarks.spine"),
     ("core", "shared/ledger/broken_clock.py", "time"),
     ("lane", "shared/bus/draft.py", "time"),
+    ("lane", "shared/bus/rounds.py", "time"),
+    ("alone", "services/publisher/broken_alone.py", "berth_agent.messages"),
     ("shells", "simulator/broken_shell.py", "services.gateway.settings"),
     ("faust", "shared/telemetry/broken_faust.py", "faust"),
     ("faust", "services/priority/core/broken_faust.py", "faust"),
@@ -35,6 +49,9 @@ BROKEN = [
     ("asyncpg", "infra/broken_sql.py", "asyncpg"),
     ("kafka-python", "services/publisher/broken_kafka.py", "kafka"),
     ("kafka-python", "shared/bus/broken_kafka.py", "kafka"),
+    ("cli", "cli/text/broken_layer.py", "cli.api.target"),
+    ("agent", "berth_agent/step/broken_layer.py", "berth_agent.node.agent"),
+    ("agent-core", "berth_agent/core/broken_clock.py", "time"),
 ]
 
 
@@ -42,20 +59,27 @@ CIRCLE = ("infra/machine/broken_circle.py", "infra.broker.kafka")
 """It makes packages of infra import each other."""
 
 
-def _contracts() -> dict[str, str]:
+CORE = {"__init__", "core", "models"}
+"""The parts of a service that the simulator may import: its core and its models."""
+
+
+def _settings() -> dict[str, dict[str, Any]]:
+    """Return the contract of each id."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    return {
-        contract["id"]: contract["name"]
-        for contract in settings["tool"]["importlinter"]["contracts"]
-    }
+    return {contract["id"]: contract for contract in settings["tool"]["importlinter"]["contracts"]}
+
+
+def _contracts() -> dict[str, str]:
+    return {key: contract["name"] for key, contract in _settings().items()}
 
 
 def _lint(folder: Path) -> str:
     tool = Path(sys.executable).with_name("lint-imports")
+    path = os.pathsep.join(map(str, (folder, folder / "agent", folder / "reporter")))
     done = subprocess.run(
         [tool, "--no-logo", "--no-cache"],
         cwd=folder,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "COLUMNS": "200"},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": path, "COLUMNS": "200"},
         capture_output=True,
         text=True,
         check=False,
@@ -70,7 +94,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     copy = tmp_path_factory.mktemp("copy")
     only_code = shutil.ignore_patterns("__pycache__", "*.json", "*.sql", "*.html")
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, copy / package, ignore=only_code)
+        shutil.copytree(ROOT / package, copy / Path(package).name, ignore=only_code)
     shutil.copy(ROOT / "pyproject.toml", copy)
     for path, module in (CIRCLE, *(rest for _, *rest in BROKEN)):
         (copy / path).write_text(f"import {module}\n")
@@ -79,6 +103,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     starts = {key: details.find(f"\n{name}\n") for key, name in contracts.items()}
     ends = sorted([*starts.values(), len(details)])
     return {key: details[at : ends[ends.index(at) + 1]] for key, at in starts.items() if at >= 0}
+
+
+def test_every_shell_module_is_forbidden_by_its_name() -> None:
+    """A name that no module has any more would forbid nothing, without a warning."""
+    forbidden = _settings()["shells"]["forbidden_modules"]
+    parts = {part.stem for part in ROOT.glob("services/*/*") if part.suffix in {"", ".py"}}
+    modules = parts - CORE - {"__pycache__"}
+    assert sorted(forbidden) == sorted(f"services.*.{module}" for module in modules)
 
 
 @pytest.mark.process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +17,27 @@ from tests.selection import GROUPS, SPAWNING, group_of
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
 MARKS = ("parts", "slow", "process", "kafka", "stack", "browser", "compose")
+
+CONFTEST = """
+import pytest
+from tests.selection import (
+    pytest_collection_modifyitems, pytest_runtest_teardown, pytest_xdist_make_scheduler
+)
+
+def write(line):
+    with open("notes", "a") as notes:
+        notes.write(line + "\\n")
+
+@pytest.fixture(scope="session")
+def shared_stand():
+    write("the stack begins")
+    yield
+    write("the stack ends")
+
+@pytest.fixture
+def note(request):
+    write(request.node.path.stem)
+"""
 
 
 def selection(target: str) -> Expression:
@@ -67,3 +89,28 @@ def test_a_test_without_the_mark_may_start_no_process() -> None:
     assert "subprocess.Popen" in SPAWNING
     with pytest.raises(RuntimeError, match="mark it with pytest.mark.process"):
         subprocess.run([sys.executable, "-c", ""], check=False)
+
+
+@pytest.mark.process
+def test_a_stack_ends_with_the_last_test_of_its_group(tmp_path: Path) -> None:
+    """The tests of other groups run without it."""
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    for name in ("tests/e2e/bad_input/test_a", "tests/test_z", "tests/operations/test_tilt"):
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fixtures = "note" if name == "tests/test_z" else "shared_stand, note"
+        path.write_text(f"def test_it({fixtures}): pass\n")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\naddopts = --import-mode=importlib -p no:asyncio -n 1\nmarkers = process"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    notes = (tmp_path / "notes").read_text().splitlines()
+    assert notes == ["the stack begins", "test_a", "test_tilt", "the stack ends", "test_z"]

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.kernel.adam import Adam
+
 Floats = NDArray[np.float64]
 Loss = Callable[[Floats], float]
 
@@ -25,23 +27,6 @@ class EvolutionOptions:
     step: float = 0.1
     rate: float = 0.06
     decay: float = 0.002
-
-
-@dataclass(slots=True)
-class Adam:
-    rate: float
-    mean: Floats
-    square: Floats
-    count: int = 0
-
-    def move(self, gradient: Floats) -> Floats:
-        self.count += 1
-        self.mean = 0.9 * self.mean + 0.1 * gradient
-        self.square = 0.99 * self.square + 0.01 * gradient**2
-        mean = self.mean / (1 - 0.9**self.count)
-        square = self.square / (1 - 0.99**self.count)
-        step: Floats = self.rate * mean / (np.sqrt(square) + 1e-8)
-        return step
 
 
 @dataclass(slots=True)

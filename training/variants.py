@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.contracts.access import LOG_SCORE_MARGIN
+from shared.contracts.pools import LOG_SCORE_MARGIN
 from simulator.kernel.run import Rules
 from simulator.kernel.weights import Floats
 

@@ -1,18 +1,21 @@
-"""The command `berth-agent`: join, run, status, leave."""
+"""The command `berth-agent`: join, addresses, run, status, leave."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from berth_agent import VERSION
+from berth_agent import VERSION, file_names
 from berth_agent.linux import files
+from berth_agent.linux.clocks import boot_ms, wall_ms
 from berth_agent.node import config as settings
 from berth_agent.node import identity, machine, run, status
 from berth_agent.node.config import Config, ConfigError
@@ -32,8 +35,11 @@ NUMBERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "gpus": (int, "GPUs, in devices"),
     "cpus": (float, "CPU cores"),
     "mem_gib": (float, "memory, GiB"),
-    "uid_first": (int, "first uid of tenants, one each; 0: the agent's own"),
+    "uid_first": (int, "uid of the first tenant, others by their number; 0: the agent's own"),
 }
+NOT_JOINED = "this machine has not joined: run `berth-agent join`"
+LONGEST_NODE_ID = 63
+NODE_ID = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 PROBLEMS = (identity.NoIdentity, run.AlreadyRunning, RequestFailed, ValueError, OSError)
 
 
@@ -53,24 +59,72 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _join(config: Config, options: argparse.Namespace) -> int:
     parse_address(options.url)
     token = options.token or _read_token(options.token_file)
-    node_id = options.node_id or socket.gethostname().split(".")[0].lower()
+    node_id = _node_id(config, options)
     make_passable(config.state)
-    if os.path.exists(f"{config.state}/identity.json") and not options.again:
+    if os.path.exists(f"{config.state}/{file_names.IDENTITY}") and not options.again:
         raise ConfigError(f"{config.state}: has an identity; --again replaces it")
     executors = tuple(options.executor or ())
-    for url in executors:
-        parse_address(url)
+    _check_addresses(executors)
     joined = identity.join(
         options.url, token, node_id, machine.hardware(), options.ca or "", executors
     )
     identity.write_identity(config.state, joined)
+    # A node that had left, and joins, takes work again.
+    Path(config.state, file_names.LEAVE).unlink(missing_ok=True)
     rest = "" if joined.approved else "; an operator has to run `berth nodes approve`"
     _print(f"Joined pool {joined.pool} as {joined.node_id}{rest}.")
-    if files.is_locked(f"{config.state}/lock"):
-        _print(
-            "The running agent has the old identity: restart it (systemctl restart berth-agent)."
-        )
+    _print_restart_hint(config, "identity")
     return 0
+
+
+def _node_id(config: Config, options: argparse.Namespace) -> str:
+    """Return the name to join by: a node that joins again keeps its own. Raises ValueError."""
+    source, node_id = "--node-id", options.node_id
+    if node_id is None and options.again:
+        try:
+            return identity.read_identity(config.state).node_id
+        except identity.NoIdentity:
+            node_id = None
+    if node_id is None:
+        source = "host name (--node-id names another)"
+        node_id = socket.gethostname().split(".")[0].lower()
+    if len(node_id) > LONGEST_NODE_ID or not NODE_ID.fullmatch(node_id):
+        raise ValueError(
+            f"{source}: {node_id[:80]!r}; {LONGEST_NODE_ID} characters of a-z, 0-9, '.', '_' and"
+            " '-' are allowed, a letter or digit first and last"
+        )
+    return str(node_id)
+
+
+def _addresses(config: Config, options: argparse.Namespace) -> int:
+    """Change the addresses of the control plane, or show them."""
+    present = identity.read_identity(config.state)
+    executors = tuple(options.executor or ())
+    _check_addresses((*executors, *filter(None, [options.gateway])))
+    changed = replace(
+        present,
+        gateway=options.gateway or present.gateway,
+        executors=executors or present.executors,
+        has_own_executors=bool(executors) or present.has_own_executors,
+    )
+    if changed != present:
+        identity.write_identity(config.state, changed)
+        _print_restart_hint(config, "addresses")
+    _print(f"gateway     {changed.gateway}")
+    for url in changed.executors:
+        _print(f"executor    {url}")
+    return 0
+
+
+def _check_addresses(urls: Sequence[str]) -> None:
+    """Raise ValueError for an address that is none."""
+    for url in urls:
+        parse_address(url)
+
+
+def _print_restart_hint(config: Config, of: str) -> None:
+    if files.is_locked(f"{config.state}/{file_names.LOCK}"):
+        _print(f"The running agent has the old {of}: restart it (systemctl restart berth-agent).")
 
 
 def _read_token(path: str) -> str:
@@ -90,26 +144,48 @@ def _run(config: Config, options: argparse.Namespace) -> int:
 
 
 def _status(config: Config, options: argparse.Namespace) -> int:
-    running = files.is_locked(f"{config.state}/lock")
+    running = files.is_locked(f"{config.state}/{file_names.LOCK}")
     document = status.read(config.run)
     if document is None:
-        _print("not running" if not running else "starting")
+        has_joined = os.path.exists(f"{config.state}/{file_names.IDENTITY}")
+        stopped = "not running" if has_joined else NOT_JOINED
+        _print("starting" if running else stopped)
         return 3
-    if options.json:
-        _print(json.dumps({**document, "running": running}))
-    else:
-        _print(status.render(document, running=running))
+    shown = status.as_of_now(
+        document,
+        running=running,
+        boot_id=machine.read_boot_id(),
+        now_boot_ms=boot_ms(),
+        now_ms=wall_ms(),
+    )
+    _print(json.dumps(shown) if options.json else status.render(shown))
     return 0 if running else 3
 
 
 def _leave(config: Config, options: argparse.Namespace) -> int:
-    path = f"{config.state}/{run.LEAVE_FILE}"
+    path = f"{config.state}/{file_names.LEAVE}"
     if options.cancel:
-        files.write_durable(path, b"cancel")
-        _print("The node takes work again.")
+        return _cancel_leave(config, path)
+    files.write_durable(path, b"now" if options.now else b"drain")
+    _print("The node takes no more work, and leaves when its last worker has ended.")
+    return 0
+
+
+def _cancel_leave(config: Config, path: str) -> int:
+    """Take work again, unless the node has left and its credential is refused meanwhile."""
+    present = identity.read_identity(config.state)
+    document = status.read(config.run)
+    has_left = document is not None and document["state"] == "left"
+    if has_left and (refusal := identity.probe(present)) is not None:
+        raise ConfigError(
+            f"the node has left, and its credential is refused ({refusal}): join again with a"
+            " new token, `berth-agent join URL --again`"
+        )
+    files.write_durable(path, b"cancel")
+    if has_left:
+        _print("The node is to take work again; `berth-agent status` shows when it is active.")
     else:
-        files.write_durable(path, b"now" if options.now else b"drain")
-        _print("The node takes no more work, and leaves when its last worker has ended.")
+        _print("The node takes work again.")
     return 0
 
 
@@ -129,7 +205,10 @@ def _parser() -> argparse.ArgumentParser:
         "--token-file", default="-", help="file of the join token (default: -, standard input)"
     )
     token.add_argument("--token", help="join token; other users of the machine can read it there")
-    join.add_argument("--node-id", help="name of the node (default: host name)")
+    join.add_argument(
+        "--node-id",
+        help="name of the node (default: the present one with --again, else the host name)",
+    )
     join.add_argument("--ca", help="PEM file of the installation's CA")
     join.add_argument(
         "--executor",
@@ -137,6 +216,13 @@ def _parser() -> argparse.ArgumentParser:
         help="URL of an executor, instead of those that the gateway names",
     )
     join.add_argument("--again", action="store_true", help="replace the present identity")
+    moved = _command(
+        commands, "addresses", _addresses, "Show or change the addresses of the control plane."
+    )
+    moved.add_argument("--gateway", help="URL of the gateway")
+    moved.add_argument(
+        "--executor", action="append", help="URL of an executor, instead of those that are named"
+    )
     _command(commands, "run", _run, "Run the agent until it is stopped; jobs go on.")
     shown = _command(commands, "status", _status, "Show the state of the agent.")
     shown.add_argument("--json", action="store_true", help="print JSON")

@@ -10,6 +10,14 @@ from berth_agent import reading as read
 MAX_REPORTS = 500
 MAX_ORDERS = 500
 MAX_LINES = 1000
+ADDRESS_LABEL = "berth.address"
+HELLO_PATH = "/agent/v1/hello"
+HEARTBEAT_PATH = "/agent/v1/heartbeat"
+ORDERS_PATH = "/agent/v1/orders"
+REPORTS_PATH = "/agent/v1/reports"
+STREAM_PATH = "/agent/v1/stream"
+JOIN_PATH = "/agent/v1/join"
+RENEW_PATH = "/agent/v1/renew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +135,12 @@ class Hello(read.Message):
     """Id of the agent's pid namespace."""
     hardware: str
     """Hash of the machine's identity, or empty."""
+    former_hardware: tuple[str, ...] = ()
+    """Hashes by which earlier versions named the same machine."""
     applied: Position
     """Position of the last order that was carried out."""
+    writer: str = ""
+    """Writer of the record of `applied`, as `Orders` named it."""
     lapsed: bool
     """The lease of this incarnation has lapsed."""
     terms_id: str = ""
@@ -145,7 +157,9 @@ class Hello(read.Message):
         "boot_id": read.text(longest=64),
         "pid_namespace": read.text(longest=64),
         "hardware": read.text(longest=64),
+        "former_hardware": read.items(read.text(), most=8),
         "applied": read.message(Position),
+        "writer": read.text(longest=64),
         "lapsed": read.boolean(),
         "terms_id": read.text(longest=64),
         "steps": read.items(read.message(StepState), most=4096),
@@ -180,12 +194,15 @@ class Welcome(read.Message):
     """`continue`: the incarnation is joined; `register`: report a registration; `fence`: kill
     all workers and begin a new incarnation; `behind`: try another executor.
     """
+    executors: tuple[str, ...] = ()
+    """Base URLs of the executors of nodes; none: as before."""
 
     READERS: ClassVar = {
         "session_id": read.text(pattern=r"^[0-9a-f]{32}$"),
         "last_generation": read.integer(minimum=0),
         "terms": read.message(Terms),
         "action": read.choice("continue", "register", "fence", "behind"),
+        "executors": read.items(read.text(longest=300), most=64),
     }
     REQUIRED: ClassVar = frozenset({"session_id", "last_generation", "terms", "action"})
 
@@ -220,6 +237,8 @@ class Launch(read.Message):
     """Job of the worker."""
     tenant: str
     """Tenant that owns the job."""
+    tenant_number: int | None = None
+    """Its number in the installation; absent: unknown."""
     attempt: int
     """Number of the attempt."""
     array_index: int | None = None
@@ -264,6 +283,7 @@ class Launch(read.Message):
     READERS: ClassVar = {
         "job_id": read.text(longest=96),
         "tenant": read.text(longest=63),
+        "tenant_number": read.optional(read.integer(minimum=0, maximum=2147483647)),
         "attempt": read.integer(minimum=1),
         "array_index": read.optional(read.integer()),
         "rank": read.integer(minimum=0),
@@ -367,10 +387,15 @@ class Orders(read.Message):
     """Oldest first."""
     through: Position
     """No order at or below it follows."""
+    writer: str = ""
+    """Process that wrote the record of `through`: after a restore from a backup another one
+    writes that record.
+    """
 
     READERS: ClassVar = {
         "orders": read.items(read.message(Order), most=500),
         "through": read.message(Position),
+        "writer": read.text(longest=64),
     }
     REQUIRED: ClassVar = frozenset({"through"})
 
@@ -659,8 +684,27 @@ class Iterations(read.Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint(read.Message):
+    """A checkpoint that a worker's program reported."""
+
+    allocation_id: str
+    """The worker."""
+    ran_ms: int
+    """ms from the worker's start to its report, by the node."""
+    step: int = 0
+    """Its step, as the job named it."""
+
+    READERS: ClassVar = {
+        "allocation_id": read.text(shortest=1, longest=96),
+        "ran_ms": read.integer(minimum=0, maximum=9007199254740991),
+        "step": read.integer(minimum=0, maximum=9007199254740991),
+    }
+    REQUIRED: ClassVar = frozenset({"allocation_id", "ran_ms"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stream(read.Message):
-    """Output and telemetry: lost or repeated ones have no effect on decisions."""
+    """Output, telemetry and checkpoints: lost or repeated ones do no harm."""
 
     session_id: str
     """The session."""
@@ -668,11 +712,14 @@ class Stream(read.Message):
     """Output."""
     iterations: tuple[Iterations, ...] = ()
     """Telemetry."""
+    checkpoints: tuple[Checkpoint, ...] = ()
+    """The last checkpoint of each worker that reported one."""
 
     READERS: ClassVar = {
         "session_id": read.text(pattern=r"^[0-9a-f]{32}$"),
         "printed": read.items(read.message(PrintedLines), most=256),
         "iterations": read.items(read.message(Iterations), most=1024),
+        "checkpoints": read.items(read.message(Checkpoint), most=1024),
     }
     REQUIRED: ClassVar = frozenset({"session_id"})
 
@@ -715,13 +762,21 @@ class JoinRequest(read.Message):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenewRequest(read.Message):
     """A node replaces its credential, with the present one in the header `Authorization`. The
-    present one stays valid for a while: a node that gets no answer asks again.
+    present one stays valid for a while: a node that gets no answer repeats the request.
     """
 
     credential_sha256: str
     """Sha256 of the node's new secret; private."""
+    hardware: str = ""
+    """Hash of the machine's identity, or empty."""
+    former_hardware: tuple[str, ...] = ()
+    """Hashes by which earlier versions named the same machine."""
 
-    READERS: ClassVar = {"credential_sha256": read.text(pattern=r"^[0-9a-f]{64}$")}
+    READERS: ClassVar = {
+        "credential_sha256": read.text(pattern=r"^[0-9a-f]{64}$"),
+        "hardware": read.text(longest=64),
+        "former_hardware": read.items(read.text(longest=64), most=8),
+    }
     REQUIRED: ClassVar = frozenset({"credential_sha256"})
 
 

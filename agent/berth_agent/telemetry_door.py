@@ -1,4 +1,4 @@
-"""Receives the iterations that a worker's training loop reports, on a socket of its own.
+"""Receives the iterations and checkpoints that a worker reports, on a socket of its own.
 
 The worker is not trusted: a datagram without its token, or of another form, is dropped, and what is
 kept is bounded. `reporter/README.md` has the form.
@@ -17,12 +17,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from berth_agent import reading as read
+from berth_agent.linux.clocks import boot_ms
 from berth_agent.messages import Iterations
 
 MAX_BYTES = 1024
 MAX_ITERATIONS = 1024
 MAX_READS = 1024
 """Datagrams in one call: a worker that never stops sending does not hold up the agent."""
+CHECKPOINT = "checkpoint"
+LARGEST_STEP = 2**53 - 1
 LONGEST_S = 1e9
 SECONDS = read.number(minimum=0, maximum=LONGEST_S)
 
@@ -61,14 +64,47 @@ class Datagram(read.Message):
     REQUIRED: ClassVar = frozenset({"v", "token", "rank", "step", "iteration_s"})
 
 
-def parse(data: bytes) -> Datagram:
-    """Read one datagram. Raises ValueError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointDatagram(read.Message):
+    """A checkpoint that is complete, as the reporter sends it."""
+
+    v: int
+    """Version of the form."""
+    token: str
+    """Shown to this worker only."""
+    rank: int
+    """Rank of the process among those of its training."""
+    step: int
+    """Number of the last iteration in it."""
+
+    READERS: ClassVar = {
+        "v": read.integer(minimum=1, maximum=1),
+        "token": read.text(longest=256),
+        "rank": read.integer(minimum=0),
+        "step": read.integer(minimum=0, maximum=LARGEST_STEP),
+    }
+    REQUIRED: ClassVar = frozenset({"v", "token", "rank", "step"})
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The last checkpoint of a worker, and when the node heard of it."""
+
+    step: int
+    at_boot_ms: int
+
+
+def parse(data: bytes) -> Datagram | CheckpointDatagram:
+    """Read one datagram; its field `kind` names a checkpoint. Raises ValueError."""
     if len(data) > MAX_BYTES:
         raise ValueError(f"datagram too long: {len(data)} bytes or more; {MAX_BYTES} are allowed")
     try:
-        return Datagram.from_json(json.loads(data))
+        document = json.loads(data)
     except RecursionError:
         raise ValueError("datagram nested too deeply; one flat object is allowed") from None
+    if isinstance(document, dict) and document.get("kind") == CHECKPOINT:
+        return CheckpointDatagram.from_json(document)
+    return Datagram.from_json(document)
 
 
 class TelemetryDoor:
@@ -93,14 +129,18 @@ class TelemetryDoor:
         self._worker_rank = int(allocation_id.rpartition("/")[2])
         self._lowest_rank: int | None = None
         self._kept: deque[float] = deque(maxlen=MAX_ITERATIONS)
+        self._written: Written | None = None
         self._socket = _bind(path, uid, gid)
 
     def fileno(self) -> int:
         """Return the descriptor, which is readable when iterations have arrived."""
         return self._socket.fileno()
 
-    def drain(self) -> Iterations | None:
-        """Return the iterations since the last call, the newest 1024; None if there are none."""
+    def take_iterations(self) -> Iterations | None:
+        """Return the iterations since the last call, the newest 1024; None if there are none.
+
+        A checkpoint that arrives with them is kept for `take_checkpoint`.
+        """
         for data in self._received():
             with contextlib.suppress(ValueError):
                 self._keep(parse(data))
@@ -111,6 +151,11 @@ class TelemetryDoor:
         return Iterations(
             allocation_id=self._allocation_id, rank=self._worker_rank, iteration_s=times
         )
+
+    def take_checkpoint(self) -> Written | None:
+        """Return the newest checkpoint that was read since the last call."""
+        written, self._written = self._written, None
+        return written
 
     def close(self) -> None:
         """Remove the socket."""
@@ -125,7 +170,7 @@ class TelemetryDoor:
             except BlockingIOError:
                 return
 
-    def _keep(self, datagram: Datagram) -> None:
+    def _keep(self, datagram: Datagram | CheckpointDatagram) -> None:
         if not hmac.compare_digest(datagram.token.encode("utf-8", "replace"), self._token):
             return
         lowest = self._lowest_rank
@@ -133,8 +178,12 @@ class TelemetryDoor:
             return
         if lowest is not None and datagram.rank < lowest:
             self._kept.clear()
+            self._written = None
         self._lowest_rank = datagram.rank
-        self._kept.append(datagram.iteration_s)
+        if isinstance(datagram, CheckpointDatagram):
+            self._written = Written(datagram.step, boot_ms())
+        else:
+            self._kept.append(datagram.iteration_s)
 
 
 def _bind(path: str, uid: int, gid: int) -> socket.socket:

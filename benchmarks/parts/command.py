@@ -11,12 +11,15 @@ from collections.abc import Callable, Coroutine
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
+from shared.progress import ReportLine
+
 Json = dict[str, object]
-Say = Callable[[str], None]
 O = TypeVar("O")  # noqa: E741
 
 
-def serve(run: Callable[[O, Say], Coroutine[Any, Any, Json]], options: type[O], about: str) -> None:
+def serve(
+    run: Callable[[O, ReportLine], Coroutine[Any, Any, Json]], options: type[O], about: str
+) -> None:
     """Parse the command line, run, and print the result as JSON; progress goes to stderr."""
     parser = argparse.ArgumentParser(
         prog=sys.argv[0], description=about.splitlines()[0], allow_abbrev=False
@@ -35,7 +38,7 @@ def serve(run: Callable[[O, Say], Coroutine[Any, Any, Json]], options: type[O], 
     arguments = vars(parser.parse_args())
     as_json = bool(arguments.pop("json"))
     try:
-        result = asyncio.run(stoppable(run(options(**arguments), say)))
+        result = asyncio.run(stoppable(run(options(**arguments), report_line)))
     except asyncio.CancelledError:
         parser.exit(128 + signal.SIGTERM, f"{parser.prog}: terminated\n")
     except ValueError as error:
@@ -50,5 +53,5 @@ async def stoppable(work: Coroutine[Any, Any, Json]) -> Json:
     return await task
 
 
-def say(line: str) -> None:
+def report_line(line: str) -> None:
     sys.stderr.write(f"{line}\n")

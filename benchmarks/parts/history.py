@@ -8,18 +8,15 @@ from aiokafka import AIOKafkaProducer
 
 from shared.bus.memory import MemoryBroker
 from shared.connection import Connection
-from shared.contracts.access import PoolConfigured, TenantRegistered
+from shared.contracts.access import TenantRegistered
+from shared.contracts.admission import JobAdmitted
+from shared.contracts.attempts import AllocationReleased, JobStarted, JobSucceeded
 from shared.contracts.base import Event
-from shared.contracts.jobs import CommandAccepted, Gang, JobAdmitted, JobSpec
+from shared.contracts.command_answers import CommandAccepted
+from shared.contracts.job_spec import Gang, JobSpec
 from shared.contracts.nodes import NodeJoined
-from shared.contracts.placement import (
-    Allocation,
-    AllocationReleased,
-    JobEnqueued,
-    JobPlaced,
-    JobStarted,
-    JobSucceeded,
-)
+from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.partition import TP
 from shared.testing.ledgers import LedgerWriter
 

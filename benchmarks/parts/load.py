@@ -11,7 +11,8 @@ from aiokafka import AIOKafkaProducer
 
 from benchmarks.parts.stack import LANE, TENANT, Bench, as_record, pool_of
 from shared.bus.tail import LedgerTail
-from shared.contracts.jobs import Gang, JobSpec, Simulated, SubmitJob
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import Gang, JobSpec, Simulated
 from shared.telemetry.trace_ids import new_traceparent
 
 ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1")

@@ -6,7 +6,7 @@ import asyncio
 import json
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,18 +17,19 @@ from infra.supervisor.running import Broker, RunningStack
 from infra.supervisor.stack import SERVICES
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
-from shared.contracts.access import ConfigurePool, RegisterTenant
+from shared.contracts.access import RegisterTenant
 from shared.contracts.base import Command
 from shared.contracts.codec import encode
+from shared.contracts.pools import ConfigurePool
+from shared.contracts.topics import LANES
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
+from shared.progress import ReportLine
 
 POOL, TENANT = "virtual", "bench"
 LANE = 0
-PARTITIONS = 4
 AWAITED = tuple(s.name for s in SERVICES if not s.inventory)
 """An executor is ready only once its pool is configured."""
-Say = Callable[[str], None]
 
 
 def as_record(command: Command, command_id: str = "", traceparent: str = "") -> bytes:
@@ -64,7 +65,12 @@ class Bench:
 
 @asynccontextmanager
 async def bench_stack(
-    broker: Broker, say: Say, *, partitions: int = PARTITIONS, pools: int = 1, copies: int = 1
+    broker: Broker,
+    report_line: ReportLine,
+    *,
+    partitions: int = LANES,
+    pools: int = 1,
+    copies: int = 1,
 ) -> AsyncIterator[Bench]:
     """Run the services of `make demo` on an empty log, and delete it afterwards.
 
@@ -81,18 +87,18 @@ async def bench_stack(
             services=stack.copies(copies),
             env={"executor-virtual": _inventory(folder, pools)},
         )
-        async with started(options, say) as bench:
-            await prepare(bench, say, pools)
+        async with started(options, report_line) as bench:
+            await prepare(bench, report_line, pools)
             yield bench
 
 
 @asynccontextmanager
-async def started(options: supervise.StackOptions, say: Say) -> AsyncIterator[Bench]:
+async def started(options: supervise.StackOptions, report_line: ReportLine) -> AsyncIterator[Bench]:
     """Start a stack and stop it afterwards.
 
     A cancellation during the start waits for its thread, which cannot be cancelled.
     """
-    starting = asyncio.ensure_future(asyncio.to_thread(supervise.up, options, say))
+    starting = asyncio.ensure_future(asyncio.to_thread(supervise.up, options, report_line))
     try:
         yield Bench(await asyncio.shield(starting))
     finally:
@@ -124,7 +130,7 @@ def _inventory(folder: Path, pools: int) -> dict[str, str]:
     return {"BERTH_NODES": str(path)}
 
 
-async def prepare(bench: Bench, say: Say, pools: int = 1) -> None:
+async def prepare(bench: Bench, report_line: ReportLine, pools: int = 1) -> None:
     """Configure the pools and the tenant, and wait until the nodes have joined."""
     log = bench.log()
     await log.start()
@@ -134,7 +140,7 @@ async def prepare(bench: Bench, say: Say, pools: int = 1) -> None:
             RegisterTenant(tenant=TENANT, default_pool=POOL),
         ):
             await log.append(TP("access.commands", 0), as_record(command))
-        say("waiting for the nodes to join")
+        report_line("waiting for the nodes to join")
         for lane in range(pools):
             await until_joined(bench, nodes=32, lane=lane)
     finally:

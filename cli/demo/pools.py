@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from cli.bring_up import VIRTUAL, Inventories
 from cli.demo.options import DEMO_POOL, LOCAL_POOL
-from cli.pool_defaults import cluster_pool
+from cli.stack.bring_up import VIRTUAL, Inventories
+from cli.stack.pool_defaults import cluster_pool
 from infra.supervisor.stack import NODES
-from shared.contracts.access import ConfigurePool
+from shared.contracts.pools import ConfigurePool
 
 SHAPES = NODES / "virtual.json"
 

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cli.bring_up import own_api
 from cli.demo.memory import Peaks
-from cli.errors import CliError
-from cli.output import say
+from cli.errors import CliError, Unreachable
 from cli.replay.feeder import Feeder, Timed
 from cli.replay.progress import Progress
 from cli.replay.screen import Screen, screen, shown
 from cli.replay.submission import Submission
 from cli.replay.watch import follow, until
+from cli.stack.bring_up import own_api
+from cli.text.output import report_line
 from infra.machine.process import DidNotStart
 from infra.supervisor import supervise
 from infra.supervisor.running import RunningStack
 
-READY_S = 90.0
+READY_S = 180.0
+RETRY_S = 0.5
 TICK_S = 0.25
 LOOK_EVERY = 8
 """Ticks between two samples of memory and liveness."""
@@ -103,9 +105,17 @@ class Replaying:
         await feeder.run([*now, *self.due])
 
     def _set_quotas(self) -> None:
-        api = own_api(self.stack)
-        for tenant in self.tenants:
-            api.post(f"/v1/tenants/{tenant}/quota", {"guaranteed_gpus": GUARANTEED_GPUS})
+        """Set the quotas, again while the broker is too busy to take a command."""
+        api, ends_s = own_api(self.stack), time.monotonic() + READY_S
+        unset = list(self.tenants)
+        while unset:
+            try:
+                api.post(f"/v1/tenants/{unset[-1]}/quota", {"guaranteed_gpus": GUARANTEED_GPUS})
+                unset.pop()
+            except Unreachable:
+                if time.monotonic() > ends_s:
+                    raise
+                time.sleep(RETRY_S)
 
     async def _show(
         self,
@@ -136,7 +146,7 @@ class Replaying:
         if not self.stays:
             return
         for line in self.advice:
-            say(line)
+            report_line(line)
         while True:
             await asyncio.sleep(1.0)
             _still_runs(self.stack.data_dir)

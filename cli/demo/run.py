@@ -13,7 +13,6 @@ from types import FrameType
 
 import psutil
 
-from cli.bring_up import Inventories, open_up, with_nodes
 from cli.demo import pools
 from cli.demo.local_jobs import local_jobs
 from cli.demo.options import (
@@ -28,11 +27,12 @@ from cli.demo.options import (
 from cli.demo.replay import Replaying
 from cli.demo.summary import advice, summary
 from cli.errors import Refused
-from cli.machine import local_node
-from cli.output import emit, say
 from cli.replay.feeder import Timed
 from cli.replay.submission import of_workload
 from cli.replay.workload import timed, workload
+from cli.stack.bring_up import Inventories, open_up, with_nodes
+from cli.stack.machine import local_node
+from cli.text.output import emit, report_line
 from infra.supervisor import supervise
 from infra.supervisor.local_node import LocalNode
 from infra.supervisor.running import RunningStack
@@ -62,7 +62,7 @@ def demo(options: DemoOptions) -> int:
         try:
             return _run(options, prepared, began_s)
         except KeyboardInterrupt:
-            say("stopping")
+            report_line("stopping")
             return 0 if not options.check else 1
         finally:
             supervise.down(options.data_dir)
@@ -81,10 +81,10 @@ def prepare(options: DemoOptions) -> Prepared:
 def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
     stack = _start(options, prepared)
     open_up(stack, pools.pools(prepared.plan.time_scale), prepared.tenants, prepared.node)
-    say(f"stack ready after {time.time() - began_s:.1f} s; API: {stack.gateway}")
+    report_line(f"stack ready after {time.time() - began_s:.1f} s; API: {stack.gateway}")
     shown = advice(stack)
     for line in () if options.check else shown:
-        say(line)
+        report_line(line)
     replaying = Replaying(
         stack=stack,
         due=due(prepared),
@@ -99,7 +99,9 @@ def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
     outcome = asyncio.run(replaying.run())
     if outcome.missing:
         first = ", ".join(outcome.missing[:5])
-        say(f"timeout after {replaying.timeout_s:.0f} s: {len(outcome.missing)} jobs: {first}")
+        report_line(
+            f"timeout after {replaying.timeout_s:.0f} s: {len(outcome.missing)} jobs: {first}"
+        )
     if not options.check:
         return 0
     result = summary(outcome, prepared.plan.time_scale, began_s)
@@ -118,7 +120,7 @@ def _start(options: DemoOptions, prepared: Prepared) -> RunningStack:
         tracing=options.tracing,
         tls=options.tls,
     )
-    return supervise.up(with_nodes(wanted, prepared.inventories, prepared.node), say)
+    return supervise.up(with_nodes(wanted, prepared.inventories, prepared.node), report_line)
 
 
 def due(prepared: Prepared) -> list[Timed]:

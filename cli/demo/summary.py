@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 
-from cli.addresses import address_lines
 from cli.demo.replay import Outcome
 from cli.replay.progress import TERMINAL
-from cli.verification import verified
+from cli.stack.addresses import address_lines
+from cli.stack.verification import verified
 from infra.supervisor.running import RunningStack
 
 SHOWN = 20

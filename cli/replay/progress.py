@@ -7,24 +7,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
 
-from shared.contracts.base import Event
-from shared.contracts.jobs import JobAdmitted, JobDeferred, JobReadmitted, JobRejected
-from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import (
+from shared.contracts.admission import JobAdmitted, JobDeferred, JobReadmitted, JobRejected
+from shared.contracts.attempts import (
     AllocationReleased,
     JobAttemptFailed,
     JobCancelled,
-    JobEnqueued,
     JobFailed,
-    JobHeld,
     JobMigrated,
-    JobPlaced,
     JobPreempted,
     JobRequeued,
     JobResized,
     JobStarted,
     JobSucceeded,
 )
+from shared.contracts.base import Event
+from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.contracts.placement import JobEnqueued, JobHeld, JobPlaced
 from shared.ledger.decider import Fact
 
 DECISIONS = 8

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from shared.contracts.identity import derive_job_id
-from shared.contracts.jobs import SubmitJob
+from shared.contracts.job_commands import SubmitJob
 from shared.ledger.cloudevents import encode
 from simulator.workload.rows import WorkloadJob
 
@@ -40,7 +40,13 @@ class Submission:
         return encode(id=self.key, source=SOURCE, type=SubmitJob.TYPE, data=data)
 
 
-def of_workload(job: WorkloadJob, pool: str, run: str) -> Submission:
+def of_workload(
+    job: WorkloadJob,
+    pool: str,
+    run: str,
+    checkpoint_s: float = CHECKPOINT_S,
+    restart_s: float = RESTART_S,
+) -> Submission:
     """Return the submission of a job; a repeat within a run has the same key."""
     spec: dict[str, object] = {
         "name": job.name or "job",
@@ -51,11 +57,11 @@ def of_workload(job: WorkloadJob, pool: str, run: str) -> Submission:
             "cpus_per_worker": job.cpus,
             "mem_gib_per_worker": job.mem_gib,
         },
-        "checkpoint_interval_s": CHECKPOINT_S,
+        "checkpoint_interval_s": checkpoint_s,
         "simulated": {
             "duration_s": job.duration_s,
             "exit_code": exit_code(job.succeeded),
-            "restart_s": RESTART_S,
+            "restart_s": restart_s,
         },
     }
     if job.walltime_s:

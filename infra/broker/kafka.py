@@ -8,12 +8,12 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from infra.machine.process import DidNotStart, Running, free_ports, is_open, spawn
+from infra.machine import maven
+from infra.machine.process import START_S, DidNotStart, Running, free_ports, is_open, spawn
 from infra.security import certificates
 from shared.connection import Connection
 
@@ -87,17 +87,12 @@ CERTIFICATES, CONFIG = "certificates", "server.properties"
 
 def cache_dir() -> Path:
     """Return the cache directory of the jars."""
-    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(root) / "berth" / f"kafka-{VERSION}"
+    return maven.cache_dir(f"kafka-{VERSION}")
 
 
 def missing() -> str:
     """Return what is missing to run Kafka here, empty if nothing is."""
-    if not shutil.which("java"):
-        return "Java 17 or later is not installed"
-    if not cache_dir().is_dir() and not shutil.which("mvn"):
-        return "Maven is not installed"
-    return ""
+    return maven.missing(cache_dir())
 
 
 def fetch() -> Path:
@@ -109,7 +104,7 @@ def fetch() -> Path:
     with tempfile.TemporaryDirectory(dir=cache.parent) as scratch:
         jars = Path(scratch) / "jars"
         (Path(scratch) / "pom.xml").write_text(POM)
-        _run(
+        maven.run_tool(
             [
                 "mvn",
                 "-q",
@@ -144,7 +139,7 @@ def prepare(data_dir: Path, port: int, pems: Path | None) -> None:
     text += PLAIN if pems is None else SECURED.format(pems=pems.resolve())
     config.write_text(text)
     if not (logs / "meta.properties").exists():
-        _run(
+        maven.run_tool(
             [
                 *_java("64m", QUICK),
                 "kafka.tools.StorageTool",
@@ -189,7 +184,7 @@ def start(data_dir: Path, port: int, *, plain: bool = False) -> Running:
 def run(data_dir: Path, port: int) -> Running:
     """Start the prepared node, also after a crash, and wait until it answers."""
     running = spawn("kafka", command(data_dir), data_dir / "kafka.log")
-    running.wait_ready(lambda: is_open(port), timeout_s=60)
+    running.wait_ready(lambda: is_open(port), START_S)
     return running
 
 
@@ -210,15 +205,6 @@ def _java(heap: str, compilers: Sequence[str]) -> list[str]:
         "-cp",
         f"{fetch()}/*",
     ]
-
-
-def _run(command: list[str]) -> None:
-    try:
-        subprocess.run(command, check=True, capture_output=True, text=True)
-    except FileNotFoundError:
-        raise DidNotStart(f"{command[0]} is not installed") from None
-    except subprocess.CalledProcessError as error:
-        raise DidNotStart(f"{command[0]}: {(error.stdout + error.stderr).strip()}") from None
 
 
 def main() -> None:

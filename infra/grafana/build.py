@@ -5,9 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from infra.grafana.boards import BOARDS
+from infra.grafana.boards.bus import BUS
+from infra.grafana.boards.failslow import FAILSLOW
+from infra.grafana.boards.llm import LLM
+from infra.grafana.boards.overview import OVERVIEW
+from infra.grafana.boards.placement import PLACEMENT
+from infra.grafana.boards.queue import QUEUE
 from infra.grafana.panels import rendered
 
+BOARDS = (OVERVIEW, QUEUE, PLACEMENT, FAILSLOW, LLM, BUS)
+"""In the order of the list of dashboards."""
 FOLDER = Path(__file__).parent / "dashboards"
 
 

@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 
 EXIT_PROTOCOL = 71
-STAYS = "stopped for good, as said above; `docker restart` this container once that is mended"
+STOPPED = "stopped: see the error above; fix it, then `docker restart` this container"
 
 
 def main(command: list[str]) -> int:
@@ -37,7 +37,7 @@ def _stay(child: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
-    sys.stderr.write(f"{STAYS}\n")
+    sys.stderr.write(f"{STOPPED}\n")
     sys.stderr.flush()
     while True:
         signal.pause()

@@ -1,4 +1,4 @@
-"""`python -m infra.lint [PATH...]`: check words, class names, imports and places of tests."""
+"""`python -m infra.lint [PATH...]`: check words, names, imports, lengths, places of tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from infra.lint import alone, classes, mirror, words
+from infra.lint import alone, classes, length, mirror, words
 from infra.lint.source import Source, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +33,7 @@ def findings(sources: Iterable[Source], files: Collection[str]) -> list[str]:
             *(finding for source in modules for finding in words.check(source)),
             *alone.check(product),
             *classes.check(product),
+            *length.check(product),
             *mirror.check(product, files),
         ]
     )

@@ -1,9 +1,11 @@
-"""Words that `docs/glossary.md` retires, as identifiers and at the beginning of docstrings."""
+"""Words that `docs/glossary.md` retires, in identifiers, docstrings, comments and messages."""
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 
 from infra.lint.source import Source
@@ -13,6 +15,8 @@ NEVER_A_PART = RETIRED - {"found"}
 """`found` may be a part of a name, as in `not_found`; the others may not."""
 VAGUE = frozenset({"asked", "came", "each", "given", "got", "here", "made", "no", "odd", "what"})
 """Words that say nothing of what an identifier of the product holds; tests may use them."""
+UNCLEAR_PARTS = frozenset({"ask", "asks", "beat", "knows", "tell", "tells", "wants"})
+"""Words that are no part of a name of the product, such as `may_beat`; tests may use them."""
 OPENINGS = ("Who ", "Whose ", "Nobody ", "What ")
 """A docstring is a sentence about the code, not the answer to a question."""
 KEPT = frozenset(
@@ -24,7 +28,15 @@ KEPT = frozenset(
 )
 """Names that are a column of a table, a field of a message or a step of a test, by file."""
 UNCLEAR = re.compile(r"\b(nobody|somebody|told|wish(?:es|ed)?)\b", re.IGNORECASE)
-"""Words that leave open which service, process or operator a docstring means."""
+"""Words that leave open which service, process or operator the docstring of a test means."""
+UNCLEAR_IN_PRODUCT = re.compile(
+    r"\b(nobody|somebody|told|tells?|asks?|wants?|wish(?:es|ed)?)\b", re.IGNORECASE
+)
+"""The same for docstrings, comments and messages of the product."""
+KEPT_TEXTS = frozenset(
+    {"infra/lint/words.py", "infra/postgres/server.py", "shared/contracts/failures.py"}
+)
+"""Files whose strings name these words, an account of the system, or what a user has to do."""
 PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 BANNER = re.compile(r"^\s*# ?[-=─]{3,}")
 
@@ -35,7 +47,7 @@ def check(source: Source) -> Iterator[str]:
         for name, number in _names(node):
             if (source.path, name) in KEPT:
                 continue
-            if is_retired(name):
+            if is_retired(name) or (not source.is_test and _is_unclear(name)):
                 yield f"{source.path}:{number}: retired word in the identifier: {name}"
             elif name in VAGUE and not source.is_test:
                 yield f"{source.path}:{number}: identifier that names nothing: {name}"
@@ -43,17 +55,47 @@ def check(source: Source) -> Iterator[str]:
             case ast.Expr(value=ast.Constant(value=str(text))) if text.startswith(OPENINGS):
                 opening = text.split()[0]
                 yield f"{source.path}:{node.lineno}: docstring begins with a question: {opening}"
-            case ast.Expr(value=ast.Constant(value=str(text))) if word := UNCLEAR.search(text):
+            case ast.Expr(value=ast.Constant(value=str(text))) if source.is_test and (
+                word := UNCLEAR.search(text)
+            ):
                 yield f"{source.path}:{node.lineno}: retired word in a docstring: {word[0]}"
+    yield from _texts(source)
     for number, line in enumerate(source.text.splitlines(), 1):
         if BANNER.match(line):
             yield f"{source.path}:{number}: section banner; a file that needs one is two files"
 
 
+def _texts(source: Source) -> Iterator[str]:
+    """Yield a finding per docstring, message and comment of the product with an unclear word."""
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Constant(value=str(text)) if word := _unclear_word(source, text):
+                yield f"{source.path}:{node.lineno}: retired word in a text: {word}"
+    for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+        if token.type == tokenize.COMMENT and (word := _unclear_word(source, token.string)):
+            yield f"{source.path}:{token.start[0]}: retired word in a comment: {word}"
+
+
+def _unclear_word(source: Source, text: str) -> str:
+    """Return the first unclear word of a text of the product; empty if there is none."""
+    if source.is_test or source.path in KEPT_TEXTS:
+        return ""
+    match = UNCLEAR_IN_PRODUCT.search(text)
+    return match[0] if match else ""
+
+
 def is_retired(name: str) -> bool:
     """Whether the identifier is, or contains, a retired word."""
-    parts = [part.lower() for part in PART.findall(name)]
+    parts = _parts(name)
     return (len(parts) == 1 and parts[0] in RETIRED) or not NEVER_A_PART.isdisjoint(parts)
+
+
+def _is_unclear(name: str) -> bool:
+    return not UNCLEAR_PARTS.isdisjoint(_parts(name))
+
+
+def _parts(name: str) -> list[str]:
+    return [part.lower() for part in PART.findall(name)]
 
 
 def _names(node: ast.AST) -> Iterator[tuple[str, int]]:

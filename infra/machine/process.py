@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 POLL_S = 0.05
+START_S = 180.0
+"""Limit for the start of a part of a stack: far above what a busy machine needs."""
 LENT = Path("/proc/sys/net/ipv4/ip_local_port_range")
 LEAST_PORT = 20_000
+GIVEN_FOR_S = 600.0
+"""How long a port that was given to one process is given to no other of the same user."""
 
 
 class DidNotStart(Exception):
@@ -91,10 +97,37 @@ def free_ports(count: int) -> list[int]:
     """Return `count` different free loopback ports.
 
     Ports of the system's ephemeral range are left out: an outgoing connection could take one before
-    its service binds it.
+    its service binds it. So are those that a process of this user was given lately, whose service
+    may not have bound them yet.
     """
+    with _handed_out() as times:
+        ports = _unused(count, times)
+        times.update(dict.fromkeys(ports, time.time()))
+    return ports
+
+
+@contextmanager
+def _handed_out() -> Iterator[dict[int, float]]:
+    """Yield the ports given lately and when, in seconds since 1970; others wait meanwhile."""
+    path = Path(tempfile.gettempdir()) / f"berth-ports-{os.getuid()}"
+    with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        times: dict[int, float] = {}
+        with suppress(ValueError):  # A process that was killed may have left half a line.
+            for line in file:
+                port, at_s = line.split()
+                times[int(port)] = float(at_s)
+        now_s = time.time()
+        recent = {port: at_s for port, at_s in times.items() if 0 <= now_s - at_s < GIVEN_FOR_S}
+        yield recent
+        file.seek(0)
+        file.truncate()
+        file.writelines(f"{port} {at_s}\n" for port, at_s in recent.items())
+
+
+def _unused(count: int, taken: Container[int]) -> list[int]:
     servers: list[socket.socket] = []
-    candidates = _unlent()
+    candidates = (port for port in _unlent() if port not in taken)
     while len(servers) < count:
         candidate = next(candidates, 0)
         try:

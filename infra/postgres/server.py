@@ -21,7 +21,7 @@ from types import MappingProxyType
 from urllib.parse import urlencode
 
 from infra.machine.folders import is_open_to_all, socket_dir
-from infra.machine.process import DidNotStart, Running, spawn, tied
+from infra.machine.process import START_S, DidNotStart, Running, spawn, tied
 
 USER = DATABASE = "berth"
 PROJECTOR, GATEWAY = "berth_projector", "berth_gateway"
@@ -87,7 +87,7 @@ def start(data_dir: Path, tls: LoopbackTls | None = None) -> tuple[Running, str]
     run = command(data_dir, tls)
     running = spawn("postgres", run, data_dir / "postgres.log", stop_signal=STOP_SIGNAL)
     port = tls.port if tls else PORT
-    running.wait_ready(lambda: is_ready(data_dir, port), timeout_s=30)
+    running.wait_ready(lambda: is_ready(data_dir, port), START_S)
     create_database(data_dir, port=port)
     return running, dsn(data_dir, port=port)
 
@@ -98,16 +98,6 @@ def dsn(data_dir: Path, database: str = DATABASE, user: str = USER, *, port: int
     if port != PORT:
         named["port"] = str(port)
     return f"postgresql://{user}@/{database}?{_query(named)}"
-
-
-def tls_dsn(data_dir: Path, tls: LoopbackTls, database: str = DATABASE, user: str = USER) -> str:
-    """Return the address over TCP with verification of the server's certificate."""
-    named = {
-        "passfile": str(_passfile(data_dir, user)),
-        "sslmode": "verify-full",
-        "sslrootcert": str(tls.certificates.resolve() / "ca.crt"),
-    }
-    return f"postgresql://{user}@127.0.0.1:{tls.port}/{database}?{_query(named)}"
 
 
 def is_ready(data_dir: Path, port: int = PORT) -> bool:
@@ -200,7 +190,7 @@ def _program(name: str, tls: LoopbackTls | None) -> Path:
         return _bin(name)
     candidates = sorted(DEBIAN.glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
     if not candidates:
-        raise DidNotStart(f"TLS needs a Postgres that knows it: no {DEBIAN}/*/bin/{name}")
+        raise DidNotStart(f"TLS requires a Postgres built with TLS: no {DEBIAN}/*/bin/{name}")
     return candidates[-1]
 
 

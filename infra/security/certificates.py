@@ -15,9 +15,8 @@ Keys are ECDSA P-256 in PKCS #8 without a password, protected by the mode of the
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,6 +50,7 @@ from infra.security.x509_fields import (
     subject_names,
     unique_names,
 )
+from shared.progress import ReportLine
 
 CA = "ca"
 CA_NAME = "Berth private CA"
@@ -71,7 +71,10 @@ ALSO_CLIENTS = frozenset({"broker"})
 
 @dataclass(frozen=True, slots=True)
 class CertificateOptions:
-    """Options: additional host names or addresses, mode of the servers' keys, forced renewal."""
+    """Options: additional host names or addresses, mode of the servers' keys, forced renewal.
+
+    Without hosts, a renewed certificate keeps the names of the old one.
+    """
 
     hosts: tuple[str, ...] = ()
     key_mode: int = 0o600
@@ -94,7 +97,7 @@ def make(
         ca, is_new = _authority(folder, options, now)
         written = [CA] if is_new else []
         for server, hosts in SERVERS.items():
-            wanted = subject_names((*HERE, *hosts)) + names
+            wanted = subject_names((*HERE, *hosts)) + (names or _names_in(folder, server))
             if options.renew or not _is_good(folder, server, ca, wanted, now):
                 _write_server(folder, server, _issue(server, wanted, ca, now), options.key_mode)
                 written.append(server)
@@ -173,7 +176,7 @@ def _is_good(
         whole
         and _is_signed_by(pair.certificate, ca)
         and not _is_near_end(pair.certificate, now)
-        and set(unique_names(names)) == _names_of(pair.certificate)
+        and set(names) == set(_names_of(pair.certificate))
     )
 
 
@@ -190,12 +193,20 @@ def _is_near_end(certificate: x509.Certificate, now: datetime) -> bool:
     return certificate.not_valid_after_utc - now < life * RENEW_AT
 
 
-def _names_of(certificate: x509.Certificate) -> set[x509.GeneralName]:
+def _names_of(certificate: x509.Certificate) -> list[x509.GeneralName]:
     try:
         extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
-        return set()
-    return set(extension.value)
+        return []
+    return list(extension.value)
+
+
+def _names_in(folder: Path, server: str) -> list[x509.GeneralName]:
+    """Return the names of a server's present certificate, none without a usable one."""
+    try:
+        return _names_of(read_certificate(folder / f"{server}.crt"))
+    except BadCertificates:
+        return []
 
 
 def _write_server(folder: Path, server: str, pair: KeyPair, key_mode: int) -> None:
@@ -205,16 +216,21 @@ def _write_server(folder: Path, server: str, pair: KeyPair, key_mode: int) -> No
     write(folder / f"{server}.pem", bundle(pair), key_mode)
 
 
-def main(argv: list[str] | None = None, say: Callable[[str], object] = sys.stdout.write) -> None:
+def main(argv: list[str] | None = None, report_line: ReportLine = print) -> None:
     """Create or renew certificates and print when each expires."""
     parser = argparse.ArgumentParser(
         prog="python -m infra.security.certificates",
         description=(__doc__ or "").split("\n\n")[0],
         epilog="Run it weekly: servers' certificates live 30 days and are renewed from day 20 on. "
-        "Restart the servers afterwards.",
+        "Gateway, LLM proxy and executors take the new one by themselves.",
     )
     parser.add_argument("--out", type=Path, required=True, help="folder, closed to others")
-    parser.add_argument("--host", action="append", default=[], help="one more name or address")
+    parser.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        help="one more name or address; without it, names of a present one stay",
+    )
     parser.add_argument(
         "--key-mode",
         choices=("0400", "0600", "0444"),
@@ -230,7 +246,7 @@ def main(argv: list[str] | None = None, say: Callable[[str], object] = sys.stdou
     written = make(arguments.out, options)
     for name, end in ends(arguments.out).items():
         state = "made" if name in written else "kept"
-        say(f"{name}\t{state}, good until {end:%Y-%m-%d %H:%M} UTC\n")
+        report_line(f"{name}\t{state}, good until {end:%Y-%m-%d %H:%M} UTC")
 
 
 if __name__ == "__main__":

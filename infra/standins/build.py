@@ -19,6 +19,7 @@ from infra.broker import kafka
 from infra.machine.process import DidNotStart
 from infra.standins.base import PACKAGES, import_base, output
 from infra.tracing import zipkin
+from shared.progress import ReportLine
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -87,16 +88,16 @@ STAND_INS = (
 """Images in build order; the first is the base of the others."""
 
 
-def ensure(images: dict[str, str], say: Callable[[str], None]) -> list[str]:
+def ensure(images: dict[str, str], report_line: ReportLine) -> list[str]:
     """Pull or build these images (variable -> tag); return the tags that are stand-ins."""
     for stand_in in STAND_INS:
         tag = images[stand_in.variable]
         if label(tag) and label(tag, SOURCES) != sources_of(stand_in):
-            say(f"{tag}: its stand-in is of another version, building it anew")
+            report_line(f"{tag}: its stand-in is of another version, building it anew")
         elif _is_here(tag) or _pulled(tag):
             continue
         else:
-            say(f"no registry has {tag}: building a stand-in, {stand_in.difference}")
+            report_line(f"no registry has {tag}: building a stand-in, {stand_in.difference}")
         build(stand_in, tag, images["PYTHON_IMAGE"])
     return stood_in(images)
 

@@ -22,7 +22,7 @@ import yaml
 
 PORT = 3000
 PROVISIONING = Path("/etc/grafana/provisioning")
-ASK_S = 5.0
+QUERY_TIMEOUT_S = 5.0
 INTERVAL = "5m"
 VARIABLES = ("$__rate_interval", "$__interval", "$__range")
 SERIES_SHOWN = 12
@@ -64,11 +64,11 @@ def queries(board: Json) -> Iterator[Query]:
             yield Query(panel.get("title", ""), _plain(target["expr"]))
 
 
-def ask(url: str, expression: str) -> list[tuple[str, str]]:
+def run_query(url: str, expression: str) -> list[tuple[str, str]]:
     """Return labels and value of each series. Raises ValueError with the error of the source."""
     address = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
     try:
-        with urllib.request.urlopen(address, timeout=ASK_S) as answer:
+        with urllib.request.urlopen(address, timeout=QUERY_TIMEOUT_S) as answer:
             result = json.loads(answer.read())["data"]["result"]
     except urllib.error.HTTPError as error:
         with error:
@@ -88,7 +88,7 @@ def page(board: Json, url: str) -> str:
             f"<h2>{html.escape(query.panel)}</h2><code>{html.escape(query.expression)}</code>"
         )
         try:
-            rows = ask(url, query.expression)
+            rows = run_query(url, query.expression)
         except ValueError as error:
             parts.append(f"<p class=error>{html.escape(str(error))}</p>")
             continue
@@ -106,7 +106,7 @@ def failing(boards: dict[str, Json], url: str) -> list[str]:
     for uid, board in boards.items():
         for query in queries(board):
             try:
-                ask(url, query.expression)
+                run_query(url, query.expression)
             except ValueError as error:
                 failures.append(f"{uid}: {query.panel}: {error}")
     return failures

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.machine.folders import make_own
-from infra.machine.process import DidNotStart, tied
+from infra.machine.process import START_S, DidNotStart, tied
 from infra.postgres import server as postgres
 from infra.supervisor import control, local_node, parts
 from infra.supervisor.configuration import Program, render
@@ -35,10 +35,9 @@ from infra.supervisor.stack import (
     step_environment,
 )
 from infra.supervisor.supervisord import STOPPED
+from shared.contracts.topics import LANES
 
 POLL_S = 0.1
-PART_S = 60.0
-STEP_S = 120.0
 KEPT = (
     "PATH",
     "HOME",
@@ -70,7 +69,7 @@ class StackOptions:
 
     data_dir: Path = Path(".berth")
     broker: Broker = "embedded"
-    partitions: int = 4
+    partitions: int = LANES
     window_ms: int = 20
     http_port: int = 0
     kafka: ExternalKafka | None = None
@@ -86,7 +85,7 @@ class StackOptions:
     """The APIs speak TLS, by a certificate of the stack's own CA."""
     tracing: bool = False
     """Start Zipkin too, which needs Java and, the first time, Maven."""
-    ready_timeout_s: float = 90
+    ready_timeout_s: float = START_S
     awaited: tuple[str, ...] = ()
     services: tuple[Service, ...] = SERVICES
     steps: tuple[Step, ...] = STEPS
@@ -159,7 +158,7 @@ def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:
         *parts.programs(stack),
         *([_tracing(stack)] if stack.traces else []),
         *(_program(options, stack, site, service) for service in options.services),
-        *([local_node.program(stack)] if options.node is not None else []),
+        *([local_node.agent_program(stack)] if options.node is not None else []),
     ]
 
 
@@ -207,6 +206,7 @@ def _program(options: StackOptions, stack: RunningStack, site: Site, service: Se
     env = environment(service, site, stack.ports[service.name])
     if service.module == BY_NAME["gateway"].module:
         env["BERTH_METRICS_OF"] = metrics_of(stack)
+    if "http" in service.ports and service.user in (EXECUTOR, BY_NAME["gateway"].user):
         env["BERTH_NODE_EXECUTORS"] = executors_of(options, stack)
     env |= given_settings(service.user, os.environ)
     env |= {**options.env.get("*", {}), **options.env.get(service.name, {})}
@@ -269,11 +269,11 @@ def _wait_for_postgres(stack: RunningStack) -> None:
 
 
 def _wait(stack: RunningStack, name: str, is_ready: Callable[[], bool]) -> None:
-    ends = time.monotonic() + PART_S
+    ends = time.monotonic() + START_S
     while not is_ready():
         if time.monotonic() > ends:
             log, words = path_of(stack.data_dir, name), last_words(stack.data_dir, name)
-            raise DidNotStart(f"{name} is not ready after {PART_S:g} s; its log {log}: {words}")
+            raise DidNotStart(f"{name} is not ready after {START_S:g} s; its log {log}: {words}")
         time.sleep(POLL_S)
 
 
@@ -287,7 +287,7 @@ def _run(stack: RunningStack, step: Step, site: Site, needs: list[Future[None]])
         cwd=stack.data_dir,
         capture_output=True,
         text=True,
-        timeout=STEP_S,
+        timeout=START_S,
         check=False,
     )
     if done.returncode:

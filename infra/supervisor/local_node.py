@@ -26,11 +26,10 @@ from infra.supervisor import control
 from infra.supervisor.configuration import Program
 from infra.supervisor.listening import LOOPBACK, Listen
 from infra.supervisor.running import RunningStack
-from infra.supervisor.stack import AGENT
+from infra.supervisor.stack import AGENT, AGENT_EXECUTOR
 from shared.contracts.enrolment import CreateNodeToken, EnrollNode
 from shared.contracts.keys import hash_secret
 
-EXECUTOR = "executor-agents"
 TOKEN_S = 600
 ASSUMED_LIFE_MS = 24 * 3600 * 1000
 """Life of a credential until the first renewal, which is due halfway, says how long it is."""
@@ -74,16 +73,16 @@ def prepare(stack: RunningStack, node: LocalNode) -> None:
     files.write_atomic(_config(stack), "".join(lines).encode())
 
 
-def program(stack: RunningStack) -> Program:
+def agent_program(stack: RunningStack) -> Program:
     """Return the supervised process; a stop of it ends no worker, unless the broker forgets."""
     command = [sys.executable, "-P", "-m", "berth_agent", "--config", _config(stack), "run"]
     return Program(AGENT, [*tied("TERM"), *command], stop_wait_s=STOP_WAIT_S)
 
 
-def begin(stack: RunningStack) -> None:
+def start_agent(stack: RunningStack) -> None:
     """Start the agent, which finds this stack's executor and CA in its identity."""
     identity = identities.read_identity(str(stack.agent))
-    identities.write_identity(str(stack.agent), _here(stack, identity))
+    identities.write_identity(str(stack.agent), with_present_addresses(stack, identity))
     control.start(stack.data_dir, AGENT)
 
 
@@ -96,7 +95,7 @@ def has_identity(stack: RunningStack) -> bool:
 
 
 def new_identity(stack: RunningStack, pool: str) -> tuple[Identity, CreateNodeToken, EnrollNode]:
-    """Return an identity, and the two commands by which access knows it.
+    """Return an identity, and the two commands that enrol it.
 
     The name is that of the data folder: strays of a node are found by its name, so two stacks on
     one machine need two names, and a stack that begins anew the same one.
@@ -128,10 +127,10 @@ def new_identity(stack: RunningStack, pool: str) -> tuple[Identity, CreateNodeTo
         approved=True,
         ca="",
     )
-    return _here(stack, identity), token, enrolment
+    return with_present_addresses(stack, identity), token, enrolment
 
 
-def keep(stack: RunningStack, identity: Identity) -> None:
+def store_identity(stack: RunningStack, identity: Identity) -> None:
     """Store an identity that access knows."""
     identities.write_identity(str(stack.agent), identity)
 
@@ -157,9 +156,9 @@ def _config(stack: RunningStack) -> str:
     return str(stack.agent / "config.toml")
 
 
-def _here(stack: RunningStack, identity: Identity) -> Identity:
+def with_present_addresses(stack: RunningStack, identity: Identity) -> Identity:
     """Return the identity with the present addresses: ports differ from start to start."""
     host = Listen(stack.host or LOOPBACK)
     ca = stack.ca.read_text(encoding="ascii") if stack.tls and stack.ca else ""
-    executors = (host.url(stack.ports[EXECUTOR]["http"], stack.tls),)
+    executors = (host.url(stack.ports[AGENT_EXECUTOR]["http"], stack.tls),)
     return replace(identity, gateway=stack.gateway, executors=executors, ca=ca)

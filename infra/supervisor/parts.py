@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from infra.broker import kafka, tansu
@@ -16,6 +17,8 @@ from infra.supervisor.running import RunningStack
 from infra.supervisor.stack import Guarded
 from shared.connection import Connection
 
+CERTIFICATES = "certificates"
+"""Program that renews the certificates of the stack."""
 PASSWORDS = "postgres-passwords"
 """Folder of the password files for an external Postgres."""
 
@@ -52,7 +55,17 @@ def programs(stack: RunningStack) -> list[Program]:
     if not stack.is_postgres_external:
         command = postgres.command(_postgres(stack))
         own += [Program("postgres", command, is_part=True, stop_signal="INT")]
+    if stack.ca is not None:
+        own.append(_renewal(stack, stack.ca.parent))
     return own
+
+
+def _renewal(stack: RunningStack, folder: Path) -> Program:
+    """Return the program that renews certificates; the own Kafka reads them again."""
+    command = [*tied("TERM"), sys.executable, "-P", "-m", "infra.supervisor.renewal", str(folder)]
+    if stack.secrets is not None and not stack.is_broker_external:
+        command += ["--kafka", str(_kafka(stack))]
+    return Program(CERTIFICATES, command, is_part=True)
 
 
 def is_broker_open(stack: RunningStack) -> bool:

@@ -148,6 +148,8 @@ STEPS = (
 WITH_POSTGRES = (*COMMON, "postgres")
 AFTER_TABLES = ("topics", "migrate")
 
+AGENT_EXECUTOR = "executor-agents"
+"""The service that agents connect to."""
 SERVICES = (
     Service("access", "services.access", 256, decides=True),
     Service("admission", "services.admission", 512, decides=True),
@@ -156,7 +158,7 @@ SERVICES = (
     Service("failslow", "services.failslow", 384, decides=True),
     Service("throttle", "services.throttle", 384, ports=("http",), decides=True),
     Service("executor-virtual", "services.executor", 384, inventory="virtual.json"),
-    Service("executor-agents", "services.executor", 384, ports=("http",), is_public=True),
+    Service(AGENT_EXECUTOR, "services.executor", 384, ports=("http",), is_public=True),
     Service("publisher", "services.publisher", 256),
     Service("projector", "services.projector", 384, AFTER_TABLES, WITH_POSTGRES),
     Service(
@@ -167,7 +169,6 @@ SERVICES = (
 EXECUTOR = "executor"
 AGENT = "berth-agent"
 """The node beside the services: no service, as it has neither a ledger nor a metrics port."""
-AGENT_MEMORY_MIB = 256
 BY_NAME = {service.name: service for service in SERVICES}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from infra.supervisor.parts import passwords_of
 from infra.supervisor.readiness import is_ready, is_serving, refuse_ended, wait_ready, why_stopped
 from infra.supervisor.running import NoStack, RunningStack, load, save
 from infra.supervisor.stack import AGENT
+from shared.progress import ReportLine
 
 __all__ = [
     "DidNotStart",
@@ -42,7 +43,7 @@ __all__ = [
 ]
 
 POLL_S = 0.05
-STOP_S = 30.0
+STOP_S = 120.0
 RETIRED = frozenset({"executor-local"})
 """Services of earlier releases: a stack that began with one stops it when it is upgraded."""
 
@@ -59,7 +60,7 @@ class ServiceStatus:
     port: int
 
 
-def up(options: StackOptions, say: Callable[[str], None] = lambda line: None) -> RunningStack:
+def up(options: StackOptions, report_line: ReportLine = lambda line: None) -> RunningStack:
     """Start a stack and return once it is ready; on failure nothing is left running.
 
     With `foreground` the stack ends with the calling process.
@@ -72,11 +73,11 @@ def up(options: StackOptions, say: Callable[[str], None] = lambda line: None) ->
         claim_folder(data_dir, options.broker)
         stack = _plan(options, data_dir)
         try:
-            say(_what_starts(stack))
+            report_line(_what_starts(stack))
             save(stack)
             launch(options, stack)
             names = options.awaited or tuple(state.name for state in options.services)
-            say("waiting until all are ready")
+            report_line("waiting until all are ready")
             wait_ready(data_dir, names, options.ready_timeout_s)
         except BaseException:
             down(data_dir)

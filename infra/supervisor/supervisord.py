@@ -15,7 +15,7 @@ from infra.supervisor.warm import Warm, WarmOptions
 
 LOOK_EVERY_S = 0.2
 STOPPED = "stopped"
-FORGOT = "the embedded broker ended, and with it all it knew: the stack stops; start it again"
+BROKER_ENDED = "the embedded broker ended and its data is lost: the stack stops; start it again"
 
 
 class StackSupervisor(Supervisor):  # type: ignore[misc]
@@ -47,8 +47,8 @@ class StackSupervisor(Supervisor):  # type: ignore[misc]
         running = self.options.mood == SupervisorStates.RUNNING
         if running and event.process.config.name == self._forgetful:
             self.options.mood = SupervisorStates.SHUTDOWN
-            (Path(self.options.logfile).parent.parent / STOPPED).write_text(FORGOT + "\n")
-            sys.stderr.write(f"berth: {FORGOT}\n")
+            (Path(self.options.logfile).parent.parent / STOPPED).write_text(BROKER_ENDED + "\n")
+            sys.stderr.write(f"berth: {BROKER_ENDED}\n")
 
 
 def main(config: str, forgetful: str) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import urllib.request
 from pathlib import Path
 
-from infra.machine.process import DidNotStart
+from infra.machine import maven
 
 ARTIFACT = "io.zipkin:zipkin-server:3.6.1:jar:exec"
 HEAP_MIB = 256
@@ -16,48 +13,25 @@ SPANS_MOST = 100_000
 LOOK_S = 2.0
 
 
-def cache_dir() -> Path:
-    """Return the cache directory of the jar."""
-    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(root) / "berth" / "jars"
-
-
 def jar() -> Path:
     """Return the path of the jar."""
     _, name, version, kind, classifier = ARTIFACT.split(":")
-    return cache_dir() / f"{name}-{version}-{classifier}.{kind}"
+    return maven.cache_dir("jars") / f"{name}-{version}-{classifier}.{kind}"
 
 
 def missing() -> str:
     """Return what is missing to run Zipkin here, empty if nothing is."""
-    if not shutil.which("java"):
-        return "Java 17 or later is not installed"
-    if not jar().exists() and not shutil.which("mvn"):
-        return "Maven is not installed"
-    return ""
+    return maven.missing(jar())
 
 
 def fetch() -> Path:
     """Fetch the jar (135 MB) and return its path. Raises DidNotStart."""
-    path_found = jar()
-    if not path_found.exists():
-        path_found.parent.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(
-            [
-                "mvn",
-                "-q",
-                "-B",
-                "dependency:copy",
-                f"-Dartifact={ARTIFACT}",
-                f"-DoutputDirectory={path_found.parent}",
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise DidNotStart(f"mvn: {(done.stdout + done.stderr).strip()}")
-    return path_found
+    fetched = jar()
+    if not fetched.exists():
+        fetched.parent.mkdir(parents=True, exist_ok=True)
+        copy = ("dependency:copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={fetched.parent}")
+        maven.run_tool(["mvn", "-q", "-B", *copy])
+    return fetched
 
 
 def command(file: Path, host: str, port: int) -> list[str]:

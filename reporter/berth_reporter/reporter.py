@@ -1,4 +1,4 @@
-"""Sends a datagram per iteration to the socket that the agent named in the environment.
+"""Sends a datagram per iteration and checkpoint to the socket that the agent named.
 
 A datagram is one JSON object of at most 1 KiB; `reporter/README.md` has its fields. Nothing here
 waits or raises into the training loop: what cannot be sent at once is lost.
@@ -17,6 +17,7 @@ SOCKET = "BERTH_TELEMETRY"
 TOKEN = "BERTH_TELEMETRY_TOKEN"
 RANK = "RANK"
 FORMAT = 1
+CHECKPOINT = "checkpoint"
 MAX_BYTES = 1024
 LONGEST_S = 1e9
 """A longer time is not a measurement; infinity and NaN, which JSON lacks, are refused with it."""
@@ -36,7 +37,7 @@ class Iteration:
 class Reporter:
     """Reports for one process; without the variables of an agent it does nothing.
 
-    `lost` counts the iterations that could not be sent.
+    `lost` counts the iterations and checkpoints that could not be sent.
     """
 
     def __init__(self, rank: int | None = None, environ: Mapping[str, str] | None = None) -> None:
@@ -45,6 +46,7 @@ class Reporter:
         self.lost = 0
         self._path = ""
         self._head = ""
+        self._checkpoint_head = ""
         self._socket: socket.socket | None = None
         try:
             self._open(variables, rank)
@@ -75,6 +77,16 @@ class Reporter:
         except Exception:  # the socket is full or gone, or a value is not a number
             self.lost += 1
 
+    def checkpoint(self, step: int) -> None:
+        """Send that a checkpoint is complete: the number of the last iteration in it."""
+        if self._socket is None:
+            return
+        try:
+            body = f"{self._checkpoint_head}{int(step)}"
+            self._socket.sendto(_bounded(f"{body}}}".encode()), self._path)
+        except Exception:  # the socket is full or gone, or a value is not a number
+            self.lost += 1
+
     @contextmanager
     def iteration(self, step: int, samples: int | None = None) -> Iterator[Iteration]:
         """Measure and report the iteration in the body, unless the body raises."""
@@ -97,6 +109,8 @@ class Reporter:
         number = int(variables.get(RANK) or 0) if rank is None else int(rank)
         fields = {"v": FORMAT, "token": token, "rank": number, "step": 0}
         self._head = json.dumps(fields, separators=(",", ":"))[:-2]
+        named = {"kind": CHECKPOINT, **fields}
+        self._checkpoint_head = json.dumps(named, separators=(",", ":"))[:-2]
         self._path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
@@ -110,13 +124,22 @@ def report(
     samples: int | None = None,
 ) -> None:
     """Report one iteration by the process's own reporter, which the first call makes."""
-    global _default
-    if _default is None:
-        _default = Reporter()
-    _default.report(step, iteration_s, own_s, wait_s, samples)
+    _own().report(step, iteration_s, own_s, wait_s, samples)
+
+
+def checkpoint(step: int) -> None:
+    """Report a complete checkpoint by the process's own reporter, which the first call makes."""
+    _own().checkpoint(step)
 
 
 _default: Reporter | None = None
+
+
+def _own() -> Reporter:
+    global _default
+    if _default is None:
+        _default = Reporter()
+    return _default
 
 
 def _bounded(datagram: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from services.access.core.decide import CREDENTIAL_DAYS
 from shared.settings import Settings
 
 
@@ -11,5 +12,5 @@ class AccessSettings(Settings):
     """`BERTH_` variables of this service; `partitions` also bounds the pools and the endpoints."""
 
     node_credential_days: int = Field(
-        default=90, ge=1, le=3650, description="Life of a node's credential, in days"
+        default=CREDENTIAL_DAYS, ge=1, le=3650, description="Life of a node's credential, in days"
     )

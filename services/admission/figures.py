@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import get_args
 
 from services.admission.core.state import AdmissionState
+from shared.contracts.admission import DeferReason
 from shared.contracts.base import Millis
-from shared.contracts.jobs import DeferReason
 from shared.telemetry.figures import Figure
 
 

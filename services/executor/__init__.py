@@ -1,1 +1,1 @@
-"""Executor: the agent of many nodes; it starts, stops and reports the workers placed on them."""
+"""Executor: serves nodes, virtual ones of an inventory or those with an agent."""

@@ -7,10 +7,18 @@ from uuid import uuid4
 
 from shared.bus.clock import now_ms
 from shared.contracts.codec import encode
-from shared.contracts.reports import ExecutorReported, Heartbeats, LogLines, TelemetryReported
+from shared.contracts.reports import (
+    CheckpointsReported,
+    ExecutorReported,
+    Heartbeats,
+    LogLines,
+    TelemetryReported,
+)
 from shared.ledger import cloudevents
 
-ExecutorMessage: TypeAlias = ExecutorReported | Heartbeats | LogLines | TelemetryReported
+ExecutorMessage: TypeAlias = (
+    ExecutorReported | CheckpointsReported | Heartbeats | LogLines | TelemetryReported
+)
 
 
 def wrap_message(

@@ -6,10 +6,10 @@ import asyncio
 import signal
 from pathlib import Path
 
-from services.executor.app import Executor
-from services.executor.core.inventory import InventoryNode, parse_inventory
-from services.executor.sessions.server import AgentServer
+from services.executor.agents.server import AgentServer
+from services.executor.core.virtual.inventory import InventoryNode, parse_inventory
 from services.executor.settings import ExecutorSettings
+from services.executor.virtual.server import VirtualServer
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
 from shared.settings import BadSettings
@@ -38,11 +38,11 @@ async def serve(settings: ExecutorSettings) -> None:
         telemetry.spans.shutdown()
 
 
-def _executor(settings: ExecutorSettings, metrics: Metrics) -> Executor | AgentServer:
+def _executor(settings: ExecutorSettings, metrics: Metrics) -> VirtualServer | AgentServer:
     if settings.nodes is None:
         return AgentServer(settings, lambda: _connect(settings), metrics)
     nodes = _inventory(settings.nodes)
-    return Executor(settings, nodes, lambda: _connect(settings), metrics)
+    return VirtualServer(settings, nodes, lambda: _connect(settings), metrics)
 
 
 def _connect(settings: ExecutorSettings) -> Log:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from shared.server_settings import ServerSettings
+from shared.server_settings import NodeExecutors, ServerSettings, addresses_of
 
 
 class ExecutorSettings(ServerSettings):
@@ -39,6 +39,7 @@ class ExecutorSettings(ServerSettings):
     secrets: Path | None = Field(
         default=None, description="Folder of <tenant>/<name> files, for nodes with an agent"
     )
+    node_executors: NodeExecutors = ""
 
     @property
     def folder(self) -> Path:
@@ -49,6 +50,11 @@ class ExecutorSettings(ServerSettings):
     def pools_of_agents(self) -> frozenset[str]:
         """Pools whose agents are served; empty for all."""
         return frozenset(pool for pool in self.agent_pools.split(",") if pool)
+
+    @property
+    def executors(self) -> tuple[str, ...]:
+        """Base addresses of the executors of nodes, which agents learn with each session."""
+        return addresses_of(self.node_executors)
 
     @property
     def slow_nodes(self) -> dict[str, float]:

@@ -8,11 +8,14 @@ import time
 import uvicorn
 
 from services.gateway.app import build
-from services.gateway.http_protocol import HeaderTimeoutProtocol
+from services.gateway.figures import figures
+from services.gateway.http_protocol import limited_protocol
 from services.gateway.settings import GatewaySettings
 from services.gateway.wiring import wire_gateway
+from shared.bus.clock import now_ms
+from shared.capped_connections import ConnectionCap
 from shared.open_files import raise_limit
-from shared.server_settings import server_tls
+from shared.server_settings import server_certificate
 from shared.settings import read_settings
 from shared.telemetry.page import render_page
 from shared.telemetry.scrape import scrape_all
@@ -25,9 +28,12 @@ SCRAPE_TIME = "%Y-%m-%d %H:%M:%S UTC"
 def main() -> None:
     raise_limit()
     settings = read_settings(GatewaySettings, os.environ)
-    tls = server_tls(settings)
+    certificate = server_certificate(settings)
     telemetry = start_telemetry("gateway", settings)
+    telemetry.metrics.watch_certificate(certificate)
     gateway = wire_gateway(settings, telemetry)
+
+    telemetry.metrics.watch(lambda: figures(gateway.access.view.enrolled, now_ms()))
 
     def overview() -> str:
         scraped_at = time.strftime(SCRAPE_TIME, time.gmtime())
@@ -47,8 +53,8 @@ def main() -> None:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=3,
-        http=HeaderTimeoutProtocol,
-        ssl_context_factory=(lambda *_: tls) if tls else None,
+        http=limited_protocol(ConnectionCap(settings.connections_per_address)),
+        ssl_context_factory=(lambda *_: certificate.context) if certificate else None,
     )
     telemetry.spans.shutdown()
 

@@ -14,7 +14,8 @@ from shared.bus.access import AccessFollower
 from shared.bus.clock import now_ms
 from shared.bus.log import Log
 from shared.contracts.access import Role
-from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.keys import parse_bearer
 from shared.contracts.registry import Bearer
 from shared.ledger.reader import Accepted
 
@@ -84,8 +85,7 @@ class AccessDirectory(AccessFollower):
         """Return the bearer of a request; raises an ApiError with 401, 403 or 503."""
         if not self.ready:
             raise unavailable("starting", "access ledger not read yet; retry")
-        scheme, _, text = (authorization or "").partition(" ")
-        bearer = await self._authenticated(text.strip()) if scheme.lower() == "bearer" else None
+        bearer = await self._authenticated(parse_bearer(authorization))
         if bearer is None:
             raise unauthenticated("unknown API key; send Authorization: Bearer <key_id>.<secret>")
         if not bearer.has_role(at_least):

@@ -9,19 +9,40 @@ from fastapi import FastAPI
 
 from services.gateway import openapi, problem
 from services.gateway.routes import (
-    admin,
+    audit,
+    cancellations,
+    dead_letters,
     enrolment,
     faults,
     jobs,
     joining,
     llm,
     nodes,
+    pools,
     probes,
     streams,
+    submissions,
+    tenants,
 )
 from services.gateway.wiring import Gateway
 
 VERSION = "1"
+ROUTES = (
+    probes,
+    streams,
+    submissions,
+    jobs,
+    cancellations,
+    enrolment,
+    nodes,
+    faults,
+    tenants,
+    pools,
+    audit,
+    dead_letters,
+    llm,
+    joining,
+)
 
 
 def build(gateway: Gateway) -> FastAPI:
@@ -34,7 +55,7 @@ def build(gateway: Gateway) -> FastAPI:
     app.state.gateway = gateway
     problem.install_problem_handlers(app, gateway.attempts.count)
     openapi.install_openapi(app)
-    for routes in (probes, streams, jobs, enrolment, nodes, faults, admin, llm, joining):
+    for routes in ROUTES:
         app.include_router(routes.router)
     app.include_router(enrolment.enrolments)
     return app

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from time import monotonic_ns
+from typing import TypeVar
 
 from fastapi import Request
 
+from services.gateway.body import json_body
+from services.gateway.core.strict import parse_body
 from services.gateway.problem import ApiError, ForbiddenError, rate_limited, unauthenticated
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.access import Role
+from shared.contracts.base import Model
 from shared.contracts.registry import Bearer
 from shared.rate import NS
+
+M = TypeVar("M", bound=Model)
 
 READS = ("GET", "HEAD")
 RECORDED = "recorded simulation is read-only; only GET and HEAD are allowed"
@@ -44,3 +50,9 @@ def _charge(gateway: Gateway, bearer: Bearer) -> None:
     if wait_ns := gateway.buckets.take(bearer.tenant, monotonic_ns()):
         gateway.telemetry.metrics.rate_limited.labels(bearer.tenant).inc()
         raise rate_limited(bearer.tenant, gateway.buckets.rate, wait_ns / NS)
+
+
+async def admin_request(request: Request, kind: type[M]) -> tuple[Bearer, M]:
+    """Return the admin that sends the request, and its body."""
+    bearer = await authorize(request, "admin")
+    return bearer, parse_body(kind, await json_body(request))

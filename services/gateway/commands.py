@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 from uuid import uuid4
 
 import msgspec
 from fastapi import Request, Response
 from pydantic import Field
 
+from services.gateway.filters import one_of
+from services.gateway.openapi import problem_responses, request_body
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.problem import ApiError, unavailable
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Command, Model
-from shared.contracts.jobs import CommandRefused
+from shared.contracts.command_answers import CommandRefused
 from shared.contracts.registry import Bearer
 from shared.telemetry.names import AttributeKey, SpanName
 
@@ -23,7 +26,17 @@ ACCESS_COMMANDS = "access.commands"
 LLM_REQUESTS = "llm.requests"
 ANSWER_S = 5.0
 """Longest wait for the decision of access."""
-CONFLICTS = frozenset({"node_exists", "machine_changed", "token_exists"})
+CONFLICTS = frozenset(
+    {
+        "node_exists",
+        "machine_changed",
+        "machine_unknown",
+        "identity_valid",
+        "token_exists",
+        "too_many_tokens",
+        "version_conflict",
+    }
+)
 NOT_PERMITTED = frozenset(
     {"unknown_token", "token_expired", "token_used_up", "credential_revoked", "unknown_credential"}
 )
@@ -50,6 +63,24 @@ class KeyReceipt(CommandReceipt):
 
     key_id: str = Field(description="public part of the key")
     key: str = Field(description="`key_id.secret` for the Authorization header")
+
+
+def command_route(
+    body: type[Model] | None,
+    *problems: int,
+    required: bool = True,
+    receipt: type[CommandReceipt] = CommandReceipt,
+) -> dict[str, Any]:
+    """Return the arguments of a route that answers 202 with the receipt of a command.
+
+    `problems` are its statuses beside those of every route and, with a body, of every body.
+    """
+    route = {"status_code": 202, "response_model": receipt}
+    if body is None:
+        return {**route, "responses": problem_responses(*problems)}
+    responses = problem_responses(400, 413, 415, 422, *problems)
+    described = request_body(body, required=required)
+    return {**route, "responses": responses, "openapi_extra": described}
 
 
 def new_command_id() -> str:
@@ -152,7 +183,7 @@ def json_response(content: object) -> Response:
 
 def lane_of_pool(gateway: Gateway, pool: str) -> int:
     """Return the lane of the pool; raises ApiError 422 for an unknown pool."""
-    lane = gateway.access.pools().get(pool)
-    if lane is None:
-        raise ApiError(422, "unknown_pool", f"no such pool: {pool}")
-    return lane
+    pools = gateway.access.pools()
+    if pool not in pools:
+        raise ApiError(422, "unknown_pool", f"no such pool: {pool}; {one_of(pools)}")
+    return pools[pool]

@@ -1,4 +1,4 @@
-"""The HTTP protocol of the gateway's server, with a limit on the time in which headers arrive."""
+"""The HTTP protocol of the gateway's server, with limits that uvicorn itself does not have."""
 
 from __future__ import annotations
 
@@ -6,18 +6,26 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from shared.capped_connections import ConnectionCap
+
 HEADERS_S = 10.0
 """Longest s until the headers of a request are here: an idle client keeps no connection open."""
 
 
-class HeaderTimeoutProtocol(HttpToolsProtocol):
-    """Closes a connection on which no whole header arrives in time; uvicorn itself has no limit."""
+class LimitedProtocol(HttpToolsProtocol):
+    """Closes a connection on which no whole header arrives in time, and those above the cap."""
 
+    cap: ConnectionCap
+    _address: str | None = None
     _headers_due: asyncio.TimerHandle | None = None
 
     def connection_made(  # type: ignore[override]
         self, transport: asyncio.Transport
     ) -> None:
+        self._address = self.cap.enter(transport)
+        if self._address is None:
+            transport.abort()
+            return
         super().connection_made(transport)
         self._await_headers()
 
@@ -32,7 +40,9 @@ class HeaderTimeoutProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
-        super().connection_lost(exc)
+        if self._address is not None:
+            self.cap.leave(self._address)
+            super().connection_lost(exc)
 
     def _await_headers(self) -> None:
         self._headers_due = self.loop.call_later(HEADERS_S, self.timeout_keep_alive_handler)
@@ -41,3 +51,12 @@ class HeaderTimeoutProtocol(HttpToolsProtocol):
         if self._headers_due is not None:
             self._headers_due.cancel()
             self._headers_due = None
+
+
+def limited_protocol(connection_cap: ConnectionCap) -> type[LimitedProtocol]:
+    """Return the protocol of one server."""
+
+    class Protocol(LimitedProtocol):
+        cap = connection_cap
+
+    return Protocol

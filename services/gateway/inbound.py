@@ -18,7 +18,7 @@ from services.gateway.core.submission import (
     submit_job,
 )
 from shared.contracts.identity import derive_command_id
-from shared.contracts.jobs import CancelJob, RejectSubmission, SubmitJob
+from shared.contracts.job_commands import CancelJob, RejectSubmission, SubmitJob
 from shared.ledger.cloudevents import CloudEvent, Malformed, decode
 
 LIMIT_BYTES = 64 * 1024

@@ -20,7 +20,7 @@ from services.gateway.progress import ConsumerProgress
 from shared.bus.failpoints import FAILPOINTS
 from shared.bus.stop_client import STOP_S, stop_client
 from shared.connection import Connection
-from shared.contracts.jobs import SubmitJob
+from shared.contracts.job_commands import SubmitJob
 from shared.ledger.errors import Stalled
 from shared.rate import Rate, TokenBuckets
 from shared.telemetry.figures import Figure

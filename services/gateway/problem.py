@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from math import ceil
 
@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field
 from starlette.exceptions import HTTPException
-from starlette.routing import Match, Route
+from starlette.routing import BaseRoute, Match, Route
 
 from services.gateway.core.field_errors import FieldError, InvalidBody, NotJson, plain
 from services.gateway.core.submission import TenantMismatch
@@ -119,10 +119,24 @@ def _handler(
 
 
 def _allowed(request: Request) -> list[str]:
-    """Return the methods of all routes at this path; the router names those of the first alone."""
-    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    """Return the methods of all routes at this path; the router names those of the first alone.
+
+    A parameter that may hold slashes also matches longer paths, which routes of their own have.
+    """
+    routes = _routes(request.app.routes)
     matching = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
-    return sorted({method for route in matching for method in route.methods or ()})
+    parts = max((route.path.count("/") for route in matching), default=0)
+    nearest = [route for route in matching if route.path.count("/") == parts]
+    return sorted({method for route in nearest for method in route.methods or ()})
+
+
+def _routes(routes: Iterable[BaseRoute]) -> Iterator[Route]:
+    """Yield the routes of an application and of the routers that it includes without a prefix."""
+    for route in routes:
+        if isinstance(route, Route):
+            yield route
+        elif (router := getattr(route, "original_router", None)) is not None:
+            yield from _routes(router.routes)
 
 
 def _as_is(error: Exception) -> ApiError:

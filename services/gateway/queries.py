@@ -7,7 +7,8 @@ JOB_COLUMNS = """
     j.array_index, j.phase, j.reason, j.detail, j.attempt, j.exit_code, j.submitted_at,
     j.waiting_since, j.placed_at, j.started_at, j.ended_at, j.cancel_requested_at,
     j.short_gpus, j.preemptions, j.moves, j.gpu_ms, j.ran_ms, j.nodes,
-    j.failure, j.backend
+    j.failure, j.backend,
+    j.checkpointed_at, j.checkpoint_step
 """
 
 JOBS = f"""
@@ -52,6 +53,28 @@ LEFT JOIN ranked_job r ON r.job_id = p.job_id AND r.job_id = $2
 WHERE ($1::text IS NULL OR p.tenant = $1) AND p.job_id = $2 AND p.phase = 'waiting'
 """
 
+START_ESTIMATE = """
+SELECT e.at, e.data FROM job_event e JOIN job_placement p USING (job_id)
+WHERE ($1::text IS NULL OR e.tenant = $1) AND e.job_id = $2
+  AND e.type = 'job.start-estimated.v1' AND p.phase = 'waiting' AND e.at >= p.waiting_since
+ORDER BY e.at DESC, e.seq DESC, e.idx DESC LIMIT 1
+"""
+
+QUEUE_ESTIMATE = """
+SELECT e.at, e.data FROM job_placement p JOIN job_admission own USING (job_id)
+CROSS JOIN LATERAL (
+  SELECT o.job_id, o.waiting_since FROM job_placement o
+  JOIN job_admission a ON a.job_id = o.job_id AND a.gpus = own.gpus
+  WHERE o.partition = p.partition AND o.tenant = p.tenant AND o.phase = 'waiting'
+    AND o.waiting_since <= p.waiting_since
+  ORDER BY o.waiting_since DESC, o.job_id DESC LIMIT 64
+) last JOIN job_event e ON e.job_id = last.job_id
+WHERE ($1::text IS NULL OR p.tenant = $1) AND p.job_id = $2 AND p.phase = 'waiting'
+  AND e.type = 'job.start-estimated.v1' AND e.at >= last.waiting_since
+ORDER BY last.waiting_since DESC, e.at DESC, e.seq DESC, e.idx DESC LIMIT 1
+"""
+"""The last estimate of the tenant's last waiting job before this one with as many GPUs."""
+
 LAST_PLACEMENT = """
 SELECT e.at, e.data FROM job_event e JOIN job_placement p USING (job_id)
 WHERE ($1::text IS NULL OR e.tenant = $1) AND e.job_id = $2 AND e.type = 'job.placed.v1'
@@ -59,7 +82,7 @@ WHERE ($1::text IS NULL OR e.tenant = $1) AND e.job_id = $2 AND e.type = 'job.pl
 ORDER BY e.at DESC, e.seq DESC, e.idx DESC LIMIT 1
 """
 
-NODES = """
+_NODES = """
 SELECT n.node_id, p.pool, n.backend, n.gpu_type, n.gpus, n.cpus, n.mem_gib, n.rack, n.labels,
        n.alive, n.cordoned, n.draining, n.health, n.reason, n.executor_id, n.joined_at, n.lost_at,
        n.state, n.silent_ms, n.suspected_at, n.lost_after_ms, n.generation, n.unusable_gpus,
@@ -68,9 +91,12 @@ SELECT n.node_id, p.pool, n.backend, n.gpu_type, n.gpus, n.cpus, n.mem_gib, n.ra
 FROM node n LEFT JOIN pool p ON p.partition = n.partition
 LEFT JOIN (SELECT node_id, array_agg(used_milli ORDER BY gpu) AS used_milli
            FROM gpu GROUP BY node_id) u ON u.node_id = n.node_id
+"""
+NODES = f"""{_NODES}
 WHERE ($1::text IS NULL OR p.pool = $1) AND ($2::text IS NULL OR n.node_id > $2)
 ORDER BY n.node_id LIMIT $3
 """
+NODE = f"{_NODES} WHERE n.node_id = $1"
 
 LANE_OF_NODE = "SELECT partition FROM node WHERE node_id = $1"
 
@@ -116,12 +142,24 @@ SELECT command_id, ledger, type, of, tenant, accepted, duplicate, reason, detail
 FROM command WHERE ($1::text IS NULL OR tenant = $1) AND command_id = $2
 """
 
-DEAD = """
-SELECT dead_id, ledger, topic, partition, log_offset, reason, sha256, tenant, at
-FROM dead_letter WHERE ($1::text IS NULL OR tenant = $1)
-  AND ($2::bigint IS NULL OR (at, dead_id) < ($2, $3::text))
-ORDER BY at DESC, dead_id DESC LIMIT $4
+# Release 0.1 stored the reason of a quarantined input with the prefix `set aside: `.
+DEAD_COLUMNS = """
+SELECT dead_id, ledger, topic, partition, log_offset,
+       regexp_replace(reason, '^set aside: ', '') AS reason, sha256, tenant, at, message_id,
+       message_type, state, settled, decision, decision_reason, decided_at
+FROM dead_letter WHERE topic <> '' AND ($1::text IS NULL OR tenant = $1)
 """
+"""A row without topic is a decision on what was never quarantined, or is not projected yet."""
+
+DEAD = (
+    DEAD_COLUMNS
+    + """
+  AND ($2::bool OR NOT settled) AND ($3::bigint IS NULL OR (at, dead_id) < ($3, $4::text))
+ORDER BY at DESC, dead_id DESC LIMIT $5
+"""
+)
+
+DEAD_LETTER = DEAD_COLUMNS + " AND dead_id = $2"
 
 FAULTS = """
 SELECT f.fault_id, p.pool, f.job_id, f.tenant, f.node_id, f.allocation_id, f.slowdown, f.score,

@@ -10,7 +10,7 @@ from pydantic_core.core_schema import ValidationInfo
 
 from shared.contracts.access import Role
 from shared.contracts.registry import RANK
-from shared.server_settings import ServerSettings
+from shared.server_settings import NodeExecutors, ServerSettings, addresses_of
 
 
 class GatewaySettings(ServerSettings):
@@ -55,11 +55,7 @@ class GatewaySettings(ServerSettings):
         le=1_000_000,
         description="Burst of requests, and of records of its topic, per tenant",
     )
-    node_executors: str = Field(
-        default="",
-        pattern=r"^(https?://[A-Za-z0-9.:\[\]-]+(,https?://[A-Za-z0-9.:\[\]-]+)*)?$",
-        description="Addresses at which nodes reach the executors, as https://host:port,...",
-    )
+    node_executors: NodeExecutors = ""
     oidc_issuer: str = Field(
         default="", max_length=512, description="Issuer of OIDC tokens; API keys only if not given"
     )
@@ -104,7 +100,7 @@ class GatewaySettings(ServerSettings):
     @property
     def executors(self) -> tuple[str, ...]:
         """Base addresses of the executors of nodes."""
-        return tuple(url for url in self.node_executors.split(",") if url)
+        return addresses_of(self.node_executors)
 
     @property
     def scraped(self) -> dict[str, str]:

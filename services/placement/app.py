@@ -15,8 +15,8 @@ from shared.bus.kafka import KafkaLog
 from shared.bus.lane import Lane
 from shared.bus.probe import probe_lanes
 from shared.contracts.base import Model, UnknownType
-from shared.contracts.placement import PlanReady
-from shared.contracts.reports import ExecutorReported
+from shared.contracts.reports import CheckpointsReported, ExecutorReported
+from shared.contracts.solver_plan import PlanReady
 from shared.ledger.decider import Fact
 from shared.settings import Settings
 from shared.telemetry.setup import start_telemetry
@@ -25,9 +25,10 @@ from shared.telemetry.shell import observer, serve_metrics
 
 def decode_report(topic: str, type_: str, data: bytes) -> Model:
     """`reports` is the one plain topic of this service that holds no commands."""
-    if type_ != ExecutorReported.TYPE:
-        raise UnknownType(type_)
-    return ExecutorReported.model_validate_json(data)
+    for model in (ExecutorReported, CheckpointsReported):
+        if type_ == model.TYPE:
+            return model.model_validate_json(data)
+    raise UnknownType(type_)
 
 
 def run(settings: Settings) -> None:

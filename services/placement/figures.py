@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import get_args
 
-from services.placement.core.pool.board import Node
 from services.placement.core.pool.job import Phase
+from services.placement.core.pool.node import Node
 from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Pool
 from shared.contracts.base import Millis
@@ -65,6 +65,7 @@ def nodes(pool: Pool, label: tuple[str]) -> Iterator[Figure]:
     for state in ("alive", "cordoned", "silent"):
         yield Figure("berth_nodes", states[state], (*label, state))
     yield Figure("berth_nodes", len(pool.lost), (*label, "lost"))
+    yield Figure("berth_nodes", len(pool.held_back), (*label, "held_back"))
     yield Figure("berth_nodes_suspected", len(pool.board.slow), label)
     yield Figure("berth_workers_stuck", len(pool.stuck), label)
 

@@ -11,24 +11,25 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from services.placement.core.pool.board import Node
+from services.placement.core.pool.node import Node
 from services.placement.core.pool.state import Pool
 from services.placement.heartbeat_log import HeartbeatLog, LogBroken, NotRead, decoded_heartbeats
-from services.placement.silence import Silence, chunks, life_of
+from services.placement.silence import Silence, chunks, silence_key
 from shared.bus.lane import Lane
 from shared.bus.log import Entry, Log
 from shared.contracts.reports import NodesHeard, NodesSilent, SilentNode
 
 NODES_PER_OFFER = 32
-CHECKPOINT_MS = 30_000
+NOTE_EVERY_MS = 30_000
 """The silence of a suspected node is noted so often: a restart of placement loses no more of it."""
 LONGEST_NOTED_MS = 60_000
 """Of a node that is never lost by silence no more is noted."""
-CHECKPOINTS_MOST = 4
-"""Fraction of the silence that proves a loss between two notes of it, where that is shorter."""
+LEAST_NOTES_PER_LOSS = 4
+"""A silence that proves a loss sooner is noted so many times before it does."""
 LOOKS = 10
 """Looks within the time after which a node is suspected."""
-LOOK_S = (0.1, 3.0)
+LOOK_BOUNDS_S = (0.1, 3.0)
+"""Least and longest time between two looks."""
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +67,8 @@ class Watcher:
         offsets = [node.suspicion.offset for node in suspected if node.suspicion is not None]
         for node in suspected:
             if node.suspicion is not None:
-                self._silence.resume(life_of(node), node.suspicion, at_s)
-        self._silence.watch(map(life_of, self._nodes()), at_s)
+                self._silence.resume(silence_key(node), node.suspicion, at_s)
+        self._silence.watch(map(silence_key, self._nodes()), at_s)
         await self._log.start(min(offsets, default=None))
 
     async def stop(self) -> None:
@@ -79,7 +80,7 @@ class Watcher:
             look_s = self._look_s()
             self._note(await self._log.poll(look_s))
             now_s = self._clock()
-            self._silence.watch(map(life_of, self._nodes()), now_s)
+            self._silence.watch(map(silence_key, self._nodes()), now_s)
             await self._offer_heard()
             if now_s - self._looked_at_s >= look_s and self._silent(now_s):
                 self._looked_at_s = now_s
@@ -96,9 +97,9 @@ class Watcher:
         """Read on at the end; the silence in the ledger is taken back, as it proves nothing."""
         await self._log.start_anew()
         self._silence.begin_anew(self._clock())
-        suspected = [life_of(node) for node in self._nodes() if node.suspicion is not None]
-        for lives in chunks(suspected, NODES_PER_OFFER):
-            silent = tuple(SilentNode(silent_ms=0, **life._asdict()) for life in lives)
+        suspected = [silence_key(node) for node in self._nodes() if node.suspicion is not None]
+        for keys in chunks(suspected, NODES_PER_OFFER):
+            silent = tuple(SilentNode(silent_ms=0, **key._asdict()) for key in keys)
             await self._lane.offer(NodesSilent(nodes=silent, offset=self._log.position))
 
     def _nodes(self) -> list[Node]:
@@ -107,7 +108,8 @@ class Watcher:
     def _look_s(self) -> float:
         """Return the time between two looks, by the node that would be suspected first."""
         suspect_ms = map(self._lane.state.suspect_after_ms, self._nodes())
-        return min(max(min(suspect_ms, default=0) / 1000 / LOOKS, LOOK_S[0]), LOOK_S[1])
+        least_s, longest_s = LOOK_BOUNDS_S
+        return min(max(min(suspect_ms, default=0) / 1000 / LOOKS, least_s), longest_s)
 
     def _note(self, entries: Sequence[Entry]) -> None:
         now_s = self._clock()
@@ -121,30 +123,30 @@ class Watcher:
         state = self._lane.state
         silent = []
         for node in self._nodes():
-            listened = self._silence.of(node.node_id)
-            silent_ms = listened.silent_ms(at_s)
+            count = self._silence.of(node.node_id)
+            silent_ms = count.silent_ms(at_s)
             lost_after_ms = state.lost_after_ms(node)
-            noted_at_ms = next_note_ms(listened.noted_ms, lost_after_ms)
+            noted_at_ms = next_note_ms(count.noted_ms, lost_after_ms)
             if silent_ms >= min(lost_after_ms, max(state.suspect_after_ms(node), noted_at_ms)):
-                silent.append(SilentNode(silent_ms=silent_ms, **listened.life._asdict()))
+                silent.append(SilentNode(silent_ms=silent_ms, **count.key._asdict()))
         return silent
 
     async def _offer_silent(self, at_s: float) -> None:
         """Offer the nodes that were silent at `at_s`; wait for each, so that none is repeated."""
-        present = {node.node_id: life_of(node) for node in self._nodes()}
+        present = {node.node_id: silence_key(node) for node in self._nodes()}
         self._silence.watch(present.values(), self._clock())
         for nodes in chunks(self._silent(at_s), NODES_PER_OFFER):
             await self._lane.offer(NodesSilent(nodes=tuple(nodes), offset=self._log.position))
             for node in nodes:
-                listened = self._silence.of(node.node_id)
-                listened.noted_ms, listened.has_spoken = node.silent_ms, False
+                count = self._silence.of(node.node_id)
+                count.noted_ms, count.heard_since_noted = node.silent_ms, False
 
     async def _offer_heard(self) -> None:
         """Offer the suspected nodes that sent a heartbeat since they are suspected."""
         heard = {
             node.node_id: node.incarnation
             for node in self._nodes()
-            if node.suspicion is not None and self._silence.of(node.node_id).has_spoken
+            if node.suspicion is not None and self._silence.of(node.node_id).heard_since_noted
         }
         if heard:
             await self._lane.offer(NodesHeard(nodes=heard))
@@ -154,4 +156,4 @@ def next_note_ms(noted_ms: int, lost_after_ms: float) -> float:
     """Return the silence at which it is noted again, after `noted_ms` was."""
     if lost_after_ms == math.inf and noted_ms >= LONGEST_NOTED_MS:
         return math.inf
-    return noted_ms + min(CHECKPOINT_MS, lost_after_ms / CHECKPOINTS_MOST) if noted_ms else 0
+    return noted_ms + min(NOTE_EVERY_MS, lost_after_ms / LEAST_NOTES_PER_LOSS) if noted_ms else 0

@@ -15,8 +15,9 @@ from services.placement.core.solver.contended import (
 from services.placement.solver.process import Solver, SolverDied
 from shared.bus.clock import now_ms
 from shared.bus.lane import Lane
-from shared.contracts.access import PoolConfigured
-from shared.contracts.placement import PlanReady, RoundOpened
+from shared.contracts.placement import RoundOpened
+from shared.contracts.pools import PoolConfigured
+from shared.contracts.solver_plan import PlanReady
 from shared.ledger.decider import Fact
 
 SEARCH_SHARE = 0.8

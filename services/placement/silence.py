@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from services.placement.core.pool.board import Node, Suspicion
+from services.placement.core.pool.node import Node, Suspicion
 from shared.contracts.reports import Alive, Heartbeats
 
 T = TypeVar("T")
 
 
-class NodeLife(NamedTuple):
+class SilenceKey(NamedTuple):
     """A count of silence is of one incarnation, and begins anew when it drops older terms."""
 
     node_id: str
@@ -20,29 +20,29 @@ class NodeLife(NamedTuple):
     terms_id: str
 
 
-def life_of(node: Node) -> NodeLife:
-    return NodeLife(node.node_id, node.incarnation, node.oldest_terms)
+def silence_key(node: Node) -> SilenceKey:
+    return SilenceKey(node.node_id, node.incarnation, node.oldest_terms)
 
 
 @dataclass(slots=True)
-class Listened:
+class SilenceCount:
     """How a node was heard so far by this reader."""
 
-    life: NodeLife
+    key: SilenceKey
     heard_s: float
-    """When a heartbeat that counts was read last, or the life was first seen."""
+    """When a heartbeat that counts was read last, or the key was first seen."""
     from_offset: int = 0
     """Heartbeats before it were read by an earlier reader."""
     sent_boot_ms: int = -1
     """Highest time of sending so far: a heartbeat that is not newer does not count."""
     noted_ms: int = 0
     """Silence that the ledger has."""
-    has_spoken: bool = False
+    heard_since_noted: bool = False
     """A heartbeat came since the silence was noted in the ledger."""
 
     def counts(self, offset: int, alive: Alive) -> bool:
-        """Return whether a heartbeat is a new one of this life."""
-        if alive.incarnation != self.life.incarnation or offset < self.from_offset:
+        """Return whether a heartbeat is a new one of this incarnation."""
+        if alive.incarnation != self.key.incarnation or offset < self.from_offset:
             return False
         return alive.sent_boot_ms is None or alive.sent_boot_ms > self.sent_boot_ms
 
@@ -54,12 +54,12 @@ class Silence:
     """The silence of the nodes of one pool, as far as heartbeats were read."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Listened] = {}
+        self._nodes: dict[str, SilenceCount] = {}
 
-    def resume(self, life: NodeLife, suspicion: Suspicion, at_s: float) -> None:
+    def resume(self, key: SilenceKey, suspicion: Suspicion, at_s: float) -> None:
         """Go on with a count of an earlier reader; it must read on from `suspicion.offset`."""
-        self._nodes[life.node_id] = Listened(
-            life,
+        self._nodes[key.node_id] = SilenceCount(
+            key,
             heard_s=at_s - suspicion.silent_ms / 1000,
             from_offset=suspicion.offset,
             noted_ms=suspicion.silent_ms,
@@ -67,27 +67,27 @@ class Silence:
 
     def begin_anew(self, at_s: float) -> None:
         """Begin all counts anew: heartbeats may be missing from what was read."""
-        self._nodes = {name: Listened(node.life, at_s) for name, node in self._nodes.items()}
+        self._nodes = {name: SilenceCount(node.key, at_s) for name, node in self._nodes.items()}
 
-    def watch(self, lives: Iterable[NodeLife], at_s: float) -> None:
-        """Count for exactly these lives; those not seen before are heard now."""
+    def watch(self, keys: Iterable[SilenceKey], at_s: float) -> None:
+        """Count for exactly these keys; those not seen before are heard now."""
         known = self._nodes
         self._nodes = {}
-        for life in lives:
-            old = known.get(life.node_id)
-            is_known = old is not None and old.life == life
-            self._nodes[life.node_id] = old if old and is_known else Listened(life, at_s)
+        for key in keys:
+            old = known.get(key.node_id)
+            is_known = old is not None and old.key == key
+            self._nodes[key.node_id] = old if old and is_known else SilenceCount(key, at_s)
 
     def note(self, offset: int, heartbeats: Heartbeats, at_s: float) -> None:
         """Note heartbeats that were read at `at_s`, however long ago they were sent."""
         for node_id, alive in heartbeats.nodes.items():
             node = self._nodes.get(node_id)
             if node is not None and node.counts(offset, alive):
-                node.heard_s, node.noted_ms, node.has_spoken = at_s, 0, True
+                node.heard_s, node.noted_ms, node.heard_since_noted = at_s, 0, True
                 if alive.sent_boot_ms is not None:
                     node.sent_boot_ms = alive.sent_boot_ms
 
-    def of(self, node_id: str) -> Listened:
+    def of(self, node_id: str) -> SilenceCount:
         return self._nodes[node_id]
 
 

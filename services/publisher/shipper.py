@@ -6,17 +6,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from shared.bus.log import Headers
+from shared.bus.producer import Producer
 from shared.connection import Connection
 from shared.ledger.errors import OutcomeUnknown, TooLarge
 from shared.ledger.partition import TP
 
 BATCH_BYTES = 512 * 1024
-MAX_REQUEST_BYTES = 1_048_576
-REQUEST_TIMEOUT_MS = 10_000
 
 
 class OutgoingRecord(NamedTuple):
@@ -46,26 +44,11 @@ class Shipper(Protocol):
         ...
 
 
-class KafkaShipper:
+class KafkaShipper(Producer):
     """Ships to Kafka in record batches, at a quarter of the cost of single records."""
 
     def __init__(self, connection: Connection) -> None:
-        self._producer = AIOKafkaProducer(
-            **connection.aiokafka(),
-            client_id="berth-publisher",
-            acks="all",
-            enable_idempotence=connection.idempotent,
-            linger_ms=0,
-            max_batch_size=BATCH_BYTES,
-            max_request_size=MAX_REQUEST_BYTES,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
-        )
-
-    async def start(self) -> None:
-        await self._producer.start()
-
-    async def stop(self) -> None:
-        await self._producer.stop()
+        super().__init__(connection, client="berth-publisher", linger_ms=0, batch_bytes=BATCH_BYTES)
 
     async def ship(self, shipment: Shipment) -> None:
         await asyncio.gather(*(self._fill(tp, records) for tp, records in shipment.items()))

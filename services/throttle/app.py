@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from aiohttp import web
@@ -28,8 +28,9 @@ from shared.bus.probe import probe_lanes
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command
 from shared.contracts.llm import EngineAdvanced, LlmRequestStarted, ServeLlmRequest
+from shared.http_listener import listen
 from shared.ledger.decider import Fact
-from shared.server_settings import server_tls
+from shared.server_settings import server_certificate
 from shared.telemetry.setup import Telemetry, start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 
@@ -83,7 +84,9 @@ class ThrottleShell:
         self._telemetry = telemetry
         self._observe = observer(telemetry)
         self._followers = RequestFollowers()
-        self._tls = server_tls(settings)
+        certificate = server_certificate(settings)
+        telemetry.metrics.watch_certificate(certificate)
+        self._tls = certificate.context if certificate is not None else None
         self._started: dict[int, asyncio.Event] = {}
         self.port = 0
         self.serving = asyncio.Event()
@@ -132,21 +135,20 @@ class ThrottleShell:
             access, lanes, self._followers, self._telemetry.spans, self._settings.line
         )
         runner = web.AppRunner(proxy.app(), access_log=None, shutdown_timeout=DRAIN_S)
-        try:
+        async with AsyncExitStack() as open_:
+            open_.push_async_callback(runner.cleanup)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(access.run())
                 await runner.setup()
                 await access.caught_up.wait()
-                await self._listen(runner)
-        finally:
-            await runner.cleanup()
+                listener = await listen(runner, self._settings, self._tls)
+                open_.callback(listener.close)
+                self._announce(listener)
 
-    async def _listen(self, runner: web.AppRunner) -> None:
-        host, port = self._settings.host, self._settings.port
-        await web.TCPSite(runner, host, port, ssl_context=self._tls).start()
-        self.port = runner.addresses[0][1]
+    def _announce(self, listener: asyncio.Server) -> None:
+        self.port = listener.sockets[0].getsockname()[1]
         self.serving.set()
-        log.info("proxy listening", extra={"host": host, "port": self.port})
+        log.info("proxy listening", extra={"host": self._settings.host, "port": self.port})
 
 
 async def _wait_and_clear(event: asyncio.Event, timeout_s: float) -> None:

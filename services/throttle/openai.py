@@ -71,7 +71,7 @@ class CompletionFields(LenientModel):
     n: Literal[1] = 1
 
     @property
-    def wants_usage(self) -> bool:
+    def includes_usage(self) -> bool:
         return self.stream_options is not None and self.stream_options.include_usage
 
 

@@ -31,6 +31,7 @@ from shared.bus.ids import new_id
 from shared.bus.lane import Lane
 from shared.contracts.access import EndpointConfigured
 from shared.contracts.identity import BERTH
+from shared.contracts.keys import parse_bearer
 from shared.contracts.llm import LlmRequestQueued, LlmRequestRejected, ServeLlmRequest
 from shared.ledger.decider import Fact, Input
 from shared.ledger.errors import Busy, LaneRevoked, Quarantined
@@ -112,8 +113,7 @@ class OpenAiProxy:
 
     async def _authenticate(self, request: web.Request) -> str:
         """Return the tenant of the request's key."""
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        key = key.strip() if scheme.lower() == "bearer" else ""
+        key = parse_bearer(request.headers.get("authorization"))
         bearer = await self._access.authenticate(key)
         if bearer is None:
             headers = {"www-authenticate": "Bearer"}

@@ -56,7 +56,7 @@ async def _finish(
 ) -> None:
     """Write the end of the stream; one without `[DONE]` was cut because its lane was lost."""
     await _send(stream, response.last_chunk(tokens))
-    if completion.wants_usage:
+    if completion.includes_usage:
         await _send(stream, response.usage_chunk(tokens))
     await stream.write(b"data: [DONE]\n\n")
     await stream.write_eof()

@@ -24,6 +24,21 @@ CATCH_UP_S = 2.0
 log = logging.getLogger(__name__)
 
 
+async def read_access(log: Log) -> AccessView:
+    """Return the fold of the `access` ledger as it is now."""
+    view = AccessView()
+    tail = LedgerTail(log, {ACCESS.topic: [ACCESS.partition]})
+    await tail.start()
+    try:
+        while not tail.caught_up:
+            for accepted in await tail.poll():
+                for fact in accepted.facts():
+                    view.apply(fact.event)
+    finally:
+        await tail.stop()
+    return view
+
+
 class AccessFollower:
     """Keeps a view of keys, tenants and pools up to date with the `access` ledger.
 

@@ -29,7 +29,7 @@ class AccessFeed:
         self._assigned = asyncio.Event()
 
     def note_assigned(self) -> None:
-        """The set of held lanes has changed."""
+        """Note that the set of held lanes has changed."""
         self._assigned.set()
 
     async def run(self) -> None:

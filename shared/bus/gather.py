@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from shared.bus.inbox import Inbox, PendingRecord
 from shared.bus.local_inputs import LocalInput, LocalInputs
-from shared.ledger.decider import Input
+from shared.ledger.decider import Decision, Input
 
 MAX_INPUTS = 200
 MAX_INPUT_BYTES = 192 * 1024
@@ -17,21 +17,36 @@ BUSY_WINDOWS = 5
 """A lane is busy for so many windows after a round."""
 
 
+class Retry(NamedTuple):
+    """Inputs that are decided again, and the event behind them."""
+
+    request: str
+    """Id of the input that requests it."""
+    inputs: tuple[Input, ...]
+    closing: Decision
+
+
 class Batch(NamedTuple):
     """The inputs of one round: local ones first, then records in the order of arrival."""
 
     locals: list[LocalInput]
     records: list[PendingRecord]
-    retried: tuple[Input, ...] = ()
-    """Inputs that are decided again, behind the others: the last record asks for it."""
+    retried: tuple[Retry, ...] = ()
+    """Inputs that are decided again, behind the others: the last record requests them."""
 
     @property
     def inputs(self) -> list[Input]:
         inputs = [local.input for local in self.locals]
         for record in self.records:
             inputs.extend(record.inputs)
-        inputs.extend(self.retried)
+        for retry in self.retried:
+            inputs.extend(retry.inputs)
         return inputs
+
+    @property
+    def closing(self) -> list[Decision]:
+        """Events of the lane itself, once all inputs are decided."""
+        return [retry.closing for retry in self.retried]
 
     @property
     def can_be_halved(self) -> bool:
@@ -132,6 +147,6 @@ class Gatherer:
         return True
 
     def grow(self) -> None:
-        """After a success: back to the full size step by step."""
+        """Double the size after a success, up to the full one."""
         self._max_inputs = min(self._max_inputs * 2, MAX_INPUTS)
         self._only_locals = False

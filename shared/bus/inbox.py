@@ -229,7 +229,7 @@ class Inbox:
         self._update_room()
 
     def _update_room(self) -> None:
-        """A record that is held back must not keep out `access`; other inputs wait behind it."""
+        """Open or close the gates: while a record is held back, only `access` may enter."""
         is_full = self._inputs >= LIMIT_INPUTS or self._bytes >= LIMIT_BYTES
         _switch(self._room_for_access, self._closed or not is_full or self.is_holding)
         _switch(self._room, self._closed or not (is_full or self.is_holding))

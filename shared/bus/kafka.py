@@ -15,8 +15,8 @@ from aiokafka.errors import (
 )
 
 from shared.bus.authentication import NOT_ALLOWED, check_authentication
+from shared.bus.broker_outage import retry_while_away
 from shared.bus.log import Entry, Feed, Headers
-from shared.bus.retry import retry_while_away
 from shared.bus.stop_client import stop_client
 from shared.connection import Connection
 from shared.ledger.errors import Forbidden, OutcomeUnknown, TailLost, TooLarge
@@ -101,7 +101,8 @@ class KafkaLog:
     """One producer with one record in flight, and a consumer per feed.
 
     `gather_ms` is the fetch wait of a busy reader. Requests are repeated while the broker is away,
-    for `max_away_s` at most; only an append is never repeated.
+    for `max_away_s` at most; only an append is never repeated. Its outcome is unknown when the
+    broker has not answered for `append_ms`.
     """
 
     def __init__(
@@ -111,9 +112,11 @@ class KafkaLog:
         client: str = "berth",
         gather_ms: int = GATHER_MS,
         max_away_s: float = math.inf,
+        append_ms: int = REQUEST_TIMEOUT_MS,
     ) -> None:
         self._gather_ms = gather_ms
         self._max_away_s = max_away_s
+        self._append_ms = append_ms
         self._connection = connection
         self._client = client
         self._producer: AIOKafkaProducer | None = None
@@ -210,7 +213,7 @@ class KafkaLog:
                 enable_idempotence=self._connection.idempotent,
                 linger_ms=0,
                 max_request_size=MAX_REQUEST_BYTES,
-                request_timeout_ms=REQUEST_TIMEOUT_MS,
+                request_timeout_ms=self._append_ms,
             )
             try:
                 await producer.start()

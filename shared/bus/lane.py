@@ -123,11 +123,6 @@ class Lane(Generic[S]):
         """Lost appends since this lane began."""
         return self._committer.lost_appends
 
-    @property
-    def records_since_snapshot(self) -> int:
-        """Records that the next start would fold."""
-        return self._committer.replica.records
-
     def next_offsets(self) -> dict[TP, int]:
         """Return the next offset of each input."""
         return self.inbox.next_offsets()
@@ -193,7 +188,7 @@ class Lane(Generic[S]):
         self.inbox.close()
 
     async def stop(self) -> None:
-        """After `run` has ended: store a snapshot for the next owner, stop the client."""
+        """Store a snapshot for the next owner and stop the client, once `run` has ended."""
         self._locals.abandon()
         if not self._rounds.is_running:
             await self._checkpoints.store(self._committer.replica)

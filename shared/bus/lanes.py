@@ -151,7 +151,7 @@ class Lanes(Generic[S]):
             held.primed.set()
 
     def _note_halted(self, partition: int, error: LaneHalted) -> None:
-        """This lane stops and says so; those who deliver to it go on with the other lanes."""
+        """Note and log that the lane is halted; the other lanes go on."""
         self._halted[partition] = error
         self.ready.clear()
         see = f"; see {error.runbook}"

@@ -27,9 +27,9 @@ class LocalInput:
     """Facts of an answer that goes on in the next record."""
 
     def answer(self, facts: list[Fact]) -> None:
-        """Resolve the future; the sender of a command that was set aside gets Quarantined."""
-        aside = any(isinstance(fact.event, InputQuarantined) for fact in facts)
-        if aside and isinstance(self.input.message, Command):
+        """Resolve the future; the sender of a command that was quarantined gets Quarantined."""
+        is_quarantined = any(isinstance(fact.event, InputQuarantined) for fact in facts)
+        if is_quarantined and isinstance(self.input.message, Command):
             self.facts.set_exception(Quarantined(f"{self.input.message.TYPE} {self.input.id}"))
         else:
             self.facts.set_result(facts)

@@ -72,7 +72,7 @@ class LaneProbe:
         self._metrics.show(figures)
 
     def _figures_of(self, lane: Lane[Any], now: Millis) -> list[Figure]:
-        """A figure that cannot be computed must not end a service that can decide."""
+        """Return the figures of the lane; none, with a log line, if they cannot be computed."""
         try:
             return list(self._of_state(lane.state, now))
         except Exception:

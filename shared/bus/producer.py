@@ -15,14 +15,21 @@ from shared.connection import Connection
 from shared.contracts.topics import LEDGERS
 from shared.ledger.errors import OutcomeUnknown
 
+BATCH_BYTES = 256 * 1024
 DELIVERY_MS = 10_000
 
 
-class TopicProducer:
-    """Batches the records sent within `linger_ms`; all replicas acknowledge them, in order."""
+class Producer:
+    """A client whose records all replicas acknowledge, in order; a context that starts it."""
 
     def __init__(
-        self, connection: Connection, *, linger_ms: int = 5, client: str = "berth"
+        self,
+        connection: Connection,
+        *,
+        client: str,
+        linger_ms: int,
+        batch_bytes: int = BATCH_BYTES,
+        timeout_ms: int = DELIVERY_MS,
     ) -> None:
         self._producer = AIOKafkaProducer(
             **connection.aiokafka(),
@@ -30,9 +37,9 @@ class TopicProducer:
             acks="all",
             enable_idempotence=connection.idempotent,
             linger_ms=linger_ms,
-            max_batch_size=256 * 1024,
+            max_batch_size=batch_bytes,
             max_request_size=MAX_REQUEST_BYTES,
-            request_timeout_ms=DELIVERY_MS,
+            request_timeout_ms=timeout_ms,
         )
 
     async def start(self) -> None:
@@ -52,6 +59,20 @@ class TopicProducer:
         trace: TracebackType | None,
     ) -> None:
         await self.stop()
+
+
+class TopicProducer(Producer):
+    """Batches the records sent within `linger_ms`."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        linger_ms: int = 5,
+        client: str = "berth",
+        timeout_ms: int = DELIVERY_MS,
+    ) -> None:
+        super().__init__(connection, client=client, linger_ms=linger_ms, timeout_ms=timeout_ms)
 
     async def send(
         self,

@@ -1,11 +1,10 @@
-"""Inputs on which a decider raises: set aside one by one, while they are few."""
+"""Inputs on which a decider raises: quarantined one by one, while they are few."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import traceback
-from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,55 +13,19 @@ from pydantic import ValidationError
 from shared.bus.gather import Batch
 from shared.bus.inbox import PendingRecord
 from shared.bus.log import Log, fetch
+from shared.bus.parts import Part, Raising, bytes_of
 from shared.contracts.base import Command
-from shared.contracts.rejected import InputQuarantined
+from shared.contracts.rejected import InputQuarantined, InputRetried, InputRetryRequested
 from shared.ledger.answers import refuse_command
 from shared.ledger.decider import Decision, Input
-from shared.ledger.errors import LaneHalted, TailLost
+from shared.ledger.errors import TailLost
 from shared.ledger.inputs import reason_of
 from shared.ledger.partition import TP
 
-MOST_IN_A_ROW = 5
-MOST_OF_LATEST = 20
-LATEST = 1_000
-"""Inputs, the latest of which count. Beyond these limits the build is broken, not an input."""
 MAX_REASON_CHARS = 256
 FETCH_S = 5.0
 REASON = "quarantined"
 CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
-
-
-class Flood:
-    """Halts a lane that would set aside its whole input."""
-
-    def __init__(self, lane: str) -> None:
-        self._lane = lane
-        self._in_a_row = 0
-        self._latest: deque[bool] = deque(maxlen=LATEST)
-        """Whether each of the latest inputs was set aside."""
-
-    def note_decided(self, inputs: int) -> None:
-        """Count inputs that were decided."""
-        if inputs:
-            self._in_a_row = 0
-            self._latest.extend([False] * min(inputs, LATEST))
-
-    def note_quarantined(self) -> None:
-        self._in_a_row += 1
-        self._latest.append(True)
-
-    def check(self) -> None:
-        """Raise LaneHalted if one more would be too many."""
-        if self._in_a_row >= MOST_IN_A_ROW:
-            raise LaneHalted(
-                f"{self._lane}: {MOST_IN_A_ROW + 1} inputs in a row: at most {MOST_IN_A_ROW} are "
-                "set aside"
-            )
-        if sum(self._latest) >= MOST_OF_LATEST:
-            raise LaneHalted(
-                f"{self._lane}: {MOST_OF_LATEST + 1} of the latest {LATEST} inputs: at most "
-                f"{MOST_OF_LATEST} are set aside"
-            )
 
 
 def culprit_of(batch: Batch) -> Input | PendingRecord | None:
@@ -75,14 +38,48 @@ def culprit_of(batch: Batch) -> Input | PendingRecord | None:
 async def quarantine(
     client: Log, culprit: Input | PendingRecord, error: Exception, ledger: str, event_id: str
 ) -> list[Decision]:
-    """Return the event for the culprit, and the refusal if it is a command of this ledger."""
+    """Return the event for the culprit, and the refusal if it is a command of this ledger.
+
+    A request to retry an input of this lane (`event_id` begins with its place) is closed as well.
+    """
     if isinstance(culprit, Input):
         event = _event(TP("local", 0), -1, [culprit], error, "")
         return [culprit.decision(event)]
     tp, inputs = _tp(culprit.key), list(culprit.inputs)
-    sha256 = await _sha256(client, tp, culprit.offset)
-    event = _event(tp, culprit.offset, inputs, error, sha256)
-    return [Decision(event, event.message_id), *_refusals(inputs, ledger, event_id)]
+    event = _event(tp, culprit.offset, inputs, error, _sha256(await _value(client, culprit)))
+    closing = [*_refusals(inputs, ledger, event_id), *_raised_again(inputs, event_id)]
+    return [Decision(event, event.message_id), *closing]
+
+
+class PartQuarantine:
+    """Makes the events for the parts of a record on which a decider raises."""
+
+    def __init__(self, client: Log, record: PendingRecord | None, event_id: str) -> None:
+        self._client = client
+        self._record = record
+        self._event_id = event_id
+        self._value: bytes | None = None
+
+    async def read(self) -> None:
+        """Read the bytes of the record, if there is one."""
+        if self._record is not None:
+            self._value = await _value(self._client, self._record)
+
+    def decisions(self, raising: Raising) -> list[Decision]:
+        """Return the event for each part, and close the requests to retry among them."""
+        decisions: list[Decision] = []
+        for part, error in raising:
+            item = part.alone
+            decisions.append(item.decision(self._event(part, item, error)))
+            decisions.extend(_raised_again([item], self._event_id))
+        return decisions
+
+    def _event(self, part: Part, item: Input, error: Exception) -> InputQuarantined:
+        if self._record is None:
+            return _event(TP("local", 0), -1, [item], error, "")
+        tp, offset = _tp(self._record.key), self._record.offset
+        own = None if self._value is None else bytes_of(tp, offset, self._value, part)
+        return _event(tp, offset, [item], error, _sha256(own))
 
 
 def _event(
@@ -109,6 +106,13 @@ def _refusals(inputs: list[Input], ledger: str, event_id: str) -> Iterator[Decis
                 f"command: {item.id}: led to an internal error; an operator has it as {event_id}"
             )
             yield refuse_command(item, event_id, REASON, detail)
+
+
+def _raised_again(inputs: list[Input], event_id: str) -> Iterator[Decision]:
+    lane = event_id.rsplit("/", 2)[0] + "/"
+    for item in inputs:
+        if isinstance(item.message, InputRetryRequested) and item.message.input_id.startswith(lane):
+            yield item.decision(InputRetried(input_id=item.message.input_id, outcome="raised"))
 
 
 def describe(error: Exception, inputs: list[Input]) -> str:
@@ -147,10 +151,15 @@ def _tp(key: str) -> TP:
     return TP(topic, int(partition))
 
 
-async def _sha256(client: Log, tp: TP, offset: int) -> str:
-    """Return the fingerprint of the bytes at this offset; empty if they are gone."""
+async def _value(client: Log, record: PendingRecord) -> bytes | None:
+    """Return the bytes of the record; None if they are gone."""
     try:
-        entries = await fetch(client, tp, offset, 1, FETCH_S)
+        entries = await fetch(client, _tp(record.key), record.offset, 1, FETCH_S)
     except TailLost:
-        return ""
-    return hashlib.sha256(entries[0].value or b"").hexdigest() if entries else ""
+        return None
+    return (entries[0].value or b"") if entries else None
+
+
+def _sha256(value: bytes | None) -> str:
+    """Return the fingerprint of the bytes; empty if they are gone."""
+    return "" if value is None else hashlib.sha256(value).hexdigest()

@@ -12,17 +12,19 @@ from shared.bus.clock import LedgerClock
 from shared.bus.commit import Committer, send
 from shared.bus.draft import Draft, build_record, draft_facts
 from shared.bus.failpoints import Failpoints
+from shared.bus.flood import Flood
 from shared.bus.gather import Batch, Gatherer
 from shared.bus.ids import new_id
 from shared.bus.local_inputs import LocalInputs
 from shared.bus.log import Log
-from shared.bus.quarantine import Flood, culprit_of, describe, quarantine
-from shared.bus.retries import Retries
+from shared.bus.parts import Part, Raising, blame, only, parts_of
+from shared.bus.quarantine import PartQuarantine, culprit_of, describe, quarantine
+from shared.bus.quarantine_retries import QuarantineRetries
 from shared.ledger.decider import Decider, Decision, Fact
 from shared.ledger.errors import BusError, LaneHalted, TooLarge
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
-from shared.ledger.record import LIMIT_BYTES, encode
+from shared.ledger.record import LIMIT_BYTES, Record, encode
 
 S = TypeVar("S")
 
@@ -33,6 +35,10 @@ log = logging.getLogger(__name__)
 
 OnAccepted = Callable[[list[Fact], list[str], int], None]
 """Called with facts, the traceparent of each cause, and the start of their round in ns."""
+
+
+class Overtaken(Exception):
+    """Another process has appended: what is decided now would be lost."""
 
 
 class Rounds(Generic[S]):
@@ -65,7 +71,7 @@ class Rounds(Generic[S]):
         self._failpoints = failpoints
         self._on_accepted = on_accepted
         self._flood = Flood(tp.key)
-        self._retries = Retries(client, tp, self._inbox.decoder)
+        self._retries = QuarantineRetries(client, tp, self._inbox.decoder)
 
     async def run_one(self) -> None:
         """Run one round: decide the pending inputs, and commit the facts.
@@ -76,12 +82,12 @@ class Rounds(Generic[S]):
         started_ns = self._clock.now_ns()
         batch, draft = self._gatherer.draw(), Draft(self._now())
         try:
-            batch, closing = await self._retries.expand(batch)
-            self._decide(batch, draft, closing)
+            batch = await self._retries.expand(batch)
+            self._decide(batch, draft, batch.closing)
         except BusError:
             raise
         except Exception as error:
-            await self._set_aside(batch, draft, error, started_ns)
+            await self._quarantine(batch, draft, error, started_ns)
         else:
             await self._finish(batch, draft, started_ns)
         self.is_running = False
@@ -91,6 +97,11 @@ class Rounds(Generic[S]):
     @property
     def _cursor(self) -> Cursor:
         return self._committer.replica.cursor
+
+    @property
+    def _event_id(self) -> str:
+        """Id of the first event of the next record."""
+        return f"{self._tp.topic}/{self._tp.partition}/{self._cursor.seq + 1}/0"
 
     def _now(self) -> int:
         return self._clock.now_ms(self._cursor.at)
@@ -105,39 +116,103 @@ class Rounds(Generic[S]):
         )
 
     async def _finish(self, batch: Batch, draft: Draft, started_ns: int) -> None:
-        self._flood.note_decided(len(batch.inputs))
+        self._flood.note_decided(batch.inputs)
         if draft.facts or self._inbox.silent + len(batch.records) >= MAX_SILENT:
             await self._commit(batch, draft, started_ns)
         else:
             self._stay_silent(batch)
 
-    async def _set_aside(
+    async def _quarantine(
         self, batch: Batch, draft: Draft, error: Exception, started_ns: int
     ) -> None:
-        """Throw the draft away; halve its batch, or set its one input aside.
+        """Throw the draft away; halve its batch, or quarantine its one input.
 
         Nothing of the draft is in the ledger, so it is the same whether `decide` raised or the fold
         of what it decided.
         """
+        seq = self._cursor.seq
         if draft.touched:
             await self._committer.refold()
-        if self._gatherer.halve(batch):
+        if self._cursor.seq != seq:
+            return
+        if self._gatherer.halve(batch) or await self._quarantine_parts(batch, started_ns):
             return
         culprit = culprit_of(batch)
         if culprit is None:
             raise LaneHalted(f"{self._tp.key}: a wake: {describe(error, [])}") from error
-        self._flood.check()
-        log.error("input set aside: %s", describe(error, batch.inputs), extra=self._where(error))
-        event_id = f"{self._tp.topic}/{self._tp.partition}/{self._cursor.seq + 1}/0"
-        closing = await quarantine(self._client, culprit, error, self._tp.topic, event_id)
-        aside = Draft(self._now(), is_final=True)
+        self._flood.check(batch.inputs)
+        log.error("input quarantined: %s", describe(error, batch.inputs), extra=self._where(error))
+        closing = await quarantine(self._client, culprit, error, self._tp.topic, self._event_id)
+        closed = Draft(self._now(), is_final=True)
         try:
-            self._decide(Batch([], []), aside, closing)
+            self._decide(Batch([], []), closed, closing)
         except Exception as second:
             raise LaneHalted(f"{self._tp.key}: without input: {describe(second, [])}") from second
-        aside.used = None
-        if await self._commit(batch, aside, started_ns):
-            self._flood.note_quarantined()
+        closed.used = None
+        if await self._commit(batch, closed, started_ns):
+            self._flood.note_quarantined(batch.inputs)
+
+    async def _quarantine_parts(self, batch: Batch, started_ns: int) -> bool:
+        """Quarantine the parts on which the decider raises, and decide the others; one record holds
+        both. False where no part is to blame, or too many are."""
+        parts = parts_of(batch)
+        if len(parts) < 2:
+            return False
+        record = next((record for record in batch.records if record.weight), None)
+        quarantined = PartQuarantine(self._client, None if batch.locals else record, self._event_id)
+        await quarantined.read()
+        draft, seq = Draft(self._now()), self._cursor.seq
+
+        async def attempt(tried: Sequence[Part], raising: Raising) -> Exception | None:
+            nonlocal draft
+            if draft.touched:
+                await self._committer.refold()
+            if self._cursor.seq != seq:
+                raise Overtaken
+            draft, kept = Draft(self._now(), is_final=True), only(batch, tried)
+            error = self._try(kept, draft, [*kept.closing, *quarantined.decisions(raising)])
+            draft.used = batch if draft.used == kept else draft.used
+            return error
+
+        try:
+            raising = await blame(parts, attempt)
+        except Overtaken:
+            return True
+        if raising is None:
+            if draft.touched:
+                await self._committer.refold()
+            return False
+        return await self._commit_rest(batch, draft, parts, raising, started_ns)
+
+    def _try(self, batch: Batch, draft: Draft, closing: Sequence[Decision]) -> Exception | None:
+        """Decide the batch; return the error on which that failed, or its record is too large."""
+        try:
+            self._decide(batch, draft, closing)
+            self._check_size(batch, draft)
+        except TooLarge as error:
+            return error
+        except BusError:
+            raise
+        except Exception as error:
+            return error
+        return None
+
+    async def _commit_rest(
+        self, batch: Batch, draft: Draft, parts: Sequence[Part], raising: Raising, started_ns: int
+    ) -> bool:
+        """Append the draft, which has the events of the parts that raise, unless it is cut."""
+        if draft.used not in (None, batch):
+            await self._commit(batch, draft, started_ns)
+            return True
+        apart = {(part.input.id, part.entry) for part, _ in raising}
+        rest = [part.alone for part in parts if (part.input.id, part.entry) not in apart]
+        flood = self._flood.after(rest, [part.alone for part, _ in raising])
+        for part, error in raising:
+            reason = describe(error, [part.alone])
+            log.error("input quarantined: %s", reason, extra=self._where(error))
+        if await self._commit(batch, draft, started_ns):
+            self._flood = flood
+        return True
 
     def _where(self, error: Exception) -> dict[str, str]:
         return {"lane": self._tp.key, "where": "".join(format_tb(error.__traceback__))}
@@ -151,8 +226,7 @@ class Rounds(Generic[S]):
         """Append the draft; return whether it is known to be in the ledger now."""
         committer, cursor = self._committer, self._cursor
         used = batch if draft.used is None else draft.used
-        inputs = self._inbox.vector(cursor.inputs, used.records)
-        record = build_record(draft, cursor, inputs, id=new_id(), writer=committer.writer)
+        record = self._record(used, draft)
         value = encode(record)
         if len(value) > LIMIT_BYTES and await self._cut(batch, draft, len(value), started_ns):
             return False
@@ -169,8 +243,19 @@ class Rounds(Generic[S]):
         self.report(draft.facts, draft.parents, started_ns)
         return True
 
+    def _record(self, used: Batch, draft: Draft) -> Record:
+        inputs = self._inbox.vector(self._cursor.inputs, used.records)
+        return build_record(draft, self._cursor, inputs, id=new_id(), writer=self._committer.writer)
+
+    def _check_size(self, batch: Batch, draft: Draft) -> None:
+        """Raise TooLarge for a draft that fits into no record."""
+        used = batch if draft.used is None else draft.used
+        size = len(encode(self._record(used, draft)))
+        if size > MAX_RECORD_BYTES:
+            raise TooLarge(f"one answer needs a record of {size} bytes")
+
     async def _cut(self, batch: Batch, draft: Draft, size: int, started_ns: int) -> bool:
-        """Halve a batch whose record is too large, to decide it again, or set its input aside.
+        """Halve a batch whose record is too large, to decide it again, or quarantine its input.
 
         Return False if it cannot be halved and the record still fits into a broker's message.
         """
@@ -181,7 +266,7 @@ class Rounds(Generic[S]):
             error = TooLarge(f"one answer needs a record of {size} bytes")
             if draft.is_final:
                 raise LaneHalted(f"{self._tp.key}: {describe(error, [])}")
-            await self._set_aside(batch, draft, error, started_ns)
+            await self._quarantine(batch, draft, error, started_ns)
             return True
         return False
 

@@ -5,6 +5,7 @@ A node installs no library, so the package holds no model of `agents.py` itself.
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -23,7 +24,7 @@ from typing import ClassVar, Literal
 from berth_agent import reading as read
 '''
 UNION = "NodeReport"
-CONSTANTS = ("MAX_REPORTS", "MAX_ORDERS", "MAX_LINES")
+CONSTANTS = ("MAX_REPORTS", "MAX_ORDERS", "MAX_LINES", "ADDRESS_LABEL")
 WIDTH = 100
 PLAIN = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
 
@@ -32,7 +33,8 @@ Schema = dict[str, Any]
 
 def render() -> str:
     """Return the source of the module."""
-    parts = [HEAD, *(f"{name} = {getattr(agents, name)}" for name in CONSTANTS)]
+    constants = {name: getattr(agents, name) for name in CONSTANTS} | paths()
+    parts = [HEAD, *(f"{name} = {json.dumps(value)}" for name, value in constants.items())]
     classes = messages()
     tagged = {schema["properties"]["kind"]["const"]: n for n, schema in kinds(classes).items()}
     for name, schema in classes.items():
@@ -40,6 +42,12 @@ def render() -> str:
             parts += ["", "", *union(tagged)]
         parts += ["", "", *dataclass(name, schema)]
     return "\n".join(parts) + "\n"
+
+
+def paths() -> dict[str, str]:
+    """Return the path of each request, by the name of its constant."""
+    names = (*agents.EXECUTOR_REQUESTS, *agents.GATEWAY_REQUESTS)
+    return {f"{name.upper()}_PATH": f"{agents.AGENT_API}/{name}" for name in names}
 
 
 def messages() -> dict[str, Schema]:

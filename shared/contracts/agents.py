@@ -16,8 +16,12 @@ from shared.contracts.failures import Failure
 
 MAX_REPORTS = 500
 """Reports of one request."""
+AGENT_API = "/agent/v1"
+"""Path of the requests of agents, at executors and at the gateway."""
+ADDRESS_LABEL = "berth.address"
+"""Label of a node with the address by which its workers reach each other."""
 MAX_ORDERS = 500
-"""Orders of one answer; the next request gets the rest."""
+"""Orders of one answer, confirmations included; the next request gets the rest."""
 MAX_LINES = 1000
 """Lines of one worker in one request."""
 
@@ -74,7 +78,13 @@ class Hello(Model):
     boot_id: str = Field(max_length=64, description="id of the machine's boot")
     pid_namespace: str = Field(max_length=64, description="id of the agent's pid namespace")
     hardware: str = Field(max_length=64, description="hash of the machine's identity, or empty")
+    former_hardware: tuple[str, ...] = Field(
+        (), max_length=8, description="hashes by which earlier versions named the same machine"
+    )
     applied: Position = Field(description="position of the last order that was carried out")
+    writer: str = Field(
+        "", max_length=64, description="writer of the record of `applied`, as `Orders` named it"
+    )
     lapsed: bool = Field(description="the lease of this incarnation has lapsed")
     terms_id: str = Field("", max_length=64, description="terms that the node works under")
     steps: tuple[StepState, ...] = Field((), max_length=4096, description="workers it holds")
@@ -90,6 +100,9 @@ class Welcome(Model):
     action: Literal["continue", "register", "fence", "behind"] = Field(
         description="`continue`: the incarnation is joined; `register`: report a registration; "
         "`fence`: kill all workers and begin a new incarnation; `behind`: try another executor"
+    )
+    executors: tuple[Annotated[str, Field(max_length=300)], ...] = Field(
+        (), max_length=64, description="base URLs of the executors of nodes; none: as before"
     )
 
 
@@ -107,6 +120,9 @@ class Launch(Model):
 
     job_id: str = Field(max_length=96, description="job of the worker")
     tenant: str = Field(max_length=63, description="tenant that owns the job")
+    tenant_number: int | None = Field(
+        None, ge=0, lt=2**31, description="its number in the installation; absent: unknown"
+    )
     attempt: int = Field(ge=1, description="number of the attempt")
     array_index: int | None = Field(None, description="index within an array of jobs")
     rank: int = Field(ge=0, description="rank of the worker in its gang")
@@ -159,6 +175,12 @@ class Orders(Model):
 
     orders: tuple[Order, ...] = Field((), max_length=MAX_ORDERS, description="oldest first")
     through: Position = Field(description="no order at or below it follows")
+    writer: str = Field(
+        "",
+        max_length=64,
+        description="process that wrote the record of `through`: after a restore from a backup "
+        "another one writes that record",
+    )
 
 
 class RegistrationReport(Model):
@@ -287,12 +309,25 @@ class Iterations(Model):
     iteration_s: tuple[float, ...] = Field(max_length=1024, description="oldest first, wall s")
 
 
+class Checkpoint(Model):
+    """A checkpoint that a worker's program reported."""
+
+    allocation_id: AllocationId = Field(description="the worker")
+    ran_ms: int = Field(
+        ge=0, lt=2**53, description="ms from the worker's start to its report, by the node"
+    )
+    step: int = Field(0, ge=0, lt=2**53, description="its step, as the job named it")
+
+
 class Stream(Model):
-    """Output and telemetry: lost or repeated ones have no effect on decisions."""
+    """Output, telemetry and checkpoints: lost or repeated ones do no harm."""
 
     session_id: Uuid = Field(description="the session")
     printed: tuple[PrintedLines, ...] = Field((), max_length=256, description="output")
     iterations: tuple[Iterations, ...] = Field((), max_length=1024, description="telemetry")
+    checkpoints: tuple[Checkpoint, ...] = Field(
+        (), max_length=1024, description="the last checkpoint of each worker that reported one"
+    )
 
 
 class RequestProblem(Model):
@@ -316,11 +351,15 @@ class JoinRequest(Model):
 class RenewRequest(Model):
     """A node replaces its credential, with the present one in the header `Authorization`.
 
-    The present one stays valid for a while: a node that gets no answer asks again.
+    The present one stays valid for a while: a node that gets no answer repeats the request.
     """
 
     credential_sha256: str = Field(
         pattern=r"^[0-9a-f]{64}$", description="sha256 of the node's new secret; private"
+    )
+    hardware: str = Field("", max_length=64, description="hash of the machine's identity, or empty")
+    former_hardware: tuple[Annotated[str, Field(max_length=64)], ...] = Field(
+        (), max_length=8, description="hashes by which earlier versions named the same machine"
     )
 
 
@@ -334,7 +373,7 @@ class Joined(Model):
     expires_at: int = Field(description="ms, when the credential expires unless renewed")
 
 
-ENDPOINTS: dict[str, tuple[type[Model], type[Model] | None]] = {
+EXECUTOR_REQUESTS: dict[str, tuple[type[Model], type[Model] | None]] = {
     "hello": (Hello, Welcome),
     "heartbeat": (Heartbeat, None),
     "orders": (OrdersRequest, Orders),
@@ -344,11 +383,12 @@ ENDPOINTS: dict[str, tuple[type[Model], type[Model] | None]] = {
 """`POST /agent/v1/<name>` of an executor: request and answer; `Authorization: Bearer <credential>`.
 
 Refusals carry a `RequestProblem`: 400 malformed, 401 unknown or expired credential, 403 revoked or
-another node's allocation, 409 unknown session (send `Hello` again), 413 too large, 429 too many
-requests (`Retry-After`), 503 behind or not ready (try the next executor).
+another node's allocation, 404 unknown path, 408 a body that did not come in time, 409 unknown
+session (send `Hello` again), 413 too large, 429 too many requests (`Retry-After`), 503 behind or
+not ready (try the next executor).
 """
 
-GATEWAY_ENDPOINTS: dict[str, tuple[type[Model], type[Model]]] = {
+GATEWAY_REQUESTS: dict[str, tuple[type[Model], type[Model]]] = {
     "join": (JoinRequest, Joined),
     "renew": (RenewRequest, Joined),
 }

@@ -23,6 +23,8 @@ class Model(BaseModel):
     """A frozen message that ignores unknown fields, so that old readers accept newer writers."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+    PARTS: ClassVar[str] = ""
+    """Name of the field that lists what several senders said; empty: the message has one sender."""
 
 
 class Event(Model):

@@ -68,7 +68,7 @@ class TenantNoted(Event):
 
 
 class NodeShape(Model):
-    """The capacity of one node, from which admission tells whether a worker could ever fit."""
+    """The capacity of one node, from which admission computes whether a worker could ever fit."""
 
     node_id: str = Field(description="the node")
     gpu_type: str = Field(description="its GPU type")

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from shared.contracts.jobs import JobSpec
+from shared.contracts.job_spec import JobSpec
+
+OVERDUE_INTERVALS = 2
+"""A job that reported a checkpoint and then none for so many intervals counts as silent: from there
+on its checkpoints are taken to be at the intervals again."""
 
 
 class CheckpointPolicy(Protocol):
@@ -35,20 +39,40 @@ def restart_ms(spec: JobSpec, time_scale: float) -> int:
     return wall_ms(spec.simulated.restart_s, time_scale) if spec.simulated else 0
 
 
-def kept_ms(spec: CheckpointPolicy, worked_ms: int, time_scale: float) -> int:
+def kept_ms(spec: CheckpointPolicy, worked_ms: int, time_scale: float, reported_ms: int = 0) -> int:
     """Return how much of `worked_ms` (without restarts) is in a checkpoint after a preemption.
 
     That is the work up to the last whole `checkpoint_interval_s`, or nothing without an interval.
+    A job that reported a checkpoint after `reported_ms` of work keeps that, and intervals count
+    from there once two of them have passed without a report.
     A job whose `grace_s` of wall time covers its `checkpoint_cost_s` makes one more checkpoint at
     the stop, and loses no more than that cost.
     """
+    reported_ms = min(reported_ms, worked_ms)
+    every_ms = interval_ms(spec, time_scale)
+    if every_ms is None:
+        return reported_ms
+    since_ms = worked_ms - reported_ms
+    awaited = reported_ms > 0 and since_ms < OVERDUE_INTERVALS * every_ms
+    at_interval_ms = reported_ms + (0 if awaited else since_ms // every_ms * every_ms)
+    cost_ms = stop_cost_ms(spec, time_scale)
+    return max(at_interval_ms, worked_ms - cost_ms) if cost_ms else at_interval_ms
+
+
+def interval_ms(spec: CheckpointPolicy, time_scale: float) -> int | None:
+    """Return the wall ms of work between checkpoints; None for a job that makes none."""
     if spec.checkpoint_interval_s is None:
-        return 0
-    interval_ms = max(1, wall_ms(spec.checkpoint_interval_s, time_scale))
-    at_interval_ms = worked_ms // interval_ms * interval_ms
+        return None
+    return max(1, wall_ms(spec.checkpoint_interval_s, time_scale))
+
+
+def stop_cost_ms(spec: CheckpointPolicy, time_scale: float) -> int:
+    """Return the wall ms of work that a stop loses which writes a checkpoint; 0: it writes none.
+
+    It writes one if `grace_s` of wall time covers `checkpoint_cost_s`, which has to be known.
+    """
     cost_ms = wall_ms(spec.checkpoint_cost_s, time_scale)
-    saves_at_stop = 0 < cost_ms <= spec.grace_s * 1000
-    return max(at_interval_ms, worked_ms - cost_ms) if saves_at_stop else at_interval_ms
+    return cost_ms if 0 < cost_ms <= spec.grace_s * 1000 else 0
 
 
 def speed(spec: JobSpec, workers: int, gpu_types: Iterable[str] = ()) -> float:

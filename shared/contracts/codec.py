@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from shared.contracts import (
     access,
+    admission,
+    attempts,
     bookkeeping,
+    command_answers,
     enrolment,
     faults,
-    jobs,
+    job_commands,
     llm,
     nodes,
     placement,
+    pools,
     ranking,
     rejected,
     reports,
@@ -22,18 +27,24 @@ from shared.contracts.upcast import upcast
 
 MODULES = (
     access,
+    admission,
+    attempts,
     bookkeeping,
+    command_answers,
     enrolment,
     faults,
-    jobs,
+    job_commands,
     llm,
     nodes,
     placement,
+    pools,
     ranking,
     rejected,
     reports,
 )
 """Importing them fills the registries."""
+
+M = TypeVar("M", bound=Model)
 
 
 def event_classes() -> Mapping[str, type[Event]]:
@@ -47,11 +58,7 @@ def decode_event(type_: str, data: bytes) -> Event:
     Raises UnknownType for an unknown wire name, pydantic.ValidationError for invalid data, and
     UpcastError for invalid data of an old version.
     """
-    type_, data = upcast(type_, data)
-    cls = EVENTS.get(type_)
-    if cls is None:
-        raise UnknownType(type_)
-    return cls.model_validate_json(data)
+    return _decode(EVENTS, type_, data)
 
 
 def encode_event(event: Event) -> bytes:
@@ -60,15 +67,19 @@ def encode_event(event: Event) -> bytes:
 
 def decode_command(type_: str, data: bytes) -> Command:
     """Decode a command; raises the same errors as `decode_event`."""
-    type_, data = upcast(type_, data)
-    cls = COMMANDS.get(type_)
-    if cls is None:
-        raise UnknownType(type_)
-    return cls.model_validate_json(data)
+    return _decode(COMMANDS, type_, data)
 
 
 def encode(message: Model) -> bytes:
     return message.model_dump_json(exclude_none=True).encode()
+
+
+def _decode(classes: Mapping[str, type[M]], type_: str, data: bytes) -> M:
+    type_, data = upcast(type_, data)
+    cls = classes.get(type_)
+    if cls is None:
+        raise UnknownType(type_)
+    return cls.model_validate_json(data)
 
 
 def owner_of(type_: str) -> str | None:

@@ -12,6 +12,7 @@ from pydantic import Field
 from shared.contracts.base import Command, Event, Name, Text, command, event
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Hardware = Annotated[str, Field(max_length=64)]
 MAX_TOKEN_S = 30 * 86_400
 """The longest life of a join token, in seconds."""
 
@@ -31,6 +32,9 @@ class CreateNodeToken(Command):
     )
     approve: bool = Field(
         False, description="nodes that join with it need no `berth nodes approve`"
+    )
+    replace: bool = Field(
+        False, description="a machine that joins with it may replace its own valid identity"
     )
 
 
@@ -83,6 +87,19 @@ class RenewNodeCredential(Command):
     node_id: Name = Field(description="the node")
     presented_sha256: Sha256 = Field(description="sha256 of the secret that the node presented")
     credential_sha256: Sha256 = Field(description="sha256 of its new secret")
+    hardware: Hardware = Field("", description="hash of the machine's identity, or empty")
+    former_hardware: tuple[Hardware, ...] = Field(
+        (), max_length=8, description="hashes by which earlier versions named the same machine"
+    )
+
+
+@command
+class ForgetNode(Command):
+    """Remove the identity of a node that is gone for good; its name is free then."""
+
+    TYPE: ClassVar[str] = "node.forget.v1"
+    OWNER: ClassVar[str] = "access"
+    node_id: Name = Field(description="the node")
 
 
 @event
@@ -99,6 +116,7 @@ class NodeTokenCreated(Event):
     expires_at: int = Field(description="ms, when it expires")
     max_uses: int | None = Field(None, description="nodes that may join; absent: any number")
     approve: bool = Field(False, description="its nodes need no approval")
+    replace: bool = Field(False, description="a machine may replace its own valid identity")
 
 
 @event
@@ -114,7 +132,7 @@ class NodeTokenRevoked(Event):
 
 @event
 class NodeEnrolled(Event):
-    """A node has an identity; it works once it is approved."""
+    """A node has an identity, in place of an earlier one; it works once it is approved."""
 
     TYPE: ClassVar[str] = "node.enrolled.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
@@ -168,3 +186,14 @@ class NodeCredentialRenewed(Event):
     expires_at: int = Field(description="ms, when the new credential expires")
     previous_sha256: str = Field(description="sha256 of the secret that was presented")
     previous_until: int = Field(description="ms, when that one ceases to be valid")
+
+
+@event
+class NodeForgotten(Event):
+    """The node is gone for good: no identity of that name is known any more."""
+
+    TYPE: ClassVar[str] = "node.forgotten.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
+    SUBJECT: ClassVar[str] = "node_id"
+    PUBLIC: ClassVar[bool] = False
+    node_id: Name = Field(description="the node")

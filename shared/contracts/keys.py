@@ -27,6 +27,12 @@ def parse_key(text: str) -> Key | None:
     return Key(key_id, secret) if key_id and dot and secret else None
 
 
+def parse_bearer(authorization: str | None) -> str:
+    """Return the secret of a header `Authorization: Bearer`, empty for any other or none."""
+    scheme, _, secret = (authorization or "").partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
+
+
 def format_key(key_id: str, secret: str) -> str:
     """Return the key as it is shown to its bearer, once."""
     return f"{key_id}.{secret}"

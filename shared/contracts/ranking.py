@@ -6,9 +6,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from shared.contracts.access import RuntimeSource
 from shared.contracts.base import Event, JobId, Model, event
-from shared.contracts.jobs import PriorityClass
+from shared.contracts.job_spec import PriorityClass
+from shared.contracts.pools import RuntimeSource
 
 RANKED_MOST = 512
 """Limit of waiting jobs in one order."""
@@ -117,6 +117,15 @@ class Ranked(Model):
 
     job_id: JobId = Field(description="the job")
     score: float = Field(description="higher goes first")
+    gittins_s: float | None = Field(
+        None,
+        description="Gittins rank of its rest, cluster s; of running jobs where a preemption has "
+        "a price; absent: unknown",
+    )
+    run_s: float | None = Field(
+        None,
+        description="predicted run time, cluster s; of waiting jobs where EASY backfills by it",
+    )
 
 
 @event
@@ -165,6 +174,63 @@ class ShadowRanked(Event):
         description="Kendall's tau with the effective order, over the first jobs of either"
     )
     waiting: int = Field(0, ge=0, description="jobs in the queue")
+
+
+@event
+class JobStartEstimated(Event):
+    """When a waiting job will start: nine tenths start by p90, one tenth by p10.
+
+    Published when the job has no estimate, or outlived it, or is expected outside of it.
+    """
+
+    TYPE: ClassVar[str] = "job.start-estimated.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("priority",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job")
+    tenant: str = Field(description="tenant that owns the job")
+    pool: str = Field(description="the pool")
+    p10_at: int = Field(description="ms")
+    p50_at: int = Field(description="ms")
+    p90_at: int = Field(description="ms")
+    simulated_s: tuple[float, ...] | None = Field(
+        None,
+        min_length=3,
+        max_length=3,
+        description="the same as simulated, before calibration, cluster s from now",
+    )
+    coverage: float | None = Field(
+        None, description="share of the pool's recent estimates that held; absent: none was judged"
+    )
+    samples: int = Field(0, ge=0, description="estimates that were judged, in all")
+
+
+@event
+class IntervalsDrifted(Event):
+    """Too many or too few jobs end within the predicted p10 and p90 of their run time.
+
+    Appended once; the levels follow by themselves.
+    """
+
+    TYPE: ClassVar[str] = "intervals.drifted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("priority",)
+    SUBJECT: ClassVar[str] = "pool"
+    pool: str = Field(description="the pool")
+    coverage: float = Field(description="share of the jobs within their interval, old ones fade")
+    claimed: float = Field(description="share that the interval claims")
+    samples: int = Field(description="jobs that ended with an interval, in all")
+
+
+@event
+class IntervalsRecovered(Event):
+    """The predicted intervals of run times hold again."""
+
+    TYPE: ClassVar[str] = "intervals.recovered.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("priority",)
+    SUBJECT: ClassVar[str] = "pool"
+    pool: str = Field(description="the pool")
+    coverage: float = Field(description="share of the jobs within their interval, old ones fade")
+    claimed: float = Field(description="share that the interval claims")
+    samples: int = Field(description="jobs that ended with an interval, in all")
 
 
 DegradeReason = Literal["unknown", "bad_model", "bad_output"]

@@ -9,7 +9,6 @@ from shared.contracts.access import (
     EndpointConfigured,
     KeyCreated,
     KeyRevoked,
-    PoolConfigured,
     Role,
     TenantRegistered,
     TenantRetired,
@@ -17,6 +16,7 @@ from shared.contracts.access import (
 from shared.contracts.base import Event
 from shared.contracts.keys import parse_key, verify_secret
 from shared.contracts.node_registry import NodeRegistry
+from shared.contracts.pools import PoolConfigured
 
 NO_HASH = "0" * 64
 """The hash of no secret: an unknown key id is refused as slowly as a wrong secret."""
@@ -60,7 +60,7 @@ class AccessView:
     def apply(self, event: Event) -> None:
         match event:
             case TenantRegistered(tenant=tenant):
-                self.tenants[tenant] = event
+                self.tenants[tenant] = self._numbered(event)
                 self.retired.pop(tenant, None)
             case TenantRetired(tenant=tenant):
                 self.retired[tenant] = None
@@ -94,6 +94,21 @@ class AccessView:
     def is_active(self, tenant: str) -> bool:
         """Return whether the tenant may submit jobs."""
         return tenant in self.tenants and tenant not in self.retired
+
+    def number_of(self, tenant: str) -> int:
+        """Return the number of a tenant, the next free one for a new tenant.
+
+        Tenants are retired, never removed, so the count of them was never a number before.
+        """
+        registered = self.tenants.get(tenant)
+        known = registered.number if registered else None
+        return len(self.tenants) if known is None else known
+
+    def _numbered(self, event: TenantRegistered) -> TenantRegistered:
+        """Return the event with the number that an older version did not write."""
+        if event.number is not None:
+            return event
+        return event.model_copy(update={"number": self.number_of(event.tenant)})
 
     def pool(self, name: str) -> PoolConfigured | None:
         return self.pools.get(name)

@@ -28,9 +28,10 @@ class InputRejected(Event):
 
 @event
 class InputQuarantined(Event):
-    """A decider raised an error on an input, which is set aside until an operator decides on it.
+    """A decider raised an error on an input, which is quarantined until an operator decides on it.
 
-    The id of this event names the input: `berth dead retry` and `skip` take it.
+    The id of this event names the input: `berth dead retry` and `skip` take it. Of a record with
+    several facts or reports each that raises has an event of its own, with its own bytes.
     """
 
     TYPE: ClassVar[str] = "input.quarantined.v1"
@@ -44,13 +45,15 @@ class InputQuarantined(Event):
     message_type: str = Field("", description="wire name of that message, if it has one")
     reason: str = Field(description="class and text of the error, without private values")
     place: str = Field("", description="file, line and function that raised it")
-    sha256: str = Field(description="sha256 of the bytes; empty for a local input")
+    sha256: str = Field(
+        description="sha256 of the bytes, of the one fact or report; empty for a local input"
+    )
     tenant: str = Field("", description="tenant of the message; empty: unknown")
 
 
 @event
 class InputRetryRequested(Event):
-    """An operator wants an input that was set aside decided again; its lane reads this."""
+    """An operator requests that a quarantined input is decided again; its lane reads this."""
 
     TYPE: ClassVar[str] = "input.retry-requested.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
@@ -61,7 +64,7 @@ class InputRetryRequested(Event):
 
 @event
 class InputSkipped(Event):
-    """An operator has closed an input that was set aside: it is never decided."""
+    """An operator has closed a quarantined input: it is never decided."""
 
     TYPE: ClassVar[str] = "input.skipped.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
@@ -73,13 +76,13 @@ class InputSkipped(Event):
 
 @event
 class InputRetried(Event):
-    """An input that was set aside was given to its decider again; its events come before this."""
+    """A quarantined input was given to its decider again; its events come before this."""
 
     TYPE: ClassVar[str] = "input.retried.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = DECIDERS
     SUBJECT: ClassVar[str] = "input_id"
     PUBLIC: ClassVar[bool] = False
     input_id: str = Field(description="id of its InputQuarantined")
-    outcome: Literal["decided", "not_retained"] = Field(
-        description="`not_retained`: bytes are gone"
+    outcome: Literal["decided", "raised", "not_retained"] = Field(
+        description="`raised`: is quarantined anew; `not_retained`: bytes are gone"
     )

@@ -135,8 +135,30 @@ class ExecutorReported(Model):
     """The reports of one poll of one executor, in order."""
 
     TYPE: ClassVar[str] = "executor.reported.v1"
+    PARTS: ClassVar[str] = "reports"
     executor_id: str = Field(min_length=1, max_length=64, description="the executor process")
     reports: tuple[Report, ...] = Field(max_length=4096, description="oldest first")
+
+
+class WorkerCheckpointed(Model):
+    """A worker's program said that it has written a checkpoint."""
+
+    allocation_id: str = Field(max_length=96, description="`partition/seq/index/rank`")
+    job_id: str = Field(max_length=96, description="job of the worker")
+    ran_ms: int = Field(ge=0, lt=2**53, description="wall ms from the worker's start to then")
+    step: int = Field(0, ge=0, lt=2**53, description="its step, as the job named it")
+
+
+class CheckpointsReported(Model):
+    """Checkpoints that jobs reported. One that is lost or repeated does no harm.
+
+    Executors send at most one per worker in 5 s, of workers of rank 0 only.
+    """
+
+    TYPE: ClassVar[str] = "jobs.checkpointed.v1"
+    PARTS: ClassVar[str] = "checkpoints"
+    executor_id: str = Field(min_length=1, max_length=64, description="the executor process")
+    checkpoints: tuple[WorkerCheckpointed, ...] = Field(max_length=4096, description="oldest first")
 
 
 class Alive(Model):
@@ -211,6 +233,7 @@ class SilentNode(Model):
 class NodesSilent(Local):
     """Nodes without heartbeats, from placement's shell, which has read all before `offset`."""
 
+    PARTS: ClassVar[str] = "nodes"
     nodes: tuple[SilentNode, ...] = Field(description="silent nodes")
     offset: int = Field(0, ge=0, description="next offset of `heartbeats`")
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from shared.contracts.access import PoolConfigured
 from shared.contracts.agents import Terms
 from shared.contracts.nodes import Backend
+from shared.contracts.pools import PoolConfigured
 
 KEEP = "keep"
 IN_EXECUTOR: frozenset[Backend] = frozenset({"virtual", "process"})
@@ -70,6 +70,11 @@ def silence_bound_ms(pool: PoolConfigured, backend: Backend, stop_after_s: float
     if backend in IN_EXECUTOR:
         return IN_EXECUTOR_LEASES * stop_after_s * 1000
     return (pool.clock_rate_bound * (stop_after_s + pool.kill_s) + pool.slack_s) * 1000
+
+
+def suspicion_bound_ms(pool: PoolConfigured, backend: Backend) -> int:
+    """Return the ms of silence after which nothing is placed on such a node."""
+    return round((pool.lease_s if backend in IN_EXECUTOR else pool.suspect_after_s) * 1000)
 
 
 def present_silence_bound_ms(pool: PoolConfigured, backend: Backend) -> float:

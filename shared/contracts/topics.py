@@ -8,6 +8,8 @@ from typing import Literal
 Kind = Literal["ledger", "ledgered", "soft", "public"]
 
 DAY_MS = 86_400_000
+LANES = 4
+"""Partitions of the topics of pools, in an installation whose settings name no number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from shared.contracts.base import Command
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.construct import construct
-from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.ledger.decider import Decision, Fact, Input
 from shared.ledger.recent_ids import RecentIds
 

@@ -114,7 +114,7 @@ def decode_input(value: bytes | None) -> CloudEvent:
 
 
 def _whole(data: msgspec.Raw) -> object:
-    """The envelope's reader only passed over the data: text and numbers may yet be none."""
+    """Decode the data, which the envelope's reader skipped; raises Malformed if it is not JSON."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -11,7 +11,7 @@ from shared.contracts.rejected import InputRejected
 
 
 class Decision(NamedTuple):
-    """An event that a decider wants in its ledger, and what it follows from."""
+    """An event that a decider appends to its ledger, and what it follows from."""
 
     event: Event
     cause: str = ""

@@ -1,15 +1,17 @@
 """Tables of folds: what each event type of a ledger does to the state of its decider.
 
-Each service has one such table in its `evolve.py`. A look-up by type costs the same for every
-event; a chain of patterns would ask pydantic's slow `isinstance` once per pattern before the hit.
+Each decider has one such table in its `evolve.py`; the executor, which reads another's ledger and
+returns effects, matches instead. A look-up by type costs the same for every event; a chain of
+patterns would call pydantic's slow `isinstance` once per pattern before the hit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from shared.contracts.base import Event
+from shared.contracts.rejected import InputQuarantined, InputRejected, InputRetried
 from shared.ledger.decider import Fact
 
 S = TypeVar("S")
@@ -25,3 +27,27 @@ def ignore(state: object, event: Event, fact: Fact) -> None:
 def unknown_event(ledger: str, event: Event) -> TypeError:
     """Return the error for an event type that a ledger does not hold."""
     return TypeError(f"event of an unknown type in the {ledger} ledger: {event.TYPE}")
+
+
+INPUT_FOLDS: dict[type[Event], EventFold[object]] = {
+    InputRejected: ignore,
+    InputQuarantined: ignore,
+    InputRetried: ignore,
+}
+"""Part of every table: rejected and quarantined inputs are not held in the state."""
+
+
+def folding(ledger: str, folds: Mapping[type[Event], EventFold[S]]) -> Callable[[S, Fact], None]:
+    """Return the `evolve` of a decider: it folds one event of the ledger by the table of folds.
+
+    It raises TypeError on a type that the table does not have.
+    """
+
+    def evolve(state: S, fact: Fact) -> None:
+        event = fact.event
+        fold = folds.get(type(event))
+        if fold is None:
+            raise unknown_event(ledger, event)
+        fold(state, event, fact)
+
+    return evolve

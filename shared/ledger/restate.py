@@ -7,13 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from shared.contracts.access import (
-    EndpointConfigured,
-    PoolConfigured,
-    TenantRegistered,
-    TenantRetired,
-)
+from shared.contracts.access import EndpointConfigured, TenantRegistered, TenantRetired
 from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.decider import Decision, Input
 
 Settings = PoolConfigured | EndpointConfigured

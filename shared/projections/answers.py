@@ -1,4 +1,4 @@
-"""`command` holds the answer to every command, `dead_letter` every undecodable record."""
+"""`command` holds the answer to every command."""
 
 from __future__ import annotations
 
@@ -26,23 +26,7 @@ class CommandRow:
     at: BigInt = 0
 
 
-@dataclass(slots=True)
-class DeadLetterRow:
-    """A rejected record: its position in the input, the reason and the sha256 of its bytes."""
-
-    dead_id: str
-    ledger: str
-    topic: str
-    partition: int
-    log_offset: BigInt
-    reason: str
-    sha256: str
-    tenant: str
-    at: BigInt
-
-
 COMMAND = RowTable("command", CommandRow, "command_id")
-DEAD_LETTER = RowTable("dead_letter", DeadLetterRow, "dead_id")
 
 
 def fold_answer(row: CommandRow, event: LedgerEvent) -> None:
@@ -53,20 +37,3 @@ def fold_answer(row: CommandRow, event: LedgerEvent) -> None:
     row.duplicate = data.get("duplicate", False)
     row.reason, row.detail = data.get("reason", ""), data.get("detail", "")
     row.answers += 1
-
-
-def dead_letter_row(event: LedgerEvent) -> DeadLetterRow:
-    """Return the row of one InputRejected or InputQuarantined."""
-    data = event.data
-    aside = "set aside: " if event.type == "input.quarantined.v1" else ""
-    return DeadLetterRow(
-        dead_id=event.id,
-        ledger=event.ledger,
-        topic=data["topic"],
-        partition=data["partition"],
-        log_offset=data["offset"],
-        reason=aside + data["reason"],
-        sha256=data["sha256"],
-        tenant=data.get("tenant", ""),
-        at=event.at,
-    )

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 
 from shared.projections.ledger_events import LedgerEvent, NotFolded, Payload
 from shared.projections.table import BigInt, RowTable
 
+JobPhase = Literal[
+    "admitted",
+    "deferred",
+    "rejected",
+    "waiting",
+    "placed",
+    "running",
+    "stopping",
+    "backoff",
+    "succeeded",
+    "failed",
+    "cancelled",
+]
+"""Values of `phase` in the view `job`."""
 PRIVATE = ("command", "env")
 
 
@@ -59,6 +74,8 @@ class PlacementRow:
     ran_ms: BigInt = 0
     nodes: str = "[]"
     failure: str = "null"
+    checkpointed_at: BigInt = 0
+    checkpoint_step: BigInt = 0
 
 
 ADMISSION = RowTable("job_admission", AdmissionRow, "job_id")
@@ -124,8 +141,8 @@ def fold_placement(row: PlacementRow, event: LedgerEvent) -> None:
             row.held_reason, row.short_gpus = "", 0.0
             nodes = sorted({allocation["node_id"] for allocation in data["allocations"]})
             row.nodes = msgspec.json.encode(nodes).decode()
-        case "job.started.v1":
-            row.phase, row.started_at, row.failure = "running", event.at, "null"
+        case "job.started.v1" | "job.checkpointed.v1":
+            note_run(row, event)
         case "job.preempted.v1":
             row.phase, row.preemptions = "stopping", row.preemptions + 1
             row.reason = data["reason"]
@@ -158,7 +175,18 @@ def enter_queue(row: PlacementRow, event: LedgerEvent) -> None:
     row.phase, row.attempt = "waiting", event.data["attempt"]
     row.enqueued_at = row.enqueued_at or event.at
     row.waiting_since, row.placed_at, row.started_at = event.at, 0, 0
+    row.checkpointed_at, row.checkpoint_step = 0, 0
     row.held_reason, row.short_gpus = "", 0.0
+
+
+def note_run(row: PlacementRow, event: LedgerEvent) -> None:
+    """Note a start, or a checkpoint of it: the time and its step, as the job reported them."""
+    if event.type == "job.started.v1":
+        row.phase, row.started_at, row.failure = "running", event.at, "null"
+        row.checkpointed_at, row.checkpoint_step = 0, 0
+        return
+    row.checkpointed_at = row.started_at + event.data["worked_ms"]
+    row.checkpoint_step = event.data.get("step", 0)
 
 
 def end_job(row: PlacementRow, event: LedgerEvent) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from shared.projections import answers, faults, jobs, llm, nodes, queue, tenants
+from shared.projections import answers, dead_letters, faults, jobs, llm, nodes, queue, tenants
 from shared.projections.audit import AUDIT
 from shared.projections.ledger_events import LedgerEvent
 from shared.projections.table import RowTable
@@ -87,6 +87,12 @@ QUOTA = Projection(
 COMMAND = Projection(
     answers.COMMAND, by_field("command_id"), new_row(answers.CommandRow), answers.fold_answer
 )
+DEAD_LETTER = Projection(
+    dead_letters.DEAD_LETTER,
+    dead_letters.dead_id_of,
+    new_row(dead_letters.DeadLetterRow),
+    dead_letters.fold_dead_letter,
+)
 FAULT = Projection(
     faults.FAULT, by_field("fault_id"), new_row_of_lane(faults.FaultRow), faults.fold_fault
 )
@@ -117,13 +123,13 @@ TABLES: tuple[RowTable[Any], ...] = (
             USAGE,
             QUOTA,
             COMMAND,
+            DEAD_LETTER,
             FAULT,
             LLM_REQUEST,
             LLM_TENANT,
         )
     ),
     nodes.ALLOCATION,
-    answers.DEAD_LETTER,
     AUDIT,
 )
 
@@ -146,6 +152,7 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
             "held",
             "placed",
             "started",
+            "checkpointed",
             "stop-requested",
             "start-failed",
             "migrated",
@@ -160,6 +167,7 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
         ("placement", f"node.{verb}.v1"): (NODE,)
         for verb in (
             "joined",
+            "held-back",
             "lost",
             "suspected",
             "heard",
@@ -178,11 +186,13 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
 }
 """Ledger and event type to the projections that it changes."""
 ANSWERS = frozenset({"command.accepted.v1", "command.refused.v1"})
-"""Events of every ledger that fold into the same read model."""
+"""Answers to commands; like `dead_letters.EVENTS` they are of every ledger."""
 
 
 def projections_of(event: LedgerEvent) -> tuple[Projection, ...]:
     """Return the projections that an event changes; none for most internal events."""
     if event.type in ANSWERS:
         return (COMMAND,)
+    if event.type in dead_letters.EVENTS:
+        return (DEAD_LETTER,)
     return PROJECTIONS.get((event.ledger, event.type), ())

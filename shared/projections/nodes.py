@@ -9,6 +9,8 @@ import msgspec
 from shared.projections.ledger_events import LedgerEvent, NotFolded
 from shared.projections.table import BigInt, RowTable
 
+HELD_BACK = "another machine of this name waits until nothing of this one can be alive"
+
 
 @dataclass(slots=True)
 class NodeRow:
@@ -75,6 +77,8 @@ def fold_node(row: NodeRow, event: LedgerEvent) -> None:
             fold_joined(row, event)
         case "node.lost.v1" | "node.suspected.v1" | "node.heard.v1":
             fold_silence(row, event)
+        case "node.held-back.v1":
+            row.reason = f"{data['reason']}: {HELD_BACK}"
         case "node.health-noted.v1":
             row.health = data["health"]
         case "node.cordoned.v1":
@@ -95,6 +99,7 @@ def fold_joined(row: NodeRow, event: LedgerEvent) -> None:
     row.generation, row.fencing = data.get("generation", 0), data.get("fencing", "")
     row.unusable_gpus = msgspec.json.encode(data.get("unusable_gpus", [])).decode()
     row.alive, row.joined_at, row.lost_at = True, event.at, 0
+    row.reason = "" if row.reason.endswith(HELD_BACK) else row.reason
     row.state, row.silent_ms, row.suspected_at = "joined", 0, 0
 
 

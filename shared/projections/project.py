@@ -7,12 +7,11 @@ from typing import Any
 from asyncpg import Connection
 
 from shared.bus.failpoints import FAILPOINTS
-from shared.projections import answers, cursor, nodes, timeline
+from shared.projections import cursor, nodes, timeline
 from shared.projections.audit import AUDIT, audit_rows
 from shared.projections.ledger_events import LedgerBatch, LedgerEvent
 from shared.projections.models import Projection, projections_of
 
-DEAD_LETTERS = ("input.rejected.v1", "input.quarantined.v1")
 JOB_PLACED = "job.placed.v1"
 ALLOCATION_RELEASED = "allocation.released.v1"
 
@@ -47,8 +46,6 @@ async def write_rows(conn: Connection, events: list[LedgerEvent]) -> None:
     for projection, work in group_by_table(events).values():
         await fold_rows(conn, projection, work)
     await store_allocations(conn, events)
-    rejected = [event for event in events if event.type in DEAD_LETTERS]
-    await answers.DEAD_LETTER.store(conn, [answers.dead_letter_row(event) for event in rejected])
     await AUDIT.store(conn, [row for event in events for row in audit_rows(event)])
 
 

@@ -21,7 +21,6 @@ REBUILD_SCHEMA = "berth_rebuild"
 TABLE_NAMES = ("job_event", *(table.name for table in TABLES))
 MAX_RECORDS = 3000
 WAIT_S = 0.1
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,12 @@ async def hashes(conn: Connection, schema: str) -> dict[str, str]:
 
 
 async def rebuild(
-    dsn: str, log: Log, partitions: int, *, swap: bool, progress: Progress = lambda _: None
+    dsn: str,
+    log: Log,
+    partitions: int,
+    *,
+    swap: bool,
+    report_events: Callable[[int], None] = lambda _: None,
 ) -> RebuildResult:
     """Fold all ledgers from offset 0 exactly to the cursors of the live read models.
 
@@ -67,10 +71,10 @@ async def rebuild(
         await source.start()
         try:
             await rebuilt.execute("SET synchronous_commit = off")
-            events = await fold_to(rebuilt, source, await cursor.read(live), progress)
+            events = await fold_to(rebuilt, source, await cursor.read(live), report_events)
             await live.execute("SELECT pg_advisory_lock($1)", LOCK)
             events += await fold_to(
-                rebuilt, source, await cursor.read(live), progress, shared=False
+                rebuilt, source, await cursor.read(live), report_events, shared=False
             )
             result = await compare(live, events, swap)
         finally:
@@ -85,7 +89,7 @@ async def fold_to(
     conn: Connection,
     source: Source,
     limits: Mapping[LedgerPartition, Cursor],
-    progress: Progress,
+    report_events: Callable[[int], None],
     *,
     shared: bool = True,
 ) -> int:
@@ -98,7 +102,7 @@ async def fold_to(
             await project(conn, batches, locked=not shared)
             count = sum(len(batch.events) for batch in batches)
             events += count
-            progress(count)
+            report_events(count)
     return events
 
 

@@ -16,6 +16,7 @@ TITLES: dict[Group, str] = {
     "placement": "Placement",
     "failslow": "Fail-slow",
     "throttle": "Throttle",
+    "executor": "Executors of agents",
     "gateway": "Gateway",
 }
 HEAD = """\

@@ -61,7 +61,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__((host, port), _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that disconnects is not an error."""
+        """Log nothing: a client that disconnects is not an error."""
 
 
 class _Handler(BaseHTTPRequestHandler):

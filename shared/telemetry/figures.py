@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -30,10 +30,28 @@ class LastFigures(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        families: dict[MetricName, GaugeMetricFamily] = {}
-        for name, value, labels in self.figures:
-            if name not in families:
-                spec = METRICS[name]
-                families[name] = GaugeMetricFamily(name, spec.text, labels=spec.labels)
-            families[name].add_metric(labels, value)
-        yield from families.values()
+        yield from _families(self.figures)
+
+
+class ComputedFigures(Collector):
+    """Collects figures that a function computes at each scrape, in the thread of the scrape."""
+
+    def __init__(self, compute: Callable[[], Iterable[Figure]]) -> None:
+        self._compute = compute
+
+    def describe(self) -> Iterable[Metric]:
+        """Describe nothing in advance, and compute nothing before the first scrape."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        yield from _families(self._compute())
+
+
+def _families(figures: Iterable[Figure]) -> Iterable[Metric]:
+    families: dict[MetricName, GaugeMetricFamily] = {}
+    for name, value, labels in figures:
+        if name not in families:
+            spec = METRICS[name]
+            families[name] = GaugeMetricFamily(name, spec.text, labels=spec.labels)
+        families[name].add_metric(labels, value)
+    return families.values()

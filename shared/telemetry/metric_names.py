@@ -8,7 +8,10 @@ from typing import Literal, NamedTuple
 
 MetricName = Literal[
     "berth_admitted_jobs",
+    "berth_agent_refusals",
+    "berth_agent_sessions",
     "berth_behind_seconds",
+    "berth_certificate_expires_seconds",
     "berth_consumer_lag_records",
     "berth_dead_letters",
     "berth_decision_seconds",
@@ -16,6 +19,7 @@ MetricName = Literal[
     "berth_deferred_jobs",
     "berth_disk_free_bytes",
     "berth_disk_size_bytes",
+    "berth_dropped_records",
     "berth_event_loop_stall_seconds",
     "berth_fairness_gap_ratio",
     "berth_faults_open",
@@ -38,7 +42,9 @@ MetricName = Literal[
     "berth_llm_service_gap_tokens",
     "berth_llm_tokens_per_second",
     "berth_lost_appends",
+    "berth_node_credential_expires_seconds",
     "berth_nodes",
+    "berth_nodes_enrolled",
     "berth_nodes_suspected",
     "berth_order_age_seconds",
     "berth_policies_degraded",
@@ -60,7 +66,15 @@ MetricName = Literal[
 
 Kind = Literal["counter", "gauge", "histogram"]
 Group = Literal[
-    "process", "bus", "admission", "priority", "placement", "failslow", "throttle", "gateway"
+    "process",
+    "bus",
+    "admission",
+    "priority",
+    "placement",
+    "failslow",
+    "throttle",
+    "executor",
+    "gateway",
 ]
 
 
@@ -80,6 +94,11 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
         ),
         "berth_event_loop_stall_seconds": Spec(
             "histogram", "process", "Delay of the event loop in waking a timer"
+        ),
+        "berth_certificate_expires_seconds": Spec(
+            "gauge",
+            "process",
+            "Time until the server's certificate ends, negative after it; absent without TLS",
         ),
         "berth_disk_free_bytes": Spec(
             "gauge", "process", "Free bytes on the disk of the data folder"
@@ -111,7 +130,7 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             "gauge", "bus", "1 for a lane that cannot go on; absent for all others", ("partition",)
         ),
         "berth_inputs_quarantined": Spec(
-            "counter", "bus", "Inputs set aside after an internal error", ("topic",)
+            "counter", "bus", "Inputs quarantined after an internal error", ("topic",)
         ),
         "berth_lost_appends": Spec(
             "counter",
@@ -180,7 +199,10 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             ("pool",),
         ),
         "berth_nodes": Spec(
-            "gauge", "placement", "Nodes: alive, cordoned, silent or lost", ("pool", "state")
+            "gauge",
+            "placement",
+            "Nodes: alive, cordoned, silent, lost or held_back",
+            ("pool", "state"),
         ),
         "berth_workers_stuck": Spec(
             "gauge", "placement", "Killed workers that do not die", ("pool",)
@@ -214,6 +236,34 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             "throttle",
             "Difference of the largest and smallest counter of waiting tenants",
             ("endpoint",),
+        ),
+        "berth_agent_sessions": Spec(
+            "gauge",
+            "executor",
+            "Nodes whose agent sent a request to this executor in the last two minutes",
+            ("pool", "version"),
+        ),
+        "berth_agent_refusals": Spec(
+            "counter", "executor", "Refused requests of agents", ("reason",)
+        ),
+        "berth_dropped_records": Spec(
+            "counter",
+            "executor",
+            "Records of telemetry and logs that were dropped: too many waited, or the broker did "
+            "not acknowledge them",
+            ("topic",),
+        ),
+        "berth_nodes_enrolled": Spec(
+            "gauge",
+            "gateway",
+            "Nodes with an identity: pending, approved, revoked or expired",
+            ("pool", "state"),
+        ),
+        "berth_node_credential_expires_seconds": Spec(
+            "gauge",
+            "gateway",
+            "Time until the first credential of an approved node expires",
+            ("pool",),
         ),
         "berth_requests_limited": Spec(
             "counter",

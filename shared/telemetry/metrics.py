@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from prometheus_client import (
     CollectorRegistry,
@@ -18,7 +19,7 @@ from prometheus_client import (
 )
 
 from shared.telemetry.endpoint import Health, MetricsEndpoint, Pages, serve_registry
-from shared.telemetry.figures import Figure, LastFigures
+from shared.telemetry.figures import ComputedFigures, Figure, LastFigures
 from shared.telemetry.metric_names import METRICS, MetricName
 
 FAST_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -27,6 +28,13 @@ STALL_EVERY_S = 0.1
 
 # The creation time of each counter is not used and would double the size of a scrape.
 disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+class Certificate(Protocol):
+    """The certificate of a server."""
+
+    def expires_in_s(self) -> float:
+        """Return the seconds until it ends."""
 
 
 class Metrics:
@@ -49,6 +57,8 @@ class Metrics:
         self.rounds = self._counter("berth_rounds")
         self.rate_limited = self._counter("berth_requests_limited")
         self.submissions_held_s = self._counter("berth_submissions_held_seconds")
+        self.agent_refusals = self._counter("berth_agent_refusals")
+        self.dropped_records = self._counter("berth_dropped_records")
         self.solve_s = self._histogram("berth_solve_seconds")
         self._exported = self._counter("berth_spans_exported")
         self._dropped = self._counter("berth_spans_dropped")
@@ -68,12 +78,22 @@ class Metrics:
         """Replace the figures that scrapes return."""
         self._last.figures = tuple(figures)
 
+    def watch(self, compute: Callable[[], Iterable[Figure]]) -> None:
+        """Report figures that are computed at each scrape, in another thread."""
+        self.registry.register(ComputedFigures(compute))
+
     def watch_disk(self, folder: Path) -> None:
         """Report the disk of the folder, read at each scrape."""
         free = self._gauge("berth_disk_free_bytes")
         free.set_function(lambda: shutil.disk_usage(existing_folder(folder)).free)
         size = self._gauge("berth_disk_size_bytes")
         size.set_function(lambda: shutil.disk_usage(existing_folder(folder)).total)
+
+    def watch_certificate(self, certificate: Certificate | None) -> None:
+        """Report when the certificate of a server ends, read at each scrape; None for none."""
+        if certificate is not None:
+            gauge = self._gauge("berth_certificate_expires_seconds")
+            gauge.set_function(certificate.expires_in_s)
 
     def watch_behind(self, seconds: Callable[[], float]) -> None:
         """Report the seconds since a reader was last at the end of the ledgers."""

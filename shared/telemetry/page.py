@@ -45,6 +45,7 @@ def render_page(services: Sequence[Scraped], at: str) -> str:
 
 def _sections(services: Sequence[Scraped]) -> Iterator[str]:
     yield _table("Pools", POOL_HEAD, _pools(services), "no pools")
+    yield _table("Agents", AGENT_HEAD, _agents(services), "")
     yield _table("Tenants", TENANT_HEAD, _tenants(services), "no tenant has used GPUs")
     yield _table("LLM endpoints", LLM_HEAD, _endpoints(services), "")
     yield _table("Services", SERVICE_HEAD, map(_service, services), "no service answers")
@@ -96,6 +97,15 @@ def _pools(services: Sequence[Scraped]) -> Iterator[Row]:
             _number(merged.sum("berth_faults_open", pool=pool)),
             _number(merged.sum("berth_nodes", pool=pool, state="lost")),
         )
+
+
+AGENT_HEAD = ("pool", "agent's version", "connected nodes")
+
+
+def _agents(services: Sequence[Scraped]) -> Iterator[Row]:
+    merged = _Merged(services)
+    for labels, nodes in merged.series("berth_agent_sessions"):
+        yield labels["pool"], labels["version"], _number(nodes)
 
 
 TENANT_HEAD = ("tenant", "pool", "share of use", "share of weight")

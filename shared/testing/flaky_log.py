@@ -22,6 +22,8 @@ class FlakyLog:
         self._late: list[tuple[TP, bytes]] = []
         self.accidents: deque[Accident] = deque()
         self.before_append: Callable[[TP], Awaitable[None]] | None = None
+        self.is_end_unknown = False
+        """Whether the broker does not answer where a partition ends."""
         self.appended = 0
 
     async def start(self) -> None:
@@ -58,4 +60,6 @@ class FlakyLog:
         return await self._log.begin(tp)
 
     async def end(self, tp: TP) -> int:
+        if self.is_end_unknown:
+            raise OutcomeUnknown(f"{tp.key}: its end")
         return await self._log.end(tp)

@@ -10,7 +10,8 @@ from typing import ClassVar
 from shared.bus.log import Entry
 from shared.contracts.base import Event
 from shared.contracts.codec import encode
-from shared.contracts.jobs import CancelJob, CommandAccepted
+from shared.contracts.command_answers import CommandAccepted
+from shared.contracts.job_commands import CancelJob
 from shared.contracts.rejected import InputRejected
 from shared.ledger import cloudevents
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
@@ -97,7 +98,12 @@ def _answer(id: str, of: str, state: Seats) -> CommandAccepted:
 
 
 def command(
-    id: str, job_id: str = "job", reason: str = "", traceparent: str = "", access_next: int = 0
+    id: str,
+    job_id: str = "job",
+    reason: str = "",
+    traceparent: str = "",
+    access_next: int = 0,
+    tenant: str = "",
 ) -> bytes:
     """Return a record of `commands`: a CancelJob as CloudEvent."""
     message = CancelJob(job_id=job_id, reason=reason)
@@ -109,6 +115,7 @@ def command(
         at_ms=1_700_000_000_000,
         traceparent=traceparent,
         accessnext=access_next,
+        tenant=tenant,
     )
 
 

@@ -41,14 +41,14 @@ class CommandAnswerRule:
     name: str = "every command has exactly one answer, from its owner"
     answers: dict[str, list[LedgerEvent]] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
-    aside: set[str] = field(default_factory=set)
-    """Ids of inputs that were set aside: a command has it as its id when it is decided again."""
+    quarantined: set[str] = field(default_factory=set)
+    """Ids of quarantined inputs: a command has it as its id when it is decided again."""
     array_jobs: dict[str, set[str]] = field(default_factory=dict)
     """Array to its jobs that were created."""
 
     def observe(self, event: LedgerEvent) -> None:
         if event.type == "input.quarantined.v1":
-            self.aside.add(event.id)
+            self.quarantined.add(event.id)
         elif event.type in ANSWERS:
             self.answers.setdefault(event.data["command_id"], []).append(event)
         elif event.type in ENDS and self._is_known_to_admission(event):
@@ -66,7 +66,7 @@ class CommandAnswerRule:
         for command in self.commands.values():
             yield from self._check(command, self.answers.get(command.command_id, []))
         for command_id, answers in self.answers.items():
-            is_known = command_id in self.commands or command_id in self.aside
+            is_known = command_id in self.commands or command_id in self.quarantined
             if not is_known and self.bounds.has(answers[0]):
                 yield Violation(self.name, answers[0].id, f"{command_id} was never sent")
 

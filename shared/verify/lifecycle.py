@@ -9,67 +9,26 @@ from shared.projections.ledger_events import LedgerEvent
 from shared.verify.rules import Bounds, Violation
 
 ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1")
+_STARTABLE = frozenset({"held", "placed", "cancelled", "failed"})
+_STOPPABLE = frozenset(
+    {"stop-requested", "preempted", "requeued", "cancelled", "failed", "attempt-failed"}
+)
+_ENDING = _STOPPABLE | {"succeeded"}
+NOTES = frozenset({"checkpointed"})
+"""Types that leave a running job in its phase."""
 NEXT: dict[str, frozenset[str]] = {
     "": frozenset({"enqueued"}),
-    "enqueued": frozenset({"held", "placed", "cancelled", "failed"}),
-    "held": frozenset({"held", "placed", "cancelled", "failed"}),
-    "placed": frozenset(
-        {
-            "started",
-            "start-failed",
-            "stop-requested",
-            "preempted",
-            "requeued",
-            "cancelled",
-            "succeeded",
-            "failed",
-            "attempt-failed",
-        }
-    ),
-    "started": frozenset(
-        {
-            "stop-requested",
-            "preempted",
-            "migrated",
-            "resized",
-            "succeeded",
-            "failed",
-            "cancelled",
-            "attempt-failed",
-            "requeued",
-        }
-    ),
-    "start-failed": frozenset(
-        {"stop-requested", "preempted", "requeued", "cancelled", "failed", "attempt-failed"}
-    ),
-    **dict.fromkeys(
-        ("preempted", "migrated", "resized"),
-        frozenset(
-            {
-                "stop-requested",
-                "preempted",
-                "requeued",
-                "cancelled",
-                "succeeded",
-                "failed",
-                "attempt-failed",
-            }
-        ),
-    ),
-    "stop-requested": frozenset(
-        {
-            "stop-requested",
-            "preempted",
-            "requeued",
-            "cancelled",
-            "succeeded",
-            "failed",
-            "attempt-failed",
-            "start-failed",
-        }
-    ),
+    "enqueued": _STARTABLE,
+    "held": _STARTABLE,
+    "placed": _ENDING | {"started", "start-failed"},
+    "started": _ENDING | {"migrated", "resized", *NOTES},
+    "start-failed": _STOPPABLE,
+    "preempted": _ENDING,
+    "migrated": _ENDING,
+    "resized": _ENDING,
+    "stop-requested": _ENDING | {"start-failed"},
     "attempt-failed": frozenset({"enqueued", "cancelled", "failed"}),
-    "requeued": frozenset({"held", "placed", "cancelled", "failed"}),
+    "requeued": _STARTABLE,
 }
 """Type of a job's last event in the ledger of placement to the types that may follow it."""
 
@@ -128,7 +87,7 @@ class JobLifecycleRule:
             self._check_attempt(event, job)
         if event.type in ENDS:
             job.ended = verb
-        else:
+        elif verb not in NOTES:
             job.phase = verb
 
     def _check_attempt(self, event: LedgerEvent, job: JobLifecycle) -> None:

@@ -9,7 +9,7 @@ from shared.projections.ledger_events import LedgerEvent
 from shared.verify.rules import Bounds, Violation
 
 SETTLED = ("input.retry-requested.v1", "input.skipped.v1")
-"""Events that close an input that was set aside; a retry that raised leaves another one open."""
+"""Events that close a quarantined input; a retry that raised leaves another one open."""
 
 RecordPosition = tuple[str, int, int]
 """Topic, partition and offset."""
@@ -79,19 +79,19 @@ class DeadLetterRule:
 class QuarantineRule:
     """Inputs on which a decider raised: open until an operator has decided on them, never red."""
 
-    name: str = "no input is set aside"
-    aside: dict[str, LedgerEvent] = field(default_factory=dict)
+    name: str = "no input is quarantined"
+    quarantined: dict[str, LedgerEvent] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
 
     def observe(self, event: LedgerEvent) -> None:
         if event.type == "input.quarantined.v1":
-            self.aside[event.id] = event
+            self.quarantined[event.id] = event
         elif event.type in SETTLED:
             self.settled.add(event.data["input_id"])
 
     def open(self) -> Iterator[Violation]:
         """Yield each input that still waits for an operator."""
-        for event_id, event in self.aside.items():
+        for event_id, event in self.quarantined.items():
             if event_id in self.settled:
                 continue
             data = event.data

@@ -13,7 +13,7 @@ from shared.bus.log import Entry, Log
 from shared.bus.tail import LedgerTail, TopicTail
 from shared.contracts.base import EVENTS, UnknownType
 from shared.contracts.codec import decode_command, owner_of
-from shared.contracts.reports import ExecutorReported, WorkerReady
+from shared.contracts.reports import CheckpointsReported, ExecutorReported, WorkerReady
 from shared.contracts.topics import CUSTODIAN, TOPICS
 from shared.ledger import cloudevents
 from shared.ledger.inputs import refuse_misplaced
@@ -151,6 +151,9 @@ def add_record(inputs: InputRecords, tp: TP, entry: Entry, consumption: Consumpt
             reported = ExecutorReported.model_validate_json(event.body)
             add_ready_workers(inputs, tp, entry, reported)
             return
+        if event.type == CheckpointsReported.TYPE:
+            CheckpointsReported.model_validate_json(event.body)
+            return
         refuse_misplaced(tp.topic, event.type, owner_of(event.type))
         command = decode_command(event.type, event.body)
     except (cloudevents.Malformed, UnknownType, ValueError):
@@ -185,7 +188,7 @@ def add_ready_workers(
 def add_rejected_submission(
     inputs: InputRecords, payload: dict[str, object], tp: TP, entry: Entry, consumption: Consumption
 ) -> None:
-    """Add the record of a tenant's topic that the gateway asks admission to reject."""
+    """Add the record of a tenant's topic that admission rejects at the gateway's request."""
     position = (str(payload["topic"]), int(str(payload["partition"])), int(str(payload["offset"])))
     consumed = consumption.has_read("admission", tp, entry.offset)
     inputs.undecodable[position] = UndecodableRecord(*position, str(payload["sha256"]), consumed)

@@ -19,7 +19,7 @@ JOBS = "SELECT job_id, phase, attempt, gpu_ms, ended_at FROM job_placement"
 ADMISSIONS = "SELECT job_id, state FROM job_admission"
 ALLOCATIONS = "SELECT allocation_id, job_id, node_id, gpu_milli, released_at > 0 FROM allocation"
 COMMANDS = "SELECT command_id, ledger, accepted, answers FROM command"
-DEAD_LETTERS = "SELECT dead_id, topic, log_offset, sha256 FROM dead_letter"
+DEAD_LETTERS = "SELECT dead_id, topic, log_offset, sha256, state FROM dead_letter WHERE topic <> ''"
 
 PHASES = {
     "enqueued": "waiting",
@@ -37,6 +37,7 @@ PHASES = {
     "cancelled": "cancelled",
 }
 """Type of a job event to the phase after it."""
+RETRY_ENDS = {"decided": "retried", "raised": "raised_again", "not_retained": "not_retained"}
 STATES = frozenset({"admitted", "deferred", "rejected", "cancelled"})
 
 
@@ -81,6 +82,10 @@ class ReadModelRule:
     allocations: Rows = field(default_factory=dict)
     commands: dict[str, list[object]] = field(default_factory=dict)
     dead_letters: Rows = field(default_factory=dict)
+    rejected: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
+    retries: dict[str, str] = field(default_factory=dict)
+    """Inputs of which a retry was requested, with the state that this led to."""
 
     def observe(self, event: LedgerEvent) -> None:
         if event.seq > self.stored.seqs.get((event.ledger, event.partition), 0):
@@ -90,6 +95,10 @@ class ReadModelRule:
         elif event.type in ("input.rejected.v1", "input.quarantined.v1"):
             data = event.data
             self.dead_letters[event.id] = (data["topic"], data["offset"], data["sha256"])
+            if event.type == "input.rejected.v1":
+                self.rejected.add(event.id)
+        elif event.type.startswith("input."):
+            self._fold_settlement(event)
         elif event.ledger == "placement":
             self._fold_placement(event)
         elif event.ledger == "admission" and event.type.startswith("job."):
@@ -101,6 +110,20 @@ class ReadModelRule:
         row = self.commands.setdefault(event.data["command_id"], ["", False, 0])
         row[0], row[1] = event.ledger, event.type == "command.accepted.v1"
         row[2] = int(str(row[2])) + 1
+
+    def _fold_settlement(self, event: LedgerEvent) -> None:
+        input_id, verb = event.data["input_id"], event.type.split(".")[1]
+        if verb == "skipped":
+            self.skipped.add(input_id)
+        elif verb == "retried":
+            self.retries[input_id] = RETRY_ENDS[event.data["outcome"]]
+        else:
+            self.retries.setdefault(input_id, "retrying")
+
+    def _state_of(self, dead_id: str) -> str:
+        if dead_id in self.rejected:
+            return "rejected"
+        return "skipped" if dead_id in self.skipped else self.retries.get(dead_id, "open")
 
     def _fold_placement(self, event: LedgerEvent) -> None:
         if event.type == "allocation.released.v1":
@@ -132,7 +155,7 @@ class ReadModelRule:
             "job_admission": self.admissions,
             "allocation": self.allocations,
             "command": {k: tuple(v) for k, v in self.commands.items()},
-            "dead_letter": self.dead_letters,
+            "dead_letter": {k: (*v, self._state_of(k)) for k, v in self.dead_letters.items()},
         }
         for table, expected in folded.items():
             yield from self._compare(table, expected, self.stored.tables[table])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from asyncpg import Connection
@@ -12,6 +12,7 @@ from asyncpg import Connection
 from shared.contracts.topics import INPUTS
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.reader import Cursor
+from shared.progress import ReportLine
 from shared.projections.ledger_events import decode_events
 from shared.projections.source import LedgerPartition, cursor_after, ledger_partitions
 from shared.verify.arrays import ArrayCancelRule
@@ -34,7 +35,6 @@ from shared.verify.releases import ReleaseProofRule
 from shared.verify.rules import Bounds, Rule, Violation
 from shared.verify.workers import ReadyWorkerRule
 
-Progress = Callable[[str], None]
 READ_EVERY_S = 0.2
 CHAIN = "the chain of accepted records is whole"
 ACKED = "what was acknowledged is in its topic"
@@ -60,7 +60,7 @@ class VerifyReport:
 async def verify(
     installation: InstallationLog,
     conn: Connection | None,
-    progress: Progress = lambda _: None,
+    report_line: ReportLine = lambda _: None,
     *,
     acked: Collection[str] = (),
 ) -> VerifyReport:
@@ -73,13 +73,13 @@ async def verify(
     """
     report = VerifyReport()
     try:
-        consumption = await check_chain(installation, report, progress)
+        consumption = await check_chain(installation, report, report_line)
     except ProtocolViolation as error:
         report.violations.append(Violation(CHAIN, "ledgers", str(error)))
         return report
-    rules = await rules_for(installation, conn, consumption, report, progress, acked)
+    rules = await rules_for(installation, conn, consumption, report, report_line, acked)
     quarantine = QuarantineRule()
-    progress("checking every event")
+    report_line("checking every event")
     async for batch in read_ledgers(installation):
         for event in decode_events(batch):
             quarantine.observe(event)
@@ -94,10 +94,10 @@ async def verify(
 
 
 async def check_chain(
-    installation: InstallationLog, report: VerifyReport, progress: Progress
+    installation: InstallationLog, report: VerifyReport, report_line: ReportLine
 ) -> Consumption:
     """First pass: apply the reader rule to every ledger; raises ProtocolViolation."""
-    progress("reading every ledger")
+    report_line("reading every ledger")
     consumption = Consumption()
     cursors = dict.fromkeys(ledger_partitions(installation.partitions), Cursor())
     report.rules.append(CHAIN)
@@ -125,7 +125,7 @@ def check_time(
 
 
 def check_inputs(report: VerifyReport, partition: LedgerPartition, cursor: Cursor) -> None:
-    """A ledger reads only the declared inputs of its service."""
+    """Check that the ledger read only the declared inputs of its service."""
     ledger, lane = partition
     declared = {f"{topic}-{lane}" for topic in INPUTS[ledger]} | {"access-0"}
     for key in cursor.inputs.keys() - declared:
@@ -133,7 +133,7 @@ def check_inputs(report: VerifyReport, partition: LedgerPartition, cursor: Curso
 
 
 def check_acked(report: VerifyReport, acked: Collection[str], inputs: InputRecords) -> None:
-    """Every acknowledged command is in its topic."""
+    """Check that every acknowledged command is in its topic."""
     if acked:
         report.rules.append(ACKED)
     for command_id in acked:
@@ -147,11 +147,11 @@ async def rules_for(
     conn: Connection | None,
     consumption: Consumption,
     report: VerifyReport,
-    progress: Progress,
+    report_line: ReportLine,
     acked: Collection[str],
 ) -> list[Rule]:
     """Read the topics beside the ledgers, and return the rules of the second pass."""
-    progress("reading commands, dead letters and events")
+    report_line("reading commands, dead letters and events")
     inputs = await read_inputs(installation, consumption)
     check_acked(report, acked, inputs)
     report.counts["commands"] = len(inputs.commands)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from services.executor.core.effects import (
+from services.executor.core.virtual.effects import (
     Effect,
     Prepared,
     PrepareWorker,
@@ -15,13 +15,13 @@ from services.executor.core.effects import (
     WorkerEnded,
     WorkerOutcome,
 )
-from services.executor.core.inventory import InventoryNode
-from services.executor.core.membership import configure, take_over
-from services.executor.core.outcomes import on_outcome
-from services.executor.core.react import react
-from services.executor.core.state import ExecutorState
-from services.executor.core.virtual import VirtualWorkers
-from shared.contracts.access import PoolConfigured
+from services.executor.core.virtual.inventory import InventoryNode
+from services.executor.core.virtual.membership import configure, take_over
+from services.executor.core.virtual.outcomes import on_outcome
+from services.executor.core.virtual.react import react
+from services.executor.core.virtual.state import ExecutorState
+from services.executor.core.virtual.workers import VirtualWorkers
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import Report
 from shared.ledger.decider import Fact
 from simulator.engine.lane import LANE
@@ -112,8 +112,6 @@ class VirtualExecutor:
                     self._record_outcome(self._workers.stop(id, now_s), now_s)
                 case SendReport(report=report):
                     self._reports.append(report)
-                case _:
-                    pass
 
     def _record_outcome(self, outcome: WorkerOutcome | WorkerEnded, now_s: float) -> None:
         effects = on_outcome(self._lane, outcome)

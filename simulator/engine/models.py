@@ -6,7 +6,7 @@ from pathlib import Path
 
 from services.priority.core import learned
 from services.priority.core.learned import BadModel, LearnedModel, LearnedModels
-from shared.contracts.access import PoolConfigured
+from shared.contracts.pools import PoolConfigured
 
 FOLDER = Path(learned.__file__).parents[1] / "models"
 

@@ -2,53 +2,55 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from shared.contracts.jobs import JobRejected
-from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import (
+from shared.contracts.admission import JobRejected
+from shared.contracts.attempts import (
     AllocationReleased,
     JobAttemptFailed,
     JobCancelled,
     JobFailed,
-    JobPlaced,
     JobRequeued,
     JobStarted,
     JobSucceeded,
 )
+from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.contracts.placement import JobPlaced
 from shared.ledger.decider import Fact
 from simulator.engine.scenario import Scenario, duration_s, job_id
 from simulator.engine.world import BEGIN
-from simulator.metrics.outcome import Floats, Ints, ScheduleOutcome
+from simulator.metrics.outcome import HOUR_S, Floats, Ints, ScheduleOutcome
 
 NEVER = -1
 
 
 class GpuIntegrals:
-    """GPU-ms held, free, and free on partly used nodes, between the window's ends."""
+    """GPU-ms held, by the hour, free, and free on partly used nodes, within the window."""
 
-    def __init__(self, low_ms: float, high_ms: float) -> None:
-        self._low, self._high, self._last = low_ms, high_ms, 0
+    def __init__(self, low_ms: float, high_ms: float, hour_ms: float) -> None:
+        self._low, self._high, self._last, self._hour_ms = low_ms, high_ms, 0, hour_ms
         self._gpus: dict[str, float] = {}
         """GPUs of each node, 0 of a lost one."""
         self._in_use: dict[str, float] = {}
         self._used = self._free_now = self._partly_now = 0.0
-        self.held = self.free = self.partly = 0.0
+        self.held: Floats = np.zeros(math.ceil((high_ms - low_ms) / hour_ms))
+        self.free = self.partly = 0.0
 
     def advance(self, now: int) -> None:
         """Add the time since the last call."""
         if now == self._last:
             return
-        span = min(now, self._high) - max(self._last, self._low)
+        low, high = max(self._last, self._low), min(now, self._high)
         self._last = now
-        if span > 0:
-            self.held += self._used * span
-            self.free += self._free_now * span
-            self.partly += self._partly_now * span
+        if high > low:
+            self._hold(low, high)
+            self.free += self._free_now * (high - low)
+            self.partly += self._partly_now * (high - low)
 
     def offer(self, node_id: str, gpus: float) -> None:
         """Set the GPUs of a node."""
@@ -64,6 +66,15 @@ class GpuIntegrals:
         self._used += gpus
         self._count(node_id, 1)
 
+    def _hold(self, low: float, high: float) -> None:
+        """Add the GPUs in use between two times of the window to its hours."""
+        first = int((low - self._low) / self._hour_ms)
+        last = min(int((high - self._low) / self._hour_ms), len(self.held) - 1)
+        for hour in range(first, last + 1):
+            begins = self._low + hour * self._hour_ms
+            span = min(high, begins + self._hour_ms) - max(low, begins)
+            self.held[hour] += self._used * max(span, 0.0)
+
     def _count(self, node_id: str, sign: int) -> None:
         used = self._in_use[node_id]
         free = self._gpus.get(node_id, 0.0) - used
@@ -76,10 +87,17 @@ class GpuIntegrals:
 class SimulationObserver:
     """Collects every fact of the placement ledger, and rejections of the admission ledger."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(
+        self, scenario: Scenario, ids: Sequence[str] | None = None, begin: int = BEGIN
+    ) -> None:
+        """`ids` of the jobs and `begin`, the wall ms of the clock's zero, are by default those of
+        the simulated world; a ledger of a running stack has others.
+        """
         self._scenario = scenario
+        self._begin = begin
         jobs = len(scenario.jobs)
-        self._index = {job_id(n): n for n in range(jobs)}
+        names = [job_id(n) for n in range(jobs)] if ids is None else ids
+        self._index = {name: n for n, name in enumerate(names)}
         self._first = [NEVER] * jobs
         self._end = [NEVER] * jobs
         self._starts = [0] * jobs
@@ -87,7 +105,7 @@ class SimulationObserver:
         self._placed = [0] * jobs
         self._each = [0.0] * jobs
         low, high = map(scenario.clock_ms, scenario.window_s)
-        self._pool = GpuIntegrals(low, high)
+        self._pool = GpuIntegrals(low, high, HOUR_S * 1000 / scenario.pool.time_scale)
         self._on: dict[type, Callable[[Any, int, Fact], None]] = {
             JobPlaced: self._on_placed,
             JobStarted: self._on_started,
@@ -113,10 +131,10 @@ class SimulationObserver:
             self.moves += 1
             react(event, self._index[event.job_id], fact)  # type: ignore[attr-defined]
         elif isinstance(event, NodeJoined):
-            self._pool.advance(fact.at - BEGIN)
+            self._pool.advance(fact.at - self._begin)
             self._pool.offer(event.node_id, float(event.gpus))
         elif isinstance(event, NodeLost):
-            self._pool.advance(fact.at - BEGIN)
+            self._pool.advance(fact.at - self._begin)
             self._pool.offer(event.node_id, 0.0)
 
     def admission(self, fact: Fact) -> None:
@@ -127,7 +145,7 @@ class SimulationObserver:
             self.over += 1
 
     def _on_placed(self, event: JobPlaced, job: int, fact: Fact) -> None:
-        now = fact.at - BEGIN
+        now = fact.at - self._begin
         self._pool.advance(now)
         self._placed[job] = now
         for lease in event.allocations:
@@ -138,20 +156,20 @@ class SimulationObserver:
     def _on_started(self, event: JobStarted, job: int, fact: Fact) -> None:
         self._starts[job] += 1
         if self._first[job] == NEVER:
-            self._first[job] = fact.at - BEGIN
+            self._first[job] = fact.at - self._begin
 
     def _on_released(self, event: AllocationReleased, job: int, fact: Fact) -> None:
-        self._pool.advance(fact.at - BEGIN)
+        self._pool.advance(fact.at - self._begin)
         self._pool.shift(event.node_id, -self._each[job])
 
     def _on_off(self, event: object, job: int, fact: Fact) -> None:
-        self._held[job] += fact.at - BEGIN - self._placed[job]
-        self._placed[job] = fact.at - BEGIN
+        self._held[job] += fact.at - self._begin - self._placed[job]
+        self._placed[job] = fact.at - self._begin
 
     def _on_ended(self, event: object, job: int, fact: Fact) -> None:
         if self._first[job] != NEVER:
             self._on_off(event, job, fact)
-        self._end[job] = fact.at - BEGIN
+        self._end[job] = fact.at - self._begin
         self.over += 1
 
     @property
@@ -166,7 +184,7 @@ class SimulationObserver:
     def outcome(self, now: int) -> ScheduleOutcome:
         """Return the outcome as of `now` on the world's clock."""
         scenario, scale = self._scenario, self._scenario.pool.time_scale
-        horizon = now - BEGIN
+        horizon = now - self._begin
         self._pool.advance(horizon)
         jobs = scenario.jobs
         held_s = np.array(self._held, np.float64) * scale / 1000
@@ -189,7 +207,7 @@ class SimulationObserver:
             fits=~self._unfit,
             capacity_gpus=scenario.capacity_gpus,
             window_s=scenario.window_s,
-            busy_gpu_s=self._pool.held * scale / 1000,
+            held_by_hour=self._pool.held * scale / 1000,
             horizon_s=scenario.cluster_s(horizon),
             fragmentation=(
                 self._pool.partly / self._pool.free if self._pool.free > 0 else float("nan")

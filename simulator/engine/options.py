@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
-from services.executor.core.inventory import InventoryNode
-from shared.contracts.access import (
+from services.executor.core.virtual.inventory import InventoryNode
+from shared.contracts.pools import (
     LOG_SCORE_MARGIN,
     ConfigurePool,
     PoolConfigured,
@@ -39,6 +39,7 @@ class SimulationOptions:
     base_policy: str = "fcfs"
     runtime: str = default_of("runtime")
     queue_mode: str = default_of("queue_mode")
+    easy_runtime: str = default_of("easy_runtime")
     preemption: str = default_of("preemption")
     learned: str | None = None
     solver: str = "greedy"
@@ -49,11 +50,16 @@ class SimulationOptions:
     time_scale: float = TIME_SCALE
     restart_s: float = 60.0
     checkpoint_s: float | None = 300.0
+    checkpoint_cost_s: float = 0.0
+    fixed_share: float = 0.0
     min_residency_s: float = default_of("min_residency_s")
     preempt_margin: float | None = None
     """None: `LOG_SCORE_MARGIN` where scores are logarithms, else the default of pools."""
+    preemption_protection: str = default_of("preemption_protection")
+    loss_share: float = default_of("loss_share")
     large_gang_share: float = default_of("large_gang_share")
     defragment_after_s: float = default_of("defragment_after_s")
+    tenant_floor: float = default_of("tenant_floor")
     walltime: Walltime = "none"
     failures: bool = False
     seed: int = 0
@@ -80,6 +86,8 @@ def build_scenario(
         window_s=sizing.window_s,
         restart_s=options.restart_s,
         checkpoint_s=options.checkpoint_s,
+        checkpoint_cost_s=options.checkpoint_cost_s,
+        fixed_share=options.fixed_share,
         walltime=options.walltime,
         failures=plan_failures(fitted, nodes, options),
     )

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.virtual.inventory import InventoryNode
 from shared.bus.log import Log
 from shared.bus.tail import LedgerTail
-from shared.contracts.access import PoolConfigured
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import Finished, QueueChanged, QueueEntry
 from shared.ledger.reader import Accepted
 from simulator.engine.lane import LANE
 from simulator.engine.options import TIME_SCALE
 from simulator.engine.scenario import LEASE_S, START_TIMEOUT_S, Scenario
 from simulator.engine.sizing import PLENTY_CPUS, PLENTY_MEM_GIB, window_of
+from simulator.engine.trial import policy_of
 from simulator.workload.rows import WorkloadJob
 
 LEDGER = "priority"
@@ -38,12 +39,16 @@ class RecordedPool:
     finished: dict[str, Finished] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
     """GPUs of each node that ever joined."""
+    policy_changed_at: int | None = None
+    """Wall ms at which its policy was last changed; None: never."""
 
     def take(self, accepted: Accepted) -> None:
         """Add the facts of one accepted record."""
         for fact in accepted.facts():
             match fact.event:
                 case PoolConfigured(pool=self.name) as pool:
+                    if self.pool is not None and policy_of(self.pool) != policy_of(pool):
+                        self.policy_changed_at = fact.at
                     self.pool = pool
                 case QueueChanged(pool=self.name) as note:
                     self.entries |= {entry.job_id: entry for entry in note.entered}
@@ -152,6 +157,7 @@ def replay_settings(pool: PoolConfigured) -> PoolConfigured:
             "backends": ("virtual",),
             "solver": "greedy",
             "shadows": (),
+            "tenants": (),
             "rank_ms": 0,
             "settle_ms": 1,
             "round_ms": 1,

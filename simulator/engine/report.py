@@ -24,7 +24,7 @@ def report(simulation: Simulation, sizing: Sizing, options: SimulationOptions) -
     jobs = len(simulation.outcome)
     return {
         "policy": options.base_policy,
-        "knows": runtime_knowledge(options),
+        "runtime_source": runtime_source_of(options),
         "mode": options.queue_mode,
         "preemption": options.preemption,
         "learned": options.learned,
@@ -44,15 +44,16 @@ def report(simulation: Simulation, sizing: Sizing, options: SimulationOptions) -
     }
 
 
-def runtime_knowledge(options: SimulationOptions) -> str:
+def runtime_source_of(options: SimulationOptions) -> str:
     """Return `oracle` wherever a true run time could decide; else `history`, `user` or `blind`."""
     uses_runtime = options.base_policy in NEEDS_RUNTIME or options.learned is not None
-    easy = options.queue_mode == "easy" and options.walltime == "oracle"
-    if easy or (uses_runtime and options.runtime == "oracle"):
+    is_easy = options.queue_mode == "easy"
+    uses_true_walltime = is_easy and options.walltime == "oracle"
+    if uses_true_walltime or (uses_runtime and options.runtime == "oracle"):
         return "oracle"
     if uses_runtime:
         return options.runtime
-    return "blind"
+    return options.easy_runtime if is_easy else "blind"
 
 
 def to_json(measures: Measures) -> Json:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from services.placement.core.solver.contended import solve_now
 from shared.bus.memory import MemoryBroker
 from shared.contracts.terms import IN_EXECUTOR_LEASES
+from shared.progress import ReportCount
 from simulator.engine.models import load_models
 from simulator.engine.observer import SimulationObserver
 from simulator.engine.scenario import Scenario, submission
@@ -20,10 +21,9 @@ from simulator.metrics.outcome import Ints, ScheduleOutcome
 MAX_QUIET_INSTANTS = 200
 """Instants without activity after the last arrival, after which the rest can never start."""
 PROGRESS_EVERY = 256
-"""Arrivals between two calls of `progress`."""
+"""Arrivals between two calls of `report_count`."""
 
 Action = Callable[[World], None]
-Progress = Callable[[int, int], None]
 """(ended or rejected jobs, all jobs)"""
 
 
@@ -65,7 +65,7 @@ def simulate(
     scenario: Scenario,
     *,
     ledgers: bool = False,
-    progress: Progress = lambda done, jobs: None,
+    report_count: ReportCount = lambda done, jobs: None,
     planner: Planner = solve_now,
 ) -> Simulation:
     """Run until every job has ended, was rejected, or can never start."""
@@ -82,7 +82,7 @@ def simulate(
         models=load_models(scenario.pool),
     )
     agenda = schedule_actions(scenario)
-    _play(world, agenda, watch, progress)
+    _play(world, agenda, watch, report_count)
     outcome = watch.outcome(world.now)
     return Simulation(
         scenario,
@@ -97,20 +97,22 @@ def simulate(
     )
 
 
-def _play(world: World, agenda: Agenda, watch: SimulationObserver, progress: Progress) -> None:
+def _play(
+    world: World, agenda: Agenda, watch: SimulationObserver, report_count: ReportCount
+) -> None:
     jobs = len(watch.start_ms)
     while agenda.entries:
         at, action = agenda.pop()
         world.run(at)
         action(world)
         if agenda.entered % PROGRESS_EVERY == 0 or len(agenda.entries) % PROGRESS_EVERY == 0:
-            progress(watch.over, jobs)
+            report_count(watch.over, jobs)
         if watch.over == jobs:
             break
-    _finish(world, watch, jobs, progress)
+    _finish(world, watch, jobs, report_count)
 
 
-def _finish(world: World, watch: SimulationObserver, jobs: int, progress: Progress) -> None:
+def _finish(world: World, watch: SimulationObserver, jobs: int, report_count: ReportCount) -> None:
     quiet, moves = 0, watch.moves
     while watch.over < jobs and quiet < MAX_QUIET_INSTANTS:
         world.settle()
@@ -121,9 +123,9 @@ def _finish(world: World, watch: SimulationObserver, jobs: int, progress: Progre
         idle = watch.moves == moves and world.executor.due() is None
         quiet, moves = quiet + 1 if idle else 0, watch.moves
         if watch.over % PROGRESS_EVERY == 0:
-            progress(watch.over, jobs)
+            report_count(watch.over, jobs)
     world.settle()
-    progress(watch.over, jobs)
+    report_count(watch.over, jobs)
 
 
 def schedule_actions(scenario: Scenario) -> Agenda:

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from services.executor.core.inventory import InventoryNode
-from shared.contracts.access import PoolConfigured, default_of
-from shared.contracts.jobs import Gang, JobSpec, Simulated, SubmitJob
+import numpy as np
+
+from services.executor.core.virtual.inventory import InventoryNode
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import Gang, JobSpec, Simulated
+from shared.contracts.pools import PoolConfigured, default_of
 from simulator.engine.failures import Failure
 from simulator.engine.lane import LANE
+from simulator.workload.fixed import draw_fixed
 from simulator.workload.rows import WorkloadJob
 
 POOL = "simulated"
@@ -19,6 +23,7 @@ FIRST_MS = 10_000
 """Time of the first job: after the nodes have joined, so that jobs that never fit are rejected."""
 LEASE_S: float = default_of("lease_s")
 START_TIMEOUT_S: float = default_of("start_timeout_s")
+GRACE_S: float = JobSpec.model_fields["grace_s"].default
 
 Walltime = Literal["none", "trace", "oracle"]
 
@@ -29,8 +34,9 @@ class Scenario:
 
     `walltime` is the run time that jobs declare: none, that of the trace's users, or the true
     one (an oracle). `checkpoint_s` is between checkpoints, None for none; `restart_s` is the
-    cost of a start after a stop. With `gpus_only` jobs request neither CPU, memory nor GPU
-    types.
+    cost of a start after a stop. Where `checkpoint_cost_s` is above 0 a stop writes a checkpoint
+    and loses no more than that. `fixed_share` of the jobs may not be preempted. With `gpus_only`
+    jobs request neither CPU, memory nor GPU types.
     """
 
     jobs: Sequence[WorkloadJob]
@@ -40,6 +46,8 @@ class Scenario:
     window_s: tuple[float, float]
     restart_s: float = 0.0
     checkpoint_s: float | None = None
+    checkpoint_cost_s: float = 0.0
+    fixed_share: float = 0.0
     walltime: Walltime = "none"
     gpus_only: bool = True
     failures: Sequence[Failure] = ()
@@ -79,6 +87,7 @@ def simulated_pool(*, time_scale: float = 1.0, **settings: object) -> PoolConfig
         "round_ms": 1,
         "lease_s": LEASE_S / time_scale,
         "start_timeout_s": START_TIMEOUT_S / time_scale,
+        "publish_predictions": False,
     }
     return PoolConfigured.model_validate(plain | settings)
 
@@ -103,7 +112,10 @@ def submission(scenario: Scenario, index: int) -> SubmitJob:
         gpu_types=() if scenario.gpus_only else job.gpu_types,
         gpu_speeds=dict(scenario.gpu_speeds) or None,
         walltime_s=walltime_s(scenario, job, run_s),
+        preemptible=index not in fixed_jobs(len(scenario.jobs), scenario.fixed_share),
         checkpoint_interval_s=scenario.checkpoint_s,
+        checkpoint_cost_s=scenario.checkpoint_cost_s,
+        grace_s=max(GRACE_S, scenario.checkpoint_cost_s / scenario.pool.time_scale),
         simulated=simulated,
     )
     return SubmitJob(
@@ -113,6 +125,12 @@ def submission(scenario: Scenario, index: int) -> SubmitJob:
         idempotency_key=job.job_key,
         spec=spec,
     )
+
+
+@lru_cache(maxsize=8)
+def fixed_jobs(jobs: int, share: float) -> frozenset[int]:
+    """Return the numbers of the jobs that may not be preempted."""
+    return frozenset(np.flatnonzero(draw_fixed(jobs, share)).tolist())
 
 
 @lru_cache(maxsize=4096)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.virtual.inventory import InventoryNode
 from simulator.metrics.measures import offered_load
 from simulator.metrics.outcome import Floats
 from simulator.workload.rows import NODE_GPUS, WorkloadJob
@@ -113,7 +113,7 @@ class OfferedLoad:
         """
         guess = round(self.load(1 << 20) * (1 << 20) / load)
         if guess <= 0 and self.load(1) <= 0:
-            raise ValueError("no job that was submitted in the window asks for GPUs")
+            raise ValueError("no job that was submitted in the window requests GPUs")
         tried = range(max(1, guess - SEARCH_RADIUS), guess + SEARCH_RADIUS + 1)
         loads = {nodes: self.load(nodes) for nodes in tried}
         near = {nodes for nodes, offered in loads.items() if abs(offered - load) <= LOAD_TOLERANCE}

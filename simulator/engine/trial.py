@@ -1,26 +1,23 @@
-"""Trials of pool settings on the pool's own past before one is switched on: never worse than the
-base.
-
-The live deciders simulate every candidate; the first one, the learned policy with preemption by
-rank, is taken unless the past shows regret. `berth bench policies` chooses by the same function.
-"""
+"""Trials of pool settings on the pool's own past: the live deciders simulate each candidate."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 
 import numpy as np
 
 from services.priority.core.learned import uses_history
-from shared.contracts.access import LOG_SCORE_MARGIN, ConfigurePool, PoolConfigured
+from shared.contracts.pool_version import version_of
+from shared.contracts.pools import LOG_SCORE_MARGIN, ConfigurePool, PoolConfigured
 from simulator.engine.run import simulate
 from simulator.engine.scenario import Scenario
 from simulator.metrics.measures import utilisation
+from simulator.metrics.outcome import Floats, Ints
 
 FAMILY = "berth"
-REGRET = 0.05
-"""Gain by which another candidate must be better to be taken instead of the first."""
+PRESENT = "present settings"
+POLICY_SETTINGS = ("base_policy", "learned", "preemption", "preempt_margin")
+"""The settings that candidates differ in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +40,49 @@ class TrialResult:
     mean_jct_s: float
     utilisation: float
     preemptions: int
+    submit_s: Floats = field(repr=False, compare=False)
+    """Of each counted job [jobs]."""
+    delay_s: Floats = field(repr=False, compare=False)
+    """JCT less work of each counted job [jobs]."""
+    tenant: Ints = field(repr=False, compare=False)
+    """Number of the tenant of each counted job [jobs]."""
+
+    def figures(self) -> dict[str, object]:
+        """Return the fields of the candidate as a whole, as JSON values."""
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        del own["submit_s"], own["delay_s"], own["tenant"]
+        return own | {"candidate": asdict(self.candidate)}
 
 
 def candidates(pool: PoolConfigured, family: str = FAMILY) -> list[Candidate]:
-    """Return candidates, the best on other pools first; the pool's base alone is the last."""
+    """Return the present settings, then the other candidates; the base alone is the last."""
     ranked: dict[str, object] = {"preemption": "ranked", "preempt_margin": LOG_SCORE_MARGIN}
-    calm: dict[str, object] = {"preemption": "class", "preempt_margin": 0.0}
-    blind: dict[str, object] = {"base_policy": "las", **ranked, "preempt_margin": 0.0}
-    rank = {"base_policy": "gittins", **ranked} if uses_history(pool) else blind
-    return [
-        Candidate("learned, preemption by rank", {"learned": family, **ranked}),
-        Candidate(f"{rank['base_policy']}, preemption by rank", {"learned": None, **rank}),
-        Candidate("learned", {"learned": family, **calm}),
-        Candidate(pool.base_policy, {"learned": None, **calm}),
+    by_class: dict[str, object] = {"preemption": "class", "preempt_margin": 0.0}
+    learned = Candidate("learned, preemption by rank", {"learned": family, **ranked})
+    if uses_history(pool):
+        first = [base_by_rank("gittins", ranked), learned]
+    else:
+        first = [learned, base_by_rank("las", ranked | {"preempt_margin": 0.0})]
+    others = [
+        *first,
+        Candidate("learned", {"learned": family, **by_class}),
+        Candidate(pool.base_policy, {"learned": None, **by_class}),
     ]
+    present = policy_of(pool)
+    return [
+        Candidate(PRESENT, present),
+        *(one for one in others if present | one.settings != present),
+    ]
+
+
+def policy_of(pool: PoolConfigured) -> dict[str, object]:
+    """Return the settings of the pool that candidates differ in."""
+    return {name: getattr(pool, name) for name in POLICY_SETTINGS}
+
+
+def base_by_rank(policy: str, ranked: dict[str, object]) -> Candidate:
+    settings = {"base_policy": policy, "learned": None, **ranked}
+    return Candidate(f"{policy}, preemption by rank", settings)
 
 
 def run_trial(scenario: Scenario, candidate: Candidate) -> TrialResult:
@@ -73,16 +99,17 @@ def run_trial(scenario: Scenario, candidate: Candidate) -> TrialResult:
         float(outcome.jct_s[counted].mean()),
         utilisation(outcome),
         int(np.maximum(outcome.starts - 1, 0).sum()),
+        outcome.submit_s[counted],
+        delay_s,
+        outcome.tenant[counted],
     )
 
 
 def configure_command(pool: PoolConfigured, candidate: Candidate) -> ConfigurePool:
-    """Return the command that applies the candidate; other settings stay as they are."""
+    """Return the command that applies the candidate; other settings stay as they are.
+
+    It is refused if the pool was changed since its settings were read.
+    """
     now = pool.model_dump(mode="json", exclude={"partition"})
+    now["if_version"] = version_of(pool)
     return ConfigurePool.model_validate(now | candidate.settings)
-
-
-def choose_candidate(waits: Sequence[float], regret: float = REGRET) -> int:
-    """Return the first, unless a later one was better by `regret`: then the best."""
-    best = int(np.argmin(waits))
-    return best if waits[best] * (1 + regret) < waits[0] else 0

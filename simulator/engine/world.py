@@ -7,21 +7,20 @@ from typing import Any, NamedTuple
 
 from services.admission.core.decide import Admission
 from services.executor.core.consumed import is_consumed
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.virtual.inventory import InventoryNode
 from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
 from services.placement.core.solver.contended import solve_now
 from services.priority.core.decide import Priority
 from services.priority.core.learned import LearnedModels
 from shared.bus.memory import MemoryBroker
-from shared.contracts.access import PoolConfigured, TenantRegistered
+from shared.contracts.access import TenantRegistered
 from shared.contracts.base import Command, Event
-from shared.contracts.placement import PlanReady
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import ExecutorReported, NodesSilent, SilentNode
+from shared.contracts.solver_plan import PlanReady
 from shared.contracts.topics import CUSTODIAN, INPUTS
 from shared.ledger.decider import Decider, Fact, Input
-from shared.ledger.inputs import InputDecoder
-from shared.ledger.partition import TP
 from simulator.engine.executor import VirtualExecutor
 from simulator.engine.lane import LANE, SimulatedLane
 from simulator.engine.ledgers import Ledgers, position
@@ -123,18 +122,6 @@ class World:
         if self.ledgers:
             self.ledgers.message("commands", item)
         self._to("commands", item)
-
-    def append_bytes(self, value: bytes) -> None:
-        """Append bytes to the commands, which each reader's own decoder handles."""
-        tp = TP("commands", LANE)
-        offset = self._offset(tp.topic)
-        if self.ledgers:
-            self.ledgers.broker.append(tp, value)
-        for lane in self.lanes.values():
-            if tp.topic in INPUTS[lane.ledger]:
-                lane.advance_input(tp.topic, offset + 1)
-                for item in InputDecoder(lane.ledger).decode_plain(tp, offset, value):
-                    lane.give(tp.topic, item)
 
     def fail(self, node_id: str) -> str:
         """Fail a node; return the incarnation for `report_silence`, "" if it was down already."""

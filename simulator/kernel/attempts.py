@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from simulator.kernel import allocations, end_heap, estimates
-from simulator.kernel.codes import DONE, RUNNING
+from simulator.kernel import allocations, end_heap, entitlement, estimates, progress
+from simulator.kernel.codes import DONE, HOUR_MS, RUNNING
 from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import is_passed_over
-from simulator.kernel.state import JobRow, PackedRules, Sim
+from simulator.kernel.state import JobRow, Sim
 
 
 @compiled
@@ -22,6 +22,7 @@ def begin_attempt(sim: Sim, j: int, now: int) -> None:
     pool, job = sim.pool, sim.jobs[j]
     job.state = RUNNING
     pool.used += job.gang
+    pool.used_milli += job.gang_milli
     if job.starts == 0:
         job.first_start_ms = now
     job.paid_ms = sim.rules.restart_ms if job.starts else 0
@@ -32,10 +33,9 @@ def begin_attempt(sim: Sim, j: int, now: int) -> None:
     slot.job = j
     slot.until_ms = 0
     slot.started_ms = now
-    slot.migratable_ms = now + max(
-        sim.rules.min_residency_ms, job.debt_ms, sim.rules.defragment_after_ms
-    )
-    slot.safe_ms = now + max(sim.rules.min_residency_ms, job.debt_ms)
+    protected_ms = progress.protected_ms(sim.rules, job)
+    slot.migratable_ms = now + max(protected_ms, sim.rules.defragment_after_ms)
+    slot.safe_ms = now + protected_ms
     job.running_at = pool.running
     end_heap.add(sim.ends, sim.jobs, pool.running, job.ends_ms, j)
     pool.running += 1
@@ -74,6 +74,7 @@ def release(sim: Sim, j: int, now: int) -> None:
     slot.migratable_ms = last.migratable_ms
     sim.jobs[last.job].running_at = job.running_at
     pool.used -= job.gang
+    pool.used_milli -= job.gang_milli
     job.held_ms += now - job.started_ms
 
 
@@ -83,10 +84,19 @@ def end(sim: Sim, j: int, now: int) -> None:
     job = sim.jobs[j]
     release(sim, j, now)
     job.state = DONE
-    job.lost_ms += job.paid_ms
+    lose(sim, job, job.paid_ms, now)
     sim.pool.done += 1
+    entitlement.count_job(sim, j, -1)
     if sim.rules.has_distributions:
         estimates.learn_run_time(sim.groups[j], sim.counts, job.duration_ms / 1000.0)
+
+
+@compiled
+def lose(sim: Sim, job: JobRow, lost_ms: int, now: int) -> None:
+    """Account time on GPUs that kept no work: what follows a checkpoint, and restarts."""
+    job.lost_ms += lost_ms
+    if sim.rules.from_ms <= now < sim.rules.to_ms:
+        sim.lost[(now - sim.rules.from_ms) // HOUR_MS] += lost_ms * job.gang
 
 
 @compiled
@@ -95,17 +105,11 @@ def stop(sim: Sim, j: int, now: int) -> None:
     job = sim.jobs[j]
     release(sim, j, now)
     sim.pool.preemptions += 1
-    worked_ms = max(0, now - job.started_ms - job.paid_ms)
-    saved_ms = checkpointed_work_ms(sim.rules, worked_ms)
-    job.lost_ms += now - job.started_ms - saved_ms
+    worked_ms = progress.worked_ms(job, now)
+    saved_ms = progress.checkpointed_work_ms(sim.rules, worked_ms)
+    lose(sim, job, now - job.started_ms - saved_ms, now)
     job.checkpointed_ms += saved_ms
     job.debt_ms = worked_ms - saved_ms + sim.rules.restart_ms
     job.ends_ms = -1
-
-
-@compiled
-def checkpointed_work_ms(rules: PackedRules, worked_ms: int) -> int:
-    """Return the work up to the last checkpoint; 0 without checkpoints."""
-    if rules.checkpoint_ms == 0:
-        return 0
-    return worked_ms // rules.checkpoint_ms * rules.checkpoint_ms
+    if sim.rules.progress:
+        sim.pool.loss_spent += progress.cost_of(job.gang_milli, job.debt_ms)

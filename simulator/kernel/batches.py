@@ -58,11 +58,16 @@ def make_batches(
 
 
 def make_batch(work: Work, start: int, jobs: int, warm_up: int, sizes: Ints) -> JobBatch:
-    """Return one batch with the history and the share of large gangs that precede it."""
+    """Return one batch with the history and the share of large gangs that precede it.
+
+    History has the jobs that would have ended by then if they had run when they were submitted.
+    """
     begin = start - warm_up
     seen = work.part(slice(max(0, begin - GATE_JOBS), begin)).gang
     large = float((seen > Rules().large_gang_share * sizes.sum()).mean()) if len(seen) else 0.0
-    counts = learn_counts(work.part(slice(0, begin)))
+    past = work.part(slice(0, begin))
+    has_ended = past.submit_ms + past.duration_ms <= work.submit_ms[begin]
+    counts = learn_counts(past.part(has_ended))
     return JobBatch(work.part(slice(begin, start + jobs)), warm_up, counts, large)
 
 
@@ -78,15 +83,17 @@ def invert_walltimes(batch: JobBatch) -> JobBatch:
 
 
 def collect_side(batches: list[JobBatch], outcomes: list[ScheduleOutcome]) -> PolicyJobs:
-    """Return the counted jobs of all batches; a batch is a block."""
+    """Return the counted jobs of all batches; a batch is a unit of time."""
     parts = [slice(batch.warm_up, None) for batch in batches]
     pairs = list(zip(outcomes, parts, strict=True))
+    use = np.array([utilisation_of(o) for o in outcomes])
     return PolicyJobs(
         np.concatenate([(o.jct_s - o.duration_s)[part] for o, part in pairs]),
         np.concatenate([o.jct_s[part] for o, part in pairs]),
         np.concatenate([o.slowdown[part] for o, part in pairs]),
         np.concatenate([np.full(len(o) - p.start, i) for i, (o, p) in enumerate(pairs)]),
-        np.array([utilisation_of(o) for o in outcomes]),
+        use,
+        use,
     )
 
 

@@ -34,4 +34,6 @@ INPUTS = JOB_FEATURES + CONTEXT_FEATURES
 PER_HIDDEN = INPUTS + 2
 """Weights of one hidden unit: its inputs, its bias, its output."""
 LEAST_GPUS = 0.01
+HOUR_MS = 3_600_000
+"""Unit of the figures of use that an outcome has by the hour."""
 CONTEXT_MS = int(CONTEXT_S * 1000)

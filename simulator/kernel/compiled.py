@@ -9,6 +9,8 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 
+from services.placement.core.pool import loss_budget
+from services.placement.core.round import progress
 from services.priority.core import history, keys
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,7 +48,9 @@ def _digest() -> str:
     """Return a digest of all sources that are compiled."""
     own = sorted(Path(__file__).parent.glob("*.py"))
     digest = hashlib.sha256()
-    for path in (*own, Path(history.__file__), Path(keys.__file__)):
+    for module in (history, keys, progress, loss_budget):
+        digest.update(Path(str(module.__file__)).read_bytes())
+    for path in own:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.kernel import attempts, board
+from simulator.kernel import attempts, board, progress
 from simulator.kernel.allocations import lowest, shift_all
 from simulator.kernel.codes import (
     DEFRAGMENTATION_TRIES_PER_ROUND,
@@ -49,6 +49,7 @@ def may_defragment(sim: Sim, job: JobRow) -> bool:
     if (
         sim.scan.defragmentations == DEFRAGMENTATIONS_PER_ROUND
         or sim.scan.defragmentation_tries == DEFRAGMENTATION_TRIES_PER_ROUND
+        or progress.is_paused(sim.rules, sim.pool)
     ):
         return False
     free = 0
@@ -72,8 +73,11 @@ def fill_node_rows(sim: Sim, now: int) -> None:
     for k in range(sim.pool.running):
         slot = sim.running[k]
         job = sim.jobs[slot.job]
-        stays = slot.migratable_ms > now or slot.started_ms >= now or job.workers != 1
+        stays = slot.started_ms >= now or job.workers != 1 or job.fixed
         stays = stays or job.evicted == sim.pool.rounds
+        stays = stays or (
+            progress.stoppable_ms(sim.rules, job, slot, slot.migratable_ms, now) > now
+        )
         at = job.first_allocation
         while at >= 0:
             allocation = sim.allocations[at]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from simulator.kernel import attempts, board
+from simulator.kernel import attempts, board, keys
 from simulator.kernel.allocations import shift_all
 from simulator.kernel.codes import NEVER
 from simulator.kernel.compiled import compiled
 from simulator.kernel.queue import copy
 from simulator.kernel.shapes import stop_searching
 from simulator.kernel.sorting import sort
-from simulator.kernel.state import JobRow, Sim
+from simulator.kernel.state import Floats, JobRow, Sim
+
+
+@compiled
+def predicted_ms(p: Floats) -> int:
+    """Return the mean run time of the distribution `p` [BINS], at least 1 ms."""
+    return max(1, int(round(keys.mean_left_s(p, 0.0) * 1000.0)))
 
 
 @compiled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.kernel import attempts, estimates, forecast, learned, queue
+from simulator.kernel import attempts, easy, entitlement, estimates, forecast, learned, queue
 from simulator.kernel.codes import LARGE_RECENT, LEARNED, MAX_SETTLE_MS, NEVER, SETTLE_MS
 from simulator.kernel.compiled import compiled
 from simulator.kernel.state import PackedRules, PoolState, Sim
@@ -88,13 +88,16 @@ def admit_jobs(sim: Sim, now: int) -> bool:
 def admit(sim: Sim, j: int, now: int) -> None:
     """Admit a job with its run-time distribution, and enqueue it."""
     pool, rules, job = sim.pool, sim.rules, sim.jobs[j]
-    p = sim.distributions[j if rules.has_distributions else 0]
     if rules.has_distributions:
-        estimates.fill_distribution(sim.groups[j], sim.counts, p)
+        estimates.fill_distribution(sim.groups[j], sim.counts, sim.distributions[j])
+    if rules.easy_by_history:
+        job.walltime_ms = easy.predicted_ms(sim.distributions[j])
     if rules.by_history or rules.policy == LEARNED:
         job.run_s = forecast.forecast_of(sim, j, 0.0).left_s
     if rules.policy == LEARNED:
-        learned.set_job_features(job, p, rules.capacity)
+        own = sim.distributions[forecast.known_row(sim, j)]
+        learned.set_job_features(job, own, rules.capacity)
     is_large = 1.0 if job.gang > rules.large_gang_share * rules.capacity else 0.0
     pool.large += (is_large - pool.large) / LARGE_RECENT
+    entitlement.count_job(sim, j, 1)
     queue.enqueue(sim, j, now)

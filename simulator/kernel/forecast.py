@@ -15,12 +15,16 @@ def forecast_of(sim: Sim, j: int, attained_s: float) -> ForecastRow:
     """Return the job's forecast, computed anew when its service enters another bin."""
     forecast = sim.forecasts[j]
     if forecast.bin != keys.bin_of(attained_s):
-        fill_forecast(
-            sim.distributions[j if sim.rules.has_distributions else 0], attained_s, forecast
-        )
+        fill_forecast(sim.distributions[known_row(sim, j)], attained_s, forecast)
         if sim.rules.policy == LEARNED:
             take_logarithms(forecast)
     return forecast
+
+
+@compiled
+def known_row(sim: Sim, j: int) -> int:
+    """Return the row of the distribution that policies see: without history the prior's."""
+    return j if sim.rules.by_history else len(sim.distributions) - 1
 
 
 @compiled

@@ -6,36 +6,48 @@ from typing import Any
 
 import numpy as np
 
+from services.placement.core.pool import loss_budget
 from services.priority.core.history import BINS, fill_prior
 from simulator.kernel import state
 from simulator.kernel.codes import (
     CONTEXT_MS,
     DEFRAGMENTATIONS_PER_ROUND,
     EVICTIONS_PER_ROUND,
+    HOUR_MS,
     INPUTS,
     MAX_MIGRATIONS,
     NEVER,
     PER_HIDDEN,
 )
-from simulator.kernel.state import Floats, Ints, Sim
+from simulator.kernel.state import Bools, Floats, Ints, Sim
 from simulator.kernel.work import Work
 
 
 def initial_state(
-    work: Work, sizes: Ints, rules: Any, counts: Floats, theta: Floats, large: float
+    work: Work,
+    sizes: Ints,
+    rules: Any,
+    counts: Floats,
+    theta: Floats,
+    large: float,
+    fixed: Bools | None = None,
 ) -> Sim:
     """Return the state before the first job; all jobs of `work` must fit into the empty nodes.
 
-    `large` is the share of large gangs that rule 12 assumes before any job arrived.
+    `large` is the share of large gangs that rule 12 assumes before any job arrived; `fixed` [n] are
+    jobs that rank never stops.
     """
     n, m, gpus = len(work), len(sizes), int(sizes.sum())
     most = min(n, gpus)
+    hours = -(-(int(rules["to_ms"]) - int(rules["from_ms"])) // HOUR_MS)
     levels = np.bincount(sizes).astype(np.int64)
+    lowest_tenant = int(work.tenant.min(initial=0))
+    tenants = int(work.tenant.max(initial=0)) - lowest_tenant + 1
     return Sim(
         rules=rules,
         pool=initial_pool(work, large),
         scan=state.table(state.ScanState, 1)[0],
-        jobs=initial_jobs(work),
+        jobs=initial_jobs(work, fixed),
         kinds=work.shape.copy(),
         queue=np.zeros(n, np.int64),
         round_queue=np.zeros(n, np.int64),
@@ -66,6 +78,14 @@ def initial_state(
         node_rows=state.table(state.NodeRow, m),
         neighbours=np.zeros(most, np.int64),
         sorting=state.table(state.SortRow, n),
+        tenants=work.tenant - lowest_tenant,
+        present=np.zeros(tenants, np.int64),
+        taken=np.zeros(tenants),
+        left=np.zeros(tenants, np.int64),
+        entitled=np.zeros(n, np.int64),
+        ahead=np.zeros(n, np.int64),
+        held=np.zeros(hours),
+        lost=np.zeros(hours),
         groups=work.groups,
         counts=counts,
         distributions=initial_distributions(n, bool(rules["has_distributions"])),
@@ -86,13 +106,16 @@ def initial_pool(work: Work, large: float) -> Any:
     return pool
 
 
-def initial_jobs(work: Work) -> Any:
+def initial_jobs(work: Work, fixed: Bools | None = None) -> Any:
     """Return the rows [n] of jobs of which none has started."""
     jobs = state.table(state.JobRow, len(work))
     jobs["kind"] = work.shape
     for name in ("tie", "workers", "gpus", "submit_ms", "duration_ms", "walltime_ms"):
         jobs[name] = getattr(work, name)
     jobs["gang"] = work.gang
+    jobs["gang_milli"] = work.gang * loss_budget.MILLI
+    if fixed is not None:
+        jobs["fixed"] = fixed
     jobs["run_s"] = work.walltime_ms / 1000.0
     jobs["seniority"][np.lexsort((work.tie, work.submit_ms))] = np.arange(len(work))
     for name in ("first_start_ms", "ends_ms", "first_allocation"):
@@ -101,12 +124,11 @@ def initial_jobs(work: Work) -> Any:
 
 
 def initial_distributions(n: int, has_distributions: bool) -> Floats:
-    """Return run-time distributions [n, BINS], filled on arrival; the prior alone without
-    history.
+    """Return run-time distributions [n + 1, BINS], filled on arrival, the prior last; without
+    history the prior alone.
     """
-    distributions = np.zeros((n if has_distributions else 1, BINS))
-    if not has_distributions:
-        fill_prior(distributions[0])
+    distributions = np.zeros((n + 1 if has_distributions else 1, BINS))
+    fill_prior(distributions[-1])
     return distributions
 
 

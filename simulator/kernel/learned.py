@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from simulator.kernel import forecast, keys
+from simulator.kernel import forecast, keys, progress
 from simulator.kernel.codes import (
     CONTEXT_FEATURES,
     CONTEXT_MS,
@@ -93,7 +93,7 @@ def update_context(sim: Sim, now: int) -> None:
         slot = sim.running[k]
         job = sim.jobs[slot.job]
         slot.until_ms = 0
-        attained_s = (job.checkpointed_ms + now - job.started_ms) / 1000.0
+        attained_s = progress.attained_ms(job, now) / 1000.0
         running += service_of(job, forecast.forecast_of(sim, slot.job, attained_s))
     if pool.running:
         running /= pool.running

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulator.kernel import facts, learned, rounds
-from simulator.kernel.codes import NEVER
+from simulator.kernel import facts, learned, progress, rounds
+from simulator.kernel.codes import HOUR_MS, NEVER
 from simulator.kernel.compiled import SOURCES, compiled, entry
 from simulator.kernel.shared import shared
-from simulator.kernel.state import PackedRules, PoolState, Sim
+from simulator.kernel.state import Floats, PackedRules, PoolState, Sim
 
 
 @compiled
-def advance(pool: PoolState, rules: PackedRules, now: int) -> None:
-    """Advance the clock, adding GPU-ms in use within the window."""
+def advance(pool: PoolState, rules: PackedRules, held: Floats, now: int) -> None:
+    """Advance the clock, adding GPU-ms in use within the window, hour by hour.
+
+    GPU time in use also earns back the cost of stops.
+    """
     low, high = max(pool.clock_ms, rules.from_ms), min(now, rules.to_ms)
-    if high > low:
-        pool.busy += pool.used * (high - low)
+    while low < high:
+        hour = (low - rules.from_ms) // HOUR_MS
+        until = min(high, rules.from_ms + (hour + 1) * HOUR_MS)
+        held[hour] += pool.used * (until - low)
+        low = until
+    if pool.loss_spent > 0:
+        pool.loss_spent = progress.earn(
+            pool.loss_spent, rules.loss_share, pool.used_milli, now - pool.clock_ms
+        )
     pool.clock_ms = now
 
 
@@ -33,7 +43,7 @@ def _program(sources: str) -> Callable[[Sim], None]:
             now = min(fact_ms, pool.round_at_ms)
             if now == NEVER:
                 return
-            advance(pool, rules, now)
+            advance(pool, rules, sim.held, now)
             if now == fact_ms:
                 facts.apply_facts(sim, now)
             if now == pool.round_at_ms:

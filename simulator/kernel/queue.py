@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from services.priority.core.keys import LIFT
 from simulator.kernel import learned, ranking
 from simulator.kernel.codes import CONTEXT_MS, LEARNED, MULTIFACTOR, WAITING, WFP3
 from simulator.kernel.compiled import compiled
@@ -87,20 +88,63 @@ def rank_all(sim: Sim, now: int) -> None:
 
 @compiled
 def order_round(sim: Sim) -> None:
-    """Fill `round_queue`: jobs with a reservation first."""
-    queue, round_queue, jobs, count = sim.queue, sim.round_queue, sim.jobs, sim.pool.waiting
+    """Fill `round_queue`: jobs with a reservation first, then entitled ones."""
     if sim.pool.reservations == 0:
-        copy(queue, round_queue, count)
+        put_entitled_first(sim)
         return
-    at = 0
-    for i in range(count):
-        if jobs[queue[i]].reservation_round:
+    at = take_in(sim, 0, True, True)
+    order_lifted(sim, 0, at)
+    first = take_in(sim, at, True, False)
+    at = take_in(sim, first, False, True)
+    order_lifted(sim, first, at)
+    take_in(sim, at, False, False)
+
+
+@compiled
+def put_entitled_first(sim: Sim) -> None:
+    """Fill `round_queue` with the entitled jobs, then with those between them."""
+    pool, queue, round_queue = sim.pool, sim.queue, sim.round_queue
+    if pool.ahead == 0:
+        copy(queue, round_queue, pool.waiting)
+        return
+    at, first = pool.ahead, 0
+    for k in range(pool.ahead):
+        place = sim.ahead[k]
+        round_queue[k] = queue[place]
+        for i in range(first, place):
             round_queue[at] = queue[i]
             at += 1
-    for i in range(count):
-        if not jobs[queue[i]].reservation_round:
-            round_queue[at] = queue[i]
+        first = place + 1
+    for i in range(first, pool.waiting):
+        round_queue[at] = queue[i]
+        at += 1
+    order_lifted(sim, 0, pool.ahead)
+
+
+@compiled
+def order_lifted(sim: Sim, low: int, high: int) -> None:
+    """Sort entitled jobs whose keys the lift rounded to the same score by seniority."""
+    jobs, round_queue = sim.jobs, sim.round_queue
+    for at in range(low + 1, high):
+        j, left = round_queue[at], at
+        while left > low:
+            other = jobs[round_queue[left - 1]]
+            if LIFT - other.key != LIFT - jobs[j].key or other.seniority < jobs[j].seniority:
+                break
+            round_queue[left] = round_queue[left - 1]
+            left -= 1
+        round_queue[left] = j
+
+
+@compiled
+def take_in(sim: Sim, at: int, has_reservation: bool, entitled: bool) -> int:
+    """Add the jobs with that place to `round_queue` from `at` on, and return its length."""
+    for i in range(sim.pool.waiting):
+        job = sim.jobs[sim.queue[i]]
+        if (job.reservation_round > 0) == has_reservation and job.entitled == entitled:
+            sim.round_queue[at] = sim.queue[i]
             at += 1
+    return at
 
 
 @compiled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from services.priority.core.policies import LEAST_KEY
-from simulator.kernel import forecast, keys, learned
+from simulator.kernel import forecast, keys, learned, progress
 from simulator.kernel.codes import (
     F1,
     FCFS,
@@ -119,9 +119,11 @@ def changes_in_steps(rules: PackedRules) -> bool:
 def rank_running(sim: Sim, k: int) -> None:
     """Set a running job's key as of the last ranking, and until when it is valid."""
     slot, ranked_at = sim.running[k], sim.pool.ranked_at_ms
-    attained_ms = sim.jobs[slot.job].checkpointed_ms + ranked_at - slot.started_ms
+    job = sim.jobs[slot.job]
+    attained_ms = progress.attained_ms(job, ranked_at)
     attained_s = attained_ms / 1000.0
     slot.key = key_of(sim, slot.job, ranked_at, attained_s, True)
     if changes_in_steps(sim.rules):
         edge_ms = keys.bin_start_s(keys.bin_of(attained_s) + 1) * 1000.0
-        slot.until_ms = ranked_at + max(1, int(math.ceil(edge_ms - attained_ms)))
+        unpaid_ms = max(0, slot.started_ms + job.paid_ms - ranked_at)
+        slot.until_ms = ranked_at + unpaid_ms + max(1, int(math.ceil(edge_ms - attained_ms)))

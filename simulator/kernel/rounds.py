@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from simulator.kernel import attempts, board, defragment, easy, queue, victims
+from simulator.kernel import attempts, board, defragment, easy, entitlement, queue, victims
 from simulator.kernel.codes import EASY, NEVER, SETTLE_MS, STRICT
 from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import is_passed_over, mark_no_room
@@ -20,6 +20,8 @@ def run_round(sim: Sim, now: int) -> None:
     pool.again_at_ms = NEVER
     pool.rounds += 1
     reset_scan(sim)
+    if sim.rules.tenant_floor > 0.0:
+        entitlement.choose_entitled(sim)
     defragment.start_migrated(sim, now)
     if queue.is_aging(sim.rules):
         queue.rank_all(sim, pool.ranked_at_ms)

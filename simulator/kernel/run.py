@@ -7,8 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from services.placement.core.pool import loss_budget
+from services.placement.core.round.progress import stop_window_ms
 from services.priority.core.history import BINS
-from shared.contracts.access import QueueMode, default_of
+from shared.contracts.pools import EasyRuntime, PreemptionProtection, QueueMode, default_of
 from simulator.kernel import codes, state
 from simulator.kernel.codes import NEVER
 from simulator.kernel.initial import initial_state
@@ -17,6 +19,7 @@ from simulator.kernel.state import Bools, Floats, Ints, Sim
 from simulator.kernel.weights import untrained
 from simulator.kernel.work import Work
 from simulator.metrics.outcome import ScheduleOutcome
+from simulator.workload.fixed import draw_fixed
 
 POLICIES = {
     "fcfs": codes.FCFS,
@@ -35,6 +38,8 @@ POLICIES = {
     "learned": codes.LEARNED,
 }
 QUEUE_MODES = {"strict": codes.STRICT, "skip": codes.SKIP, "easy": codes.EASY}
+RATIOS = frozenset({"gittins", "srsf"})
+"""Policies whose keys are logarithms: under them tenants are entitled to GPUs."""
 USES_HISTORY = frozenset({"qssf", "gittins"})
 
 MAX_NODE_GPUS = 62
@@ -49,6 +54,8 @@ class Rules:
     queue_mode: QueueMode = default_of("queue_mode")
     runtime: Literal["oracle", "history", "none"] = default_of("runtime")
     """`none` is for learned policies: they see shapes and served time alone."""
+    easy_runtime: EasyRuntime = default_of("easy_runtime")
+    """`user`: the true run time, which a trace's user is taken to know (an oracle)."""
     preemption: bool = False
     min_residency_s: float = default_of("min_residency_s")
     preempt_margin: float = default_of("preempt_margin")
@@ -61,6 +68,18 @@ class Rules:
     refresh_s: float = 300.0
     restart_s: float = 60.0
     checkpoint_s: float = 60.0
+    checkpoint_cost_s: float = 0.0
+    """Above 0 a stop writes a checkpoint and loses no more than this."""
+    fixed_share: float = 0.0
+    """Share of the jobs that rank never stops; see `draw_fixed`."""
+    preemption_protection: PreemptionProtection = default_of("preemption_protection")
+    checkpoint_window_s: float = default_of("checkpoint_window_s")
+    start_protection_s: float = default_of("start_protection_s")
+    cheap_restarts: int = default_of("cheap_restarts")
+    preempt_price: float = default_of("preempt_price")
+    loss_share: float = default_of("loss_share")
+    loss_window_s: float = default_of("loss_window_s")
+    tenant_floor: float = default_of("tenant_floor")
     theta: Floats = field(default_factory=lambda: untrained(0, 0))
     base: str = "fcfs"
     """Policy that a learned one re-ranks: one whose key does not change with service."""
@@ -99,7 +118,8 @@ def simulate(
     chosen = work.part(fits)
     known = np.zeros((work.group_count, BINS)) if counts is None else counts.copy()
     own = pack_rules(rules, window, int(work.submit_ms[0]), int(sizes.sum()))
-    sim = initial_state(chosen, sizes, own, known, rules.theta, rules.large_at_start)
+    fixed = draw_fixed(len(work), rules.fixed_share)[fits]
+    sim = initial_state(chosen, sizes, own, known, rules.theta, rules.large_at_start, fixed)
     run(sim)
     pool = np.asarray(sim.pool)
     return KernelRun(
@@ -138,7 +158,9 @@ def pack_rules(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: in
         "epoch_ms": epoch_ms,
         "capacity": gpus,
     }
-    own["has_distributions"] = own["by_history"]
+    own["easy_by_history"] = rules.queue_mode == "easy" and rules.easy_runtime == "history"
+    own["has_distributions"] = own["by_history"] or own["easy_by_history"]
+    own |= pack_progress(rules, gpus)
     after_s = rules.defragment_after_s
     own["defragment_after_ms"] = ms(after_s) if rules.preemption and after_s is not None else NEVER
     for name, value in own.items():
@@ -146,11 +168,31 @@ def pack_rules(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: in
     return record
 
 
+def pack_progress(rules: Rules, gpus: int) -> dict[str, Any]:
+    """Return the rules by which a job that rank stops makes progress; see RULES.md, 14-16."""
+    checkpoint_ms = ms(rules.checkpoint_s)
+    stop_cost_ms = ms(rules.checkpoint_cost_s) if checkpoint_ms else 0
+    window_ms = stop_window_ms(ms(rules.checkpoint_window_s), checkpoint_ms)
+    share = loss_budget.share_of(rules.loss_share)
+    capacity_milli = gpus * loss_budget.MILLI
+    return {
+        "tenant_floor": rules.tenant_floor if rules.policy in RATIOS else 0.0,
+        "progress": rules.preemption_protection == "progress",
+        "stop_cost_ms": stop_cost_ms,
+        "window_ms": checkpoint_ms if stop_cost_ms else window_ms,
+        "start_protection_ms": ms(rules.start_protection_s),
+        "cheap_restarts": rules.cheap_restarts,
+        "preempt_price": rules.preempt_price,
+        "loss_share": share,
+        "loss_budget": loss_budget.budget_of(share, capacity_milli, ms(rules.loss_window_s)),
+    }
+
+
 def collect_outcome(
     work: Work, sizes: Ints, fits: Bools, window_ms: tuple[int, int], sim: Sim
 ) -> ScheduleOutcome:
     """Return the outcome of all jobs; those that do not fit have no times."""
-    jobs, pool = np.asarray(sim.jobs), np.asarray(sim.pool)
+    jobs = np.asarray(sim.jobs)
 
     def all_of(name: str, never: int) -> Ints:
         values = np.full(len(work), never, np.int64)
@@ -171,7 +213,8 @@ def collect_outcome(
         fits=fits,
         capacity_gpus=float(sizes.sum()),
         window_s=(window_ms[0] / 1000.0, window_ms[1] / 1000.0),
-        busy_gpu_s=float(pool["busy"]) / 1000.0,
+        held_by_hour=np.asarray(sim.held) / 1000.0,
+        lost_by_hour=np.asarray(sim.lost) / 1000.0,
         horizon_s=float(ends_ms.max()) / 1000.0,
     )
 

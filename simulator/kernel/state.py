@@ -29,6 +29,8 @@ class PackedRules(Protocol):
     """Score within which the learned policy leaves the order to its base; 0: none."""
     queue_mode: int
     by_history: bool
+    easy_by_history: bool
+    """Whether EASY reserves and backfills by predicted run times."""
     has_distributions: bool
     """Whether each job has a distribution of run times."""
     preempts_by_rank: bool
@@ -40,6 +42,21 @@ class PackedRules(Protocol):
     refresh_ms: int
     restart_ms: int
     checkpoint_ms: int
+    stop_cost_ms: int
+    """Work that a stop loses which writes a checkpoint; 0: a stop writes none."""
+    progress: bool
+    """Whether `progress` protects jobs, instead of their residency alone."""
+    window_ms: int
+    """Work after a checkpoint within which rank stops a job."""
+    start_protection_ms: int
+    cheap_restarts: int
+    preempt_price: float
+    loss_share: int
+    """In 1 / `loss_budget.SHARES`."""
+    tenant_floor: float
+    """Part of its fair share of the GPUs that a tenant is entitled to; 0: none."""
+    loss_budget: int
+    """In the units of `loss_budget`."""
     from_ms: int
     to_ms: int
     epoch_ms: int
@@ -59,6 +76,10 @@ class PoolState(Protocol):
     again_at_ms: int
     """Time of the round that the last one requested: the end of a residency."""
     context_at_ms: int
+    tenants: int
+    """Tenants with jobs that wait or run."""
+    entitled: int
+    ahead: int
     arrived: int
     """Jobs that arrived, which is the number of the next one."""
     done: int
@@ -70,8 +91,10 @@ class PoolState(Protocol):
     """First unused allocation; -1: none."""
     used: float
     """GPUs in use."""
-    busy: float
-    """GPU-ms used within the window."""
+    used_milli: int
+    """The same in thousandths."""
+    loss_spent: int
+    """Cost of stops that is not earned back, in the units of `loss_budget`."""
     large: float
     """Share of recent arrivals that are large gangs."""
     rounds: int
@@ -120,6 +143,8 @@ class JobRow(Protocol):
     state: int
     key: float
     """Queue key; a lower one goes first."""
+    entitled: bool
+    """Whether it goes before all that are not, see `entitlement.py`."""
     seniority: int
     """Position by (submitted_at, job id), which decides between equal keys (rule 3)."""
     tie: int
@@ -129,9 +154,14 @@ class JobRow(Protocol):
     """Per worker."""
     gang: float
     """GPUs of all workers."""
+    gang_milli: int
+    """The same in thousandths."""
+    fixed: bool
+    """Whether rank neither stops nor migrates it."""
     submit_ms: int
     duration_ms: int
     walltime_ms: int
+    """Run time by which EASY reserves and backfills."""
     run_s: float
     """Expected run time by the configured source."""
     spread: float
@@ -311,12 +341,28 @@ class Sim(NamedTuple):
     neighbours: Ints
     """[r] next running job of the same node, by index in `running`; -1: the last."""
     sorting: Sorting
+    tenants: Ints
+    """[n] code of each job's tenant, from 0."""
+    present: Ints
+    """[tenants] jobs of each that wait or run."""
+    taken: Floats
+    """[tenants] GPUs of the entitled jobs of each."""
+    left: Ints
+    """[tenants] jobs of each that may yet be entitled."""
+    entitled: Ints
+    """[n] the entitled jobs; those that wait, as indices of the queue, are in `ahead`."""
+    ahead: Ints
+    held: Floats
+    """[hours of the window] GPU-ms in use."""
+    lost: Floats
+    """[hours of the window] GPU-ms of attempts that ended in the hour which kept no work."""
     groups: Ints
     """[n, LEVELS] of `history.groups`, -1 for none."""
     counts: Floats
     """[groups, BINS] run times in history."""
     distributions: Floats
-    """[n, BINS] each job's run-time distribution; one row without history."""
+    """[n + 1, BINS] each job's run-time distribution, then the prior; the prior alone without
+    history."""
     forecasts: Sequence[ForecastRow]
     """[n]"""
     theta: Floats

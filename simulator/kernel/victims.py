@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from simulator.kernel import board, ranking
+from simulator.kernel import board, entitlement, forecast, progress, ranking
 from simulator.kernel.allocations import lowest, shift_all
-from simulator.kernel.codes import EVICTIONS_PER_ROUND, LARGE_THRESHOLD, SEARCHES_PER_ROUND
+from simulator.kernel.codes import EVICTIONS_PER_ROUND, LARGE_THRESHOLD, NEVER, SEARCHES_PER_ROUND
 from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import mark_costlier, mark_no_victims
 from simulator.kernel.sorting import sort
@@ -17,7 +17,7 @@ from simulator.kernel.state import JobRow, PackedRules, Sim, VictimRow
 def find_victims(sim: Sim, j: int, now: int) -> bool:
     """Stop others for the job and return True; else mark its shape and those that need as much."""
     scan, job = sim.scan, sim.jobs[j]
-    score = -job.key
+    score = entitlement.score_of(job, job.key)
     if score > scan.bar:
         scan.bar = score
         list_victims(sim, score, now)
@@ -73,24 +73,35 @@ def list_victims(sim: Sim, score: float, now: int) -> None:
     scan, rows, ranked_at = sim.scan, sim.sorting, sim.pool.ranked_at_ms
     margin = sim.rules.preempt_margin
     largest = largest_victim(sim)
+    price = progress.price_now(sim.rules, sim.pool)
     scan.protected = 0
+    scan.victims = 0
+    if progress.is_paused(sim.rules, sim.pool):
+        return
     count = 0
     for k in range(sim.pool.running):
         slot = sim.running[k]
-        if slot.started_ms >= now:
+        job = sim.jobs[slot.job]
+        if slot.started_ms >= now or job.fixed or slot.safe_ms >= NEVER:
             continue
         if ranked_at >= slot.until_ms:
             ranking.rank_running(sim, k)
-        other = -slot.key
-        if not other + margin < score or sim.jobs[slot.job].gang > largest:
+        other = entitlement.score_of(job, slot.key)
+        if not other + margin < score or job.gang > largest:
             continue
-        if slot.safe_ms > now:
+        stoppable_ms = progress.stoppable_ms(sim.rules, job, slot, slot.safe_ms, now)
+        if price > 0.0:
+            lost_ms = progress.lost_ms(sim.rules, job, now) if stoppable_ms <= now else 0
+            other += price_of_stop(sim, k, price, lost_ms)
+            if not other + margin < score:
+                continue
+        if stoppable_ms > now:
             sim.protected[scan.protected].score = other
-            sim.protected[scan.protected].until_ms = slot.safe_ms
+            sim.protected[scan.protected].until_ms = stoppable_ms
             scan.protected += 1
             continue
         rows[count].value = other
-        rows[count].tie = sim.jobs[slot.job].tie
+        rows[count].tie = job.tie
         sim.chosen[count] = slot.job
         count += 1
     sort(rows, count)
@@ -99,6 +110,15 @@ def list_victims(sim: Sim, score: float, now: int) -> None:
         victim.job = sim.chosen[rows[k].order]
         victim.score = rows[rows[k].order].value
     scan.victims = count
+
+
+@compiled
+def price_of_stop(sim: Sim, k: int, price: float, lost_ms: int) -> float:
+    """Return what a stop that loses so much work adds to the score of a running job."""
+    j = sim.running[k].job
+    attained_s = progress.attained_ms(sim.jobs[j], sim.pool.ranked_at_ms) / 1000.0
+    left_s = forecast.forecast_of(sim, j, attained_s).gittins_s
+    return progress.price_of((lost_ms + sim.rules.restart_ms) / 1000.0, left_s, price)
 
 
 @compiled

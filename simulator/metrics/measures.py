@@ -51,6 +51,8 @@ class Measures:
     all: JobMeasures
     utilisation: float
     """GPU-seconds held in the window over what its GPUs could give."""
+    productive: float
+    """The same without lost work and restarts; NaN where the simulator does not know them."""
     fragmentation: float
     makespan_s: float
     """First submit to last end."""
@@ -67,6 +69,7 @@ def measure(outcome: ScheduleOutcome) -> Measures:
         window=measure_jobs(outcome, outcome.in_window),
         all=measure_jobs(outcome, all_jobs),
         utilisation=utilisation(outcome),
+        productive=productive_utilisation(outcome),
         fragmentation=outcome.fragmentation,
         makespan_s=makespan_s(outcome),
         lost_share=lost_share(outcome),
@@ -109,6 +112,18 @@ def utilisation(outcome: ScheduleOutcome) -> float:
     low, high = outcome.window_s
     offered = outcome.capacity_gpus * (high - low)
     return outcome.busy_gpu_s / offered if offered > 0 else NAN
+
+
+def productive_utilisation(outcome: ScheduleOutcome) -> float:
+    """Return GPU-seconds held in the window that kept work, over its capacity.
+
+    A loss counts at the end of its attempt, so one that ends after the window is not in it.
+    """
+    low, high = outcome.window_s
+    offered = outcome.capacity_gpus * (high - low)
+    if outcome.lost_by_hour is None or offered <= 0:
+        return NAN
+    return float((outcome.held_by_hour - outcome.lost_by_hour).sum() / offered)
 
 
 def makespan_s(outcome: ScheduleOutcome) -> float:

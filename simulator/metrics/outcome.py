@@ -11,6 +11,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+HOUR_S = 3600.0
 BOUND_S = 10.0
 """Runs shorter than this count as this long in the bounded slowdown (Feitelson 2001)."""
 
@@ -42,14 +43,21 @@ class ScheduleOutcome:
     capacity_gpus: float
     window_s: tuple[float, float]
     """Evaluation window: jobs submitted in [from, to), GPUs held between them."""
-    busy_gpu_s: float
-    """GPU-seconds held within the window."""
+    held_by_hour: Floats
+    """GPU-seconds held in each hour of the window, from its begin."""
     horizon_s: float
     fragmentation: float = float("nan")
     """Time-weighted share of the free GPUs of the window that lay on partly used nodes."""
+    lost_by_hour: Floats | None = None
+    """GPU-seconds of the attempts that ended in each hour which kept no work; None: not known."""
 
     def __len__(self) -> int:
         return len(self.submit_s)
+
+    @property
+    def busy_gpu_s(self) -> float:
+        """GPU-seconds held within the window."""
+        return float(self.held_by_hour.sum())
 
     @property
     def ended(self) -> Bools:

@@ -9,12 +9,15 @@ from simulator.metrics.outcome import Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class PolicyJobs:
-    """Compared figures of one policy's jobs; jobs of one `block` share a queue."""
+    """Compared figures of one policy's jobs, in units of time: hours of a replay, or batches."""
 
     delay_s: Floats
     """JCT less the work: waiting, restarts and lost work."""
     jct_s: Floats
     slowdown: Floats
-    block: Ints
+    unit: Ints
+    """Unit of each job, in the order of time."""
     use: Floats
-    """Utilisation of each batch, or of the one replay."""
+    """Utilisation of each unit; their mean is that of the whole."""
+    productive: Floats
+    """The same without lost work and restarts."""

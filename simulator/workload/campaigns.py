@@ -21,6 +21,7 @@ from itertools import accumulate, islice
 from random import Random
 from statistics import NormalDist
 
+from simulator.workload.arrivals import START_S, arrivals_s
 from simulator.workload.profiles import LEVELS, Profile
 from simulator.workload.rows import UNKNOWN_CPUS, UNKNOWN_MEM_GIB, WorkloadJob, make_gang
 
@@ -51,9 +52,6 @@ WORDS = ("bert", "resnet", "unet", "gpt", "vit", "dlrm", "wav2vec", "gan", "yolo
 
 OUTCOMES = (True, False, None)
 
-_HOUR_S = 3600.0
-START_S = 9 * _HOUR_S
-"""The hour of the first day at which a workload begins."""
 _NORMAL = NormalDist()
 
 
@@ -160,7 +158,8 @@ def _bursts(
     sizes = list(accumulate(count for _, count in profile.sizes))
     ends = list(accumulate(profile.outcomes))
     order = 0
-    for start_s in _starts(chance, profile):
+    every_s = profile.mean_gap_s * profile.burst
+    for start_s in arrivals_s(lambda: chance.exponential(1.0), profile.hours, every_s):
         user = users[chance.pick(up_to)][1]
         name = _name(chance, profile, sizes, user)
         burst = []
@@ -171,23 +170,6 @@ def _bursts(
             at_s += chance.exponential(profile.burst_gap_s)
             order += 1
         yield burst
-
-
-def _starts(chance: _Chance, profile: Profile) -> Iterator[float]:
-    """Starts of bursts: each gap uses up one exponential draw of expected bursts."""
-    clock_s = START_S
-    every_s = profile.mean_gap_s * profile.burst
-    while True:
-        left = chance.exponential(1.0)
-        while True:
-            rate_per_s = profile.hours[int(clock_s // _HOUR_S) % 24] / every_s
-            hour_end_s = (clock_s // _HOUR_S + 1) * _HOUR_S
-            if left <= (hour_end_s - clock_s) * rate_per_s:
-                break
-            left -= (hour_end_s - clock_s) * rate_per_s
-            clock_s = hour_end_s
-        clock_s += left / rate_per_s
-        yield clock_s
 
 
 def _name(chance: _Chance, profile: Profile, sizes: Sequence[float], user: _User) -> _Name:

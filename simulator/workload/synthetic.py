@@ -18,11 +18,12 @@ stay the same over Python versions as far as `random.Random` keeps its own promi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from random import Random
 from typing import TypeVar
 
+from simulator.workload.arrivals import START_S, arrivals_s
 from simulator.workload.names import DEMO_TENANTS
 from simulator.workload.rows import UNKNOWN_CPUS, UNKNOWN_MEM_GIB, WorkloadJob, make_gang
 
@@ -50,7 +51,6 @@ MEAN_GAP_S = 240.0
 """Venus has one job per 151 s for about 1,100 GPUs; this keeps 256 GPUs 70 % busy."""
 
 USERS_PER_TENANT = 12
-_HOUR_S = 3600.0
 
 T = TypeVar("T")
 
@@ -62,24 +62,11 @@ def generate(
     if not tenants:
         raise ValueError("a workload needs at least one tenant")
     random = Random(seed)
-    arrivals = _arrivals(random, mean_gap_s)
-    return [_job(random, f"synthetic-{seed}-{n}", next(arrivals), tenants) for n in range(jobs)]
-
-
-def _arrivals(random: Random, mean_gap_s: float) -> Iterator[float]:
-    """From nine in the morning on; each gap uses up one exponential draw of expected submits."""
-    clock_s = 9 * _HOUR_S
-    while True:
-        left = random.expovariate(1.0)
-        while True:
-            rate_per_s = HOUR_WEIGHTS[int(clock_s // _HOUR_S) % 24] / mean_gap_s
-            hour_end_s = (clock_s // _HOUR_S + 1) * _HOUR_S
-            if left <= (hour_end_s - clock_s) * rate_per_s:
-                break
-            left -= (hour_end_s - clock_s) * rate_per_s
-            clock_s = hour_end_s
-        clock_s += left / rate_per_s
-        yield clock_s - 9 * _HOUR_S
+    arrivals = arrivals_s(lambda: random.expovariate(1.0), HOUR_WEIGHTS, mean_gap_s)
+    return [
+        _job(random, f"synthetic-{seed}-{n}", next(arrivals) - START_S, tenants)
+        for n in range(jobs)
+    ]
 
 
 def _job(random: Random, key: str, submit_s: float, tenants: Sequence[str]) -> WorkloadJob:

@@ -9,14 +9,16 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from uuid import uuid4
 
 from pydantic import BaseModel
 
-from services.executor.sessions.http import ENDPOINTS
+from services.executor.agents.http import REQUESTS
 from shared.contracts import agents as wire
+from tests.patience import PATIENCE_S
+from tests.serving import Double, Quiet
 
 MODELS: dict[str, type[BaseModel]] = {
     "hello": wire.Hello,
@@ -39,7 +41,7 @@ class Vanish(Exception):
     """Raised by a fault: close the connection without an answer."""
 
 
-class ExecutorDouble:
+class ExecutorDouble(Double):
     """Everything it received, and the orders that it gives. Used under `changed`."""
 
     def __init__(self, stop_after_s: float | None = 600.0) -> None:
@@ -51,7 +53,7 @@ class ExecutorDouble:
             "request_timeout_s": 5.0,
             "reconnect_s": 0.5,
         }
-        self.max_bytes = {name: endpoint.max_bytes for name, endpoint in ENDPOINTS.items()}
+        self.max_bytes = {name: request.max_bytes for name, request in REQUESTS.items()}
         """Largest body of a request, as the executor has it."""
         self.orders: list[dict[str, Any]] = []
         self.confirmations: list[dict[str, Any]] = []
@@ -60,7 +62,13 @@ class ExecutorDouble:
         self.hellos: list[wire.Hello] = []
         self.heartbeats: list[wire.Heartbeat] = []
         self.streamed: list[wire.Stream] = []
+        self.executors: tuple[str, ...] = ()
+        """Addresses that it names in its welcome."""
         self.joined: wire.Incarnation | None = None
+        self.writer = "w1"
+        """The process that writes the ledger."""
+        self.credential: str | None = None
+        """The only credential that is valid; None: each is."""
         self.action: str | None = None
         """Forced action of the next hellos."""
         self.auto_join = True
@@ -70,14 +78,7 @@ class ExecutorDouble:
         self._session = ""
         self._seen: set[tuple[str, int]] = set()
         self._seq = 1
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(self._handler())
 
     def order(self, kind: str, allocation_id: str = "", **fields: Any) -> dict[str, Any]:
         """Append an order for the joined incarnation."""
@@ -95,10 +96,10 @@ class ExecutorDouble:
             self.changed.notify_all()
             return order
 
-    def wait(self, reached: Callable[[], bool], within_s: float = 60.0) -> None:
+    def wait(self, reached: Callable[[], bool]) -> None:
         """Wait for a fact about what was received."""
         with self.changed:
-            assert self.changed.wait_for(reached, within_s), f"not reached: {self.reports}"
+            assert self.changed.wait_for(reached, PATIENCE_S), f"not reached: {self.reports}"
 
     def wait_for(self, kind: str, allocation_id: str = "") -> Any:
         """Wait for a report and return it."""
@@ -132,6 +133,7 @@ class ExecutorDouble:
 
     def _hello(self, message: wire.Hello) -> dict[str, Any]:
         self.hellos.append(message)
+        self.confirmations += self._forgotten(message)
         self._session = uuid4().hex
         last = self.joined.generation if self.joined else 0
         action = self.action or self._action(message, last)
@@ -140,10 +142,24 @@ class ExecutorDouble:
             "last_generation": last,
             "terms": self.terms,
             "action": action,
+            "executors": self.executors,
         }
 
+    def _forgotten(self, message: wire.Hello) -> list[dict[str, Any]]:
+        """Return the orders that the agent has noted and did not carry out before it died."""
+        held = {step.allocation_id for step in message.steps}
+        return [
+            order
+            for order in self.orders
+            if order["kind"] == "forget"
+            and order["allocation_id"] in held
+            and order["position"]["seq"] <= message.applied.seq
+        ]
+
     def _action(self, message: wire.Hello, last: int) -> str:
-        if message.lapsed:
+        if message.lapsed or message.applied.seq > self._seq:
+            return "fence"
+        if message.writer not in ("", self.writer):
             return "fence"
         if self.joined is not None and message.incarnation.uuid == self.joined.uuid:
             return "continue"
@@ -166,6 +182,20 @@ class ExecutorDouble:
         self._session = ""
         self.changed.notify_all()
 
+    def follow(self, other: ExecutorDouble) -> None:
+        """Read the ledger that the other executor has read so far."""
+        with self.changed:
+            self.joined, self._seq = other.joined, other._seq
+            self.orders = list(other.orders)
+
+    def restore(self, orders: int) -> None:
+        """Keep the first orders of the ledger, as a restore from a backup does."""
+        with self.changed:
+            del self.orders[orders:]
+            self._seq = self.orders[-1]["position"]["seq"]
+            self.writer = "w2"
+            self.drop_session()
+
     def join(self, incarnation: wire.Incarnation) -> None:
         """Take a registration as placement would: the orders of an older incarnation go."""
         if self.joined is None or incarnation.generation > self.joined.generation:
@@ -186,7 +216,8 @@ class ExecutorDouble:
             if message.session_id != self._session:
                 raise Refuse(409)
         orders, self.confirmations = [*self.confirmations, *new()], []
-        return {"orders": orders, "through": {"seq": max(self._seq, after[0]), "index": 0}}
+        through = {"seq": max(self._seq, after[0]), "index": 0}
+        return {"orders": orders, "through": through, "writer": self.writer}
 
     def _stream(self, message: wire.Stream) -> None:
         self.streamed.append(message)
@@ -194,15 +225,17 @@ class ExecutorDouble:
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         double = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
+                body = self.received()
                 endpoint = self.path.rsplit("/", 1)[1]
                 try:
                     if len(body) > double.max_bytes[endpoint]:
                         raise Refuse(413)
+                    if double.credential not in (None, self.headers["Authorization"][7:]):
+                        raise Refuse(401)
                     message = MODELS[endpoint].model_validate_json(body)
                     double.before(endpoint, message)
                     answer = double.answer(endpoint, message)
@@ -216,15 +249,9 @@ class ExecutorDouble:
 
             def _send(self, status: int, document: object) -> None:
                 content = b"" if document is None else json.dumps(document).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
                 try:
-                    self.wfile.write(content)
+                    self.answer(status, content)
                 except ConnectionError:
                     self.close_connection = True
-
-            def log_message(self, *_: object) -> None:
-                """Nothing is logged."""
 
         return Handler

@@ -12,13 +12,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from berth_agent.linux import files, processes
 from berth_agent.node.identity import Identity, write_identity
+from berth_agent.node.machine import BOARD
+from berth_agent.tokens import STEP_TOKEN, TOKEN
 from tests.agent.executor_double import ExecutorDouble
 from tests.agent.step_bench import AGENT, until
+from tests.patience import PATIENCE_S
 
 NODE = f"node-{os.getpid()}"
+W = "0/5/0/0"
+"""The worker of a test that has one."""
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def launch(command: list[str] | str, **fields: Any) -> dict[str, Any]:
@@ -63,6 +70,8 @@ class NodeBench:
         self.log = folder / "agent.log"
         self.code = AGENT
         """Folder of the agent's package."""
+        self.within: list[str] = []
+        """Command that runs the agent's command, in namespaces of its own."""
         self.join(*executors)
 
     def join(self, *executors: str) -> None:
@@ -92,8 +101,17 @@ class NodeBench:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command("run"), env=self.environment(), stdout=log, stderr=log
+                [*self.within, *self.command("run")], env=self.environment(), stdout=log, stderr=log
             )
+
+    def move(self) -> None:
+        """Run the agent from now on in what it sees as another machine: boot, board, processes."""
+        made = self.state.parent / "uuid"
+        made.write_text(f"{uuid4()}\n")
+        board = f"if [ -e {BOARD} ]; then mount --bind {made} {BOARD}; fi"
+        script = f'mount --bind {made} {BOOT_ID} && {board} && exec "$@"'
+        namespaces = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        self.within = ["unshare", *namespaces, "sh", "-c", script, "sh"]
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the agent beside it."""
@@ -103,7 +121,7 @@ class NodeBench:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
 
     def status(self) -> dict[str, Any]:
@@ -113,7 +131,7 @@ class NodeBench:
         """End the agent's process, and it alone."""
         assert self.process is not None
         self.process.send_signal(number)
-        return self.process.wait(60)
+        return self.process.wait(PATIENCE_S)
 
     def folder(self, allocation_id: str) -> Path:
         return self.state / "allocations" / allocation_id.replace("/", "-")
@@ -128,7 +146,7 @@ class NodeBench:
 
     def living(self) -> list[int]:
         """Return living steps and workers of the node."""
-        names = (processes.TOKEN, processes.STEP_TOKEN)
+        names = (TOKEN, STEP_TOKEN)
         return list(processes.with_token(f"{self.node_id}:", names))
 
     def close(self) -> None:
@@ -158,3 +176,26 @@ def a_node(
             yield bench
         finally:
             bench.close()
+
+
+@contextmanager
+def a_deaf_process() -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process that ends by SIGKILL alone of the signals that a step gets."""
+    command = ["sh", "-c", "trap '' USR1 TERM; echo up; exec sleep 600"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline()
+            yield process
+        finally:
+            process.kill()
+
+
+def run(double: ExecutorDouble, command: str, name: str = W, **fields: object) -> None:
+    """Prepare and start a worker."""
+    double.order("prepare", name, launch=launch(command, **fields))
+    double.wait_for("ready", name)
+    double.order("go", name)
+
+
+def line(node: NodeBench, start: str, name: str = W) -> None:
+    until(lambda: start in node.output(name))

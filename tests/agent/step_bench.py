@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,18 +14,32 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from berth_agent.linux import cgroups, files, processes
 from berth_agent.linux.clocks import boot_ms
 from berth_agent.step.spec import Spec
+from berth_agent.tokens import TOKEN
+from tests.patience import PATIENCE_S
 
 AGENT = Path(__file__).parents[2] / "agent"
 INCARNATION = "a" * 32
-WITHIN_S = 60.0
+SUSPENDED_S = 100_000
+JUMP = """
+import os, time
+def jump(read, *clocks):
+    def present(*clock):
+        is_later = os.path.exists({path!r}) and clock in clocks
+        return read(*clock) + is_later * {seconds} * 10**9
+    return present
+time.clock_gettime_ns = jump(time.clock_gettime_ns, (time.CLOCK_BOOTTIME,))
+time.time_ns = jump(time.time_ns, ())
+"""
 
 
 def until(reached: Callable[[], bool]) -> None:
     """Wait for a fact."""
-    deadline = time.monotonic() + WITHIN_S
+    deadline = time.monotonic() + PATIENCE_S
     while not reached():
         assert time.monotonic() < deadline, "not reached"
         time.sleep(0.005)
@@ -36,6 +51,10 @@ class StepBench:
     def __init__(self, tmp: Path, **changes: Any) -> None:
         self.launch_as: tuple[int, str, Path] | None = None
         """User, Python and package of the step; None: those of the test."""
+        self.prelude = ""
+        """Code that runs in the step before it begins."""
+        self.within: list[str] = []
+        """Command that runs the step's command, in a namespace of its own."""
         self.folder = tmp / "allocation"
         self.folder.mkdir()
         self.work = tmp / "work"
@@ -44,7 +63,7 @@ class StepBench:
         self.token = f"bench:{secrets.token_hex(8)}"
         self.values: dict[str, Any] = {
             "argv": ["/bin/true"],
-            "env": {"PATH": "/usr/bin:/bin", processes.TOKEN: self.token},
+            "env": {"PATH": "/usr/bin:/bin", TOKEN: self.token},
             "cwd": str(self.work),
             "private": False,
             "uid": None,
@@ -61,6 +80,7 @@ class StepBench:
             "pid_namespace": True,
             "lease": str(self.lease_path),
             "wake": str(tmp / "wake"),
+            "reserve": "",
             "prolog": "",
             "epilog": "",
             "hook_env": {},
@@ -88,10 +108,10 @@ class StepBench:
         if uid is not None:
             for path in (spec, self.lease_path):
                 os.chown(path, uid, uid)
-        code = f"import sys; sys.path.insert(0, {str(package)!r})\n"
+        code = f"import sys; sys.path.insert(0, {str(package)!r})\n{self.prelude}\n"
         code += "from berth_agent.step.main import main; sys.exit(main(sys.argv[1:]))"
-        command = [python, "-I", "-S", "-c", code, str(self.folder)]
-        subprocess.run(command, check=True, timeout=WITHIN_S, user=uid, group=uid)
+        command = [*self.within, python, "-I", "-S", "-c", code, str(self.folder)]
+        subprocess.run(command, check=True, timeout=PATIENCE_S, user=uid, group=uid)
 
     def prepare(self) -> None:
         self.launch()
@@ -175,3 +195,20 @@ class StepBench:
         cgroups.kill_members(self.values["cgroups"])
         until(self._nothing_lives)
         cgroups.remove(self.values["cgroups"])
+
+
+def clocks_that_jump(path: Path) -> str:
+    """Return code that adds a day to the clocks of its process once there is a file at `path`.
+
+    A running process sees that after a suspend; its clocks cannot be stepped from outside.
+    """
+    return JUMP.format(path=str(path), seconds=SUSPENDED_S)
+
+
+def a_time_namespace(clock: str) -> list[str]:
+    """Return the command before a command that adds a day to one clock of the machine."""
+    words = ["unshare", "--time", "--kill-child", f"--{clock}", str(SUSPENDED_S)]
+    tried = shutil.which(words[0]) and subprocess.run([*words, "true"], check=False)
+    if not tried or tried.returncode != 0:
+        pytest.skip("no time namespaces here")
+    return words

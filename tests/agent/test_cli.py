@@ -7,9 +7,7 @@ import io
 import json
 import os
 import stat
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +17,12 @@ from berth_agent.cli import main
 from berth_agent.node.identity import Identity, read_identity, write_identity
 from berth_agent.node.renewal import Credentials
 from shared.contracts import agents as wire
+from tests.serving import Double, Quiet
 
 DAY_MS = 24 * 3600 * 1000
 
 
-class GatewayDouble:
+class GatewayDouble(Double):
     """The gateway's two requests of nodes; it validates them by the contract's models."""
 
     def __init__(self) -> None:
@@ -32,27 +31,16 @@ class GatewayDouble:
         self.expires_at = 2**52
         double = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
                 endpoint = self.path.rsplit("/", 1)[1]
                 model = wire.JoinRequest if endpoint == "join" else wire.RenewRequest
                 credential = self.headers.get("Authorization", "")
-                message = model.model_validate_json(body)
+                message = model.model_validate_json(self.received())
                 double.requests.append((endpoint, credential, message))
-                self._send(double.answer(message))
+                self.answer(double.status, json.dumps(double.answer(message)).encode())
 
-            def _send(self, document: dict[str, Any]) -> None:
-                self.send_response(double.status)
-                self.end_headers()
-                self.wfile.write(json.dumps(document).encode())
-
-            def log_message(self, *_: object) -> None:
-                """Nothing is logged."""
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        super().__init__(Handler)
 
     def answer(self, message: Any) -> dict[str, Any]:
         if self.status != 200:
@@ -64,10 +52,6 @@ class GatewayDouble:
             "executors": ["https://executor.example:8443"],
             "expires_at": self.expires_at,
         }
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture
@@ -141,6 +125,26 @@ def test_an_identity_is_replaced_only_on_request(
     assert second.secret != first.secret and second.executors == ("https://other:1",)
 
 
+def test_the_addresses_of_the_control_plane_are_changed(
+    gateway: GatewayDouble, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert join(gateway, tmp_path) == 0
+    capsys.readouterr()
+    flags = ("--state", str(tmp_path))
+    assert main(["addresses", *flags]) == 0
+    shown = f"gateway     {gateway.url}\nexecutor    https://executor.example:8443\n"
+    assert capsys.readouterr().out == shown
+    assert main(["addresses", "--gateway", "https://new.example:8443", *flags]) == 0
+    identity = read_identity(str(tmp_path))
+    assert identity.gateway == "https://new.example:8443" and not identity.has_own_executors
+    words = ("--executor", "https://a:1", "--executor", "https://b:1")
+    assert main(["addresses", *words, *flags]) == 0
+    identity = read_identity(str(tmp_path))
+    assert identity.executors == ("https://a:1", "https://b:1") and identity.has_own_executors
+    assert main(["addresses", "--executor", "http://plain.example", *flags]) == 1
+    assert read_identity(str(tmp_path)) == identity
+
+
 def test_a_refusal_is_one_line(
     gateway: GatewayDouble, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,7 +189,7 @@ def test_a_credential_is_renewed_ahead_of_its_end(gateway: GatewayDouble, tmp_pa
     now_ms = 1_000 * DAY_MS
     identity = an_identity(gateway, now_ms + 6 * DAY_MS)
     credentials = Credentials(str(tmp_path), identity, now_ms - 84 * DAY_MS)
-    assert not credentials.renew_if_due(now_ms - 2 * DAY_MS)
+    assert not credentials.renew_if_due(now_ms - 5 * DAY_MS)
     assert credentials.renew_if_due(now_ms)
     [(endpoint, credential, request)] = gateway.requests
     renewed = read_identity(str(tmp_path))
@@ -208,3 +212,59 @@ def test_a_renewal_without_an_answer_goes_on_with_the_same_secret(
     assert restarted.renew_if_due(DAY_MS)
     assert read_identity(str(tmp_path)).secret == pending.next_secret
     assert len({request.credential_sha256 for _, _, request in gateway.requests}) == 1
+
+
+def test_a_node_that_joins_again_keeps_its_name_and_takes_work(
+    gateway: GatewayDouble, tmp_path: Path
+) -> None:
+    assert join(gateway, tmp_path) == 0
+    (tmp_path / "leave").write_text("drain")
+    again = ["join", gateway.url, "--token", "t", "--state", str(tmp_path), "--again"]
+    assert main(again) == 0
+    assert read_identity(str(tmp_path)).node_id == "n1"
+    assert not (tmp_path / "leave").exists()
+    assert main([*again, "--node-id", "n2"]) == 0
+    assert read_identity(str(tmp_path)).node_id == "n2"
+
+
+@pytest.mark.parametrize("node_id", ["bad name!", "", "a-", "a" * 64])
+def test_a_name_that_is_not_allowed_is_named(
+    node_id: str, gateway: GatewayDouble, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert join(gateway, tmp_path, "--node-id", node_id) == 1
+    assert f"--node-id: {node_id!r}; 63 characters of a-z" in capsys.readouterr().err
+    assert gateway.requests == []
+
+
+def test_a_ca_that_is_no_certificate_is_named(
+    gateway: GatewayDouble, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "ca.crt"
+    for content in (b"no certificate", b"", b"\xff"):
+        path.write_bytes(content)
+        assert join(gateway, tmp_path / "state", "--ca", str(path)) == 1
+        assert f"--ca: {path}; a PEM file of certificates" in capsys.readouterr().err
+
+
+def test_a_url_without_a_gateway_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = Double(Quiet)
+    try:
+        arguments = ["--token", "t", "--node-id", "n1", "--state", str(tmp_path)]
+        assert main(["join", server.url, *arguments]) == 1
+        complaint = f"{server.url} does not answer as a Berth gateway (HTTP 501)"
+        assert capsys.readouterr().err == f"berth-agent: {complaint}\n"
+        secure = server.url.replace("http:", "https:")
+        assert main(["join", secure, *arguments]) == 1
+        assert f"{secure} seems to answer without TLS" in capsys.readouterr().err
+    finally:
+        server.close()
+
+
+def test_a_state_folder_without_an_identity_has_not_joined(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", "--state", str(tmp_path), "--run", str(tmp_path)]) == 3
+    printed = capsys.readouterr().out
+    assert printed == "this machine has not joined: run `berth-agent join`\n"

@@ -17,6 +17,8 @@ from shared.contracts.base import Model
 from tests.agent.message_examples import messages as examples
 
 SCHEMAS = messages()
+EXAMPLES = {name: examples(schema) for name, schema in SCHEMAS.items()}
+JUNK = st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.lists(st.none()))
 
 
 def class_of(name: str) -> type[Message]:
@@ -38,7 +40,7 @@ def test_each_message_of_the_contract_is_there() -> None:
 @pytest.mark.parametrize("name", SCHEMAS)
 @given(data=st.data())
 def test_a_valid_message_is_read_and_written_unchanged(name: str, data: st.DataObject) -> None:
-    value = data.draw(examples(SCHEMAS[name]))
+    value = data.draw(EXAMPLES[name])
     expected = model_of(name).model_validate(value)
     message = class_of(name).from_json(value)
     assert model_of(name).model_validate(message.to_json()) == expected
@@ -49,10 +51,9 @@ def test_a_valid_message_is_read_and_written_unchanged(name: str, data: st.DataO
 @given(data=st.data())
 def test_a_wrong_field_is_named(name: str, data: st.DataObject) -> None:
     """Whatever replaces a value: both readers accept it, or this one names the field."""
-    value = data.draw(examples(SCHEMAS[name]))
+    value = data.draw(EXAMPLES[name])
     field = data.draw(st.sampled_from(list(class_of(name).READERS)))
-    junk: Any = st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.lists(st.none()))
-    broken = {**value, field: data.draw(junk)}
+    broken: dict[str, Any] = {**value, field: data.draw(JUNK)}
     try:
         message = class_of(name).from_json(broken)
     except MalformedMessage as error:

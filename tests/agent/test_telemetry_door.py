@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from berth_agent.linux.clocks import boot_ms
 from berth_agent.messages import Iterations
 from berth_agent.telemetry_door import (
     MAX_BYTES,
@@ -46,8 +47,8 @@ class Bench:
     def send_bytes(self, data: bytes) -> None:
         self.sender.sendto(data, self.path)
 
-    def drained(self) -> tuple[float, ...]:
-        batch = self.door.drain()
+    def taken(self) -> tuple[float, ...]:
+        batch = self.door.take_iterations()
         return () if batch is None else batch.iteration_s
 
 
@@ -62,10 +63,10 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def test_a_batch_is_a_message_of_the_contract(bench: Bench) -> None:
     bench.send(0.25)
     bench.send(0.5, own_s=0.2, wait_s=0.3, samples=64)
-    batch = bench.door.drain()
+    batch = bench.door.take_iterations()
     assert batch == Iterations(allocation_id=ALLOCATION, rank=5, iteration_s=(0.25, 0.5))
     contract.Iterations.model_validate(batch.to_json())
-    assert bench.door.drain() is None
+    assert bench.door.take_iterations() is None
 
 
 def test_the_descriptor_is_readable_when_there_is_something(bench: Bench) -> None:
@@ -96,14 +97,14 @@ def test_a_bad_datagram_is_dropped_and_the_next_is_read(
 ) -> None:
     bench.send(**{"iteration_s": 0.125, **changes})
     bench.send(0.25)
-    assert bench.drained() == (0.25,)
+    assert bench.taken() == (0.25,)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"[" * MAX_BYTES, b"{}", b"7", b"9" * MAX_BYTES])
 def test_bytes_of_another_form_are_dropped(bench: Bench, data: bytes) -> None:
     bench.send_bytes(data)
     bench.send(0.25)
-    assert bench.drained() == (0.25,)
+    assert bench.taken() == (0.25,)
 
 
 @given(data=st.binary(max_size=2 * MAX_BYTES))
@@ -120,7 +121,7 @@ def test_only_the_newest_iterations_are_kept(bench: Bench) -> None:
     for number in range(total):
         bench.send(number)
         bench.door._keep(parse(bench.door._socket.recv(MAX_BYTES)))
-    assert bench.drained() == tuple(range(total - MAX_ITERATIONS, total))
+    assert bench.taken() == tuple(range(total - MAX_ITERATIONS, total))
 
 
 def test_one_call_reads_a_bounded_number(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +137,7 @@ def test_one_call_reads_a_bounded_number(bench: Bench, monkeypatch: pytest.Monke
             return receive(size)
 
     monkeypatch.setattr(bench.door, "_socket", Flooded())
-    assert len(bench.drained()) == reads == MAX_READS
+    assert len(bench.taken()) == reads == MAX_READS
     monkeypatch.undo()
 
 
@@ -145,9 +146,9 @@ def test_of_several_processes_those_of_the_lowest_rank_count(bench: Bench) -> No
     bench.send(0.25, rank=8)
     bench.send(0.5, rank=10)
     bench.send(0.125, rank=8)
-    assert bench.drained() == (0.25, 0.125)
+    assert bench.taken() == (0.25, 0.125)
     bench.send(0.5, rank=9)
-    assert bench.drained() == ()
+    assert bench.taken() == ()
 
 
 def test_the_socket_is_the_users_alone(tmp_path: Path) -> None:
@@ -174,7 +175,7 @@ def test_a_new_agent_takes_over_the_path(bench: Bench) -> None:
     bench.send(0.25)
     successor = TelemetryDoor(bench.path, SECRET, ALLOCATION)
     bench.send(0.5)
-    batch = successor.drain()
+    batch = successor.take_iterations()
     assert batch is not None and batch.iteration_s == (0.5,)
     successor.close()
 
@@ -200,3 +201,48 @@ def test_a_door_that_cannot_be_is_refused(
 ) -> None:
     with pytest.raises(error):
         TelemetryDoor(str(tmp_path / name), token, allocation_id)
+
+
+def send_checkpoint(bench: Bench, step: Any = 7, **changes: Any) -> None:
+    fields = {"kind": "checkpoint", "v": 1, "token": SECRET, "rank": 5, "step": step}
+    bench.send_bytes(json.dumps({**fields, **changes}).encode())
+
+
+def test_the_last_checkpoint_is_kept_with_the_time_of_the_node(bench: Bench) -> None:
+    bench.send(0.25)
+    send_checkpoint(bench, 7)
+    send_checkpoint(bench, 8, ran_ms=-(10**9))
+    before_ms = boot_ms()
+    assert bench.taken() == (0.25,)
+    written = bench.door.take_checkpoint()
+    assert written is not None and written.step == 8
+    assert before_ms <= written.at_boot_ms <= boot_ms(), "whatever time the worker names"
+    assert bench.door.take_checkpoint() is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"token": "another"},
+        {"rank": 6},
+        {"rank": -1},
+        {"step": -1},
+        {"step": 2**53},
+        {"step": "seven"},
+        {"v": 2},
+        {"kind": ["checkpoint"]},
+    ],
+)
+def test_a_checkpoint_of_another_form_or_of_a_higher_rank_is_dropped(
+    bench: Bench, changes: dict[str, Any]
+) -> None:
+    bench.send(0.25, rank=5)
+    send_checkpoint(bench, **changes)
+    assert bench.taken() == (0.25,)
+    assert bench.door.take_checkpoint() is None
+
+
+def test_a_lower_rank_replaces_the_checkpoint_of_a_higher_one(bench: Bench) -> None:
+    send_checkpoint(bench, 9, rank=6)
+    bench.send(0.25, rank=5)
+    assert bench.taken() == (0.25,) and bench.door.take_checkpoint() is None

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from services.executor.app import Executor
-from services.executor.core.effects import WorkerEnded, WorkerOutcome, WorkerSpec
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.virtual.effects import WorkerEnded, WorkerOutcome, WorkerSpec
+from services.executor.core.virtual.inventory import InventoryNode
 from services.executor.settings import ExecutorSettings
-from services.executor.virtual import VirtualBackend
+from services.executor.virtual.backend import VirtualBackend
+from services.executor.virtual.server import VirtualServer
 from services.placement.app import decode_report
 from services.placement.heartbeats import watch
 from services.publisher.app import Publisher
@@ -385,7 +385,7 @@ def executor(nodes: tuple[InventoryNode, ...], name: str) -> Callable[[Life], An
         settings = ExecutorSettings(
             kafka="sim:1", data=life.world.folder / name, executor_id=name, nodes=Path("none")
         )
-        served = Executor(settings, nodes, lambda: MortalLog(life), Metrics("executor", name))
+        served = VirtualServer(settings, nodes, lambda: MortalLog(life), Metrics("executor", name))
         await served.run(asyncio.Event())
 
     return run

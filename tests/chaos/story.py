@@ -13,15 +13,17 @@ from pathlib import Path
 from unittest.mock import patch
 
 from services.admission.core.decide import Admission
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.virtual.inventory import InventoryNode
 from services.placement.core.decide import Placement
 from services.priority.core.decide import Priority
 from shared.bus.clock import now_ms
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.access import PoolConfigured, TenantRegistered
+from shared.contracts.access import TenantRegistered
 from shared.contracts.codec import encode
-from shared.contracts.jobs import CancelJob, Gang, JobSpec, Retry, Simulated, SubmitJob
+from shared.contracts.job_commands import CancelJob, SubmitJob
+from shared.contracts.job_spec import Gang, JobSpec, Retry, Simulated
 from shared.contracts.placement import JobPlaced
+from shared.contracts.pools import PoolConfigured
 from shared.ledger import cloudevents
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.partition import TP
@@ -43,7 +45,13 @@ from tests.chaos.processes import (
 )
 
 POOL = PoolConfigured(
-    pool="sim", partition=LANE, lease_s=6.0, round_ms=50, rank_ms=200, start_timeout_s=10.0
+    pool="sim",
+    partition=LANE,
+    lease_s=6.0,
+    round_ms=50,
+    rank_ms=200,
+    start_timeout_s=10.0,
+    publish_predictions=True,
 )
 TENANTS = ("ada", "bob")
 DECIDERS = {"admission": Admission, "priority": Priority, "placement": Placement}
@@ -122,7 +130,7 @@ async def _tell(plot: Plot, folder: Path, sabotage: Callable[[], ExitStack] | No
     outcome = Outcome(plot.seed, broker=world.broker)
     with (
         patch("shared.bus.fatal.die", world.fatal),
-        patch("services.executor.pool_lane.VirtualBackend", WatchedBackend),
+        patch("services.executor.virtual.performer.VirtualBackend", WatchedBackend),
     ):
         try:
             with (sabotage or ExitStack)():

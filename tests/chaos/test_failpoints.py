@@ -20,9 +20,9 @@ from shared.bus.tail import LedgerTail
 from shared.contracts.identity import derive_job_id
 from shared.ledger.reader import Cursor
 from tests.e2e.stand import POOL, Stand, a_stand, a_submission
+from tests.patience import PATIENCE_S
 
 JOBS, GROUPS = 40, 8
-WITHIN_S = 120.0
 ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1")
 
 RUNS: dict[str, dict[str, str]] = {
@@ -74,7 +74,7 @@ async def until_ended(stand: Stand, jobs: set[str]) -> None:
     tail = LedgerTail(log, {"placement": [stand.lane]})
     await tail.start()
     try:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while jobs:
                 for accepted in await tail.poll(0.2):
                     jobs -= {raw.subject for raw in accepted.raw() if raw.type in ENDS}

@@ -27,6 +27,7 @@ from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.testing.ledger import SeatDecider, Seats, command, fold
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
 
@@ -64,7 +65,7 @@ async def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     monkeypatch.setattr(kafka, "REQUEST_TIMEOUT_MS", 1_000)
     through = Connection(f"127.0.0.1:{before}", idempotent=False)
     try:
-        broker.wait_ready(lambda: is_open(behind), timeout_s=60)
+        broker.wait_ready(lambda: is_open(behind), timeout_s=PATIENCE_S)
         names = [TOPICS[name] for name in ("admission", "commands", "placement", "access")]
         await asyncio.to_thread(topics.create, through, 1, False, names)
         yield Net(proxy, through, Connection(f"127.0.0.1:{behind}", idempotent=False))
@@ -130,7 +131,7 @@ async def test_a_decider_goes_on_behind_a_bad_network(net: Net, modes: tuple[Mod
         cloudevents.decode(entry.value).id
         for entry in await fetch(truth_log, INPUT, 0, 10_000, 2.0)
     )
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_S):
         while sum(lanes.held[0].state.answers.values()) < sent.total():
             await asyncio.sleep(0.1)
     feeding.cancel()

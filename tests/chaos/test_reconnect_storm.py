@@ -18,10 +18,12 @@ from shared.bus.clock import LedgerClock
 from shared.bus.inbox import ACCESS
 from shared.bus.lane import Lane
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.access import ConfigurePool, RegisterTenant
+from shared.contracts.access import RegisterTenant
 from shared.contracts.base import Command, Model
 from shared.contracts.codec import encode
-from shared.contracts.jobs import Gang, JobSpec, SubmitJob
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import Gang, JobSpec
+from shared.contracts.pools import ConfigurePool
 from shared.contracts.reports import (
     ExecutorReported,
     NodeRegistered,

@@ -63,7 +63,7 @@ def _patched(loop: VirtualLoop, seed: int) -> Iterator[None]:
         patch.object(time, "time_ns", lambda: began_ns + int(wall_s() * 1e9)),
         patch.object(time, "time", lambda: BEGIN_S + wall_s()),
         patch.object(time, "monotonic", loop.time),
-        patch("services.executor.lane.monotonic", loop.time),
+        patch("services.executor.virtual.lane_reader.monotonic", loop.time),
         patch.object(secrets, "token_hex", lambda n=16: chance.randbytes(n).hex()),
         patch.object(asyncio, "to_thread", _inline),
     ):

@@ -1,34 +1,37 @@
-"""An HTTP server of a test's own, for as long as the test needs it."""
+"""A gateway of the test's own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+import json
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from cli.api.http import Json
+from tests.serving import Quiet
 
 
-class Quiet(BaseHTTPRequestHandler):
-    """Gives the answer that a test has set, and logs nothing."""
+class Gateway(Quiet):
+    """Answers a GET with the document of its path or 404, a POST or DELETE with a receipt."""
 
-    def answer(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+    documents: ClassVar[dict[str, Json]] = {}
+    paths: ClassVar[list[str]] = []
+    receipt: ClassVar[Json] = {"command_id": "c"}
+    refusals: ClassVar[dict[str, int]] = {}
 
-    def log_message(self, format: str, *args: object) -> None:
-        return
+    def do_GET(self) -> None:
+        self.paths.append(self.path)
+        path = urlsplit(self.path).path
+        document = self.documents.get(path)
+        if path in self.refusals:
+            self.answer(self.refusals[path], b'{"reason": "refused", "detail": "for the test"}')
+        elif document is None:
+            self.answer(404, b'{"reason": "not_found", "detail": "no such object"}')
+        else:
+            self.answer(200, json.dumps(document).encode())
 
+    def do_POST(self) -> None:
+        self.received()
+        self.answer(202, json.dumps(self.receipt).encode())
 
-@contextmanager
-def serving(server: HTTPServer) -> Iterator[str]:
-    """Its address."""
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    def do_DELETE(self) -> None:
+        self.answer(202, json.dumps(self.receipt).encode())

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from infra.compose import containers as compose
+from infra.compose import project as compose_project
 from infra.supervisor.running import OPERATOR_KEY, load
 from tests.compose.project import Project, cli
 from tests.e2e.stand import Stand, eventually
@@ -36,8 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def project() -> Iterator[Project]:
     """The project, with a tenant of this run's own: the same data serve several runs."""
-    stack = load(compose.FOLDER)
-    root = (compose.FOLDER / OPERATOR_KEY).read_text().strip()
+    stack = load(compose_project.FOLDER)
+    root = (compose_project.FOLDER / OPERATOR_KEY).read_text().strip()
     tenant = f"team-{int(time.time())}"
     cli("tenants", "add", tenant, "--pool", "virtual")
     key = cli("keys", "create", "--tenant", tenant)["key"]

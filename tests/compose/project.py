@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from infra.compose import containers as compose
+from infra.compose import project as compose_project
 from infra.drills.crash import kill_all
 from tests.e2e.stand import Json, Stand, a_submission, eventually
 
@@ -60,7 +61,7 @@ def docker(*words: str) -> str:
 def cli(*words: str) -> Json:
     """Run the berth command; return its JSON."""
     done = subprocess.run(
-        [sys.executable, "-m", "cli", *words, "--json", "--data", str(compose.FOLDER)],
+        [sys.executable, "-m", "cli", *words, "--json", "--data", str(compose_project.FOLDER)],
         capture_output=True,
         text=True,
         timeout=240,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.compose import containers as compose
+from infra.compose import project as compose_project
 from infra.compose.secrets import PASSWORD
 from infra.supervisor.stack import PARTS, SERVICES, STEPS
 from tests.compose.project import Project, docker
@@ -54,7 +54,7 @@ def test_ports_are_published_on_the_loopback_only(project: Project, service: str
 
 @every
 def test_the_databases_password_is_in_no_log_and_no_setting(project: Project, service: str) -> None:
-    secret = (compose.ROOT / compose.variables()["SECRETS"] / PASSWORD).read_text()
+    secret = (compose_project.ROOT / compose_project.variables()["SECRETS"] / PASSWORD).read_text()
     container = project.named(service).id
     done = subprocess.run(["docker", "logs", container], capture_output=True, text=True, check=True)
     assert secret not in docker("inspect", container) + done.stdout + done.stderr

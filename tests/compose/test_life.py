@@ -15,7 +15,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from infra.compose import containers as compose
+from infra.compose import project as compose_project
 from infra.standins.build import label
 from infra.supervisor.stack import SERVICES
 from shared.bus.kafka import KafkaLog
@@ -102,10 +102,10 @@ def test_a_jobs_start_is_one_trace_in_the_api_and_in_the_tracing_ui(project: Pro
 
 def shown(trace_id: str) -> set[str]:
     """Names of the spans in Jaeger, or in the Zipkin that stands in for it."""
-    if label(compose.variables()["JAEGER_IMAGE"]):
-        spans = get(f"{compose.traces_url()}/api/v2/trace/{trace_id}") or []
+    if label(compose_project.variables()["JAEGER_IMAGE"]):
+        spans = get(f"{compose_project.traces_url()}/api/v2/trace/{trace_id}") or []
         return {span["name"] for span in spans}
-    traces = get(f"{compose.traces_url()}/api/traces/{trace_id}") or {"data": []}
+    traces = get(f"{compose_project.traces_url()}/api/traces/{trace_id}") or {"data": []}
     return {span["operationName"] for trace in traces["data"] for span in trace["spans"]}
 
 
@@ -164,7 +164,7 @@ def test_a_user_of_kafka_may_do_what_the_table_says_and_nothing_else(project: Pr
 
 
 def test_prometheus_reaches_every_service_and_no_rule_is_broken(project: Project) -> None:
-    url = f"http://127.0.0.1:{compose.variables()['PROMETHEUS_PORT']}/api/v1"
+    url = f"http://127.0.0.1:{compose_project.variables()['PROMETHEUS_PORT']}/api/v1"
 
     def all_up() -> bool:
         targets = get(f"{url}/targets")["data"]["activeTargets"]
@@ -178,11 +178,13 @@ def test_prometheus_reaches_every_service_and_no_rule_is_broken(project: Project
 
 
 def test_grafana_has_the_dashboards_and_their_data(project: Project) -> None:
-    url = f"http://127.0.0.1:{compose.variables()['GRAFANA_PORT']}"
+    url = f"http://127.0.0.1:{compose_project.variables()['GRAFANA_PORT']}"
     assert get(f"{url}/api/health")["database"] == "ok"
-    if not label(compose.variables()["GRAFANA_IMAGE"]):
+    if not label(compose_project.variables()["GRAFANA_IMAGE"]):
         return
-    boards = {path.stem for path in (compose.ROOT / "infra/grafana/dashboards").glob("*.json")}
+    boards = {
+        path.stem for path in (compose_project.ROOT / "infra/grafana/dashboards").glob("*.json")
+    }
     assert {board["uid"] for board in get(f"{url}/api/search")} == boards
     assert get(f"{url}/api/failing") == []
 
@@ -191,7 +193,7 @@ def test_the_load_profile_submits_a_workload(project: Project) -> None:
     """Its end is not awaited: some of its jobs run for an hour of the cluster."""
     ran = subprocess.run(
         [
-            *compose.compose_command(),
+            *compose_project.compose_command(),
             "--profile",
             "load",
             "run",
@@ -210,7 +212,7 @@ def test_the_load_profile_submits_a_workload(project: Project) -> None:
             "/inside",
             "--json",
         ],
-        cwd=compose.ROOT,
+        cwd=compose_project.ROOT,
         capture_output=True,
         text=True,
         timeout=WELL_S,
@@ -264,7 +266,7 @@ def test_a_service_that_must_not_go_on_stays_down_and_is_not_started_again(
         *entry,
     ).strip()
     try:
-        eventually(lambda: "stopped for good" in logs(container))
+        eventually(lambda: "stopped: see the error above" in logs(container))
         (state,) = json.loads(docker("inspect", container))
         assert (state["State"]["Status"], state["RestartCount"]) == ("running", 0)
         docker("stop", container)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
-import jsonschema
+import jsonschema_rs
 import pytest
 
 from shared.contracts.base import COMMANDS, EVENTS
 from shared.contracts.generate import ROOT, render, wire_models
 from shared.contracts.topics import CUSTODIAN, INPUTS, LEDGERS, TOPICS
 
+rendered = functools.cache(render)
 
-@pytest.mark.parametrize("path", sorted(render()))
+
+@pytest.mark.parametrize("path", sorted(rendered()))
 def test_generated_files_are_fresh(path: str) -> None:
-    assert (ROOT / path).read_text() == render()[path], "run make contracts"
+    assert (ROOT / path).read_text() == rendered()[path], "run make contracts"
 
 
 def test_no_schema_is_left_of_a_removed_message() -> None:
@@ -26,7 +29,7 @@ def test_no_schema_is_left_of_a_removed_message() -> None:
 def test_a_fixture_satisfies_the_published_schema(name: str) -> None:
     schema = json.loads((ROOT / f"docs/contracts/schemas/{name}.json").read_text())
     fixture = json.loads((ROOT / f"tests/contracts/fixtures/{name}.json").read_text())
-    jsonschema.validate(fixture, schema)
+    jsonschema_rs.validate(schema, fixture)
 
 
 @pytest.mark.parametrize("name", sorted(wire_models()))

@@ -66,8 +66,8 @@ def run(command: list[str], folder: Path, text: str | None = None) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-def test_the_page_has_the_five_recipes() -> None:
-    wanted = {"a CLI verb", "a policy", "an event", "a read model", "a service"}
+def test_the_page_has_the_six_recipes() -> None:
+    wanted = {"a pool setting", "a CLI verb", "a policy", "an event", "a read model", "a service"}
     assert {name.removeprefix("Add ") for name in RECIPES} == wanted
 
 

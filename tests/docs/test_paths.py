@@ -14,7 +14,7 @@ TRACKED = subprocess.run(
 ).stdout.splitlines()
 TOP = {path.split("/")[0] for path in TRACKED if "/" in path}
 SUFFIXES = (".py", ".md", ".yml", ".yaml", ".json", ".toml", ".lock")
-MADE = {"stack.json", "manifest.json", "simulation.json", "build/sbom.cdx.json"}
+MADE = {"stack.json", "manifest.json", "simulation.json", "uids.json", "build/sbom.cdx.json"}
 """Files that Berth writes at run time."""
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")

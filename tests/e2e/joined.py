@@ -11,22 +11,23 @@ from typing import Any
 from tests.agent.node_bench import NodeBench
 from tests.e2e.stand import Stand, eventually
 
-AGENTS = "executor-agents"
-
 
 class JoinedNode(NodeBench):
     """A node that joins a pool of the stand, as an operator does it on the machine."""
 
-    def __init__(self, stand: Stand, pool: str, folder: Path, node_id: str) -> None:
+    def __init__(
+        self, stand: Stand, pool: str, folder: Path, node_id: str, *executors: str
+    ) -> None:
         self._stand = stand
         self._pool = pool
-        super().__init__(folder, node_id)
+        super().__init__(folder, node_id, *executors)
 
     def join(self, *executors: str) -> None:
         token = make_token(self._stand, self._pool)
         trust = ("--ca", str(self._stand.stack.ca)) if self._stand.stack.tls else ()
         words = (self._stand.stack.gateway, "--token", token, "--node-id", self.node_id)
-        done = self.call("join", *words, *trust)
+        own = [word for url in executors for word in ("--executor", url)]
+        done = self.call("join", *words, *trust, *own)
         assert done.returncode == 0, done.stderr
 
     def row(self) -> dict[str, Any] | None:
@@ -54,11 +55,13 @@ def make_token(stand: Stand, pool: str) -> str:
 
 
 @contextmanager
-def a_joined_node(stand: Stand, pool: str, node_id: str, **settings: Any) -> Iterator[JoinedNode]:
+def a_joined_node(
+    stand: Stand, pool: str, node_id: str, *executors: str, **settings: Any
+) -> Iterator[JoinedNode]:
     """A node whose agent runs and has registered."""
     with tempfile.TemporaryDirectory(prefix="berth-node-", ignore_cleanup_errors=True) as name:
         Path(name).chmod(0o755)
-        node = JoinedNode(stand, pool, Path(name), node_id)
+        node = JoinedNode(stand, pool, Path(name), node_id, *executors)
         node.settings |= settings
         try:
             node.start()

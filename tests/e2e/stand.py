@@ -19,21 +19,23 @@ from uuid import uuid4
 
 import msgspec
 
-from cli.bring_up import VIRTUAL, open_up, with_nodes
-from cli.machine import local_node
-from cli.verification import Verified, verified
+from cli.stack.bring_up import VIRTUAL, open_up, with_nodes
+from cli.stack.machine import local_node
+from cli.stack.verification import Verified, verified
 from infra.supervisor import supervise
 from infra.supervisor.running import RunningStack
 from infra.supervisor.stack import AGENT, SERVICES
 from shared.bus.kafka import KafkaLog
-from shared.bus.producer import TopicProducer
-from shared.contracts.access import ConfigurePool
 from shared.contracts.base import Model
 from shared.contracts.codec import encode
 from shared.contracts.identity import derive_job_id
-from shared.contracts.jobs import JobSpec, SubmitJob
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import JobSpec
+from shared.contracts.pools import ConfigurePool
 from shared.ledger import cloudevents
 from shared.verify import reading
+from tests.broker_clients import producer_of
+from tests.patience import PATIENCE_S
 
 POOL, LOCAL_POOL = "virtual", "local"
 POOLS = (ConfigurePool(pool=POOL), ConfigurePool(pool=LOCAL_POOL, backends=("agent",)))
@@ -45,8 +47,6 @@ NODES = {
         {"id": "a100-{0..3}", "count": 4, "gpu_type": "a100", "gpus": 8, "cpus": 96, "mem_gib": 768}
     ],
 }
-PROMPT_S = 90.0
-"""Far above what a quiet machine needs; a job behind bad input would otherwise wait for ever."""
 ENDS = ("succeeded", "failed", "cancelled", "rejected")
 
 Json = dict[str, Any]
@@ -65,7 +65,32 @@ class Stand:
     pids_at_start: dict[str, int] = field(default_factory=dict)
 
     def call(
-        self, method: str, path: str, body: object = None, *, caller: str = "root", key: str = ""
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        caller: str = "root",
+        key: str = "",
+        once: bool = False,
+    ) -> tuple[int, Json]:
+        """Return status and body of the answer.
+
+        A 503 comes from a broker or a database that is too busy to answer in time: the request is
+        made again, except `once`. A job has a key, so that it is submitted once all the same.
+        """
+        if (method, path) == ("POST", "/v1/jobs") and "idempotency_key" not in _fields(body):
+            key = key or str(uuid4())
+        ends = time.monotonic() + PATIENCE_S
+        while True:
+            answer = self._call(method, path, body, caller, key)
+            if once or answer[0] != 503:
+                return answer
+            assert time.monotonic() < ends, answer
+            time.sleep(0.1)
+
+    def _call(
+        self, method: str, path: str, body: object, caller: str, key: str
     ) -> tuple[int, Json]:
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
         headers = {
@@ -78,7 +103,9 @@ class Stand:
             self.stack.gateway + path, None if body is None else raw, headers, method=method
         )
         try:
-            with urllib.request.urlopen(request, timeout=60, context=trust(self.stack)) as answer:
+            with urllib.request.urlopen(
+                request, timeout=PATIENCE_S, context=trust(self.stack)
+            ) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             with error:
@@ -101,7 +128,7 @@ class Stand:
         return asyncio.run(self._publish(topic, partition, values))
 
     async def _publish(self, topic: str, partition: int, values: tuple[bytes, ...]) -> list[int]:
-        async with TopicProducer(self.stack.connection("operator")) as producer:
+        async with producer_of(self.stack.connection("operator")) as producer:
             posted = [await producer.post(topic, partition, value) for value in values]
             return [await offset for offset in posted]
 
@@ -141,12 +168,21 @@ class Stand:
     def job(self, job_id: str) -> Json | None:
         return self.get(f"/v1/jobs/{job_id}")
 
-    def ended(self, job_id: str, within_s: float = PROMPT_S) -> Json:
+    def ended(self, job_id: str, within_s: float = PATIENCE_S) -> Json:
         return eventually(lambda: self._if_ended(job_id), within_s)
 
     def _if_ended(self, job_id: str) -> Json | None:
         row = self.job(job_id)
         return row if row and row["phase"] in ENDS else None
+
+    def rows(self, array: str, phase: str) -> list[Json]:
+        """Return the rows of an array's jobs once all of them are in the phase."""
+        return eventually(lambda: self._if_all(f"/v1/jobs?array={array}&limit=1000", phase))
+
+    def _if_all(self, listing: str, phase: str) -> list[Json] | None:
+        page = self.get(listing)
+        rows = page["items"] if page else []
+        return rows if rows and all(row["phase"] == phase for row in rows) else None
 
     def until(self, job_id: str, phase: str) -> Json:
         return eventually(
@@ -165,6 +201,10 @@ class Stand:
         return asyncio.run(
             reading.read_dead_letters(reading.InstallationLog(log, self.stack.partitions))
         )
+
+
+def _fields(body: object) -> Mapping[str, object]:
+    return body if isinstance(body, dict) else {}
 
 
 def trust(stack: RunningStack) -> ssl.SSLContext | None:
@@ -188,7 +228,7 @@ def _good(topic: str, key: str) -> bytes:
     return a_submission(key) if topic.startswith("submissions.") else b""
 
 
-def eventually(condition: Callable[[], T | None], within_s: float = PROMPT_S) -> T:
+def eventually(condition: Callable[[], T | None], within_s: float = PATIENCE_S) -> T:
     """Call the condition ten times a second until its result is true; return the result."""
     ends = time.monotonic() + within_s
     while not (result := condition()):
@@ -248,7 +288,7 @@ def a_stand(
             stack = supervise.up(with_nodes(options, {VIRTUAL: nodes}, node))
             key = open_up(stack, POOLS, TENANTS, node)
             names = [service.name for service in services] + ([AGENT] if node else [])
-            supervise.wait_ready(folder, tuple(names), 60)
+            supervise.wait_ready(folder, tuple(names), PATIENCE_S)
             yield prepared(Stand(stack, {"root": key}))
         finally:
             supervise.down(folder)
@@ -262,7 +302,7 @@ def prepared(stand: Stand) -> Stand:
     pools = eventually(lambda: page if (page := stand.get("/v1/pools")) and page["items"] else None)
     stand.lane = next(row["partition"] for row in pools["items"] if row["pool"] == POOL)
     stand.publish("submissions.ada", 0, a_submission("first"))
-    assert stand.ended(derive_job_id("ada", POOL, "first"), 60)["phase"] == "succeeded"
+    assert stand.ended(derive_job_id("ada", POOL, "first"))["phase"] == "succeeded"
     return stand
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,25 +15,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from berth_agent.linux import processes
+from cli.errors import UNREACHABLE
+from cli.main import app
 from infra.image import node as node_image
 from infra.supervisor import supervise
 from infra.supervisor.stack import AGENT as OWN_AGENT
+from infra.supervisor.stack import AGENT_EXECUTOR
 from tests.agent.node_bench import NodeBench
 from tests.agent.step_bench import AGENT
-from tests.e2e.joined import AGENTS, JoinedNode, a_joined_node, make_token
-from tests.e2e.stand import Json, Stand, a_stand, eventually
+from tests.e2e.joined import JoinedNode, a_joined_node, make_token
+from tests.e2e.stand import LOCAL_POOL, Json, Stand, a_stand, eventually
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.stack
+NODES_PAGE = Path(__file__).parents[2] / "docs" / "operations" / "nodes.md"
 POOL, SHORT = "gpu", "short"
 SHORT_TERMS = {
-    "stop_after_s": 5,
+    "stop_after_s": 15,
     "heartbeat_s": 0.5,
-    "request_timeout_s": 2,
+    "request_timeout_s": 5,
     "reconnect_s": 0.5,
-    "suspect_after_s": 2,
-    "kill_s": 2,
+    "suspect_after_s": 6,
+    "kill_s": 5,
     "clock_rate_bound": 1,
     "slack_s": 0,
 }
@@ -48,6 +55,29 @@ while not os.path.exists(end):
     time.sleep(0.05)
 """
 """Notes its attempt and the boot time twenty times a second, until a file is there."""
+RANKED = {
+    "base_policy": "sjf",
+    "runtime": "user",
+    "preemption": "ranked",
+    "min_residency_s": 0,
+    "start_protection_s": 0,
+    "preempt_margin": 0,
+    "checkpoint_window_s": 600,
+    "loss_share": 1,
+    "large_gang_share": 1,
+}
+SAVES = """
+import os, sys, time
+reporter, saved = sys.argv[1:]
+sys.path.insert(0, reporter)
+from berth_reporter import checkpoint
+while not os.path.exists(saved):
+    time.sleep(0.05)
+while True:
+    checkpoint(step=42)
+    time.sleep(1)
+"""
+"""Says again and again that it has written a checkpoint, once a file is there."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +85,7 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     secrets = tmp_path_factory.mktemp("secrets")
     (secrets / "ada").mkdir()
     (secrets / "ada" / "db").write_text("sesame\n")
-    env = {AGENTS: {"BERTH_SECRETS": str(secrets)}}
+    env = {AGENT_EXECUTOR: {"BERTH_SECRETS": str(secrets)}}
     with a_stand(OWN_AGENT, "failslow", "throttle", tls=True, env=env) as stand:
         berth(stand, "pools", "add", POOL, "backends=agent")
         terms = [f"{name}={value}" for name, value in SHORT_TERMS.items()]
@@ -81,13 +111,14 @@ def submit(stand: Stand, command: list[str] | str, pool: str = POOL, **spec: obj
 
 
 def berth(stand: Stand, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "cli", *words, "--data", str(stand.stack.data_dir)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    """Return what the command prints; it is repeated while a busy broker lets it fail."""
+
+    def ended() -> Result | None:
+        done = CliRunner().invoke(app, [*words, "--data", str(stand.stack.data_dir)])
+        return None if done.exit_code == UNREACHABLE else done
+
+    done = eventually(ended)
+    assert done.exit_code == 0, (words, done.output, done.exception)
     return done.stdout
 
 
@@ -189,9 +220,9 @@ def test_a_cancelled_job_is_stopped_on_its_node(
 
 
 def test_a_killed_executor_stops_no_worker(stand: Stand, waiting: Waiting) -> None:
-    before = supervise.pid_of(stand.stack.data_dir, AGENTS)
+    before = supervise.pid_of(stand.stack.data_dir, AGENT_EXECUTOR)
     os.kill(before, signal.SIGKILL)
-    eventually(lambda: supervise.pid_of(stand.stack.data_dir, AGENTS) not in (0, before))
+    eventually(lambda: supervise.pid_of(stand.stack.data_dir, AGENT_EXECUTOR) not in (0, before))
     waiting.ends()
 
 
@@ -265,6 +296,35 @@ def test_a_worker_that_is_cut_off_dies_at_its_deadline_before_its_job_runs_again
     assert max(noted["1"]) < min(noted["2"])
 
 
+def test_a_training_is_preempted_by_rank_once_it_reports_a_checkpoint(
+    stand: Stand, tmp_path: Path
+) -> None:
+    """It names no interval, so that nothing but its report lets rank stop it."""
+    settings = [f"{name}={value}" for name, value in RANKED.items()]
+    berth(stand, "pools", "set", LOCAL_POOL, *settings)
+    reporter, saved = Path(__file__).parents[2] / "reporter", tmp_path / "saved"
+    command = [sys.executable, "-c", SAVES, str(reporter), str(saved)]
+    with a_joined_node(stand, LOCAL_POOL, "ranked-1", gpus=1):
+        long = submit(stand, command, LOCAL_POOL, walltime_s=50_000)
+        eventually(lambda: (row := stand.job(long)) and row["phase"] == "running")
+        short = submit(stand, "exit 0", LOCAL_POOL, walltime_s=60)
+        eventually(lambda: (row := stand.job(short)) and row["reason"])
+        assert [row["preemptions"] for row in (stand.job(long),) if row] == [0]
+        saved.touch()
+        assert stand.ended(short)["phase"] == "succeeded"
+        timeline = (stand.get(f"/v1/jobs/{long}/timeline") or {})["items"]
+        [stop] = [event["data"] for event in timeline if event["type"] == "job.preempted.v1"]
+        [began] = [event["at"] for event in timeline if event["type"] == "job.started.v1"][:1]
+        [stopped] = [event["at"] for event in timeline if event["type"] == "job.preempted.v1"]
+        assert (stop["reason"], stop["by_job_id"]) == ("outranked", short)
+        assert stop["lost_work_s"] < (stopped - began) / 1000, "the checkpoint keeps the rest"
+        eventually(lambda: (row := stand.job(long)) and row["checkpoint_step"] == 42)
+        shown = dict(line.split(None, 1) for line in berth(stand, "show", long).splitlines())
+        assert shown["checkpoint_step"] == "42" and shown["checkpointed_at"] != "-"
+        berth(stand, "cancel", long)
+        assert stand.ended(long)["phase"] == "cancelled"
+
+
 def ticks(log: Path) -> dict[str, list[int]]:
     """Return the boot times, ns, that each attempt has noted."""
     noted: dict[str, list[int]] = {}
@@ -296,11 +356,56 @@ def test_an_operator_changes_one_setting_of_a_pool(stand: Stand) -> None:
     assert SHORT in berth(stand, "pools", "list")
 
 
+def test_of_two_changes_of_one_version_of_a_pool_the_second_is_refused(stand: Stand) -> None:
+    shown = json.loads(berth(stand, "pools", "show", SHORT, "--json"))
+    settings = {name: value for name, value in shown["settings"].items() if name != "partition"}
+    body = {**settings, "if_version": shown["version"]}
+    assert stand.call("POST", "/v1/pools", {**body, "round_ms": 101})[0] == 202
+    status, problem = stand.call("POST", "/v1/pools", {**body, "round_ms": 102})
+    assert (status, problem["reason"]) == (409, "version_conflict")
+    berth(stand, "pools", "set", SHORT, "round_ms=null")
+
+
+def test_a_pool_takes_jobs_of_the_tenants_that_it_names(stand: Stand) -> None:
+    assert berth(stand, "pools", "set", SHORT, "tenants=bob") == "tenants: - -> bob\n"
+    job = {"pool": SHORT, "spec": {"name": "j", "command": ["true"]}}
+    _, ticket = stand.call("POST", "/v1/jobs", job, caller="ada")
+    answer = stand.answer(ticket["command_id"])
+    assert (answer["accepted"], answer["reason"]) == (False, "tenant_not_allowed")
+    assert "tenant 'ada' is not in the pool's setting `tenants`" in answer["detail"]
+    assert berth(stand, "pools", "set", SHORT, "tenants=null") == "tenants: bob -> -\n"
+
+
 def test_a_revoked_node_is_refused(stand: Stand) -> None:
     with a_joined_node(stand, SHORT, "short-3") as node:
         eventually(lambda: node.status().get("executor"))
         berth(stand, "nodes", "revoke", "short-3", "--reason", "sold")
         eventually(lambda: "revoked" in node.status()["problem"])
+
+
+def test_a_node_is_taken_out_for_good_as_the_page_says(stand: Stand) -> None:
+    section = NODES_PAGE.read_text().partition("## Take a node out for good")[2].partition("##")[0]
+    commands = re.findall(r"`(berth(?:-agent)? [^`]*)`", section.partition("`berth uncordon")[0])
+    assert len(commands) >= 5
+    name = "short-4"
+    with a_joined_node(stand, SHORT, name) as node:
+        for command in commands:
+            program, *words = command.replace("NODE", name).split()
+            if program == "berth":
+                if words[:2] == ["nodes", "forget"]:
+                    eventually(lambda: (row := node.row()) is not None and not row["alive"])
+                berth(stand, *words)
+            elif words == ["status"]:
+                eventually(lambda: "left" in node.call("status").stdout)
+                node.kill(signal.SIGTERM)
+            else:
+                assert node.call(*words).returncode == 0
+        refused = node.call("leave", "--cancel")
+        assert refused.returncode != 0 and "join again" in refused.stdout + refused.stderr
+        assert node.row() is None
+    with a_joined_node(stand, SHORT, name) as later:
+        row = later.row()
+    assert row is not None and not row["cordoned"]
 
 
 def test_the_agent_in_a_container_joins_once_and_leaves_when_it_is_stopped(stand: Stand) -> None:
@@ -322,7 +427,7 @@ def test_the_agent_in_a_container_joins_once_and_leaves_when_it_is_stopped(stand
             process = subprocess.Popen(command)
             eventually(lambda: is_alive(stand, node_image.NODE))
             process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == 0
+            assert process.wait(PATIENCE_S) == 0
             eventually(lambda: not is_alive(stand, node_image.NODE))
             token.unlink(missing_ok=True)
 

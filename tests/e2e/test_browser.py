@@ -20,6 +20,7 @@ from infra.supervisor import control, supervise
 from infra.supervisor.stack import SERVICES
 from infra.tracing import zipkin
 from tests.e2e.stand import Stand, eventually
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
@@ -33,7 +34,7 @@ SHOWN = (
     "placement: place",
     "placement: start",
 )
-WAIT_MS = 90_000
+WAIT_MS = 1000 * PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def page() -> Iterator[Page]:
 
 def traces_of(stand: Stand, job_id: str) -> list[list[dict[str, Any]]]:
     address = f"{stand.stack.traces}/api/v2/traces?annotationQuery=job.id%3D{job_id}&limit=50"
-    with urllib.request.urlopen(address, timeout=60) as answer:
+    with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
         traces: list[list[dict[str, Any]]] = json.loads(answer.read())
         return traces
 
@@ -153,4 +154,4 @@ def test_the_metrics_page_names_a_service_that_is_away(stand: Stand, page: Page)
         expect(page.get_by_role("cell", name="throttle")).to_have_count(0)
     finally:
         control.start(data_dir, "throttle")
-        supervise.wait_ready(data_dir, ("throttle",), 120)
+        supervise.wait_ready(data_dir, ("throttle",), PATIENCE_S)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -16,12 +15,10 @@ from infra.supervisor.stack import SERVICES
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
 from shared.contracts.identity import derive_job_id
-from tests.e2e.stand import POOL, PROMPT_S, Json, Stand, a_stand, a_submission, eventually
-from tests.patience import LOADED
+from tests.e2e.stand import POOL, Json, Stand, a_stand, a_submission, eventually
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.stack, pytest.mark.parts]
-BOUND_S = 120.0
-"""Limit of the whole test on a quiet machine."""
 
 
 @pytest.fixture(scope="module")
@@ -58,27 +55,27 @@ def publish(stand: Stand, run: str, jobs: int) -> list[str]:
 
 
 def test_every_service_is_killed_once_and_every_job_ends(stand: Stand) -> None:
-    began_s = time.monotonic()
     jobs: list[str] = []
     share = -(-200 // len(SERVICES))
     for service in SERVICES:
         jobs += publish(stand, f"kill-{service.name}", share)
         kill(stand, service.name)
-    supervise.wait_ready(stand.stack.data_dir, tuple(service.name for service in SERVICES), 60)
-    phases = [stand.ended(job_id, 60)["phase"] for job_id in jobs]
+    supervise.wait_ready(
+        stand.stack.data_dir, tuple(service.name for service in SERVICES), PATIENCE_S
+    )
+    phases = [stand.ended(job_id)["phase"] for job_id in jobs]
     assert phases == ["succeeded"] * len(jobs)
     assert stand.verify().violations == []
-    assert time.monotonic() - began_s < BOUND_S * LOADED
 
 
 def test_without_postgres_jobs_are_submitted_placed_and_ended(stand: Stand) -> None:
     before = publish(stand, "before", 20)
     problem, ticket = asyncio.run(without_postgres(stand))
     assert problem["reason"] == "reads_unavailable"
-    eventually(lambda: stand.call("GET", "/v1/jobs")[0] == 200, 60)
+    eventually(lambda: stand.call("GET", "/v1/jobs")[0] == 200)
     after = publish(stand, "after", 20)
     for job_id in (*before, ticket["job_id"], *after):
-        assert stand.ended(job_id, 60)["phase"] == "succeeded"
+        assert stand.ended(job_id)["phase"] == "succeeded"
     assert stand.verify().violations == []
 
 
@@ -91,7 +88,7 @@ async def without_postgres(stand: Stand) -> tuple[Json, Json]:
     tail = LedgerTail(log, {"placement": [stand.lane]})
     await tail.start()
     try:
-        async with asyncio.timeout(PROMPT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while ("job.succeeded.v1", ticket["job_id"]) not in await facts(tail):
                 kill_postgres(stand)
     finally:
@@ -111,5 +108,5 @@ def kill_postgres(stand: Stand) -> None:
 
 def refused_read(stand: Stand) -> Json | None:
     kill_postgres(stand)
-    status, problem = stand.call("GET", "/v1/jobs")
+    status, problem = stand.call("GET", "/v1/jobs", once=True)
     return problem if status == 503 else None

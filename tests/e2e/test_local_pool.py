@@ -16,11 +16,13 @@ import psutil
 import pytest
 
 from berth_agent.linux import processes
+from berth_agent.tokens import STEP_TOKEN, TOKEN
 from infra.broker import kafka
 from infra.supervisor import supervise
 from infra.supervisor.running import load
 from infra.supervisor.stack import AGENT, SERVICES
 from tests.e2e.stand import LOCAL_POOL, Stand, a_stand, eventually
+from tests.patience import PATIENCE_S
 
 ABSENT = ("failslow", "throttle")
 NAMES = tuple(service.name for service in SERVICES if service.name not in ABSENT)
@@ -64,6 +66,7 @@ def submitted(stand: Stand, waiting: Waiting) -> str:
 
 
 @pytest.mark.stack
+@pytest.mark.parts
 def test_a_job_outlives_every_service_and_ends_with_an_embedded_stack(folder: Path) -> None:
     with a_stand(*ABSENT) as stand:
         data, first = stand.stack.data_dir, Waiting(folder, "first")
@@ -72,7 +75,7 @@ def test_a_job_outlives_every_service_and_ends_with_an_embedded_stack(folder: Pa
         for name in (*NAMES, AGENT):
             os.kill(before[name], signal.SIGKILL)
         eventually(lambda: all(stand.pids()[name] not in (0, before[name]) for name in NAMES))
-        supervise.wait_ready(data, (*NAMES, AGENT), 90)
+        supervise.wait_ready(data, (*NAMES, AGENT), PATIENCE_S)
         assert first.pid() == worker
         first.end()
         row = stand.ended(job_id)
@@ -84,7 +87,7 @@ def test_a_job_outlives_every_service_and_ends_with_an_embedded_stack(folder: Pa
         [node_id] = {row["node_id"] for row in nodes(stand)}
         supervise.down(data)
         assert not second.pid()
-        names = (processes.TOKEN, processes.STEP_TOKEN)
+        names = (TOKEN, STEP_TOKEN)
         assert not list(processes.with_token(f"{node_id}:", names))
 
 

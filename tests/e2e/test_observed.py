@@ -17,7 +17,8 @@ import asyncpg
 import pytest
 import yaml
 
-from infra.grafana.boards import BOARDS, OVERVIEW
+from infra.grafana.boards.overview import OVERVIEW
+from infra.grafana.build import BOARDS
 from infra.machine.process import free_ports, spawn
 from infra.prometheus.__main__ import local
 from infra.supervisor.stack import SERVICES
@@ -26,12 +27,12 @@ from shared.projections.database import connect
 from shared.projections.rebuild import rebuild
 from shared.telemetry.scrape import scrape_all
 from tests.conftest import SLOW_NODE
-from tests.e2e.stand import Stand, eventually, trust
+from tests.e2e.stand import Json, Stand, eventually, trust
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.stack
 START = ("submit", "admit", "rank", "place", "start")
 TRACED_JOBS = int(os.environ.get("BERTH_TRACED_JOBS", "300"))
-SPANS_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +67,14 @@ def test_a_slow_worker_of_a_gang_is_suspected_and_cleared_when_its_job_ends(stan
     job_id = submit_job(
         stand,
         gang={"workers": 4, "gpus_per_worker": 8},
-        simulated={"duration_s": 25, "iteration_s": 0.1},
+        simulated={"duration_s": 600, "iteration_s": 0.1},
     )
-    faults = eventually(lambda: fetch_rows(stand, "SELECT * FROM fault"), 60)
+    faults = eventually(lambda: fetch_rows(stand, "SELECT * FROM fault"))
     assert [fault["node_id"] for fault in faults] == [SLOW_NODE]
     assert faults[0]["job_id"] == job_id and faults[0]["slowdown"] > 1.5
-    assert stand.ended(job_id, 120)["phase"] == "succeeded"
+    assert fetch_rows(stand, "SELECT * FROM fault WHERE state = 'cleared'") == []
+    assert stand.call("POST", f"/v1/jobs/{job_id}/cancel", {}, caller="ada")[0] == 202
+    assert stand.ended(job_id)["phase"] == "cancelled"
     eventually(lambda: fetch_rows(stand, "SELECT * FROM fault WHERE state = 'cleared'"))
 
 
@@ -97,20 +100,30 @@ def test_its_node_is_used_last_until_an_operator_reports_a_false_alarm(stand: St
 
 
 def test_a_job_on_a_drained_node_migrates_to_another(stand: Stand) -> None:
-    job_id = submit_job(
-        stand, gang={"gpus_per_worker": 8}, checkpoint_interval_s=1, simulated={"duration_s": 5}
-    )
-    (node_id,) = stand.until(job_id, "running")["nodes"]
-    _, ticket = stand.call("POST", f"/v1/nodes/{node_id}/drain", {"reason": "disk"})
-    assert stand.answer(ticket["command_id"])["accepted"]
-    ended = stand.ended(job_id)
+    for duration_s in (5, 30, 120):  # on a busy machine the drain may come after the end
+        job_id, node_id, ended = run_on_a_drained_node(stand, duration_s)
+        if ended["moves"]:
+            break
     assert (ended["phase"], ended["moves"], ended["preemptions"]) == ("succeeded", 1, 0)
     assert ended["nodes"] != [node_id]
     why = stand.get(f"/v1/jobs/{job_id}/why")
     assert why and why["placing"]["policy"] == "kept"
     assert "job.migrated.v1" in [item["type"] for item in why["items"]]
+
+
+def run_on_a_drained_node(stand: Stand, duration_s: int) -> tuple[str, str, Json]:
+    """Drain the node of a new job; return the job's id, the node and the job as it ended."""
+    simulated = {"duration_s": duration_s}
+    job_id = submit_job(
+        stand, gang={"gpus_per_worker": 8}, checkpoint_interval_s=1, simulated=simulated
+    )
+    (node_id,) = stand.until(job_id, "running")["nodes"]
+    _, ticket = stand.call("POST", f"/v1/nodes/{node_id}/drain", {"reason": "disk"})
+    assert stand.answer(ticket["command_id"])["accepted"]
+    ended = stand.ended(job_id)
     _, ticket = stand.call("POST", f"/v1/nodes/{node_id}/uncordon", {})
     assert stand.answer(ticket["command_id"])["accepted"]
+    return job_id, node_id, ended
 
 
 def test_a_jobs_start_is_one_trace_of_five_services(stand: Stand) -> None:
@@ -131,7 +144,7 @@ def test_every_placed_job_of_many_has_all_five_spans(stand: Stand) -> None:
     """Goal G19, at a sample of 100 %: nothing is dropped as long as the queues are not full."""
     job_ids = [submit_job(stand, simulated={"duration_s": 0.01}) for _ in range(TRACED_JOBS)]
     for job_id in job_ids:
-        assert stand.ended(job_id, 120)["phase"] == "succeeded"
+        assert stand.ended(job_id)["phase"] == "succeeded"
     missing = eventually_none(lambda: [job_id for job_id in job_ids if not started(stand, job_id)])
     assert len(missing) <= TRACED_JOBS / 1000, missing
     ports = metrics_ports(stand)
@@ -153,7 +166,7 @@ def started(stand: Stand, job_id: str) -> bool:
 
 def eventually_none(remaining: Callable[[], list[str]]) -> list[str]:
     """Return what remains once services have had the time to send their spans."""
-    ends = time.monotonic() + SPANS_S
+    ends = time.monotonic() + PATIENCE_S
     while (ids := remaining()) and time.monotonic() < ends:
         time.sleep(0.5)
     return ids
@@ -162,7 +175,9 @@ def eventually_none(remaining: Callable[[], list[str]]) -> list[str]:
 def test_every_service_answers_prometheus(stand: Stand) -> None:
     for service in SERVICES:
         port = stand.stack.ports[service.name]["metrics"]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S
+        ) as answer:
             assert b"berth_info" in answer.read(), service.name
 
 
@@ -195,7 +210,7 @@ def prometheus(stand: Stand, tmp_path: Path) -> Iterator[str]:
     ]
     running = spawn("prometheus", command, tmp_path / "log")
     try:
-        running.wait_ready(lambda: is_ready(port), 120)
+        running.wait_ready(lambda: is_ready(port), PATIENCE_S)
         yield f"http://127.0.0.1:{port}/api/v1"
     finally:
         running.stop()
@@ -211,7 +226,7 @@ def is_ready(port: int) -> bool:
 
 def query_api(api: str, path: str, **query: str) -> dict[str, Any]:
     with urllib.request.urlopen(
-        f"{api}/{path}?{urllib.parse.urlencode(query)}", timeout=60
+        f"{api}/{path}?{urllib.parse.urlencode(query)}", timeout=PATIENCE_S
     ) as answer:
         data: dict[str, Any] = json.loads(answer.read())["data"]
         return data
@@ -271,7 +286,7 @@ def test_the_proxy_answers_as_openai_does(stand: Stand) -> None:
         json.dumps(body).encode(),
         {"Authorization": f"Bearer {stand.keys['bob']}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=90, context=trust(stand.stack)) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE_S, context=trust(stand.stack)) as answer:
         completion = json.loads(answer.read())
         assert answer.headers["x-berth-queue-wait-ms"] is not None
     assert completion["choices"][0]["message"]["content"]

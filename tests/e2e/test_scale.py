@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from kafka.admin import KafkaAdminClient
 
-from cli.bring_up import open_up
-from cli.verification import verified
+from cli.stack.bring_up import open_up
+from cli.stack.verification import verified
 from infra.broker import kafka
 from infra.broker.topics import connect
-from infra.compose.containers import ask
+from infra.compose.opening import send_request
 from infra.supervisor import control, stack, supervise
 from infra.supervisor.running import RunningStack
-from shared.contracts.access import ConfigurePool
+from shared.contracts.pools import ConfigurePool
 from tests.e2e.stand import ENDS, eventually
 
 pytestmark = [
@@ -68,12 +68,12 @@ class Installation:
             "idempotency_key": f"{pool}-{name}",
             "spec": {"name": name, "gang": {"workers": 1}, "simulated": {"duration_s": 0.2}},
         }
-        status, ticket = ask(self.running, self.key, "POST", "/v1/jobs", body)
+        status, ticket = send_request(self.running, self.key, "POST", "/v1/jobs", body)
         assert status == 202, ticket
         return str(ticket["job_id"])
 
     def succeeded(self, job_id: str) -> bool:
-        status, row = ask(self.running, self.key, "GET", f"/v1/jobs/{job_id}")
+        status, row = send_request(self.running, self.key, "GET", f"/v1/jobs/{job_id}")
         if status != 200 or row["phase"] not in ENDS:
             return False
         assert row["phase"] == "succeeded", row

@@ -9,13 +9,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,8 @@ from shared.contracts.topics import TOPICS, submissions, tenant_events
 from shared.ledger.partition import TP
 from shared.projections.database import connect
 from tests.e2e.stand import LOCAL_POOL, TENANTS, Stand, a_stand, eventually
+from tests.patience import PATIENCE_S
+from tests.serving import Quiet, serving
 
 pytestmark = [pytest.mark.stack, pytest.mark.parts]
 CANARY = "canary-7f3a91"
@@ -49,26 +49,15 @@ class Spans:
 def receiver() -> Iterator[Spans]:
     spans = Spans()
 
-    class Receiver(BaseHTTPRequestHandler):
+    class Receiver(Quiet):
         def do_POST(self) -> None:
-            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            raw = self.received()
             gzipped = self.headers.get("Content-Encoding") == "gzip"
             spans.raw.append(gzip.decompress(raw) if gzipped else raw)
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.answer(200)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    spans.url = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with serving(Receiver) as spans.url:
         yield spans
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @dataclass
@@ -115,7 +104,7 @@ def drive(stand: Stand) -> None:
     body = {"spec": spec, "pool": LOCAL_POOL}
     status, ticket = stand.call("POST", "/v1/jobs", body, caller="ada")
     assert status == 202, ticket
-    assert stand.ended(ticket["job_id"], 60)["phase"] == "succeeded"
+    assert stand.ended(ticket["job_id"])["phase"] == "succeeded"
     missing = {"spec": {**spec, "env": {"PASS": "secret://absent"}}, "pool": LOCAL_POOL}
     status, ticket = stand.call("POST", "/v1/jobs", missing, caller="ada")
     stand.call("DELETE", f"/v1/jobs/{ticket['job_id']}", caller="root")
@@ -135,8 +124,10 @@ def drive(stand: Stand) -> None:
     for name in ("projector", "placement", "executor-agents"):
         os.kill(pids[name], signal.SIGKILL)
     os.kill(pids["postgres"], signal.SIGQUIT)
-    supervise.wait_ready(stand.stack.data_dir, ("projector", "placement", "executor-agents"), 60)
-    assert stand.ended(stand.submit()["job_id"], 60)["phase"] == "succeeded"
+    supervise.wait_ready(
+        stand.stack.data_dir, ("projector", "placement", "executor-agents"), PATIENCE_S
+    )
+    assert stand.ended(stand.submit()["job_id"])["phase"] == "succeeded"
 
 
 def ask_llm(stand: Stand) -> None:
@@ -156,7 +147,7 @@ def completed(stand: Stand, body: dict[str, Any]) -> int:
         {"Authorization": f"Bearer {stand.keys['ada']}", "Content-Type": "application/json"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=90) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:

@@ -20,14 +20,18 @@ from tests.e2e.joined import JoinedNode, a_joined_node
 from tests.e2e.stand import Json, Stand, a_stand, eventually
 from tests.e2e.test_agents import berth, output
 from tests.operations.machines_page import environment
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-RUN, DRAIN, TORCHRUN = BLOCKS.findall((ROOT / "docs" / "operations" / "training.md").read_text())
+PAGE = (ROOT / "docs" / "operations" / "training.md").read_text()
+RUN, DRAIN, URGENT, TORCHRUN = BLOCKS.findall(PAGE)
 PYTHON = shutil.which("python3", path=DEFAULT_PATH)
 NODES = ("train-1", "train-2", "train-3")
 POOL = "gpu"
 WITHIN_S = 300.0
+ROUNDING = 1e-6
+"""The first iteration of a life reduces its gradients in another order than later ones."""
 OLD_TORCHRUN = {"--nproc_per_node 2": "--nproc_per_node 2 --redirects 9:1 --tee 9:1"}
 """PyTorch 1.13 cannot read its own default of these options with Python 3.11."""
 USER = {"uid_first": 70_000} if os.geteuid() == 0 else {}
@@ -85,7 +89,7 @@ def run_block(stand: Stand, block: str, changes: Mapping[str, str]) -> str:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -122,6 +126,13 @@ def weights(stand: Stand, job_id: str, step: int) -> float:
     return float(same)
 
 
+def undisturbed(stand: Stand, shared: Path, steps: int) -> float:
+    """Return the weights of a training of so many steps that nothing stops."""
+    job_id = submit(stand, RUN, shared, **{"run-17": "again", "1000000": str(steps)})
+    assert ended(stand, job_id)["attempt"] == 1
+    return weights(stand, job_id, steps)
+
+
 def step_of(checkpoint: Path) -> int:
     return int(checkpoint.stem.removeprefix("step-"))
 
@@ -146,11 +157,48 @@ def test_a_training_is_moved_by_a_drain_and_ends_as_if_nothing_had_happened(
         moved = weights(stand, job_id, last)
         begun = lines(stand, job_id, r"rank \d of 4 begins at step (\d+)")
         assert {int(step) for (step,) in begun} == {0, step_of(first)}
-        again = submit(stand, RUN, shared, **{"run-17": "again", "1000000": str(last)})
-        assert ended(stand, again)["attempt"] == 1
-        # The first iteration of a life reduces its gradients in another order than later ones.
-        assert weights(stand, again, last) == pytest.approx(moved, rel=1e-6)
+        assert undisturbed(stand, shared, last) == pytest.approx(moved, rel=ROUNDING)
+        # Its agent ends here, and nothing may be placed on it until its lease is over.
+        berth(stand, "cordon", NODES[2])
     berth(stand, "uncordon", "train-2")
+
+
+def test_a_training_is_preempted_by_a_higher_class_and_ends_as_if_nothing_had_happened(
+    stand: Stand, nodes: dict[str, JoinedNode], shared: Path
+) -> None:
+    run = shared / "run-17"
+    job_id = submit(stand, RUN, shared)
+    eventually(lambda: len(list(run.glob("attempt-000001/*.pt"))) >= 2, WITHIN_S)
+    urgent = submit(stand, URGENT, shared)
+    assert ended(stand, urgent)["attempt"] == 1
+    eventually(lambda: len(list(run.glob("attempt-000002/*.pt"))) >= 2, WITHIN_S)
+    saved = max(run.glob("attempt-000001/*.pt"))
+    (run / "finish").touch()
+    row = ended(stand, job_id)
+    assert (row["attempt"], row["preemptions"]) == (2, 1)
+    assert urgent in berth(stand, "why", job_id)
+    begun = lines(stand, job_id, r"rank \d of 4 begins at step (\d+)")
+    assert {int(step) for (step,) in begun} == {0, step_of(saved)}
+    last = step_of(max(run.glob("attempt-000002/*.pt")))
+    resumed = weights(stand, job_id, last)
+    assert undisturbed(stand, shared, last) == pytest.approx(resumed, rel=ROUNDING)
+
+
+def test_a_cancelled_training_goes_on_from_its_checkpoint_when_it_is_submitted_again(
+    stand: Stand, nodes: dict[str, JoinedNode], shared: Path
+) -> None:
+    run = shared / "run-17"
+    first = submit(stand, RUN, shared)
+    eventually(lambda: len(list(run.glob("attempt-000001/*.pt"))) >= 2, WITHIN_S)
+    berth(stand, "cancel", first)
+    assert stand.ended(first, WITHIN_S)["phase"] == "cancelled"
+    saved = step_of(max(run.glob("attempt-000001/*.pt")))
+    (run / "finish").touch()
+    second = submit(stand, RUN, shared)
+    ended(stand, second)
+    begun = lines(stand, second, r"rank \d of 4 begins at step (\d+)")
+    assert {int(step) for (step,) in begun} == {saved}
+    weights(stand, second, saved + 1)
 
 
 def test_torchrun_starts_several_processes_per_worker(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from services.placement.core.pool.board import Node
+from services.placement.core.pool.node import Node
 from services.placement.core.pool.state import Pool
-from services.placement.silence import Silence, life_of
+from services.placement.silence import Silence, silence_key
 from shared.contracts.reports import Heartbeats, NodesHeard, NodesSilent, SilentNode
 
 
@@ -29,16 +29,16 @@ class Reader:
         offsets = []
         for node in self.nodes():
             if node.suspicion is not None:
-                self.silence.resume(life_of(node), node.suspicion, self.now_s)
+                self.silence.resume(silence_key(node), node.suspicion, self.now_s)
                 offsets.append(node.suspicion.offset)
-        self.silence.watch(map(life_of, self.nodes()), self.now_s)
+        self.silence.watch(map(silence_key, self.nodes()), self.now_s)
         self.position = min([*offsets, len(self.log)]) if self.goes_on else len(self.log)
 
     def nodes(self) -> list[Node]:
         return [node for node in self.pool.board.nodes.values() if not node.is_over]
 
     def read(self, most: int, now_s: float) -> None:
-        self.silence.watch(map(life_of, self.nodes()), now_s)
+        self.silence.watch(map(silence_key, self.nodes()), now_s)
         for offset in range(self.position, min(self.position + most, len(self.log))):
             self.silence.note(offset, self.log[offset], now_s)
             self.position = offset + 1
@@ -47,27 +47,27 @@ class Reader:
         """Return the silence of all nodes as of now, after reading to the end."""
         if self.reads_to_end:
             self.read(len(self.log), now_s)
-        self.silence.watch(map(life_of, self.nodes()), now_s)
+        self.silence.watch(map(silence_key, self.nodes()), now_s)
         silent = tuple(self.silent_node(node, now_s) for node in self.nodes())
         return NodesSilent(nodes=silent, offset=self.position)
 
     def silent_node(self, node: Node, now_s: float) -> SilentNode:
-        listened = self.silence.of(node.node_id)
-        listened.has_spoken = False
-        silent_ms = listened.silent_ms(now_s)
-        return SilentNode(silent_ms=silent_ms, **listened.life._asdict())
+        count = self.silence.of(node.node_id)
+        count.heard_since_noted = False
+        silent_ms = count.silent_ms(now_s)
+        return SilentNode(silent_ms=silent_ms, **count.key._asdict())
 
     def heard_of(self) -> NodesHeard:
         return NodesHeard(
             nodes={
                 node.node_id: node.incarnation
                 for node in self.nodes()
-                if node.suspicion is not None and self.silence.of(node.node_id).has_spoken
+                if node.suspicion is not None and self.silence.of(node.node_id).heard_since_noted
             }
         )
 
     def lose_unread(self, now_s: float) -> None:
         """The broker lost what was not read yet, and the reader has noticed it."""
         del self.log[self.position :]
-        self.silence.watch(map(life_of, self.nodes()), now_s)
+        self.silence.watch(map(silence_key, self.nodes()), now_s)
         self.silence.begin_anew(now_s)

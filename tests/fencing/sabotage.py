@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from services.placement.core.lifecycle import gangs, leases, nodes
-from services.placement.core.pool.board import Node
+from services.placement.core.lifecycle import ends, leases, nodes
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.node import Node
 from services.placement.core.pool.state import Pool
 from services.placement.silence import Silence
 from shared.contracts.nodes import NodeJoined
@@ -17,8 +17,8 @@ from shared.contracts.reports import NodesSilent
 from shared.contracts.terms import silence_bound_ms
 
 note_silence = leases.note_silence
-joined = nodes.joined
-conclude = gangs.conclude
+restate_registration = nodes.restate_registration
+conclude = ends.conclude
 
 
 def same_incarnation(pool: Pool, report: Any) -> bool:
@@ -60,7 +60,7 @@ def declare_as_powered_off(pool: Pool, node: Node, message: Any, cause: str) -> 
 
 
 def offer_all_gpus(report: Any, executor_id: str) -> NodeJoined:
-    return joined(report, executor_id).model_copy(update={"unusable_gpus": ()})
+    return restate_registration(report, executor_id).model_copy(update={"unusable_gpus": ()})
 
 
 def conclude_half_a_gang(job: Job, now: int, cause: str) -> Iterator[Any]:
@@ -97,9 +97,11 @@ SABOTAGES: dict[str, Callable[[], AbstractContextManager[None]]] = {
         (leases, "declare_lost", declare_as_powered_off)
     ),
     "R16 half a gang is enough to place its job again": patched(
-        (gangs, "conclude", conclude_half_a_gang)
+        (ends, "conclude", conclude_half_a_gang)
     ),
-    "R20 a GPU with an unkillable worker is offered": patched((nodes, "joined", offer_all_gpus)),
+    "R20 a GPU with an unkillable worker is offered": patched(
+        (nodes, "restate_registration", offer_all_gpus)
+    ),
     "R21 lowered terms count at once": patched((Pool, "lost_after_ms", bound_of_present_terms)),
     "R21b applied terms do not begin the count anew": patched(
         (Node, "oldest_terms", property(lambda self: ""))

@@ -11,17 +11,17 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import NamedTuple
 
-from services.placement.core.pool.board import Node
-from shared.contracts.base import Event, Model
-from shared.contracts.nodes import DeclareNodeLost
-from shared.contracts.placement import (
+from services.placement.core.pool.node import Node
+from shared.contracts.attempts import (
     AllocationReleased,
     JobMigrated,
-    JobPlaced,
     JobPreempted,
     JobStartFailed,
     JobStopRequested,
 )
+from shared.contracts.base import Event, Model
+from shared.contracts.nodes import DeclareNodeLost
+from shared.contracts.placement import JobPlaced
 from shared.contracts.reports import (
     Alive,
     ExecutorReported,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from shared.contracts.access import PoolConfigured, TenantRegistered
+from shared.contracts.access import TenantRegistered
+from shared.contracts.admission import JobAdmitted
 from shared.contracts.base import Event
-from shared.contracts.jobs import CommandRefused, JobAdmitted, JobSpec
+from shared.contracts.command_answers import CommandRefused
+from shared.contracts.job_spec import JobSpec
 from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.rejected import InputRejected
-from tests.fuzz.api_hooks import CANARY
+from tests.fuzz.canary import CANARY
 from tests.services.gateway.stack import Stack
 
 TEXT = {"ada": "of ada", "bob": CANARY.decode()}

@@ -39,7 +39,7 @@ from services.throttle.openai import (
 from shared.bus.log import Entry
 from shared.contracts.access import KeyCreated
 from shared.contracts.codec import decode_command, encode
-from shared.contracts.jobs import RejectSubmission
+from shared.contracts.job_commands import RejectSubmission
 from shared.contracts.keys import format_key, hash_secret, parse_key
 from shared.contracts.registry import AccessView, Bearer
 from shared.contracts.reports import ExecutorReported
@@ -64,7 +64,6 @@ READERS = tuple(
 SENDER, POOLS = Sender("ada", "main"), {"main": 1, "side": 2}
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 PARTITIONS = 4
-HALF_A_CHARACTER = "\ud800"
 
 
 def record_(data: bytes) -> None:

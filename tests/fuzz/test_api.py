@@ -12,9 +12,10 @@ import pytest
 
 from services.gateway.problem import MEDIA_TYPE
 from tests.fuzz.api_fuzzer import fuzz
-from tests.fuzz.api_hooks import CANARY
+from tests.fuzz.canary import CANARY
 from tests.fuzz.corpus import HOSTILE
 from tests.fuzz.tally import tally
+from tests.patience import PATIENCE_S
 from tests.services.gateway.stack import KEYS, Stack
 from tests.services.throttle.shell import KEY as LLM_KEY
 from tests.services.throttle.shell import Stack as Throttle
@@ -81,7 +82,7 @@ async def send(
     lines += [name + b": " + value for name, value in (*headers, *length)]
     writer.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
     try:
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(PATIENCE_S):
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             first = await reader.read(65536)
     finally:

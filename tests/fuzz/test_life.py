@@ -24,21 +24,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.virtual.inventory import InventoryNode
 from services.placement.core.pool.shape import GPU
 from shared.bus.memory import MemoryLog
-from shared.contracts.access import PoolConfigured
-from shared.contracts.jobs import (
-    CancelJob,
-    Elastic,
-    Gang,
-    JobSpec,
-    Retry,
-    SetQuota,
-    Simulated,
-    SubmitJob,
-)
+from shared.contracts.job_commands import CancelJob, SetQuota, SubmitJob
+from shared.contracts.job_spec import Elastic, Gang, JobSpec, Retry, Simulated
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.partition import TP
 from shared.verify.reading import InstallationLog
 from shared.verify.run import verify

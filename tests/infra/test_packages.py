@@ -18,11 +18,11 @@ import pytest
 import berth_agent
 import berth_reporter
 from infra import packages
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
 
 ROOT = packages.ROOT
-WITHIN_S = 60
 NO_COMMAND = importlib.util.find_spec("berth_agent.cli") is None
 EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -42,7 +42,7 @@ def run(*command: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
         cwd="/",
         capture_output=True,
         text=True,
-        timeout=WITHIN_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from tests.patience import PATIENCE_S
+
 READY = "from sys import stdin; print(flush=True); stdin.read()"
 NETWORK = "10.77.0"
 
@@ -29,7 +31,10 @@ class Host:
         return ["nsenter", f"--net=/proc/{self.pid}/ns/net", "--", *argv]
 
     def run(
-        self, argv: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: float = 120
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = PATIENCE_S,
     ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end on this host, whatever its exit code."""
         return subprocess.run(
@@ -56,6 +61,17 @@ class Network:
     def restore(self, name: str) -> None:
         """Set the link of a host up again."""
         self._set(name, "up")
+
+    def cut_one_way(self, source: str, target: str) -> None:
+        """Lose what one host sends to another; the other direction works."""
+        self._route("add", source, target)
+
+    def restore_one_way(self, source: str, target: str) -> None:
+        self._route("delete", source, target)
+
+    def _route(self, action: str, source: str, target: str) -> None:
+        address = f"{self.hosts[target].address}/32"
+        _ip(self.hosts[source].pid, "route", action, "blackhole", address)
 
     def _set(self, name: str, state: str) -> None:
         _ip(self.switch, "link", "set", f"port-{name}", state)

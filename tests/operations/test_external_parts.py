@@ -15,6 +15,7 @@ from infra.broker import kafka, topics
 from infra.machine.process import free_ports
 from infra.postgres import server as postgres
 from infra.supervisor import supervise
+from tests.infra.postgres.tls_dsn import tls_dsn
 from tests.operations.machines_page import environment, run_blocks
 
 DEBIAN_HAS_POSTGRES = any(postgres.DEBIAN.glob("*/bin/postgres"))
@@ -68,7 +69,7 @@ def elsewhere() -> Iterator[Elsewhere]:
 def _address(data: Path, tls: postgres.LoopbackTls) -> str:
     """Return the owner's address with its password in it."""
     password = (data / "passwords" / postgres.USER).read_text().strip().rpartition(":")[2]
-    bare, _, query = postgres.tls_dsn(data, tls).partition("?")
+    bare, _, query = tls_dsn(data, tls).partition("?")
     tls_only = query.partition("&")[2]
     return bare.replace("@", f":{password}@", 1) + f"?{tls_only}\n"
 

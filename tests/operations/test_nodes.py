@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 from berth_agent.telemetry_door import TelemetryDoor
-from cli.failure_words import REASONS
+from cli.text.failures import REASONS
 from infra import packages
 from shared.contracts.failures import ADVICE
 from tests.agent import step_bench
 from tests.agent.step_bench import StepBench
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
 
@@ -29,7 +30,6 @@ ROOT = packages.ROOT
 PAGE = (ROOT / "docs" / "operations" / "nodes.md").read_text()
 UNIT = ROOT / "agent" / "systemd" / "berth-agent.service"
 COMMAND = "/usr/local/bin/berth-agent"
-WITHIN_S = 120
 HIDING = ("Protect", "Private", "Inaccessible", "ReadOnly", "SystemCall", "Restrict", "Device")
 """Beginnings of settings that change what workers see or may call."""
 NO_CONFIG = importlib.util.find_spec("berth_agent.node") is None
@@ -48,7 +48,7 @@ def run(command: list[str], folder: Path, **env: str) -> subprocess.CompletedPro
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=WITHIN_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -76,13 +76,15 @@ def test_the_page_does_what_it_says(tmp_path: Path) -> None:
         "etc/berth-agent/config.toml",
     } <= installed
     door = TelemetryDoor(str(tmp_path / "telemetry"), "5ecret", "0/1/0/0")
-    [example] = blocks("python")
+    reports, reports_checkpoint = blocks("python")
     environ = {"BERTH_TELEMETRY": str(tmp_path / "telemetry"), "BERTH_TELEMETRY_TOKEN": "5ecret"}
-    run([sys.executable, "-c", example], tmp_path, PYTHONPATH=str(site), **environ)
-    drained = door.drain()
-    assert drained is not None and len(drained.iteration_s) == 5
-    assert all(seconds > 0 for seconds in drained.iteration_s)
+    for example in (reports, reports_checkpoint):
+        run([sys.executable, "-c", example], tmp_path, PYTHONPATH=str(site), **environ)
+    taken, written = door.take_iterations(), door.take_checkpoint()
     door.close()
+    assert taken is not None and len(taken.iteration_s) == 5
+    assert all(seconds > 0 for seconds in taken.iteration_s)
+    assert written is not None and written.step == 1200
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
@@ -126,7 +128,7 @@ def test_each_reason_of_a_failure_has_a_meaning_words_and_advice() -> None:
         for name in re.findall(r"`(\w+)`", row[: row.find("|", 1)])
     }
     assert listed | ELSEWHERE == ADVICE.keys() == REASONS.keys()
-    folders = (ROOT / "agent" / "berth_agent", ROOT / "services" / "executor" / "sessions")
+    folders = (ROOT / "agent" / "berth_agent", ROOT / "services" / "executor" / "agents")
     sources = [path.read_text() for folder in folders for path in folder.rglob("*.py")]
     named = {name for text in sources for name in REASON_IN_CODE.findall(text)}
     assert {"no_uid", "secret_missing"} < named <= listed

@@ -33,7 +33,7 @@ ELSEWHERE = {
     "compose": "tests/compose",
     "nodes": "tests/operations/test_nodes.py and tests/services/gateway/routes/test_joining.py",
     "observability": "tests/infra and tests/e2e/test_browser.py",
-    "quarantine": "has no block",
+    "quarantine": "tests/operations/test_quarantine.py",
     "security": "tests/infra, tests/services/gateway and tests/e2e/test_secrets.py",
     "several-machines": "tests/operations/test_several_machines.py",
     "training": "tests/e2e/test_training.py",
@@ -73,7 +73,7 @@ def test_the_page_does_what_it_says(page: str, home: Path) -> None:
     assert blocks
     done = subprocess.run(
         ["bash", "-eu", "-o", "pipefail", "-x", "-c", "\n".join(blocks)],
-        env=_environment(home),
+        env=runbook_environment(home),
         cwd=home.parent,
         capture_output=True,
         text=True,
@@ -83,7 +83,7 @@ def test_the_page_does_what_it_says(page: str, home: Path) -> None:
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 
 
-def _environment(home: Path) -> dict[str, str]:
+def runbook_environment(home: Path) -> dict[str, str]:
     """Return the environment of an operator's shell in the virtual environment."""
     kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

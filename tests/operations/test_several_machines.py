@@ -11,22 +11,35 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.job_commands import ENDS
+from benchmarks.parts.chaos.nodes.ticks import (
+    WORKER,
+    find_double_attempts,
+    find_double_uses,
+    read_uses,
+)
+from berth_agent.linux import processes
+from cli.commands.jobs import ENDS
 from infra.broker import kafka
 from tests.operations import hosts
 from tests.operations.hosts import Host, Network
-from tests.operations.machines_page import environment, run_blocks
+from tests.operations.machines_page import BLOCK, PAGE, PAGE_S, environment, run_blocks
+from tests.patience import PATIENCE_S
 
 CONTROL, NODES = "control", ("one", "two")
 SECRET = "s" * 43
 API, AGENTS = 8443, 8444
 AGENT = Path(__file__).parents[2] / "agent"
 QUICK = {"heartbeat_s": 1, "request_timeout_s": 2, "reconnect_s": 2, "suspect_after_s": 6}
+SHORT = "short"
+"""Pool of a short lease."""
+SHORT_LEASE = {"stop_after_s": 10, "kill_s": 3, "clock_rate_bound": 1, "slack_s": 1}
+AS_ROOT = ("--uid-first", "0")
 UNTRUSTED = 60
 """Exit code of curl for a certificate that it does not accept."""
 
@@ -70,6 +83,11 @@ class Site:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def new_token(self, pool: str) -> str:
+        """Return a join token whose nodes need no approval."""
+        words = ("nodes", "token", "--pool", pool, "--ttl", "1h", "--approve", "--json")
+        return str(self.berth(*words)["token"])
+
     def configure(self, settings: Mapping[str, object]) -> None:
         """Replace the settings of a pool, as the operator."""
         key = (self.home / "operator.key").read_text().strip()
@@ -77,20 +95,20 @@ class Site:
         status, answer = self.post("one", self.url("/v1/pools"), settings, *header)
         assert status == 202, answer
 
-    def state(self, node: str) -> str:
+    def state(self, node: str, pool: str = "gpu") -> str:
         """Return the state of the agent of a node, empty before it has joined."""
-        rows = self.berth("nodes", "--pool", "gpu", "--json")
-        return next((row["state"] for row in rows if row["node_id"] == f"agent-{node}"), "")
+        rows = self.berth("nodes", "--pool", pool, "--json")
+        return next((row["state"] for row in rows if row["node_id"] == f"{pool}-{node}"), "")
 
     def job(self, job_id: str) -> dict[str, Any]:
         """Return a job as the API shows it."""
         shown: dict[str, Any] = self.berth("show", job_id, "--json")
         return shown
 
-    def wait_until(self, is_reached: Callable[[], bool], within_s: float = 120) -> None:
-        ends = time.monotonic() + within_s
+    def wait_until(self, is_reached: Callable[[], bool]) -> None:
+        ends = time.monotonic() + PATIENCE_S
         while not is_reached():
-            assert time.monotonic() < ends, self.berth("nodes", "--pool", "gpu", "--json")
+            assert time.monotonic() < ends, self.berth("nodes", "--json")
             time.sleep(0.5)
 
     def url(self, path: str, port: int = API) -> str:
@@ -200,27 +218,72 @@ def agents(site: Site) -> Iterator[Site]:
 
 
 @contextmanager
-def agent(site: Site, node: str) -> Iterator[None]:
-    """Join the node by the command of the page, and run its agent until the block ends."""
-    host, folder = site.network.hosts[node], site.home.parent / f"agent-{node}"
+def agent(site: Site, node: str, pool: str = "gpu", *flags: str) -> Iterator[Path]:
+    """Join the node by the command of the page, and run its agent; yield the agent's folder."""
+    host, folder = site.network.hosts[node], site.home.parent / f"{pool}-{node}"
     command = [sys.executable, "-m", "berth_agent"]
     env = environment(site.home) | {"PYTHONPATH": str(AGENT)}
     state = ("--state", str(folder / "state"))
     token = site.home.parent / f"token-{node}"
-    token.write_text(site.token)
+    token.write_text(site.token if pool == "gpu" else site.new_token(pool))
     words = ("join", site.url(""), "--token-file", str(token), "--ca", str(site.ca))
-    done = host.run([*command, *words, "--node-id", f"agent-{node}", *state], env)
+    done = host.run([*command, *words, "--node-id", folder.name, *state], env)
     assert done.returncode == 0, done.stderr
-    settings = ("--run", str(folder / "run"), "--gpus", "1", "--gpu-type", "a100")
+    settings = ("--run", str(folder / "run"), "--gpus", "1", "--gpu-type", "a100", *flags)
     with (folder / "agent.log").open("wb") as log:
         running = subprocess.Popen(
             host.command([*command, "run", *state, *settings]), env=env, stdout=log, stderr=log
         )
         try:
-            yield
+            yield folder
         finally:
             running.terminate()
-            running.wait(60)
+            running.wait(PATIENCE_S)
+
+
+def test_after_a_cut_beyond_the_lease_a_job_runs_again_when_its_worker_has_ended(
+    site: Site,
+) -> None:
+    """Whichever direction is cut: what reaches one side alone must not keep a worker alive."""
+    ticks = site.home.parent / "ticks"
+    ticks.mkdir()
+    ticks.chmod(0o777)
+    site.configure({"pool": SHORT, "backends": ["agent"], **QUICK, **SHORT_LEASE})
+    site.berth("tenants", "add", "bob", "--pool", SHORT, "--json")
+    # One user, who may read the interpreter of the tests.
+    with agent(site, "one", SHORT, *AS_ROOT), agent(site, "two", SHORT, *AS_ROOT) as folder:
+        site.wait_until(lambda: {site.state(node, SHORT) for node in NODES} == {"joined"})
+        words = ("--tenant", "bob", "--pool", SHORT, "--workers", "2", "--gpus", "1", "--json")
+        worker = (sys.executable, "-ISc", WORKER, str(ticks), "1e6")
+        job = str(site.berth("submit", *words, "--", *worker)["job_id"])
+
+        def are_ticking(attempt: int) -> bool:
+            return sum(use.run == (job, attempt) for use in read_uses(ticks)) == len(NODES)
+
+        for attempt, (cut, restore) in enumerate(cuts(site.network), start=1):
+            site.wait_until(lambda present=attempt: are_ticking(present))  # type: ignore[misc]
+            (noted,) = folder.glob("state/allocations/*/state.json")
+            step = json.loads(noted.read_text())
+            cut()
+            site.wait_until(lambda: site.state("two", SHORT) == "lost")
+            assert not processes.is_alive(step["pid"], step["ticks"])
+            restore()
+        site.wait_until(lambda: are_ticking(attempt + 1))
+        Path(f"{ticks}.end").touch()
+        site.wait_until(lambda: site.job(job)["phase"] in ENDS)
+        assert site.job(job)["phase"] == "succeeded"
+    uses = read_uses(ticks)
+    assert find_double_uses(uses) == find_double_attempts(uses) == []
+
+
+def cuts(network: Network) -> list[tuple[Callable[[], None], Callable[[], None]]]:
+    """Return what cuts the second node off, and what undoes it: both directions, then each."""
+    pairs: list[tuple[Callable[[], None], Callable[[], None]]] = [
+        (partial(network.cut, "two"), partial(network.restore, "two"))
+    ]
+    for way in ((CONTROL, "two"), ("two", CONTROL)):
+        pairs.append((partial(network.cut_one_way, *way), partial(network.restore_one_way, *way)))
+    return pairs
 
 
 def test_a_job_on_two_nodes_outlives_a_cut_that_is_shorter_than_its_lease(agents: Site) -> None:
@@ -237,3 +300,36 @@ def test_a_job_on_two_nodes_outlives_a_cut_that_is_shorter_than_its_lease(agents
     agents.wait_until(lambda: agents.job(job)["phase"] in ENDS)
     ended = agents.job(job)
     assert (ended["phase"], ended["attempt"]) == ("succeeded", 1), ended
+
+
+def test_after_a_restore_nodes_work_again_and_a_revocation_is_back(agents: Site) -> None:
+    """The page of backups, with agents that keep their folders and obeyed what is not restored."""
+    blocks = BLOCK.findall((PAGE.parent / "backup.md").read_text())
+    script = [text for _, text in blocks]
+    run_script(agents, script[0])
+    gang = ("--tenant", "ada", "--pool", "gpu", "--workers", "2", "--gpus", "1", "--json")
+    later = str(agents.berth("submit", *gang, "--", "sleep", "100000")["job_id"])
+    agents.wait_until(lambda: agents.job(later)["phase"] == "running")
+    agents.berth("nodes", "revoke", "gpu-two", "--json")
+    run_script(agents, "\n".join(script[1:]))
+    run_script(agents, 'berth down && berth up --broker kafka --tls --listen "$CONTROL" --detach')
+    enrolled = {
+        row["node_id"]: row["state"]
+        for row in agents.berth("nodes", "list", "--enrolled", "--json")
+    }
+    assert {enrolled[f"gpu-{node}"] for node in NODES} == {"approved"}
+    agents.wait_until(lambda: {agents.state(node) for node in NODES} == {"joined"})
+    job = str(agents.berth("submit", *gang, "--", "true")["job_id"])
+    agents.wait_until(lambda: agents.job(job)["phase"] in ENDS)
+    assert agents.job(job)["phase"] == "succeeded"
+    folders = [agents.home.parent / f"gpu-{node}" / "state" / "allocations" for node in NODES]
+    left = [path.name for folder in folders for path in folder.iterdir()]
+    assert left == [], "what ran without the log's knowledge is ended"
+
+
+def run_script(site: Site, script: str) -> None:
+    """Run commands of an operator on the control plane."""
+    backup = {"BACKUP": str(site.home.parent / "backup"), "CONTROL": site.control.address}
+    command = ["bash", "-eu", "-o", "pipefail", "-c", script]
+    done = site.control.run(command, environment(site.home) | backup, timeout_s=PAGE_S)
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"

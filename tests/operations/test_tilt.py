@@ -17,6 +17,7 @@ import yaml
 
 from infra.supervisor.stack import AGENT, PARTS, SERVICES, STEPS
 from tests.e2e.stand import Stand, eventually
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())[
@@ -229,7 +230,7 @@ def press(tilt: Tilt, name: str, env: dict[str, str], *more: str) -> str:
         env={**here, **arguments["env"], **env},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, (line, done.stdout[-2000:], done.stderr[-2000:])

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.compose.containers import ask
+from infra.compose.opening import send_request
 from infra.supervisor.running import RunningStack, load
 
 ROOT = Path(__file__).parents[2]
@@ -115,7 +115,7 @@ class Traffic:
                     "simulated": {"duration_s": 0.2},
                 },
             }
-            status, answer = ask(self._stack, self._key, "POST", "/v1/jobs", body)
+            status, answer = send_request(self._stack, self._key, "POST", "/v1/jobs", body)
             # 0 and 503: the gateway restarts, or starts; nothing was acknowledged.
             assert status in (202, 0, 503), (status, answer)
             if status == 202:
@@ -155,7 +155,9 @@ def test_upgrade_and_rollback_under_traffic(site: Site) -> None:
         time.sleep(2)
     ends = time.monotonic() + 240
     while time.monotonic() < ends:
-        phases = [ask(stack, key, "GET", f"/v1/jobs/{job}")[1]["phase"] for job in traffic.taken]
+        phases = [
+            send_request(stack, key, "GET", f"/v1/jobs/{job}")[1]["phase"] for job in traffic.taken
+        ]
         if set(phases) == {"succeeded"}:
             break
         time.sleep(0.5)

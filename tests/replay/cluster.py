@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from services.admission.core.decide import Admission
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.virtual.inventory import InventoryNode
 from services.placement.core.decide import Placement
 from services.priority.core.decide import Priority
-from shared.contracts.access import PoolConfigured
+from shared.contracts.pools import PoolConfigured
+from shared.contracts.topics import INPUTS
 from shared.ledger.decider import Decider
+from shared.ledger.inputs import InputDecoder
+from shared.ledger.partition import TP
 from simulator.engine.lane import LANE, DecideCall
 from simulator.engine.world import World
 
@@ -28,6 +31,18 @@ class Cluster(World):
         self, pool: PoolConfigured, tenants: Iterable[str], nodes: dict[str, InventoryNode]
     ) -> None:
         super().__init__(pool, tenants, nodes, ledgers=True, recorded=True, tick_ms=TICK_MS)
+
+    def append_bytes(self, value: bytes) -> None:
+        """Append bytes to the commands, which each reader's own decoder handles."""
+        tp = TP("commands", LANE)
+        offset = self._offset(tp.topic)
+        if self.ledgers:
+            self.ledgers.broker.append(tp, value)
+        for lane in self.lanes.values():
+            if tp.topic in INPUTS[lane.ledger]:
+                lane.advance_input(tp.topic, offset + 1)
+                for item in InputDecoder(lane.ledger).decode_plain(tp, offset, value):
+                    lane.give(tp.topic, item)
 
     def settle(self) -> None:
         busy = True

@@ -17,8 +17,8 @@ from pydantic import BaseModel
 
 from shared.contracts.base import Command, Event
 from shared.contracts.codec import decode_command, decode_event, encode
-from shared.contracts.placement import PlanReady
 from shared.contracts.reports import ExecutorReported, NodesSilent
+from shared.contracts.solver_plan import PlanReady
 from shared.ledger.decider import Decision, Input, Undecodable
 from tests.replay.cluster import DecideCall
 

@@ -9,23 +9,17 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from services.executor.core.inventory import InventoryNode
-from shared.contracts.access import PoolConfigured
+from services.executor.core.virtual.inventory import InventoryNode
 from shared.contracts.base import Command
-from shared.contracts.jobs import (
-    CancelJob,
-    Elastic,
-    Gang,
-    JobSpec,
-    Retry,
-    SetQuota,
-    Simulated,
-    SubmitJob,
-)
+from shared.contracts.job_commands import CancelJob, SetQuota, SubmitJob
+from shared.contracts.job_spec import Elastic, Gang, JobSpec, Retry, Simulated
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
+from shared.contracts.pools import PoolConfigured
 from tests.replay.cluster import LANE, Cluster
 
-POOL = PoolConfigured(pool="virtual", partition=LANE, time_scale=60.0, lease_s=2.0)
+POOL = PoolConfigured(
+    pool="virtual", partition=LANE, time_scale=60.0, lease_s=2.0, publish_predictions=True
+)
 TENANTS = ("ada", "bob", "cleo")
 JOBS = 300
 WOULD_WAIT_FOR_EVER = ("j75", "j220")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import berth_reporter
-from berth_agent.telemetry_door import Datagram, TelemetryDoor, parse
+from berth_agent.telemetry_door import CheckpointDatagram, Datagram, TelemetryDoor, parse
 from berth_reporter import Reporter, reporter
 
 SECRET = "5ecret"
@@ -38,7 +38,9 @@ class Receiver:
 
     def one(self) -> Datagram:
         [data] = self.received()
-        return parse(data)
+        parsed = parse(data)
+        assert isinstance(parsed, Datagram)
+        return parsed
 
 
 @pytest.fixture
@@ -107,6 +109,35 @@ def test_the_function_reports_by_the_environment(
     first.close()
 
 
+def test_a_checkpoint_is_a_datagram_of_its_own(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in receiver.environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(reporter, "_default", None)
+    berth_reporter.checkpoint(7)
+    berth_reporter.checkpoint(8)
+    assert [parse(data) for data in receiver.received()] == [
+        CheckpointDatagram(v=1, token=SECRET, rank=3, step=7),
+        CheckpointDatagram(v=1, token=SECRET, rank=3, step=8),
+    ]
+    assert reporter._default is not None
+    reporter._default.close()
+
+
+def test_a_checkpoint_waits_for_nothing_and_raises_nothing(receiver: Receiver) -> None:
+    sender = Reporter(environ=receiver.environ)
+    bad: list[Any] = ["seven", None, float("nan"), object()]
+    for value in bad:
+        sender.checkpoint(value)
+    assert (receiver.received(), sender.lost) == ([], len(bad))
+    for step in range(10_000):
+        sender.checkpoint(step)
+    assert sender.lost > len(bad), "the socket was full"
+    sender.close()
+    Reporter(environ={}).checkpoint(1)
+
+
 @pytest.mark.parametrize("missing", ["BERTH_TELEMETRY", "BERTH_TELEMETRY_TOKEN"])
 def test_without_a_variable_nothing_is_sent(receiver: Receiver, missing: str) -> None:
     sender = Reporter(environ={**receiver.environ, missing: ""})
@@ -141,8 +172,8 @@ def test_a_reporter_survives_the_agent(tmp_path: Path) -> None:
     for step in (1, 2):
         door = TelemetryDoor(path, SECRET, "0/7/0/0")
         sender.report(step, step / 4)
-        drained = door.drain()
-        assert drained is not None and drained.iteration_s == (step / 4,)
+        taken = door.take_iterations()
+        assert taken is not None and taken.iteration_s == (step / 4,)
         door.close()
     sender.report(3, 0.5)
     assert sender.lost == 2

@@ -13,13 +13,6 @@ SECRET = "a-password-that-must-not-leak"
 PLAIN = Connection("127.0.0.1:1,127.0.0.1:2", idempotent=False)
 
 
-@pytest.fixture(scope="module")
-def pems(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pems")
-    certificates.make(folder)
-    return folder
-
-
 @pytest.fixture
 def guarded(pems: Path) -> Connection:
     return Connection("127.0.0.1:1", user="placement", password=SECRET, ca=pems / "ca.crt")

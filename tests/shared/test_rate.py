@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.rate import NS, Rate, TokenBuckets
+from shared.rate import LEAST_FORGOTTEN, NS, Rate, TokenBuckets
 
 RATES = st.builds(Rate, st.floats(0.1, 1e5), st.integers(1, 50))
 PAUSES_NS = st.lists(st.integers(0, 2 * NS), min_size=1, max_size=80)
@@ -63,3 +63,18 @@ def test_what_came_in_one_piece_is_waited_for_afterwards(
 
 def test_a_rate_has_a_readable_form() -> None:
     assert str(Rate(200.0, 1000)) == "at most 200 requests per second with a burst of 1000"
+
+
+def test_keys_that_come_once_are_forgotten_and_those_in_use_are_not() -> None:
+    buckets = TokenBuckets(Rate(1, 2))
+    for _ in range(2):
+        assert buckets.take("busy", 0) == 0
+    for number in range(20 * LEAST_FORGOTTEN):
+        assert buckets.take(f"10.0.0.{number}", NS * number // 1000) == 0
+        assert len(buckets) <= 3 * LEAST_FORGOTTEN
+    assert buckets.take("fresh", NS * number // 1000) == 0
+
+    crowded = TokenBuckets(Rate(1, 2))
+    for number in range(3 * LEAST_FORGOTTEN):
+        assert crowded.take(str(number), 0) == 0
+    assert len(crowded) == 3 * LEAST_FORGOTTEN

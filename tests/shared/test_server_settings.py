@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from infra.security import certificates
 from services.gateway.settings import GatewaySettings
 from services.throttle.settings import ThrottleSettings
-from shared.server_settings import ServerSettings, is_loopback, server_tls
+from shared.server_settings import ServerSettings, is_loopback, server_certificate
 from shared.settings import BadSettings, read_settings
 
 GIVEN = {"BERTH_KAFKA": "k:1", "BERTH_DATA": "/d"}
@@ -46,7 +46,7 @@ def test_keys_cross_a_network_in_the_clear_only_by_an_explicit_setting(
 @both
 def test_the_loopback_may_be_plain_and_half_a_pair_is_refused(model: type[ServerSettings]) -> None:
     for host in ("127.0.0.1", "::1", "localhost", "127.8.9.1"):
-        assert server_tls(read_settings(model, GIVEN | {"BERTH_HOST": host})) is None
+        assert server_certificate(read_settings(model, GIVEN | {"BERTH_HOST": host})) is None
     for name, value in PAIR.items():
         with pytest.raises(BadSettings, match="together"):
             read_settings(model, GIVEN | {name: value})
@@ -56,11 +56,11 @@ def test_an_unusable_certificate_is_named_and_no_password_is_prompted_for(
     folder: Path, tmp_path: Path
 ) -> None:
     cert, key = folder / "api.crt", folder / "api.key"
-    assert server_tls(given(cert, key)) is not None
+    assert server_certificate(given(cert, key)) is not None
     with pytest.raises(BadSettings, match=r"BERTH_TLS_CERT=.*absent.*No such file"):
-        server_tls(given(folder / "absent", key))
+        server_certificate(given(folder / "absent", key))
     with pytest.raises(BadSettings, match="no PEM certificate with its key"):
-        server_tls(given(cert, folder / "broker.key"))
+        server_certificate(given(cert, folder / "broker.key"))
     loaded = serialization.load_pem_private_key(key.read_bytes(), password=None)
     locked = tmp_path / "locked.key"
     locked.write_bytes(
@@ -71,4 +71,4 @@ def test_an_unusable_certificate_is_named_and_no_password_is_prompted_for(
         )
     )
     with pytest.raises(BadSettings, match="no PEM certificate with its key"):
-        server_tls(given(cert, locked))
+        server_certificate(given(cert, locked))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from services.priority.core.learned import model_name
-from shared.contracts.access import PoolConfigured
+from shared.contracts.pools import PoolConfigured
 from simulator.engine.models import FOLDER
 from simulator.kernel.weights import untrained
 from training.variants import FIRST, SHIPPED, VARIANTS, Variant

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from berth_agent.linux.processes import TOKEN
 from berth_agent.messages import Launch
+from berth_agent.tokens import TOKEN
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RESERVED = "BERTH_"

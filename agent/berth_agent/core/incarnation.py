@@ -1,4 +1,4 @@
-"""One life of a node: it ends at a reboot, with its lease, with its state, or when fenced."""
+"""An incarnation of a node: it ends at a reboot, with its lease, with its state, or when fenced."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ class Machine:
     boot_id: str
     pid_namespace: str
     hardware: str
-    """Hash of the identities of board and GPUs; empty where there is none."""
+    """Hash of the identity of the board, else of the GPUs; empty where there is none."""
+    former_hardware: tuple[str, ...] = ()
+    """Hashes by which earlier versions named it, or without a board that can be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class BootIncarnation:
     """An incarnation and the boot that it belongs to."""
 
     incarnation: Incarnation
@@ -34,26 +36,28 @@ class Life:
         }
 
 
-def read_life(document: dict[str, Any]) -> Life:
+def read_incarnation(document: dict[str, Any]) -> BootIncarnation:
     """Read the file of the incarnation. Raises MalformedMessage, KeyError."""
     incarnation = Incarnation.from_json(document["incarnation"])
-    return Life(incarnation, str(document["boot_id"]), str(document["pid_namespace"]))
+    return BootIncarnation(incarnation, str(document["boot_id"]), str(document["pid_namespace"]))
 
 
-def goes_on(life: Life, machine: Machine) -> bool:
+def goes_on(held: BootIncarnation, machine: Machine) -> bool:
     """Whether the incarnation is of this boot: an agent that restarts keeps it."""
     present = (machine.boot_id, machine.pid_namespace)
-    return (life.boot_id, life.pid_namespace) == present
+    return (held.boot_id, held.pid_namespace) == present
 
 
-def next_life(life: Life | None, last_generation: int, uuid: str, machine: Machine) -> Life:
+def next_incarnation(
+    held: BootIncarnation | None, last_generation: int, uuid: str, machine: Machine
+) -> BootIncarnation:
     """Return a new incarnation, of a higher generation than any that is known."""
-    own = 0 if life is None else life.incarnation.generation
+    own = 0 if held is None else held.incarnation.generation
     generation = max(own, last_generation) + 1
     incarnation = Incarnation(generation=generation, uuid=uuid)
-    return Life(incarnation, machine.boot_id, machine.pid_namespace)
+    return BootIncarnation(incarnation, machine.boot_id, machine.pid_namespace)
 
 
-def may_register(life: Life, last_generation: int) -> bool:
+def may_register(held: BootIncarnation, last_generation: int) -> bool:
     """Whether placement would take a registration: its generation must be higher."""
-    return life.incarnation.generation > last_generation
+    return held.incarnation.generation > last_generation

@@ -31,11 +31,14 @@ class Lease:
     """Latest deadline that any step may have seen."""
     reported_terms: str = ""
 
-    def begin(self, sent_ms: int) -> None:
-        """Count from the first sending of the registration; repetitions do not extend it."""
+    def begin(self, sent_ms: int, named_terms: str) -> None:
+        """Count from the first sending of the registration; repetitions do not extend it.
+
+        `named_terms`: those that the registration names, which may be older than the present ones.
+        """
         if not self.begun:
             self.begun = True
-            self.reported_terms = self.terms.terms_id
+            self.reported_terms = named_terms
             self._hand_out(sent_ms)
 
     def join(self) -> None:
@@ -56,13 +59,13 @@ class Lease:
         """Whether a worker may be prepared or started."""
         return self.begun and self.joined and not self.is_over(now_ms)
 
-    def may_beat(self, now_ms: int) -> bool:
+    def may_send_heartbeat(self, now_ms: int) -> bool:
         """Whether a heartbeat is to be sent: a lapsed incarnation sends none."""
         return self.begun and not self.is_over(now_ms)
 
     def acknowledge(self, sent_ms: int, now_ms: int) -> bool:
         """Take the answer to a heartbeat; return whether the deadline changed."""
-        if not self.may_beat(now_ms) or sent_ms < self.sent_ms:
+        if not self.may_send_heartbeat(now_ms) or sent_ms < self.sent_ms:
             return False
         self._hand_out(sent_ms)
         return True
@@ -71,7 +74,7 @@ class Lease:
         """Use new terms from the next acknowledged heartbeat on."""
         self.terms = terms
 
-    def terms_to_report(self, now_ms: int, noted_by_steps: bool) -> str:
+    def take_terms_to_report(self, now_ms: int, noted_by_steps: bool) -> str:
         """Return the terms under which every deadline lies now, once; else nothing.
 
         `noted_by_steps`: each living step has read a deadline of these terms.

@@ -24,6 +24,10 @@ class Hierarchies:
         self.parents = parents
         self.limits = limits
 
+    def remove(self) -> None:
+        """Remove the parent groups, unless a worker's group is in them."""
+        cgroups.remove(self.parents)
+
 
 def open_hierarchies(name: str, own: str = "/proc/self") -> Hierarchies:
     """Make the parent group `name` where the machine permits it."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import signal
 
+from berth_agent.tokens import TOKEN
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 DEAD = "ZXx"
-TOKEN = "BERTH_WORKER_TOKEN"
-"""Inherited by every process of a worker: `<node>:<random>`."""
-STEP_TOKEN = "BERTH_STEP_TOKEN"
-"""As `TOKEN`, of the step process."""
 
 
 def started_ticks(pid: int) -> int:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import signal
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from berth_agent import file_names
 from berth_agent.core.reports import Stage, WorkerView
 from berth_agent.linux import cgroups, files, processes
 from berth_agent.messages import Launch, Order
 
 PLAIN_ID = re.compile(r"\d+/\d+/\d+/\d+")
-SECRET_FILES = ("spec.json", "order.json")
+SECRET_FILES = (file_names.SPEC, file_names.ORDER)
 SIGNALLED = signal.SIGUSR1
 STEP_LOG_CHARS = 500
 
@@ -25,6 +25,24 @@ def folder_name(allocation_id: str) -> str:
     if PLAIN_ID.fullmatch(allocation_id):
         return allocation_id.replace("/", "-")
     return f"x{hashlib.sha256(allocation_id.encode()).hexdigest()[:32]}"
+
+
+def move_to_ended(folder: str, ended: str) -> str:
+    """Move a folder, without its secrets, to the ended ones; return its new path. Raises OSError.
+
+    Where there is one of its name, as after a restored ledger, it gets a number.
+    """
+    for name in SECRET_FILES:
+        if os.path.exists(f"{folder}/{name}"):
+            os.unlink(f"{folder}/{name}")
+    base = path = f"{ended}/{os.path.basename(folder)}"
+    number = 1
+    while os.path.lexists(path):
+        number += 1
+        path = f"{base}.{number}"
+    os.utime(folder)
+    os.rename(folder, path)
+    return path
 
 
 @dataclass(slots=True)
@@ -81,27 +99,27 @@ class AllocationFolder:
             "token": self.token,
             "master_port": self.master_port,
         }
-        files.write_json(self.path("order.json"), values)
+        files.write_json(self.path(file_names.ORDER), values)
 
     def note_go(self, variables: dict[str, str]) -> None:
         """Note the order to start. Raises OSError."""
-        files.write_json(self.path("go.json"), {"env": variables})
+        files.write_json(self.path(file_names.GO), {"env": variables})
 
     def note_reported(self, stage: Stage) -> None:
         """Note that a report is in the outbox; losing the note repeats it. Raises OSError."""
         self.reported.add(stage)
-        files.write_atomic(self.path("reported"), " ".join(sorted(self.reported)).encode())
+        files.write_atomic(self.path(file_names.REPORTED), " ".join(sorted(self.reported)).encode())
 
     def note_stop(self, grace_s: float, reason: str) -> None:
         """Note a stop whose tombstone has to wait for the lock. Raises OSError."""
-        files.write_json(self.path("stop.json"), {"grace_s": grace_s, "reason": reason})
+        files.write_json(self.path(file_names.STOP), {"grace_s": grace_s, "reason": reason})
 
     def noted_stop(self) -> dict[str, Any] | None:
         """Return a stop that was noted and has no tombstone yet."""
         if self.tombstone() is not None:
             return None
         try:
-            document = files.read_json(self.path("stop.json"))
+            document = files.read_json(self.path(file_names.STOP))
         except ValueError:
             return {"grace_s": 0.0, "reason": "stopped"}
         return document if isinstance(document, dict) else None
@@ -112,14 +130,16 @@ class AllocationFolder:
         A step that is just starting holds the lock: then it is tried again. A shorter grace
         replaces a longer one. Raises OSError.
         """
-        lock = files.lock(self.path("lock"), wait=False)
+        lock = files.lock(self.path(file_names.LOCK), wait=False)
         if lock is None:
             return False
         try:
             present = self.tombstone()
             if present is None or grace_s < float(present["grace_s"]):
                 reason = reason if present is None else str(present["reason"])
-                files.write_json(self.path("tombstone"), {"grace_s": grace_s, "reason": reason})
+                files.write_json(
+                    self.path(file_names.TOMBSTONE), {"grace_s": grace_s, "reason": reason}
+                )
         finally:
             os.close(lock)
         self.wake()
@@ -128,18 +148,18 @@ class AllocationFolder:
     def tombstone(self) -> dict[str, Any] | None:
         """Return the tombstone; a damaged one stops at once."""
         try:
-            document = files.read_json(self.path("tombstone"))
+            document = files.read_json(self.path(file_names.TOMBSTONE))
         except ValueError:
             return {"grace_s": 0.0, "reason": "stopped"}
         return document if isinstance(document, dict) else None
 
     def has_go(self) -> bool:
-        return os.path.exists(self.path("go.json"))
+        return os.path.exists(self.path(file_names.GO))
 
     def read_state(self) -> None:
         """Take what the step noted since."""
         try:
-            document = files.read_json(self.path("state.json"))
+            document = files.read_json(self.path(file_names.STATE))
         except (OSError, ValueError):
             return
         if isinstance(document, dict):
@@ -149,14 +169,14 @@ class AllocationFolder:
         """Note the end of a worker whose step could not. Raises OSError."""
         end: dict[str, Any] = {"exit_code": None, "ran_ms": 0, "failure": None, "stopped": False}
         self.state = {"started": False, **end, **self.state, "phase": "dead", **values}
-        files.write_json(self.path("state.json"), self.state)
+        files.write_json(self.path(file_names.STATE), self.state)
 
     def is_step_alive(self) -> bool:
         """Whether the step lives; one that was forked and wrote nothing yet counts too."""
         pid, ticks = self.state.get("pid", 0), self.state.get("ticks", 0)
         if pid:
             return processes.is_alive(int(pid), int(ticks))
-        return files.is_locked(self.path("alive"))
+        return files.is_locked(self.path(file_names.ALIVE))
 
     def leftovers(self) -> set[int]:
         """Return living processes of the worker itself."""
@@ -166,7 +186,9 @@ class AllocationFolder:
 
     def cgroups(self) -> list[str]:
         try:
-            return [str(folder) for folder in files.read_json(self.path("spec.json"))["cgroups"]]
+            return [
+                str(folder) for folder in files.read_json(self.path(file_names.SPEC))["cgroups"]
+            ]
         except (OSError, ValueError, TypeError, KeyError):
             return []
 
@@ -184,29 +206,23 @@ class AllocationFolder:
 
     def noted_terms(self) -> str:
         """Return the terms that the step has read a deadline of."""
-        return (files.read_bytes(self.path("terms")) or b"").decode(errors="replace")
+        return (files.read_bytes(self.path(file_names.TERMS)) or b"").decode(errors="replace")
 
     def step_log(self) -> str:
         """Return the end of what the step itself complained of."""
-        text = (files.read_bytes(self.path("step.log")) or b"").decode(errors="replace")
+        text = (files.read_bytes(self.path(file_names.STEP_LOG)) or b"").decode(errors="replace")
         return " ".join(text.split())[-STEP_LOG_CHARS:]
 
     def retire(self, ended: str) -> None:
         """Move the folder, without its secrets, to the ended ones; its output stays in it."""
         cgroups.remove(self.cgroups())
-        for name in SECRET_FILES:
-            if os.path.exists(self.path(name)):
-                os.unlink(self.path(name))
-        target = f"{ended}/{os.path.basename(self.folder)}"
-        shutil.rmtree(target, ignore_errors=True)
-        os.rename(self.folder, target)
-        self.folder = target
+        self.folder = move_to_ended(self.folder, ended)
 
 
 def read_folder(folder: str) -> AllocationFolder | None:
     """Read a folder after a restart; None where no order was noted. Raises OSError."""
     try:
-        document = files.read_json(f"{folder}/order.json")
+        document = files.read_json(f"{folder}/{file_names.ORDER}")
         if document is None:
             return None
         order = Order.from_json(document["order"])
@@ -215,7 +231,7 @@ def read_folder(folder: str) -> AllocationFolder | None:
         )
     except (ValueError, TypeError, KeyError):
         return None
-    reported = (files.read_bytes(f"{folder}/reported") or b"").decode().split()
+    reported = (files.read_bytes(f"{folder}/{file_names.REPORTED}") or b"").decode().split()
     allocation.reported = {stage for stage in get_args(Stage) if stage in reported}
     allocation.read_state()
     return allocation

@@ -1,14 +1,19 @@
-"""Settings of the agent: a TOML file, replaced by flags; unknown names are refused."""
+"""Settings of the agent: a TOML file, replaced by flags."""
 
 from __future__ import annotations
 
+import logging
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from berth_agent import file_names
+
 DEFAULT_FILE = Path("/etc/berth-agent/config.toml")
+
+log = logging.getLogger(__name__)
 
 
 class ConfigError(ValueError):
@@ -44,8 +49,15 @@ class Config:
     """Processes and threads of one worker."""
     output_mib: float = 64.0
     """Size at which the output of one worker is cut, MiB."""
+    reserve_mib: float = 16.0
+    """Space of the state folder that is kept for a full disk, MiB; 0: none."""
     keep_ended: int = 200
-    """Folders and private directories of ended workers that are kept for inspection."""
+    """Ended workers whose folders and private directories are kept for inspection; the oldest go
+    first, and as soon as one of these four limits is passed."""
+    keep_ended_gib: float = 50.0
+    keep_ended_days: float = 7.0
+    keep_free_gib: float = 5.0
+    """Free space of the disk of private directories below which ended workers' files go."""
     login_shell: bool = True
     """Whether workers get the environment of a login shell of their user."""
     environment: dict[str, str] = field(default_factory=dict)
@@ -54,9 +66,11 @@ class Config:
     users: dict[str, str] = field(default_factory=dict)
     """Tenant -> user whose jobs run as that user; needs root."""
     uid_first: int = 70_000
-    """First uid of tenants without a user, one each, never used for another, where the agent is
-    root. 0: workers run as the agent does, also as root."""
+    """Uid of the installation's first tenant where the agent is root; that of another without a
+    user is higher by its number, so it is the same on all nodes that have one `uid_first`. 0:
+    workers run as the agent does, also as root."""
     uid_count: int = 10_000
+    """Uids of tenants, from `uid_first` on; no user of the machine may have one of them."""
     port_first: int = 20_000
     """First port that rank 0 of a gang may listen on."""
     port_count: int = 10_000
@@ -74,12 +88,19 @@ class Config:
     """Lines of one worker that are streamed per second; the others stay in the file."""
 
     @property
+    def reserve_path(self) -> str:
+        return f"{self.state}/{file_names.RESERVE}"
+
+    @property
     def work_folder(self) -> str:
-        return self.work or f"{self.state}/work"
+        return self.work or f"{self.state}/{file_names.WORK}"
 
 
 def load(path: Path | None, flags: Mapping[str, Any]) -> Config:
-    """Read the file, if there is one, and apply the flags. Raises ConfigError, OSError."""
+    """Read the file, if there is one, and apply the flags. Raises ConfigError, OSError.
+
+    Names that this version does not know are warned of: the file may be that of a newer one.
+    """
     values: dict[str, Any] = {}
     chosen = path or DEFAULT_FILE
     if path is not None or chosen.exists():
@@ -87,6 +108,10 @@ def load(path: Path | None, flags: Mapping[str, Any]) -> Config:
             values = tomllib.loads(chosen.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{chosen}: {error}") from None
+    names = {f.name for f in fields(Config)}
+    for name in sorted(values.keys() - names):
+        log.warning("%s: %s: unknown setting, ignored", chosen, name)
+        del values[name]
     overrides = {name: value for name, value in flags.items() if value is not None}
     return make({**values, **overrides})
 

@@ -55,6 +55,15 @@ def parse_address(url: str) -> Address:
     return Address(parts.scheme, host, port or default, parts.path.rstrip("/"))
 
 
+def is_address(url: str) -> bool:
+    """Whether `parse_address` takes the URL."""
+    try:
+        parse_address(url)
+    except ValueError:
+        return False
+    return True
+
+
 def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
@@ -124,6 +133,9 @@ class Connection:
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
+        if self._socket is not None:
+            # Without a connection yet, where TLS failed.
+            self._socket.close()
         self._connection = self._socket = None
 
     def _exchange(self, path: str, body: bytes, limit_s: float) -> object:

@@ -5,15 +5,29 @@ from __future__ import annotations
 import hashlib
 import secrets
 import ssl
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
+from berth_agent import file_names
 from berth_agent.linux import files
-from berth_agent.messages import Joined, JoinRequest, RenewRequest
-from berth_agent.node.http import Connection, parse_address, tls_context
+from berth_agent.messages import (
+    HELLO_PATH,
+    JOIN_PATH,
+    RENEW_PATH,
+    Joined,
+    JoinRequest,
+    RenewRequest,
+)
+from berth_agent.node.http import Connection, RequestFailed, parse_address, tls_context
 
 REQUEST_S = 30.0
+PROBE_S = 5.0
 SECRET_BYTES = 32
+PLAIN_SIGNS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF")
+"""In the error of TLS with a server that speaks none."""
+TLS_SIGNS = ("closed connection", "reset by peer", "\x15\x03")
+"""In the error of HTTP without TLS with a server that requires it; the last is a TLS alert."""
 
 
 class NoIdentity(Exception):
@@ -35,7 +49,7 @@ class Identity:
     ca: str
     """PEM of the installation's CA; empty: those that the system trusts."""
     next_secret: str = ""
-    """Secret whose renewal may have been lost on its way."""
+    """Secret whose renewal may have been accepted, although no answer arrived."""
     has_own_executors: bool = False
     """The addresses of the executors were given at the join: a renewal does not replace them."""
 
@@ -43,25 +57,32 @@ class Identity:
     def credential(self) -> str:
         return f"{self.node_id}.{self.secret}"
 
+    @property
+    def next_credential(self) -> str:
+        """The credential with the next secret; the present one where there is none."""
+        return f"{self.node_id}.{self.next_secret or self.secret}"
+
     def __repr__(self) -> str:
         return f"Identity({self.node_id!r})"
 
 
 def read_identity(state: str) -> Identity:
-    """Read the identity. Raises NoIdentity, OSError."""
-    path = f"{state}/identity.json"
+    """Read the identity; fields of a newer agent are ignored. Raises NoIdentity, OSError."""
+    path = f"{state}/{file_names.IDENTITY}"
     try:
         document = files.read_json(path)
         if document is None:
             raise NoIdentity(f"{path}: missing; run `berth-agent join` first")
-        return Identity(**{**document, "executors": tuple(document["executors"])})
-    except (ValueError, TypeError, KeyError) as error:
+        names = {field.name for field in fields(Identity)}
+        known = {name: value for name, value in document.items() if name in names}
+        return Identity(**{**known, "executors": tuple(document["executors"])})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise NoIdentity(f"{path}: damaged: {error}; run `berth-agent join` again") from None
 
 
 def write_identity(state: str, identity: Identity) -> None:
     """Make the identity durable. Raises OSError."""
-    files.write_json(f"{state}/identity.json", asdict(identity))
+    files.write_json(f"{state}/{file_names.IDENTITY}", asdict(identity))
 
 
 def tls_of(identity: Identity) -> ssl.SSLContext:
@@ -74,15 +95,19 @@ def tls_of(identity: Identity) -> ssl.SSLContext:
 def join(
     gateway: str, token: str, node_id: str, hardware: str, ca: str, executors: tuple[str, ...]
 ) -> Identity:
-    """Join by a token, with a secret that never leaves the node. Raises RequestFailed, OSError."""
+    """Join by a token, with a secret that never leaves the node. Raises what `_read_ca` does,
+    RequestFailed.
+    """
     secret = secrets.token_hex(SECRET_BYTES)
-    pem = Path(ca).read_text(encoding="ascii") if ca else ""
+    pem = _read_ca(ca) if ca else ""
     request = JoinRequest(
         node_id=node_id, token=token, credential_sha256=_sha256(secret), hardware=hardware
     )
     connection = Connection(parse_address(gateway), tls_context(ca or None), "")
     try:
-        joined = connection.post("/agent/v1/join", request, Joined, REQUEST_S)
+        joined = connection.post(JOIN_PATH, request, Joined, REQUEST_S)
+    except RequestFailed as failure:
+        raise _explained(gateway, failure) from None
     finally:
         connection.close()
     return Identity(
@@ -98,30 +123,81 @@ def join(
     )
 
 
+def _read_ca(path: str) -> str:
+    """Return the PEM of the file. Raises OSError, ValueError."""
+    try:
+        pem = Path(path).read_text(encoding="ascii")
+        # An empty text would mean the CAs of the system.
+        ssl.create_default_context(cadata=pem or "-")
+    except (ssl.SSLError, ValueError):
+        raise ValueError(f"--ca: {path}; a PEM file of certificates is allowed") from None
+    return pem
+
+
+def _explained(gateway: str, failure: RequestFailed) -> RequestFailed:
+    """Return the failure of a join with its likely cause, where the answer itself names none."""
+    text, is_tls = str(failure), gateway.startswith("https:")
+    if failure.status and failure.reason == f"http_{failure.status}":
+        text = f"{gateway} does not answer as a Berth gateway (HTTP {failure.status})"
+    elif failure.reason == "malformed_answer":
+        text = f"{gateway} does not answer as a Berth gateway: {text}"
+    elif is_tls and any(sign in text for sign in PLAIN_SIGNS):
+        text += f"; {gateway} seems to answer without TLS: check the port and https://"
+    elif not is_tls and any(sign in text for sign in TLS_SIGNS):
+        text += f"; {gateway} seems to require TLS: check the port, and try https://"
+    return RequestFailed(failure.status, text, "", failure.retry_after_s)
+
+
+def probe(identity: Identity) -> RequestFailed | None:
+    """Return the refusal of this credential by an executor; None if none answers or it is valid.
+
+    The message has no content: it is refused in any case, after the credential was checked.
+    """
+    refusal: RequestFailed | None = None
+    for credential in dict.fromkeys((identity.credential, identity.next_credential)):
+        for url in identity.executors:
+            connection = Connection(parse_address(url), tls_of(identity), credential)
+            try:
+                connection.exchange(HELLO_PATH, {}, PROBE_S)
+            except RequestFailed as failure:
+                if failure.status in (401, 403):
+                    refusal = failure
+                elif failure.status:
+                    return None
+            finally:
+                connection.close()
+    return refusal
+
+
 def prepare_renewal(identity: Identity) -> Identity:
     """Return the identity with a next secret, to be written before it is sent."""
     secret = identity.next_secret or secrets.token_hex(SECRET_BYTES)
-    return Identity(**{**asdict(identity), "next_secret": secret})
+    return replace(identity, next_secret=secret)
 
 
-def renew(identity: Identity) -> Identity:
-    """Replace the secret by the next one. Raises RequestFailed: a repetition is harmless."""
-    request = RenewRequest(credential_sha256=_sha256(identity.next_secret))
-    address = parse_address(identity.gateway)
-    connection = Connection(address, tls_of(identity), identity.credential)
+def renew(identity: Identity, credential: str, machine: Sequence[str]) -> Identity:
+    """Replace the secret by the next one. Raises RequestFailed: a repetition is harmless.
+
+    `credential` is the present one or, after an answer that was lost, the next one; `machine` are
+    the hashes of this machine, the present one first.
+    """
+    request = RenewRequest(
+        credential_sha256=_sha256(identity.next_secret),
+        hardware=machine[0],
+        former_hardware=tuple(machine[1:]),
+    )
+    connection = Connection(parse_address(identity.gateway), tls_of(identity), credential)
     try:
-        joined = connection.post("/agent/v1/renew", request, Joined, REQUEST_S)
+        joined = connection.post(RENEW_PATH, request, Joined, REQUEST_S)
     finally:
         connection.close()
-    return Identity(
-        **{
-            **asdict(identity),
-            "secret": identity.next_secret,
-            "next_secret": "",
-            "executors": _renewed_executors(identity, joined),
-            "expires_at": joined.expires_at,
-            "approved": joined.approved,
-        }
+    return replace(
+        identity,
+        secret=identity.next_secret,
+        next_secret="",
+        executors=_renewed_executors(identity, joined),
+        expires_at=joined.expires_at,
+        approved=joined.approved,
     )
 
 

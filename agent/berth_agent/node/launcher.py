@@ -7,22 +7,22 @@ import random
 import re
 import socket
 import subprocess
-import sys
 from collections.abc import Container
 
+from berth_agent import file_names
 from berth_agent.core.environment import environment, own_variables
 from berth_agent.linux import cgroups, files
 from berth_agent.linux.hierarchies import Hierarchies
-from berth_agent.linux.processes import STEP_TOKEN
 from berth_agent.messages import Launch
 from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
 from berth_agent.node.login import LoginEnvironments
-from berth_agent.node.machine import package_path
+from berth_agent.node.machine import isolated_command
 from berth_agent.node.users import Users, WorkerUser
 from berth_agent.step.checks import StartRefused
 from berth_agent.step.spec import Spec
+from berth_agent.tokens import STEP_TOKEN
 
 START_S = 60.0
 MIB = 2**20
@@ -51,12 +51,9 @@ class Launcher:
     def launch(self, allocation: AllocationFolder, telemetry: str) -> None:
         """Write the specification and start the step. Raises StartRefused, OSError."""
         spec = self._specify(allocation, telemetry)
-        files.write_json(allocation.path("spec.json"), spec.to_json())
-        code = (
-            f"import sys; sys.path.insert(0, {package_path()!r})\n"
-            "from berth_agent.step.main import main; sys.exit(main(sys.argv[1:]))"
-        )
-        command = [sys.executable, "-I", "-S", "-c", code, allocation.folder]
+        files.write_json(allocation.path(file_names.SPEC), spec.to_json())
+        code = "from berth_agent.step.main import main; sys.exit(main(sys.argv[1:]))"
+        command = isolated_command(code, allocation.folder)
         # Its environment shows whose step it is, should the state folder be lost.
         marks = {STEP_TOKEN: allocation.token, "PATH": os.defpath}
         try:
@@ -77,7 +74,7 @@ class Launcher:
     def _specify(self, allocation: AllocationFolder, telemetry: str) -> Spec:
         launch = allocation.launch
         _check_command(launch)
-        user = self._users.user_of(launch.tenant)
+        user = self._users.user_of(launch.tenant, launch.tenant_number)
         name = UNSAFE.sub("_", f"{launch.job_id}.{launch.attempt}.{launch.rank}")
         private = self._folders.make_work(allocation, name, user.owner)
         login, problem = self._read_login(allocation, user, user.home or private)
@@ -104,8 +101,9 @@ class Launcher:
                 "output_bytes": round(self._config.output_mib * MIB),
                 "cgroups": self._make_groups(os.path.basename(allocation.folder), launch),
                 "pid_namespace": self._pid_namespaces,
-                "lease": f"{self._config.run}/lease.json",
-                "wake": f"{self._config.run}/wake",
+                "lease": f"{self._config.run}/{file_names.LEASE}",
+                "wake": f"{self._config.run}/{file_names.WAKE}",
+                "reserve": self._config.reserve_path,
                 "prolog": self._config.prolog,
                 "epilog": self._config.epilog,
                 "hook_env": own,

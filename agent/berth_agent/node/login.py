@@ -6,18 +6,17 @@ import json
 import logging
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from berth_agent.core.environment import DEFAULT_PATH, parse_environment
-from berth_agent.linux.processes import TOKEN
 from berth_agent.node.config import Config
-from berth_agent.node.machine import package_path
+from berth_agent.node.machine import isolated_command
 from berth_agent.node.users import WorkerUser
 from berth_agent.step import login_shell
 from berth_agent.step.spec import Spec
+from berth_agent.tokens import TOKEN
 
 LIMIT_S = 15.0
 SPARE_S = 15.0
@@ -104,11 +103,7 @@ def _shell_spec(
 
 def _run_shell(spec: Spec) -> dict[str, Any]:
     """Return `variables`, or a `problem`. The shell dies with the process around it."""
-    code = (
-        f"import sys; sys.path.insert(0, {package_path()!r})\n"
-        "from berth_agent.step.login_shell import main; sys.exit(main())"
-    )
-    command = [sys.executable, "-I", "-S", "-c", code]
+    command = isolated_command("from berth_agent.step.login_shell import main; sys.exit(main())")
     request = json.dumps(spec.to_json()).encode()
     limit_s = spec.hook_s + SPARE_S
     try:

@@ -20,28 +20,53 @@ BOARD = Path("/sys/class/dmi/id/product_uuid")
 
 def read_machine() -> Machine:
     """Return the identity of the running machine. Raises OSError."""
-    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return Machine(boot_id, os.readlink("/proc/self/ns/pid"), hardware())
+    present, *former = hardware_hashes()
+    return Machine(read_boot_id(), os.readlink("/proc/self/ns/pid"), present, tuple(former))
+
+
+def read_boot_id() -> str:
+    """Return the id of the machine's boot. Raises OSError."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def hardware() -> str:
-    """Return a hash of the identities of board and GPUs; empty if there is neither.
+    """Return a hash of the identity of the board, else of the GPUs; empty if there is neither.
 
-    A cloned disk has another hash, which is why the machine's id in /etc does not count.
+    A GPU that is replaced, or whose driver is not loaded yet, does not make another machine. A
+    cloned disk has another hash, which is why the machine's id in /etc does not count.
     """
-    parts = [*gpu_uuids(), *_board()]
+    return hardware_hashes()[0]
+
+
+def hardware_hashes() -> list[str]:
+    """Return the present hash, then those by which a node of this machine may have joined."""
+    gpus, board = gpu_uuids(), _board()
+    present = _hash(board or gpus)
+    former = dict.fromkeys(_hash(parts) for parts in ([*gpus, *board], gpus))
+    return [present, *(known for known in former if known not in (present, ""))]
+
+
+def _hash(parts: list[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest() if parts else ""
 
 
 def gpu_uuids() -> list[str]:
-    """Return the UUIDs of the GPUs, in the order of their PCI addresses."""
+    """Return the UUIDs of the GPUs that answer, in the order of their PCI addresses."""
     uuids = []
     for folder in sorted(GPU_FOLDER.glob("*")):
-        for line in (folder / "information").read_text(errors="replace").splitlines():
+        for line in _information(folder):
             name, _, value = line.partition(":")
             if name.strip() == "GPU UUID":
                 uuids.append(value.strip())
     return uuids
+
+
+def _information(gpu: Path) -> list[str]:
+    """Return what the driver says of a GPU; nothing of one that has failed."""
+    try:
+        return (gpu / "information").read_text(errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 def _board() -> list[str]:
@@ -72,18 +97,27 @@ def memory_gib(config: Config) -> float:
 def can_unshare_pids() -> bool:
     """Whether the kernel permits pid namespaces; tried in a process of its own."""
     code = (
-        f"import sys; sys.path.insert(0, {package_path()!r})\n"
         "from berth_agent.linux import syscalls; import os\n"
         "syscalls.unshare_pids()\n"
         "pid = os.fork()\n"
         "os._exit(0 if pid == 0 else os.waitpid(pid, 0)[1])\n"
     )
-    command = [sys.executable, "-I", "-S", "-c", code]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=PROBE_S, check=False)
+        done = subprocess.run(
+            isolated_command(code), capture_output=True, timeout=PROBE_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
+
+
+def isolated_command(code: str, *arguments: str) -> list[str]:
+    """Return the command of a Python process that imports nothing but this package.
+
+    Neither the environment, nor the present folder, nor installed packages have a say in it.
+    """
+    importing = f"import sys; sys.path.insert(0, {package_path()!r})\n{code}"
+    return [sys.executable, "-I", "-S", "-c", importing, *arguments]
 
 
 def package_path() -> str:

@@ -2,49 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from berth_agent.core import orders as rules
 from berth_agent.linux import files
-from berth_agent.messages import Failure, NodeReport, Order, Position, RefusedReport, StoppedReport
-from berth_agent.node.life import NodeLife
+from berth_agent.messages import (
+    Failure,
+    NodeReport,
+    Order,
+    Orders,
+    Position,
+    RefusedReport,
+    StoppedReport,
+)
+from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.workers import Workers
 
 Effect = Callable[[], None]
+DISK_FULL = "the disk of the agent's state folder is full; its reserve is kept for ends and reports"
 
 
 class OrderBook:
-    """Used under the agent's lock. Methods raise OSError on a full disk, and take nothing then."""
+    """Used under the agent's lock. Methods raise OSError on a full disk, and take nothing then.
+
+    The file at `path` holds the position up to which orders are carried out, the process that wrote
+    the ledger's record there, and the incarnation that carried them out.
+    Another incarnation begins at the start of the ledger, which may be that of another pool, or one
+    that was restored: it ignores the orders of its predecessors.
+    """
 
     def __init__(
         self,
         path: str,
-        life: NodeLife,
+        incarnations: IncarnationStore,
         workers: Workers,
         report: Callable[[NodeReport], None],
         fence: Callable[[int], None],
+        is_disk_full: Callable[[], bool],
     ) -> None:
         self._path = path
-        self._life = life
+        self._life = incarnations
         self._workers = workers
         self._report = report
         self._fence = fence
-        document = files.read_json(path)
-        self.applied = Position() if document is None else Position.from_json(document)
+        self._is_disk_full = is_disk_full
+        self.applied, self.writer = self._read()
         self.drain_reason = ""
         """Why the node takes no more work; empty: it does."""
 
-    def take(self, orders: Sequence[Order], through: Position, now_ms: int) -> None:
+    def begin(self) -> None:
+        """Forget the position, as a new incarnation has begun."""
+        self.applied, self.writer = Position(), ""
+
+    def take(self, answer: Orders, now_ms: int) -> None:
         """Carry out the orders of one answer, oldest first."""
-        effects = [effect for order in orders if (effect := self._note(order, now_ms))]
-        applied = self.applied
-        for order in orders:
-            applied = rules.latest(order.position, applied)
-        if applied != self.applied:
-            files.write_json(self._path, applied.to_json())
-        self.applied = rules.latest(through, applied)
+        effects = [effect for order in answer.orders if (effect := self._note(order, now_ms))]
+        if rules.is_after(answer.through, self.applied):
+            if any(rules.is_after(order.position, self.applied) for order in answer.orders):
+                self._write(answer.through, answer.writer)
+            self.applied, self.writer = answer.through, answer.writer
         for effect in effects:
             effect()
+
+    def _read(self) -> tuple[Position, str]:
+        """Return position and writer; a file of older versions names no writer or incarnation."""
+        document = files.read_json(self._path)
+        if document is None or document.get("incarnation", self._life.uuid) != self._life.uuid:
+            return Position(), ""
+        return Position.from_json(document), str(document.get("writer", ""))
+
+    def _write(self, applied: Position, writer: str) -> None:
+        document = {**applied.to_json(), "writer": writer, "incarnation": self._life.uuid}
+        files.write_json(self._path, document)
 
     def _note(self, order: Order, now_ms: int) -> Effect | None:
         """Note one order durably; return its effect, which may be repeated after a crash."""
@@ -74,8 +103,9 @@ class OrderBook:
             case "go":
                 workers.note_go(order)
             case "stop":
+                # Before its position is noted: a stop may be repeated, and must not be lost.
                 grace_s = workers.grace_of(name) if order.grace_s is None else order.grace_s
-                return lambda: workers.stop(name, grace_s, "stopped", now_ms)
+                workers.stop(name, grace_s, "stopped", now_ms)
             case "forget":
                 return lambda: workers.forget(name, now_ms)
         return None
@@ -92,15 +122,27 @@ class OrderBook:
 
     def _prepare(self, order: Order) -> Effect | None:
         name = order.allocation_id
-        if order.launch is None:
-            failure = Failure(reason="malformed_order", detail="prepare: without a launch")
-        elif order.launch.failure is not None:
-            failure = order.launch.failure
-        elif self.drain_reason:
-            detail = f"the node takes no more work: {self.drain_reason}"[:1024]
-            failure = Failure(reason="node_draining", detail=detail)
-        else:
+        failure = self._refusal(order)
+        if failure is None:
             self._workers.note_prepare(order)
             return lambda: self._workers.begin(name)
         self._report(RefusedReport(allocation_id=name, failure=failure))
+        return None
+
+    def _refusal(self, order: Order) -> Failure | None:
+        """Return why the worker cannot be prepared; None if it can, or was before a crash."""
+        launch, is_held = order.launch, self._workers.holds(order.allocation_id)
+        if launch is None:
+            return Failure(reason="malformed_order", detail="prepare: without a launch")
+        if launch.failure is not None:
+            return launch.failure
+        if self.drain_reason:
+            detail = f"the node takes no more work: {self.drain_reason}"[:1024]
+            return Failure(reason="node_draining", detail=detail)
+        if not is_held and (lacking := self._workers.lacking_gpus(launch)):
+            # The ledger counts GPUs that are not there until the node registers anew.
+            self.drain_reason = f"no_such_gpu: {lacking}"
+            return Failure(reason="no_such_gpu", detail=lacking)
+        if not is_held and self._is_disk_full():
+            return Failure(reason="disk_full", detail=DISK_FULL)
         return None

@@ -6,6 +6,7 @@ import os
 from functools import partial
 from pathlib import Path
 
+from berth_agent import file_names
 from berth_agent.node.config import Config, ConfigError
 from berth_agent.step import child
 
@@ -30,7 +31,7 @@ def check_passage(config: Config) -> None:
     """
     if os.geteuid() != 0 or not config.uid_first:
         return
-    for folder in (config.work_folder, f"{config.run}/telemetry"):
+    for folder in (config.work_folder, f"{config.run}/{file_names.TELEMETRY}"):
         path = Path(folder).resolve()
         try:
             _, output = child.run(partial(_pass, config.uid_first, path), LIMIT_S)

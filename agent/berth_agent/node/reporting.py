@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from berth_agent.messages import Acknowledged, ReportsRequest
+from berth_agent.messages import REPORTS_PATH, Acknowledged, ReportsRequest
 from berth_agent.node.agent import Agent
 from berth_agent.node.http import Connection, RequestFailed
 from berth_agent.node.session import OpenSession, SessionLoop, guarded
@@ -48,9 +48,9 @@ class Reporting:
         """Send the oldest reports, or wait for one."""
         agent = self._agent
         with agent.lock:
-            incarnation = agent.life.incarnation
+            incarnation = agent.incarnations.incarnation
             first_n, reports = agent.batch()
-            if not reports or agent.wants_hello:
+            if not reports or agent.needs_hello:
                 agent.changed.wait(1.0)
                 return
         request = ReportsRequest(
@@ -58,10 +58,10 @@ class Reporting:
         )
         limit_s = self._sessions.request_s()
         try:
-            answer = connection.post("/agent/v1/reports", request, Acknowledged, limit_s)
+            answer = connection.post(REPORTS_PATH, request, Acknowledged, limit_s)
         except RequestFailed as failure:
             if failure.status != TOO_LARGE or not agent.shrink_batch(incarnation, len(reports)):
                 raise
             return
-        if agent.life.incarnation == incarnation:
+        if agent.incarnations.incarnation == incarnation:
             agent.acknowledged(answer.n)

@@ -10,19 +10,22 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 
+from berth_agent import VERSION, file_names
 from berth_agent.linux import files
 from berth_agent.linux.clocks import wall_ms
 from berth_agent.linux.hierarchies import Hierarchies, open_hierarchies
-from berth_agent.messages import Failure, RegistrationReport
+from berth_agent.messages import ADDRESS_LABEL, Failure, RegistrationReport
 from berth_agent.node import machine, status
 from berth_agent.node.agent import Agent
 from berth_agent.node.allocation import AllocationFolder
+from berth_agent.node.cleaning import Cleaning
 from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
 from berth_agent.node.http import parse_address
 from berth_agent.node.identity import read_identity
+from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.launcher import Launcher
-from berth_agent.node.life import NodeLife
+from berth_agent.node.order_book import DISK_FULL
 from berth_agent.node.passage import check_passage
 from berth_agent.node.renewal import Credentials
 from berth_agent.node.reporting import Reporting
@@ -32,8 +35,6 @@ from berth_agent.node.wakeup import Wakeup
 from berth_agent.node.workers import Workers
 from berth_agent.step.checks import StartRefused
 
-ADDRESS_LABEL = "berth.address"
-LEAVE_FILE = "leave"
 STOP_GRACE_S = 8.0
 """Longest grace of workers that are stopped with the agent."""
 LEAVE_S = 2.0
@@ -55,7 +56,7 @@ class Runtime:
     def __init__(self, config: Config) -> None:
         """Take up the state. Raises AlreadyRunning, NoIdentity, OSError, ValueError."""
         folders = Folders(config)
-        self._lock = files.lock(f"{config.state}/lock", wait=False)
+        self._lock = files.lock(f"{config.state}/{file_names.LOCK}", wait=False)
         if self._lock is None:
             raise AlreadyRunning(f"{config.state}: in use by another agent")
         self._config = config
@@ -66,14 +67,16 @@ class Runtime:
         node_id = self._identity.node_id
         self._hierarchies = _hierarchies(config, node_id)
         self._launcher = Launcher(config, node_id, folders, self._hierarchies, self._kernel_fencing)
-        self._machine = machine.read_machine()
-        life = NodeLife(config, self._machine)
+        incarnations = IncarnationStore(config, machine.read_machine())
         workers = Workers(config, node_id, folders, self._launch)
-        self.agent = Agent(config, node_id, life, workers, self._registration)
-        self.sessions = SessionLoop(self.agent, self._credentials.access)
+        self.agent = Agent(
+            config, node_id, incarnations, workers, self._registration, machine.read_machine
+        )
+        self.sessions = SessionLoop(self.agent, self._credentials)
         self._reporting = Reporting(self.agent, self.sessions)
         self._streaming = Streaming(config, self.agent, self.sessions)
-        self._wakeup = Wakeup(f"{config.run}/wake")
+        self._cleaning = Cleaning(config, folders)
+        self._wakeup = Wakeup(f"{config.run}/{file_names.WAKE}")
         self._problem = ""
 
     def run(self) -> int:
@@ -81,12 +84,15 @@ class Runtime:
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
+        identity = self._identity
+        log.info("agent %s of node %s, pool %s", VERSION, identity.node_id, identity.pool)
         # A node that has left says nothing to an executor.
         self._tick()
         self.sessions.start()
         self._reporting.start()
         self._streaming.start()
         self._credentials.start(self.sessions.stopping)
+        self._cleaning.start(self.sessions.stopping)
         while not stop.is_set():
             self._tick()
             self._wakeup.wait(self.agent.workers)
@@ -94,6 +100,7 @@ class Runtime:
             self._stop_workers()
         self.sessions.stop()
         self._write_status()
+        self._hierarchies.remove()
         return 0
 
     def _stop_workers(self) -> None:
@@ -110,11 +117,11 @@ class Runtime:
             self._wakeup.wait(self.agent.workers, STOP_TICK_MS)
 
     def _tick(self) -> None:
-        """A full disk or another error is a state that is shown; the next tick tries again."""
-        problem = ""
+        """Run one tick; an error is shown in the status, and the next tick tries again."""
         try:
             self._obey_leave()
             self.agent.tick()
+            problem = f"disk: {DISK_FULL}" if self.agent.reserve.is_used() else ""
         except OSError as error:
             problem = f"disk: {error}"
         except Exception as error:
@@ -127,11 +134,13 @@ class Runtime:
         self._write_status()
 
     def _write_status(self) -> None:
-        status.write(self._config.run, status.describe(self.agent, self.sessions, self._problem))
+        left = status.HAS_LEFT if self.agent.has_left else ""
+        problem = self._problem or left or self.sessions.problem or self._credentials.problem
+        status.write(self._config.run, status.describe(self.agent, self.sessions, problem))
 
     def _obey_leave(self) -> None:
         """Drain while the file of `berth-agent leave` is there, also after a restart."""
-        path = f"{self._config.state}/{LEAVE_FILE}"
+        path = f"{self._config.state}/{file_names.LEAVE}"
         request = files.read_bytes(path)
         if request == b"cancel":
             self.agent.come_back()
@@ -160,13 +169,13 @@ class Runtime:
         threading.Thread(target=run, daemon=True, name="launch").start()
 
     def _registration(self) -> RegistrationReport:
-        config, life = self._config, self.agent.life
+        config, incarnations = self._config, self.agent.incarnations
         stuck = self.agent.workers.stuck_gpus()
         return RegistrationReport(
-            incarnation=life.incarnation,
-            boot_id=self._machine.boot_id,
-            pid_namespace=self._machine.pid_namespace,
-            hardware=self._machine.hardware,
+            incarnation=incarnations.incarnation,
+            boot_id=incarnations.machine.boot_id,
+            pid_namespace=incarnations.machine.pid_namespace,
+            hardware=incarnations.machine.hardware,
             gpu_type=config.gpu_type,
             gpus=machine.gpu_count(config),
             unusable_gpus=tuple(sorted({*config.unusable_gpus, *stuck})),
@@ -174,7 +183,7 @@ class Runtime:
             mem_gib=machine.memory_gib(config),
             rack=config.rack,
             labels={ADDRESS_LABEL: self._address(), **config.labels},
-            terms_id=life.lease.terms.terms_id,
+            terms_id=incarnations.lease.terms.terms_id,
             fencing="kernel" if self._kernel_fencing else "advice",
             limits=self._hierarchies.limits,
         )

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import logging
 import random
-import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 
 from berth_agent.core.backoff import Backoff
-from berth_agent.messages import Heartbeat, Orders, OrdersRequest, Terms, Welcome
+from berth_agent.messages import (
+    HEARTBEAT_PATH,
+    HELLO_PATH,
+    ORDERS_PATH,
+    Heartbeat,
+    Orders,
+    OrdersRequest,
+    Terms,
+    Welcome,
+)
+from berth_agent.node.access import UNAUTHENTICATED
 from berth_agent.node.agent import Agent
 from berth_agent.node.http import Connection, RequestFailed, parse_address
+from berth_agent.node.renewal import Credentials
 
 ORDERS_WAIT_S = 20.0
 REFUSED_S = 15.0
@@ -35,25 +45,18 @@ class OpenSession:
     orders: Connection
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How executors are reached: their URLs and the node's credential."""
-
-    urls: tuple[str, ...]
-    credential: str
-    tls: ssl.SSLContext
-
-
 class SessionLoop:
     """Keeps one session open with one of the executors; the others wait for it."""
 
-    def __init__(self, agent: Agent, access: Callable[[], Access]) -> None:
+    def __init__(self, agent: Agent, credentials: Credentials) -> None:
         self.problem = "not connected yet"
         """Why there is no session; empty while there is one."""
         self.stopping = threading.Event()
         self._agent = agent
-        self._access = access
+        self._credentials = credentials
         self._session: OpenSession | None = None
+        self._last_url = ""
+        """Address of the last session, tried also if the executors name others."""
         self._opened = threading.Condition()
         self._place = 0
 
@@ -71,12 +74,12 @@ class SessionLoop:
         self.drop(self._session, "stopping")
 
     def connect(self, url: str) -> Connection:
-        access = self._access()
+        access = self._credentials.access()
         return Connection(parse_address(url), access.tls, access.credential)
 
     def request_s(self) -> float:
         """Return the limit of a request, s: terms of a wrong server have no power over it."""
-        return _within(self._agent.life.terms.request_timeout_s, REQUEST_S)
+        return _within(self._agent.incarnations.terms.request_timeout_s, REQUEST_S)
 
     def wait_for_session(self) -> OpenSession | None:
         """Wait until there is a session; None once the agent stops."""
@@ -102,7 +105,7 @@ class SessionLoop:
                 self.stopping.wait(0.5)
                 continue
             wait_s = 0.0
-            for _ in range(max(1, len(self._access().urls))):
+            for _ in range(max(1, len(self._urls()))):
                 try:
                     self._serve(backoff)
                 except RequestFailed as failure:
@@ -111,24 +114,21 @@ class SessionLoop:
                     self._place += 0 if failure.status == 409 else 1
                 if self.stopping.is_set():
                     return
-            longest_s = _within(self._agent.life.terms.reconnect_s, RECONNECT_S)
+            longest_s = _within(self._agent.incarnations.terms.reconnect_s, RECONNECT_S)
             # No chance of a core: a wait between attempts.
             chance = random.random()  # noqa: TID251
             self.stopping.wait(max(wait_s, backoff.next_s(longest_s, chance)))
 
     def _serve(self, backoff: Backoff) -> None:
         """Open a session with the next executor and take orders. Raises RequestFailed."""
-        urls = self._access().urls
+        access, urls = self._credentials.access(), self._urls()
         if not urls:
             raise RequestFailed(0, "no_executor", "no address of an executor is known")
         url = urls[self._place % len(urls)]
-        connection = self.connect(url)
+        connection = Connection(parse_address(url), access.tls, access.credential)
         session: OpenSession | None = None
         try:
-            welcome = connection.post(
-                "/agent/v1/hello", self._agent.hello(), Welcome, self.request_s()
-            )
-            _check_terms(welcome.terms)
+            welcome = self._greet(connection, access.credential)
             step = self._agent.welcome(welcome)
             if step == "again":
                 return
@@ -139,16 +139,35 @@ class SessionLoop:
                 self.stopping.wait(1.0)
                 raise RequestFailed(503, "behind", f"{url}: its ledger is not read to the end")
             backoff.reset()
+            log.info("executor: session with %s", url)
             self._take_orders(session)
         except OSError as error:
             raise RequestFailed(0, "disk", str(error)) from None
         finally:
-            self.drop(session, self.problem or "closed")
+            self.drop(session, self.problem or "the session ended; another one is opened")
             connection.close()
+
+    def _greet(self, connection: Connection, credential: str) -> Welcome:
+        """Send the hello and return its answer. Raises RequestFailed."""
+        hello = self._agent.hello()
+        try:
+            welcome = connection.post(HELLO_PATH, hello, Welcome, self.request_s())
+        except RequestFailed as failure:
+            if failure.status == UNAUTHENTICATED:
+                self._credentials.note_refused(credential)
+            raise
+        _check_terms(welcome.terms)
+        self._credentials.use_executors(welcome.executors)
+        return welcome
+
+    def _urls(self) -> tuple[str, ...]:
+        """Return the addresses to try; wrong new ones do not part the node from its executor."""
+        urls = self._credentials.access().urls
+        return urls if self._last_url in ("", *urls) else (*urls, self._last_url)
 
     def _open(self, session: OpenSession) -> None:
         with self._opened:
-            self._session = session
+            self._session, self._last_url = session, session.url
             self.problem = ""
             self._opened.notify_all()
 
@@ -156,7 +175,7 @@ class SessionLoop:
         """Poll until the session ends, or a new incarnation needs another one."""
         agent = self._agent
         while self._session is session and not self.stopping.is_set():
-            if agent.wants_hello or agent.has_left:
+            if agent.needs_hello or agent.has_left:
                 return
             if not agent.takes_orders():
                 # Only reports of the ends are sent until the next incarnation begins.
@@ -166,7 +185,7 @@ class SessionLoop:
                 session_id=session.session_id, after=agent.book.applied, wait_s=ORDERS_WAIT_S
             )
             limit_s = ORDERS_WAIT_S + self.request_s()
-            answer = session.orders.post("/agent/v1/orders", request, Orders, limit_s)
+            answer = session.orders.post(ORDERS_PATH, request, Orders, limit_s)
             agent.take_orders(answer)
 
     def _send_heartbeats(self) -> None:
@@ -186,14 +205,14 @@ class SessionLoop:
     def _heartbeat_s(self) -> float:
         """Return the time until the next heartbeat: shorter by up to a tenth, by chance, since
         agents that were acknowledged together would send together for ever."""
-        seconds = max(LEAST_HEARTBEAT_S, min(60.0, self._agent.life.terms.heartbeat_s))
+        seconds = max(LEAST_HEARTBEAT_S, min(60.0, self._agent.incarnations.terms.heartbeat_s))
         return seconds * random.uniform(0.9, 1.0)
 
     def _send_heartbeat(self, session: OpenSession, connection: Connection) -> None:
         heartbeat = self._agent.heartbeat(session.session_id)
         if heartbeat is None:
             return
-        connection.exchange("/agent/v1/heartbeat", heartbeat.to_json(), self.request_s())
+        connection.exchange(HEARTBEAT_PATH, heartbeat.to_json(), self.request_s())
         self._acknowledge(heartbeat)
 
     def _acknowledge(self, heartbeat: Heartbeat) -> None:

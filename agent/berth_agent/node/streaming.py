@@ -12,10 +12,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from berth_agent import file_names
 from berth_agent.linux import files
-from berth_agent.messages import MAX_LINES, Iterations, PrintedLines, Stream
+from berth_agent.messages import (
+    MAX_LINES,
+    STREAM_PATH,
+    Checkpoint,
+    Iterations,
+    PrintedLines,
+    Stream,
+)
 from berth_agent.node.agent import Agent
 from berth_agent.node.allocation import AllocationFolder
+from berth_agent.node.checkpoints import Checkpoints
 from berth_agent.node.config import Config
 from berth_agent.node.follower import OutputFollower
 from berth_agent.node.http import Connection, RequestFailed
@@ -54,8 +63,9 @@ class Streaming:
         self._doors: dict[str, TelemetryDoor] = {}
         self._unsent: dict[str, Iterations] = {}
         """The newest iterations of each worker."""
+        self._checkpoints = Checkpoints()
         self._most_parts = MAX_WORKERS
-        self._path = f"{config.run}/streamed.json"
+        self._path = f"{config.run}/{file_names.STREAMED}"
         self._positions = self._read_positions()
 
     def start(self) -> None:
@@ -79,15 +89,17 @@ class Streaming:
         """Send what there is; nothing counts as sent before the answer."""
         self._sync()
         iterations = tuple(self._due_iterations())
+        checkpoints = self._checkpoints.due(MAX_WORKERS, self._started_at)
         read = list(self._read_output(self._most_parts - len(iterations)))
-        if not read and not iterations:
+        if not read and not iterations and not checkpoints:
             return
         printed = tuple(lines for _, lines in read)
         try:
-            self._post(session, connection, printed, iterations)
+            self._post(session, connection, printed, iterations, checkpoints)
         except RequestFailed as failure:
             if failure.status not in REFUSED:
                 raise
+            self._checkpoints.note_sent(checkpoints)
             if len(printed) + len(iterations) > 1:
                 self._most_parts = (len(printed) + len(iterations)) // 2
                 return
@@ -97,6 +109,7 @@ class Streaming:
             self._post(session, connection, tuple(notes), ())
         else:
             self._most_parts = min(MAX_WORKERS, 2 * self._most_parts)
+            self._checkpoints.note_sent(checkpoints)
             self._note_sent(read, iterations)
 
     def _post(
@@ -105,9 +118,15 @@ class Streaming:
         connection: Connection,
         printed: tuple[PrintedLines, ...],
         iterations: tuple[Iterations, ...],
+        checkpoints: tuple[Checkpoint, ...] = (),
     ) -> None:
-        message = Stream(session_id=session.session_id, printed=printed, iterations=iterations)
-        connection.exchange("/agent/v1/stream", message.to_json(), self._sessions.request_s())
+        message = Stream(
+            session_id=session.session_id,
+            printed=printed,
+            iterations=iterations,
+            checkpoints=checkpoints,
+        )
+        connection.exchange(STREAM_PATH, message.to_json(), self._sessions.request_s())
 
     def _note_sent(
         self, read: list[tuple[OutputFollower, PrintedLines]], iterations: tuple[Iterations, ...]
@@ -130,7 +149,7 @@ class Streaming:
     def _wait_for_telemetry(self) -> None:
         """Empty the sockets until the next message is due: the kernel keeps few datagrams."""
         poll = select.poll()
-        doors = {door.fileno(): door for door in self._doors.values()}
+        doors = {door.fileno(): (name, door) for name, door in self._doors.items()}
         for descriptor in doors:
             poll.register(descriptor, select.POLLIN)
         if not doors:
@@ -139,15 +158,24 @@ class Streaming:
         until_s = time.monotonic() + EVERY_S
         while (left_s := until_s - time.monotonic()) > 0:
             for descriptor, _ in poll.poll(left_s * 1000):
-                self._keep(doors[descriptor].drain())
+                self._keep(*doors[descriptor])
 
-    def _keep(self, fresh: Iterations | None) -> None:
-        """Keep the newest iterations of a worker until they are sent."""
+    def _keep(self, name: str, door: TelemetryDoor) -> None:
+        """Keep the newest iterations of a worker, and its last checkpoint, until they are sent."""
+        fresh, written = door.take_iterations(), door.take_checkpoint()
+        if written is not None:
+            self._checkpoints.note(name, written)
         if fresh is None:
             return
         kept = self._unsent.get(fresh.allocation_id, replace(fresh, iteration_s=()))
         times = (*kept.iteration_s, *fresh.iteration_s)[-MAX_ITERATIONS:]
         self._unsent[fresh.allocation_id] = replace(fresh, iteration_s=times)
+
+    def _started_at(self, name: str) -> int:
+        """Return the start of the worker's process, in clock ticks since the boot; 0: none yet."""
+        with self._agent.lock:
+            known = (a.state for a in self._agent.workers if a.allocation_id == name)
+            return int(next(known, {}).get("init_ticks", 0))
 
     def _read_output(self, most_workers: int) -> Iterator[tuple[OutputFollower, PrintedLines]]:
         most = min(MAX_LINES, max(1, round(self._config.lines_per_s * EVERY_S)))
@@ -177,6 +205,7 @@ class Streaming:
             self._dropped.add(allocation.allocation_id)
         for allocation_id in self._doors.keys() - held.keys():
             self._doors.pop(allocation_id).close()
+        self._checkpoints.keep_only(held)
         for allocation_id, allocation in held.items():
             self._follow(allocation)
             if allocation_id not in self._doors and allocation.phase in OPEN_PHASES:
@@ -238,4 +267,4 @@ def telemetry_path(config: Config, allocation: AllocationFolder) -> str:
 
 def telemetry_folder(config: Config) -> str:
     """Return the folder of the sockets, made when the agent starts."""
-    return f"{config.run}/telemetry"
+    return f"{config.run}/{file_names.TELEMETRY}"

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from berth_agent.core.environment import master_port_variables
 from berth_agent.core.reports import Stage, current_stage, next_report
 from berth_agent.linux import processes
-from berth_agent.messages import NodeReport, Order, StepState
+from berth_agent.messages import Launch, NodeReport, Order, StepState
 from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
 from berth_agent.node.launcher import free_port
+from berth_agent.node.machine import gpu_count
+from berth_agent.tokens import STEP_TOKEN, TOKEN
 
 SPARE_MS = 5_000
 """After a deadline or a grace, until the agent does what the step should have done."""
@@ -50,7 +52,7 @@ class Workers:
         return allocation_id in self._held
 
     def states(self) -> tuple[StepState, ...]:
-        """Return the phases that a hello tells."""
+        """Return the phases that a hello reports."""
         return tuple(
             StepState(
                 allocation_id=allocation.allocation_id,
@@ -60,6 +62,15 @@ class Workers:
             for allocation in self
             if allocation.phase in SHOWN_PHASES
         )
+
+    def lacking_gpus(self, launch: Launch) -> str:
+        """Return what the machine lacks of the GPUs of a launch, empty where it has all of them.
+
+        An agent may be restarted with other GPUs than it has registered.
+        """
+        count, unusable = gpu_count(self._config), self._config.unusable_gpus
+        lacking = [gpu for gpu in launch.gpus if gpu >= count or gpu in unusable]
+        return f"GPUs {lacking}: not usable; the machine has {count}" if lacking else ""
 
     def note_prepare(self, order: Order) -> AllocationFolder:
         """Note a worker to prepare; noted again after a crash, it keeps its token and port."""
@@ -160,12 +171,20 @@ class Workers:
     def strays(self) -> list[int]:
         """Return processes of this node's workers and steps that it does not know."""
         known = {allocation.token for allocation in self}
-        names = (processes.TOKEN, processes.STEP_TOKEN)
+        names = (TOKEN, STEP_TOKEN)
         return [
             pid
             for pid in processes.with_token(f"{self._node_id}:", names)
             if processes.token_of(pid, names) not in known
         ]
+
+    def clear_others(self, kept: str) -> bool:
+        """Kill unknown processes of other incarnations; return whether nothing of them lives."""
+        if not self.is_clear_of_others(kept):
+            return False
+        strays = self.strays()
+        processes.kill_each(strays)
+        return not strays
 
     def drop_others(self, kept: str) -> None:
         """Drop the dead workers of other incarnations: the ledger releases them otherwise."""

@@ -82,10 +82,17 @@ def _directory_problem(spec: Spec) -> str:
         os.chdir(folder)
     except PermissionError:
         reason = NODE_CLOSED if spec.private else "workdir_forbidden"
-        return f"{reason}\t{folder}: user {os.getuid()} may not enter"
+        return f"{reason}\t{folder}: user {os.getuid()} may not enter {_first_closed(folder)}"
     except OSError as error:
         return f"workdir_missing\t{folder}: {error.strerror}"
     return ""
+
+
+def _first_closed(folder: str) -> str:
+    """Return the uppermost of the folder and those above it that this user may not enter."""
+    parts = folder.rstrip("/").split("/")
+    above = ["/".join(parts[:count]) or "/" for count in range(1, len(parts))]
+    return next((path for path in above if not os.access(path, os.X_OK)), folder)
 
 
 def _command_problem(spec: Spec) -> str:

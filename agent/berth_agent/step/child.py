@@ -100,10 +100,13 @@ def wait_for_end(pid: int, reader: int, output: bytearray, limit_s: float) -> bo
 
 
 def _read(reader: int, output: bytearray) -> bool:
-    """Take what the pipe holds; return whether more may come."""
+    """Take what the pipe holds, once: a child that prints endlessly has no more time than others.
+
+    Returns whether more may come.
+    """
     try:
-        while chunk := os.read(reader, OUTPUT_BYTES):
-            output += chunk[: OUTPUT_BYTES - len(output)]
+        chunk = os.read(reader, OUTPUT_BYTES)
     except BlockingIOError:
         return True
-    return False
+    output += chunk[: OUTPUT_BYTES - len(output)]
+    return bool(chunk)

@@ -12,17 +12,20 @@ if TYPE_CHECKING:
 
 WARNING_MS = 60_000
 """Longest time before the walltime at which a warning is printed."""
+SHORT_WARNING_MS = 5_000
+"""Least time of it, at most half of the walltime: a tenth of a short one is too late."""
 
 
 class Limits:
     """The end of a worker that started at `started_ms`, and its reason."""
 
-    __slots__ = ("_grace_ms", "_started_ms", "_walltime_ms", "_warned", "ending")
+    __slots__ = ("_grace_ms", "_started_ms", "_walltime_ms", "_warning_ms", "_warned", "ending")
 
     def __init__(self, spec: Spec, started_ms: int) -> None:
         self.ending = Ending()
         self._grace_ms = round(spec.grace_s * 1000)
         self._walltime_ms = None if spec.walltime_s is None else round(spec.walltime_s * 1000)
+        self._warning_ms = 0 if self._walltime_ms is None else _warning_ms(self._walltime_ms)
         self._started_ms = started_ms
         self._warned = False
 
@@ -36,7 +39,7 @@ class Limits:
             self.ending.request("walltime", now_ms, self._grace_ms)
 
     def _apply_lease(self, lease: LeaseWatch, now_ms: int) -> None:
-        """The grace lies before the deadline, also while another grace runs."""
+        """End the worker at the lease's deadline; its grace lies before that."""
         terminate_ms = lease.terminate_at_ms(self._grace_ms / 1000)
         if lease.is_over(now_ms):
             self.ending.request("fenced", now_ms, 0)
@@ -48,15 +51,25 @@ class Limits:
         if self._walltime_ms is None or self._warned:
             return ""
         left_ms = self._started_ms + self._walltime_ms - now_ms
-        if left_ms > min(WARNING_MS, self._walltime_ms // 10):
+        if left_ms > self._warning_ms:
             return ""
         self._warned = True
-        return f"the walltime of {self._walltime_ms / 1000:g} s ends in {max(0, left_ms) // 1000} s"
+        walltime = f"the walltime of {self._walltime_ms / 1000:g} s"
+        return (
+            f"{walltime} ends in {left_ms / 1000:.1f} s" if left_ms > 0 else f"{walltime} is over"
+        )
 
     def next_ms(self, lease: LeaseWatch, now_ms: int) -> int:
         """Return the ms until the next known time at which something is due."""
         times = [self.ending.kill_at_ms, lease.deadline_ms]
         times.append(lease.terminate_at_ms(self._grace_ms / 1000))
         if self._walltime_ms is not None:
-            times.append(self._started_ms + self._walltime_ms)
+            over_ms = self._started_ms + self._walltime_ms
+            times += [over_ms, over_ms - self._warning_ms]
         return min((at - now_ms for at in times if at is not None and at > now_ms), default=1000)
+
+
+def _warning_ms(walltime_ms: int) -> int:
+    """Return how long before the end of the walltime the warning is due, ms."""
+    least_ms = min(SHORT_WARNING_MS, walltime_ms // 2)
+    return min(WARNING_MS, max(least_ms, walltime_ms // 10))

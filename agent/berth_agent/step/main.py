@@ -7,6 +7,7 @@ import select
 import signal
 import sys
 
+from berth_agent import file_names
 from berth_agent.linux import files, syscalls
 from berth_agent.linux.clocks import boot_ms
 from berth_agent.step import checks, spec
@@ -31,7 +32,7 @@ class Step:
     def __init__(self, folder: str, specification: Spec) -> None:
         self._folder = folder
         self._spec = specification
-        self._state = StateFile(folder, specification.wake)
+        self._state = StateFile(folder, specification.wake, specification.reserve)
         self._output = OutputLog(folder, specification.output_bytes)
         self._watch = FolderWatch(folder, specification)
         self._wake = _wake_descriptor()
@@ -82,7 +83,7 @@ class Step:
 
     def _start(self) -> Run | None:
         """Start the worker under the folder's lock, unless a stop or the lease forbids it."""
-        lock = files.lock(f"{self._folder}/lock", wait=True)
+        lock = files.lock(f"{self._folder}/{file_names.LOCK}", wait=True)
         try:
             self._watch.look()
             if self._watch.tombstone is not None or not self._watch.lease.may_start(boot_ms()):
@@ -148,8 +149,8 @@ def main(arguments: list[str]) -> int:
         return 0 if os.read(reader, 1) else 1
     os.close(reader)
     _detach(folder)
-    alive = files.lock(f"{folder}/alive", wait=False)
-    if alive is None or os.path.exists(f"{folder}/state.json"):
+    alive = files.lock(f"{folder}/{file_names.ALIVE}", wait=False)
+    if alive is None or os.path.exists(f"{folder}/{file_names.STATE}"):
         os._exit(0)
     step = Step(folder, spec.read(folder))
     step.begin()
@@ -165,7 +166,7 @@ def _detach(folder: str) -> None:
     os.chdir("/")
     os.dup2(os.open("/dev/null", os.O_RDWR), 0)
     os.dup2(0, 1)
-    log = os.open(f"{folder}/step.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    log = os.open(f"{folder}/{file_names.STEP_LOG}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(log, 2)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

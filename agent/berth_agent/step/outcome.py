@@ -17,7 +17,7 @@ LIMITS = ("walltime", "fenced")
 
 
 class Outcome:
-    """Collects what the init tells, and what was requested."""
+    """Collects the init's messages, and what was requested."""
 
     __slots__ = (
         "_error",

@@ -11,6 +11,8 @@ import os
 SEGMENTS = 8
 LEAST_SEGMENT_BYTES = 4096
 CHUNK_BYTES = 64 * 1024
+CHUNKS = 16
+"""Of one `pump`: together the largest pipe that a worker can make of its own."""
 TAIL_BYTES = 16 * 1024
 NAME = "output.log."
 
@@ -31,8 +33,11 @@ class OutputLog:
         self._tail = b""
 
     def pump(self, descriptor: int) -> bool:
-        """Copy what the pipe holds now; return whether its other end may still write."""
-        while True:
+        """Copy what the pipe holds now; return whether its other end may still write.
+
+        A worker that fills the pipe faster than it is emptied delays no limit: the copy is bounded.
+        """
+        for _ in range(CHUNKS):
             try:
                 chunk = os.read(descriptor, CHUNK_BYTES)
             except BlockingIOError:
@@ -41,7 +46,8 @@ class OutputLog:
                 return False
             self.write(chunk)
             if len(chunk) < CHUNK_BYTES:
-                return True
+                break
+        return True
 
     def write(self, chunk: bytes) -> None:
         """Append output. A segment ends with a line; one longer than a quarter may be split."""

@@ -137,7 +137,7 @@ class Run:
             self._state.try_note("stuck")
 
     def _read_status(self) -> bool:
-        """Take what the init tells; return whether it may tell more."""
+        """Read the init's messages; return whether more may come."""
         try:
             message = os.read(self.worker.status, 4096)
         except BlockingIOError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from berth_agent import file_names
 from berth_agent.linux import files
 
 TYPE_CHECKING = False
@@ -31,6 +32,7 @@ class Spec:
         "pid_namespace",
         "private",
         "prolog",
+        "reserve",
         "token",
         "uid",
         "umask",
@@ -66,6 +68,8 @@ class Spec:
         self.epilog: str = values["epilog"]
         self.hook_env: dict[str, str] = values.get("hook_env", {})
         """Variables of prolog and epilog; a step of an older agent has none noted."""
+        self.reserve: str = values.get("reserve", "")
+        """File whose space is given up on a full disk, so that the end can be noted."""
         self.notes: list[str] = values.get("notes", [])
         """Lines of the agent that come before the worker's output."""
         self.hook_s: float = values["hook_s"]
@@ -77,7 +81,7 @@ class Spec:
 
 def read(folder: str) -> Spec:
     """Read the specification. Raises OSError, ValueError, KeyError where there is none."""
-    values = files.read_json(f"{folder}/spec.json")
+    values = files.read_json(f"{folder}/{file_names.SPEC}")
     if not isinstance(values, dict):
         raise ValueError(f"{folder}: no specification")
     return Spec(values)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 
+from berth_agent import file_names
 from berth_agent.linux import files, processes
+from berth_agent.linux.reserve import write_on_full_disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +19,11 @@ RETRY_S = 1.0
 class StateFile:
     """The phase that the agent reads: `preparing`, then those of the contract."""
 
-    def __init__(self, folder: str, wake: str) -> None:
+    def __init__(self, folder: str, wake: str, reserve: str) -> None:
         pid = os.getpid()
-        self._path = f"{folder}/state.json"
+        self._path = f"{folder}/{file_names.STATE}"
         self._wake = wake
+        self._reserve = reserve
         self._values: dict[str, Any] = {
             "phase": "preparing",
             "pid": pid,
@@ -51,10 +54,10 @@ class StateFile:
             os.write(2, f"phase {phase} cannot be noted: {error}\n".encode())
 
     def note_end(self, phase: str, **values: object) -> None:
-        """Make an end durable; on a full disk it tries until there is room."""
+        """Make an end durable, on a full disk by its reserve; it tries until there is room."""
         while True:
             try:
-                self.note(phase, **values)
+                write_on_full_disk(self._reserve, lambda: self.note(phase, **values))
             except FileNotFoundError:
                 # The folder is gone: this end is not awaited any more.
                 return

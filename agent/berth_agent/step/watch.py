@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from berth_agent import file_names
 from berth_agent.linux import files
 from berth_agent.linux.clocks import boot_ms, wall_ms
 from berth_agent.step.ending import LeaseWatch
@@ -35,16 +36,16 @@ class FolderWatch:
         lease = self._changed(self._lease_path)
         if lease is not None:
             self._take_lease(lease, now_ms)
-        tombstone = self._changed(f"{self._folder}/tombstone")
+        tombstone = self._changed(f"{self._folder}/{file_names.TOMBSTONE}")
         if tombstone is not None:
             self.tombstone = tombstone
 
     def has_go(self) -> bool:
-        return os.path.exists(f"{self._folder}/go.json")
+        return os.path.exists(f"{self._folder}/{file_names.GO}")
 
     def add_variables(self, spec: Spec) -> None:
         """Add the variables that came with the order to start."""
-        spec.env |= files.read_json(f"{self._folder}/go.json")["env"]
+        spec.env |= files.read_json(f"{self._folder}/{file_names.GO}")["env"]
 
     def _take_lease(self, lease: dict[str, Any], now_ms: int) -> None:
         incarnation, deadline_ms = str(lease["incarnation"]), lease["deadline_boot_ms"]
@@ -59,7 +60,7 @@ class FolderWatch:
 
     def _note_terms(self, terms_id: str) -> None:
         """Say that deadlines of these terms hold from now on."""
-        path = f"{self._folder}/terms"
+        path = f"{self._folder}/{file_names.TERMS}"
         if files.read_bytes(path) != terms_id.encode():
             try:
                 files.write_atomic(path, terms_id.encode())

@@ -89,18 +89,21 @@ class _Init:
                 self._start()
                 code = 0
         except OSError as error:
-            self._tell(f"F{error.errno or 0}")
+            self._send_status(f"F{error.errno or 0}")
         finally:
             os._exit(code)
 
     def _die_with_step(self) -> None:
-        """In a namespace the parent has the number 0; the pipe tells if the step is gone."""
+        """Have the kernel kill this process with the step, and exit if the step has ended already.
+
+        In a namespace the parent's pid reads 0.
+        """
         syscalls.set_death_signal(signal.SIGKILL)
         if os.getppid() not in (0, self._step):
             os._exit(1)
 
     def _mount_proc(self) -> None:
-        """Where /proc cannot be mounted, programs see the numbers of the host there."""
+        """Mount /proc of the namespace; without it programs see the host's pids."""
         try:
             syscalls.mount_proc()
         except OSError:
@@ -142,7 +145,7 @@ class _Init:
         while True:
             pid, status = os.waitpid(-1, 0)
             if pid == program:
-                self._tell(f"W{status}")
+                self._send_status(f"W{status}")
                 return
 
     def _execute(self, init: int) -> NoReturn:
@@ -162,11 +165,11 @@ class _Init:
             os.dup2(self._output, 2)
             _exec_first(candidates(self._spec), self._spec)
         except OSError as error:
-            self._tell(f"X{error.errno or 0}")
+            self._send_status(f"X{error.errno or 0}")
         finally:
             os._exit(1)
 
-    def _tell(self, message: str) -> None:
+    def _send_status(self, message: str) -> None:
         os.write(self._status, f"{message}\n".encode())
 
 
@@ -205,7 +208,7 @@ def _signal_all(number: int) -> None:
 
 
 def _reset_oom_score() -> None:
-    """The unit of the agent may protect it from the kernel's OOM killer, its workers not."""
+    """Raise a negative OOM score to 0: the agent's unit may protect the agent, not its workers."""
     try:
         with open("/proc/self/oom_score_adj", "r+") as file:
             if int(file.read()) < 0:

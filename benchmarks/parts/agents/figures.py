@@ -21,9 +21,25 @@ AIMS = (
     Aim("reconnect_s", 10.0, "s"),
     Aim("start_p50_ms", 100.0, "ms"),
     Aim("start_p99_ms", 500.0, "ms"),
+    Aim("cpu_per_agent_ms_per_s", 1.0, "ms/s"),
     Aim("agent.rss_mib", 60.0, "MiB"),
-    Aim("agent.step_rss_mib", 12.0, "MiB"),
+    Aim("agent.step_mib", 12.0, "MiB"),
+    Aim("agent.idle_cpu_percent", 1.0, "% of a core"),
 )
+FURTHER = {
+    "join_s": "s until all have joined, heartbeats and placement included",
+    "reconnect_at_once_s": "s until all sessions, which ended at once, are open again",
+    "ready_p50_ms": "ms from the placement of a job to its start in the ledger, median",
+    "ready_p99_ms": "the same, 99th percentile",
+    "acknowledged_p50_ms": "ms until a heartbeat is acknowledged by the broker, median",
+    "acknowledged_p99_ms": "the same, 99th percentile",
+    "client_lag_at_starts_p99_ms": "ms by which the simulated agents themselves were late",
+    "executor_rss_mib": "MiB of the executor that serves them",
+    "control_pss_mib": "MiB of all services, without broker and Postgres",
+    "agent.step_pss_mib": "MiB of a step, files' pages divided among all that use them (PSS)",
+    "agent.step_rss_mib": "MiB of a step, shared pages counted for each process (RSS)",
+}
+"""Figures without an aim that the page shows, and what they are."""
 
 
 def judge(figures: Mapping[str, object]) -> list[Json]:
@@ -74,7 +90,10 @@ def render_page(result: Mapping[str, object], rows: list[Json]) -> str:
         "# Agents of nodes against one control plane",
         "",
         f"By `berth bench agents --agents {result['agents']}` on {result['cores']} cores "
-        f"({result['broker']} broker, {result['clients']} processes of simulated agents).",
+        f"({result['broker']} broker, {result['clients']} processes of simulated agents, "
+        f"{result['jobs_per_s']:g} jobs/s). The agents share the cores with all services. `start` "
+        "is the time from the placement of a job in the ledger to the order at its agent; a step "
+        "is one worker's supervisor and init, with the interpreter's files counted in full.",
         "",
         "| figure | measured | aim | |",
         "|---|---|---|---|",
@@ -84,6 +103,20 @@ def render_page(result: Mapping[str, object], rows: list[Json]) -> str:
             for row in rows
         ),
         "",
-        "Further figures are in `agents.json`.",
+        "| further figure | | |",
+        "|---|---|---|",
+        *(
+            f"| `{name}` | {find_figure(result, name)} | {meaning} |"
+            for name, meaning in FURTHER.items()
+        ),
+        "",
+        f"Refused or lost requests, those of the killed executor included: "
+        f"{render_faults(result.get('faults'))}. All figures are in `agents.json`.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def render_faults(faults: object) -> str:
+    """Return the kinds of failed requests and how often each occurred."""
+    counts = faults if isinstance(faults, Mapping) else {}
+    return ", ".join(f"{count} x `{fault}`" for fault, count in counts.items()) or "none"

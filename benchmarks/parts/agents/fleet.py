@@ -1,4 +1,4 @@
-"""The simulated agents of a benchmark, seen from outside: their processes and happenings."""
+"""The simulated agents of a benchmark, seen from outside: their processes and observations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from benchmarks.parts.agents.happening import Happening, decode_line
 from benchmarks.parts.agents.load_process import LoadOptions
+from benchmarks.parts.agents.observation import Observation, decode_line
 
 MODULE = "benchmarks.parts.agents.load_process"
 STOP_S = 15.0
@@ -20,34 +20,34 @@ STOP_S = 15.0
 
 @dataclass(slots=True)
 class Fleet:
-    """State of the agents by their happenings so far; times are wall milliseconds."""
+    """State of the agents by their observations so far; times are wall milliseconds."""
 
     agents: int
     session_ms: dict[str, float] = field(default_factory=dict)
     """Begin of the last hello that was answered, by node."""
     acknowledged_ms: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Sending and acknowledgement of the last heartbeat, by node."""
-    heartbeats: list[Happening] = field(default_factory=list)
+    heartbeats: list[Observation] = field(default_factory=list)
     go_ms: dict[str, float] = field(default_factory=dict)
     """Arrival of `go` by allocation."""
-    loop_lags: list[Happening] = field(default_factory=list)
+    loop_lags: list[Observation] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _processes: list[asyncio.subprocess.Process] = field(default_factory=list)
 
-    def note(self, happening: Happening) -> None:
-        match happening:
-            case Happening("session", node, begun_ms, _):
+    def note(self, observation: Observation) -> None:
+        match observation:
+            case Observation("session", node, begun_ms, _):
                 self.session_ms[node] = begun_ms
-            case Happening("heartbeat", node, begun_ms, ended_ms):
+            case Observation("heartbeat", node, begun_ms, ended_ms):
                 self.acknowledged_ms[node] = begun_ms, ended_ms
-                self.heartbeats.append(happening)
-            case Happening("go", allocation_id, _, ended_ms):
+                self.heartbeats.append(observation)
+            case Observation("go", allocation_id, _, ended_ms):
                 self.go_ms.setdefault(allocation_id, ended_ms)
-            case Happening("fault", fault, _, _):
+            case Observation("fault", fault, _, _):
                 self.faults[fault] += 1
-            case Happening("loop_lag"):
-                self.loop_lags.append(happening)
+            case Observation("loop_lag"):
+                self.loop_lags.append(observation)
         self._changed.set()
 
     def connected_since(self, since_ms: float) -> int:
@@ -64,7 +64,7 @@ class Fleet:
         return (last_ms - since_ms) / 1000
 
     async def wait_until(self, holds: Callable[[], bool], timeout_s: float) -> None:
-        """Wait until something that the agents tell makes it true. Raises TimeoutError."""
+        """Wait until something that the agents report makes it true. Raises TimeoutError."""
         async with asyncio.timeout(timeout_s):
             while not holds():
                 self._changed.clear()
@@ -80,7 +80,7 @@ class Fleet:
         return [process.pid for process in self._processes]
 
     async def read(self, process: asyncio.subprocess.Process) -> None:
-        """Note what a process tells until it ends."""
+        """Note what a process reports until it ends."""
         self._processes.append(process)
         assert process.stdout is not None
         async for line in process.stdout:

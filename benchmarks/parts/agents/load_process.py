@@ -1,4 +1,4 @@
-"""A process of simulated agents: options on stdin, happenings on stdout, until stdin ends.
+"""A process of simulated agents: options on stdin, observations on stdout, until stdin ends.
 
 A further line on stdin lets all agents open a new session at once.
 """
@@ -12,7 +12,7 @@ import sys
 import aiohttp
 import msgspec
 
-from benchmarks.parts.agents.happening import Happening, Kind, encode_line, wall_ms
+from benchmarks.parts.agents.observation import Kind, Observation, encode_line, wall_ms
 from benchmarks.parts.agents.simulated_agent import SimulatedAgent
 from shared.contracts.agents import Joined, JoinRequest
 from shared.contracts.keys import format_key, hash_secret
@@ -30,8 +30,8 @@ class LoadOptions(msgspec.Struct, frozen=True):
     run_s: float
 
 
-def tell(kind: Kind, name: str, begun_ms: float, ended_ms: float) -> None:
-    sys.stdout.buffer.write(encode_line(Happening(kind, name, begun_ms, ended_ms)))
+def observe(kind: Kind, name: str, begun_ms: float, ended_ms: float) -> None:
+    sys.stdout.buffer.write(encode_line(Observation(kind, name, begun_ms, ended_ms)))
     sys.stdout.buffer.flush()
 
 
@@ -57,17 +57,17 @@ async def join(client: aiohttp.ClientSession, options: LoadOptions, node_id: str
     async with client.post("/agent/v1/join", json=body, raise_for_status=True) as answer:
         joined = Joined.model_validate_json(await answer.read())
     url = joined.executors[0]
-    return SimulatedAgent(node_id, format_key(node_id, secret), url, options.run_s, tell)
+    return SimulatedAgent(node_id, format_key(node_id, secret), url, options.run_s, observe)
 
 
 async def watch_loop() -> None:
-    """Tell how late this process's own event loop is, so that its delays are known as such."""
+    """Report how late this process's own event loop is, so that its delays are known as such."""
     loop = asyncio.get_running_loop()
     while True:
         due_s = loop.time() + LAG_EVERY_S
         await asyncio.sleep(LAG_EVERY_S)
         now_ms = wall_ms()
-        tell("loop_lag", "", now_ms - 1000 * (loop.time() - due_s), now_ms)
+        observe("loop_lag", "", now_ms - 1000 * (loop.time() - due_s), now_ms)
 
 
 async def main() -> None:

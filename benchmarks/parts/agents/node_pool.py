@@ -10,34 +10,41 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.parts.stack import PARTITIONS, TENANT, Bench, Say, as_record, started
+from benchmarks.parts.stack import TENANT, Bench, as_record, started
 from infra.supervisor import supervise
 from infra.supervisor.running import Broker
-from infra.supervisor.stack import SERVICES
+from infra.supervisor.stack import AGENT_EXECUTOR, SERVICES
 from shared.bus.tail import LedgerTail
-from shared.contracts.access import ConfigurePool, PoolConfigured, RegisterTenant
+from shared.contracts.access import RegisterTenant
 from shared.contracts.enrolment import CreateNodeToken, NodeTokenCreated
 from shared.contracts.keys import format_key, hash_secret
+from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.contracts.topics import LANES
 from shared.ledger.partition import TP
+from shared.progress import ReportLine
 
 POOL = "nodes"
-EXECUTOR = "executor-agents"
 TOKEN_ID = "bench"
 TOKEN_S = 86_400
 CONFIGURED_S = 60.0
 
 
+def agent_port(bench: Bench) -> int:
+    """Return the port that agents connect to."""
+    return bench.stack.ports[AGENT_EXECUTOR]["http"]
+
+
 @asynccontextmanager
-async def agents_stack(broker: Broker, say: Say) -> AsyncIterator[Bench]:
+async def agents_stack(broker: Broker, report_line: ReportLine) -> AsyncIterator[Bench]:
     """Run every service but the executors with an inventory on an empty log."""
     with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
         services = tuple(service for service in SERVICES if not service.inventory)
         options = supervise.StackOptions(
-            data_dir=folder, broker=broker, partitions=PARTITIONS, services=services
+            data_dir=folder, broker=broker, partitions=LANES, services=services
         )
-        async with started(options, say) as bench:
+        async with started(options, report_line) as bench:
             yield bench
 
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -23,7 +23,8 @@ NODE, GPU_TYPE = "real-agent", "bench"
 COMMAND = ("sleep", "600")
 STEP_S = 90.0
 POLL_S = 0.1
-MIB = 2**20
+KIB = 1024
+MIB = KIB * KIB
 
 
 async def measure_agent(
@@ -40,8 +41,11 @@ async def measure_agent(
         spent_s = after.user + after.system - before.user - before.system
         rss_mib = process.memory_info().rss / MIB
         steps = await start_step(bench, lane, state)
+        pids = [step.pid for step in steps]
         return {
             "rss_mib": round(rss_mib, 1),
+            "step_mib": round(memory_mib(pids), 1),
+            "step_pss_mib": round(sum(kib_of(pid, "smaps_rollup")["Pss"] for pid in pids) / KIB, 1),
             "step_rss_mib": round(sum(step.memory_info().rss for step in steps) / MIB, 1),
             "step_processes": len(steps),
             "idle_cpu_percent": round(100 * spent_s / seconds, 2),
@@ -86,6 +90,26 @@ async def start_step(bench: Bench, lane: int, state: Path) -> list[psutil.Proces
         while not any(has_worker(step) for step in steps_of(state)):
             await asyncio.sleep(POLL_S)
     return steps_of(state)
+
+
+def memory_mib(pids: Iterable[int]) -> float:
+    """Return the memory of processes that were forked from one another and run one program.
+
+    Pages of their own that they share count once. Pages of files, such as the interpreter's
+    library, count once and in full, as if no other process of the machine used them.
+    """
+    own_kib, file_kib = 0, 0
+    for pid in pids:
+        own_kib += kib_of(pid, "smaps_rollup")["Pss_Anon"]
+        file_kib = max(file_kib, kib_of(pid, "status")["RssFile"])
+    return (own_kib + file_kib) / KIB
+
+
+def kib_of(pid: int, file: str) -> dict[str, int]:
+    """Return the fields in KiB of a file of a process in /proc. Raises OSError."""
+    lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
+    fields = (line.split() for line in lines)
+    return {field[0].rstrip(":"): int(field[1]) for field in fields if field[-1:] == ["kB"]}
 
 
 def has_worker(step: psutil.Process) -> bool:

@@ -8,7 +8,7 @@ from time import CLOCK_BOOTTIME, clock_gettime_ns
 from uuid import uuid4
 
 from benchmarks.parts.agents.executor_client import ExecutorClient, Refused
-from benchmarks.parts.agents.happening import Tell, wall_ms
+from benchmarks.parts.agents.observation import Observer, wall_ms
 from shared.contracts.agents import (
     MAX_REPORTS,
     Acknowledged,
@@ -38,14 +38,16 @@ IDENTITY = {"boot_id": "simulated", "pid_namespace": "simulated", "hardware": ""
 
 
 class SimulatedAgent:
-    """One node; `run` keeps a session until cancelled, and `tell` gets what happens."""
+    """One node; `run` keeps a session until cancelled, and reports it to `observe`."""
 
-    def __init__(self, node_id: str, credential: str, url: str, run_s: float, tell: Tell) -> None:
+    def __init__(
+        self, node_id: str, credential: str, url: str, run_s: float, observe: Observer
+    ) -> None:
         self._node_id = node_id
         self._credential = credential
         self._url = url
         self._run_s = run_s
-        self._tell = tell
+        self._observe = observe
         self._incarnation = Incarnation(generation=1, uuid=uuid4().hex)
         self._applied = Position()
         self._states: dict[str, NodeReport | None] = {}
@@ -64,12 +66,12 @@ class SimulatedAgent:
             begun_ms = wall_ms()
             try:
                 welcome = await self._hello(client)
-                self._tell("session", self._node_id, begun_ms, wall_ms())
+                self._observe("session", self._node_id, begun_ms, wall_ms())
                 failures, longest_s = 0, welcome.terms.reconnect_s
                 await self._serve(client, welcome)
             except* Refused as refused:
                 for error in refused.exceptions:
-                    self._tell("fault", str(error), begun_ms, wall_ms())
+                    self._observe("fault", str(error), begun_ms, wall_ms())
             finally:
                 await client.close()
             wait_s = min(longest_s, LEAST_BACKOFF_S * 2**failures)
@@ -120,7 +122,7 @@ class SimulatedAgent:
                 terms_id=terms.terms_id,
             )
             await client.send("heartbeat", heartbeat, terms.request_timeout_s)
-            self._tell("heartbeat", self._node_id, begun_ms, wall_ms())
+            self._observe("heartbeat", self._node_id, begun_ms, wall_ms())
             await asyncio.sleep(terms.heartbeat_s)
 
     async def _take_orders(self, client: ExecutorClient, welcome: Welcome) -> None:
@@ -137,13 +139,13 @@ class SimulatedAgent:
             await self._report(client, welcome)
 
     def _obey(self, order: Order, client: ExecutorClient, welcome: Welcome) -> None:
-        """Note the reports that an order asks for."""
+        """Note the reports that an order requires."""
         name = order.allocation_id
         match order.kind:
             case "prepare":
                 self._note(name, ReadyReport(allocation_id=name, master_port=MASTER_PORT))
             case "go":
-                self._tell("go", name, 0.0, wall_ms())
+                self._observe("go", name, 0.0, wall_ms())
                 self._states[name] = None
                 assert self._group is not None
                 self._group.create_task(self._end_later(name, client, welcome))

@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 from benchmarks.parts.chaos import faults
 from benchmarks.parts.chaos.loaded_stack import LoadedStack
+from benchmarks.parts.command import Json
 from benchmarks.parts.stack import TENANT, as_record
 from shared.contracts.access import CreateKey
 from shared.contracts.keys import format_key, hash_secret
 from shared.ledger.partition import TP
-
-Json = dict[str, object]
 
 PROBE_EVERY_S = 0.25
 NO_ANSWER = 0

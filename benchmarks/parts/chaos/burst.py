@@ -11,12 +11,13 @@ from benchmarks.parts.chaos.faults import wait_until
 from benchmarks.parts.chaos.loaded_stack import LoadedStack
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.chaos.result_file import ResultFile
+from benchmarks.parts.command import Json
 from benchmarks.parts.percentiles import summarize
 from benchmarks.parts.stack import POOL, as_record
 from infra.broker import topics
 from shared.contracts.access import RegisterTenant
 from shared.contracts.identity import derive_job_id
-from shared.contracts.jobs import SubmitJob
+from shared.contracts.job_commands import SubmitJob
 from shared.contracts.topics import submissions, tenant_events
 from shared.ledger.cloudevents import encode
 from shared.ledger.partition import TP
@@ -29,8 +30,6 @@ EVERY_S = 0.5
 PLACED_LIMIT_S = 60.0
 SLOWEST_PER_S = 50
 """The time limit allows for this rate of placements."""
-
-Json = dict[str, object]
 
 
 async def crowd(options: ChaosOptions, loaded: LoadedStack, _results: ResultFile) -> Json:

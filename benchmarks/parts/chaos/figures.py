@@ -8,12 +8,12 @@ from typing import Any
 
 from shared.verify.readmodels import READ_MODELS_RULE
 
-Json = Mapping[str, Any]
-Sentence = Callable[[Json, Json], str]
+Figures = Mapping[str, Any]
+Sentence = Callable[[Figures, Figures], str]
 """(results, results of fuzzing) -> one sentence, empty where nothing was measured."""
 
 
-def part(result: Json, name: str) -> Json:
+def part(result: Figures, name: str) -> Figures:
     """Return the figures of a part, empty if it was not run; `ended` is the verdict of its run."""
     figures = result["parts"].get(name, {})
     if "skipped" in figures:
@@ -22,12 +22,12 @@ def part(result: Json, name: str) -> Json:
     return {**figures, "ended": ended} if figures else {}
 
 
-def summary_of(name: str) -> Callable[[Callable[[Json], str]], Sentence]:
+def summary_of(name: str) -> Callable[[Callable[[Figures], str]], Sentence]:
     """Turn a summary of the figures of the part `name` into one of all results."""
 
-    def decorate(summarize: Callable[[Json], str]) -> Sentence:
+    def decorate(summarize: Callable[[Figures], str]) -> Sentence:
         @wraps(summarize)
-        def sentence(result: Json, _: Json) -> str:
+        def sentence(result: Figures, _: Figures) -> str:
             figures = part(result, name)
             return summarize(figures) if figures else ""
 
@@ -36,7 +36,7 @@ def summary_of(name: str) -> Callable[[Callable[[Json], str]], Sentence]:
     return decorate
 
 
-def verdict(figures: Json) -> str:
+def verdict(figures: Figures) -> str:
     end = figures["ended"]
     if end is None:
         return "cut short before the final check"
@@ -47,12 +47,12 @@ def verdict(figures: Json) -> str:
     )
 
 
-def spread(times: Json) -> str:
+def spread(times: Figures) -> str:
     return f"p50 {times['p50']} s, p99 {times['p99']} s, max {times['max']} s of {times['count']}"
 
 
 @summary_of("kills")
-def kills(figures: Json) -> str:
+def kills(figures: Figures) -> str:
     return (
         f"{figures['kills']} kills, at least {figures['fewest_per_service']} of each service, "
         f"up to {figures['at_once']} at once; {verdict(figures)}"
@@ -60,7 +60,7 @@ def kills(figures: Json) -> str:
 
 
 @summary_of("kills")
-def read_models(figures: Json) -> str:
+def read_models(figures: Figures) -> str:
     end = figures["ended"]
     if not end or READ_MODELS_RULE not in end["rules"]:
         return ""
@@ -68,7 +68,7 @@ def read_models(figures: Json) -> str:
     return f"{'different' if is_violated else 'equal'}, every row and field"
 
 
-def recovery(result: Json, _: Json) -> str:
+def recovery(result: Figures, _: Figures) -> str:
     if not (figures := part(result, "recovery")):
         return ""
     load = result["runs"].get(figures["run"], {}).get("load_1m", "?")
@@ -78,7 +78,7 @@ def recovery(result: Json, _: Json) -> str:
     )
 
 
-def resume(figures: Json) -> str:
+def resume(figures: Figures) -> str:
     return f"{spread(figures['resume_s'])} kills; {verdict(figures)}"
 
 
@@ -87,7 +87,7 @@ postgres = summary_of("postgres")(resume)
 
 
 @summary_of("zombies")
-def zombies(figures: Json) -> str:
+def zombies(figures: Figures) -> str:
     return (
         f"{figures['zombies']} pauses, {figures['paused_beyond_the_session']} of them beyond the "
         f"session; {figures['records_ignored']} records ignored; both still running: "
@@ -96,7 +96,7 @@ def zombies(figures: Json) -> str:
 
 
 @summary_of("flood")
-def flood(figures: Json) -> str:
+def flood(figures: Figures) -> str:
     return (
         f"{figures['malformed']} sent, {figures['dead_letters']} dead letters with a reason, all "
         f"in the read models after {figures.get('all_in_read_models_after_s', '?')} s; valid jobs "
@@ -104,7 +104,7 @@ def flood(figures: Json) -> str:
     )
 
 
-def redelivery(result: Json, _: Json) -> str:
+def redelivery(result: Figures, _: Figures) -> str:
     simulation = result["simulation"]
     if not simulation:
         return ""
@@ -113,7 +113,7 @@ def redelivery(result: Json, _: Json) -> str:
 
 
 @summary_of("slow")
-def slow(figures: Json) -> str:
+def slow(figures: Figures) -> str:
     return (
         f"stopped for {figures['paused_s']} s: caught up in {figures['catch_up_s']} s "
         f"({figures['catch_up_over_live_rate']} times the live rate), largest growth "
@@ -121,7 +121,7 @@ def slow(figures: Json) -> str:
     )
 
 
-def full_disks(result: Json, _: Json) -> str:
+def full_disks(result: Figures, _: Figures) -> str:
     sentences = []
     for server in ("kafka", "postgres"):
         if figures := part(result, f"disk_{server}"):
@@ -135,14 +135,14 @@ def full_disks(result: Json, _: Json) -> str:
     return "; ".join(sentences)
 
 
-def simulation_seeds(result: Json, _: Json) -> str:
+def simulation_seeds(result: Figures, _: Figures) -> str:
     simulation = result["simulation"]
     if not simulation:
         return ""
     return f"{simulation['seeds']} seeds, {len(simulation['wrong'])} with violations"
 
 
-def sabotage(result: Json, _: Json) -> str:
+def sabotage(result: Figures, _: Figures) -> str:
     removed = result["simulation"].get("sabotage", {})
     return f"{sum(removed.values())} of {len(removed)} removed rules detected" if removed else ""
 
@@ -150,7 +150,7 @@ def sabotage(result: Json, _: Json) -> str:
 def tests(*modules: str) -> Sentence:
     """Return the sentence of these test files, from the JUnit report."""
 
-    def sentence(result: Json, _: Json) -> str:
+    def sentence(result: Figures, _: Figures) -> str:
         return "; ".join(
             f"{module.rpartition('.')[2]}: {_passed(counts)}"
             for module, counts in result["checks"].items()
@@ -160,13 +160,13 @@ def tests(*modules: str) -> Sentence:
     return sentence
 
 
-def _passed(counts: Json) -> str:
+def _passed(counts: Figures) -> str:
     passed = counts["tests"] - counts["failed"] - counts["skipped"]
     return f"{passed} of {counts['tests']} passed, {counts['skipped']} skipped"
 
 
 @summary_of("soak")
-def soak(figures: Json) -> str:
+def soak(figures: Figures) -> str:
     if figures["worst_growth_mib_per_h"] is None:
         return ""
     name = figures["worst_service"]
@@ -180,14 +180,14 @@ def soak(figures: Json) -> str:
 
 
 @summary_of("stall")
-def stall(figures: Json) -> str:
+def stall(figures: Figures) -> str:
     return (
         f"p99 below {figures['p99_below_s']} s, longest below {figures['longest_below_s']} s, of "
         f"the worst of {figures['services']} services over {figures['seconds']} s of load"
     )
 
 
-def fuzzing(_: Json, fuzz: Json) -> str:
+def fuzzing(_: Figures, fuzz: Figures) -> str:
     if not fuzz:
         return ""
     runs = sum(decoder["runs"] for decoder in fuzz["bytes"].values())

@@ -10,12 +10,11 @@ from benchmarks.parts.chaos import faults
 from benchmarks.parts.chaos.loaded_stack import LoadedStack
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.chaos.result_file import ResultFile
+from benchmarks.parts.command import Json
 from benchmarks.parts.percentiles import summarize
 from benchmarks.parts.stack import LANE
 from shared.ledger.partition import TP
 from shared.projections.database import connect
-
-Json = dict[str, object]
 
 BATCH = 500
 SLOWEST_PER_S = 500

@@ -7,7 +7,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -17,12 +17,12 @@ from benchmarks.parts.chaos.api_probe import ApiProbe
 from benchmarks.parts.chaos.loaded_stack import LoadedStack, loaded_stack
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.chaos.verdict import check_installation
+from benchmarks.parts.command import Json
 from benchmarks.parts.stack import AWAITED, Bench, prepare, started
 from infra.supervisor import supervise
 from infra.supervisor.running import Broker
+from shared.progress import ReportLine
 
-Say = Callable[[str], None]
-Json = dict[str, object]
 Server = Literal["kafka", "postgres"]
 
 SERVERS: tuple[Server, ...] = ("kafka", "postgres")
@@ -30,13 +30,13 @@ SIZE_MIB = {"kafka": 256, "postgres": 512}
 FULL_S = 20.0
 
 
-async def disk_full(options: ChaosOptions, say: Say, server: Server) -> Json:
+async def disk_full(options: ChaosOptions, report_line: ReportLine, server: Server) -> Json:
     """Fill the disk of the server in a stack of its own; then `verify`."""
     if reason := unsupported_reason():
         return {"skipped": reason}
     async with (
-        small_disk_stack(options.broker, server, say) as (bench, folder),
-        loaded_stack(bench, options.per_s, say) as loaded,
+        small_disk_stack(options.broker, server, report_line) as (bench, folder),
+        loaded_stack(bench, options.per_s, report_line) as loaded,
     ):
         await faults.wait_until(lambda: len(loaded.ended) > 5, 60.0)
         figures = await fill_and_free(loaded, folder, server)
@@ -53,7 +53,7 @@ def unsupported_reason() -> str:
 
 @asynccontextmanager
 async def small_disk_stack(
-    broker: Broker, server: Server, say: Say
+    broker: Broker, server: Server, report_line: ReportLine
 ) -> AsyncIterator[tuple[Bench, Path]]:
     """Run a stack as `bench_stack` does, with the data of one server on a small disk."""
     with tempfile.TemporaryDirectory(prefix="berth-disk-", ignore_cleanup_errors=True) as name:
@@ -62,8 +62,8 @@ async def small_disk_stack(
         disk = folder / broker / server
         with mounted(disk, SIZE_MIB[server]):
             options = supervise.StackOptions(data_dir=folder, broker=broker, awaited=AWAITED)
-            async with started(options, say) as bench:
-                await prepare(bench, say)
+            async with started(options, report_line) as bench:
+                await prepare(bench, report_line)
                 yield bench, disk
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from benchmarks.parts.chaos import figures, node_figures
-
-Json = Mapping[str, Any]
+from benchmarks.parts.chaos.figures import Figures
 
 NOT_MEASURED = "not measured"
 PYTEST = "pytest "
@@ -29,7 +26,7 @@ class Goal:
     """The part that measures it, whose run has the command, or a command."""
 
 
-def row(goal: Goal, result: Json, fuzz: Json) -> tuple[str, str, str, str, str]:
+def row(goal: Goal, result: Figures, fuzz: Figures) -> tuple[str, str, str, str, str]:
     """Return name, test, target, figures and command."""
     summary = goal.measured(result, fuzz)
     if summary:
@@ -39,7 +36,7 @@ def row(goal: Goal, result: Json, fuzz: Json) -> tuple[str, str, str, str, str]:
     return goal.name, goal.test, goal.target, summary or NOT_MEASURED, source
 
 
-def command(source: str, result: Json) -> str:
+def command(source: str, result: Figures) -> str:
     """Return the command of the run that measured a part; other sources are commands."""
     part = result["parts"].get(source)
     if part is None:

@@ -16,10 +16,12 @@ from benchmarks.parts.load import ENDS
 from benchmarks.parts.stack import TENANT, Bench, as_record, pool_of
 from infra.machine.process import is_open
 from shared.bus.tail import LedgerTail
-from shared.contracts.jobs import Gang, JobSpec, Simulated, SubmitJob
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import Gang, JobSpec, Simulated
 from shared.contracts.topics import LEDGERS
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted
+from shared.progress import ReportLine
 
 RETRY_S = 0.5
 TICK_S = 0.05
@@ -33,7 +35,7 @@ class LoadedStack:
 
     bench: Bench
     per_s: float
-    say: Callable[[str], None]
+    report_line: ReportLine
     pools: int = 1
     """The load submits to the pools in turn; pool n is lane n."""
     most_open: int = 2000
@@ -157,10 +159,10 @@ class LoadedStack:
 
 @asynccontextmanager
 async def loaded_stack(
-    bench: Bench, per_s: float, say: Callable[[str], None], pools: int = 1
+    bench: Bench, per_s: float, report_line: ReportLine, pools: int = 1
 ) -> AsyncIterator[LoadedStack]:
     """Submit simulated jobs to the first lanes and follow those until the block ends."""
-    loaded = LoadedStack(bench, per_s, say, pools)
+    loaded = LoadedStack(bench, per_s, report_line, pools)
     async with running_load(loaded, range(pools)):
         yield loaded
 

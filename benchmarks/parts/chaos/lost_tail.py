@@ -10,11 +10,10 @@ from pathlib import Path
 from benchmarks.parts.chaos import faults
 from benchmarks.parts.chaos.loaded_stack import LoadedStack
 from benchmarks.parts.chaos.options import ChaosOptions
+from benchmarks.parts.command import Json
 from benchmarks.parts.stack import LANE
 from infra.supervisor import supervise
 from infra.supervisor.stack import SERVICES
-
-Json = dict[str, object]
 
 RUNBOOK = "see docs/operations/"
 EXPECTED = frozenset({"placement", "projector", "publisher", "executor-virtual"})

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from benchmarks.parts.chaos.figures import summary_of
-
-Json = Mapping[str, Any]
+from benchmarks.parts.chaos.figures import Figures, summary_of
 
 ZEROS = ("double_runs", "lost_jobs", "stopped_by_control_plane", "left_behind", "not_recovered")
 """Figures of every part of nodes that must be 0."""
@@ -15,7 +10,7 @@ LEAST_ROUNDS, LEAST_OUTAGE_S, LEAST_JOBS = 200, 480, 50
 
 
 @summary_of("nodes")
-def rounds(figures: Json) -> str:
+def rounds(figures: Figures) -> str:
     did = (
         f"{figures['rounds']} rounds, {figures['beyond_the_lease']} of them beyond the lease of "
         f"{figures['stop_after_s']:g} s, on {figures['agents']} nodes; "
@@ -25,17 +20,19 @@ def rounds(figures: Json) -> str:
 
 
 @summary_of("outage")
-def outage(figures: Json) -> str:
+def outage(figures: Figures) -> str:
+    others = f" beside {count} sessions" if (count := figures.get("sessions")) else ""
     did = (
-        f"away for {figures['outage_s']:g} s, {figures['jobs']} jobs; nodes heard again after "
-        f"{figures['back_s']} s; longest gap between ticks of a worker {figures['longest_gap_s']} s"
+        f"away for {figures['outage_s']:g} s, {figures['jobs']} jobs{others}; nodes heard again "
+        f"after {figures['back_s']} s; longest gap between ticks of a worker "
+        f"{figures['longest_gap_s']} s"
     )
     is_whole = figures["outage_s"] >= LEAST_OUTAGE_S
     return f"{did}; {verdict(figures, 'nodes_fenced', is_whole=is_whole)}"
 
 
 @summary_of("upgrade")
-def upgrade(figures: Json) -> str:
+def upgrade(figures: Figures) -> str:
     did = (
         f"{figures['upgrades']} upgrades under {figures['jobs']} jobs, p50 "
         f"{figures['upgrade_s']['p50']} s each"
@@ -44,7 +41,7 @@ def upgrade(figures: Json) -> str:
     return f"{did}; {verdict(figures, 'nodes_fenced', 'incomplete_outputs', is_whole=is_whole)}"
 
 
-def verdict(figures: Json, *more: str, is_whole: bool) -> str:
+def verdict(figures: Figures, *more: str, is_whole: bool) -> str:
     """Return each figure that must be 0, and whether the goal is met."""
     counts = {name: figures[name] for name in (*ZEROS, *more)}
     words = ", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in counts.items())

@@ -44,10 +44,12 @@ class ChaosOptions:
     """Rounds of faults of `nodes`."""
     agents: int = 4
     """Nodes of `nodes`."""
-    stop_after_s: float = 20.0
+    stop_after_s: float = 10.0
     """Lease of the nodes; a fifth of the rounds outlast it."""
     outage_s: float = 20.0
     """How long the whole control plane is away in `outage`; from 60 on with default settings."""
+    sessions: int = 0
+    """Simulated agents that come back after `outage`, beside the nodes."""
     upgrade_jobs: int = 50
     upgrades: int = 5
     only: str = ""

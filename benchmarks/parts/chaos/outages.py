@@ -10,11 +10,10 @@ from benchmarks.parts.chaos import faults
 from benchmarks.parts.chaos.loaded_stack import LoadedStack
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.chaos.result_file import ResultFile
+from benchmarks.parts.command import Json
 from benchmarks.parts.percentiles import summarize
 from shared.projections import cursor
 from shared.projections.database import connect
-
-Json = dict[str, object]
 
 RESUME_LIMIT_S = 60.0
 OBSERVED_LEDGERS = ("admission", "placement")

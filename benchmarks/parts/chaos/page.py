@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.parts.chaos.goals import GOALS, row
+from infra.supervisor.supervise import RETIRED
 
 HEAD = """# Results of fault injection
 
@@ -63,6 +64,11 @@ def _parts(result: Any) -> Iterator[str]:
         shown = {key: value for key, value in figures.items() if key != "run"}
         yield f"| {name.replace('_', ' ')} | {_as_text(shown)} |"
     yield ""
+    retired = [
+        f"`{name}`" for name in sorted(RETIRED) if f'"{name}"' in json.dumps(result["parts"])
+    ]
+    if retired:
+        yield f"Of an earlier release, which had these services: {', '.join(retired)}.\n"
 
 
 def _simulation(result: Any) -> Iterator[str]:

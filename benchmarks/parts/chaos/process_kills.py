@@ -14,11 +14,10 @@ from benchmarks.parts.chaos import faults
 from benchmarks.parts.chaos.loaded_stack import LoadedStack
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.chaos.result_file import ResultFile
+from benchmarks.parts.command import Json
 from benchmarks.parts.percentiles import summarize
 from infra.supervisor import supervise
 from infra.supervisor.stack import SERVICES
-
-Json = dict[str, object]
 
 RECOVERY_LIMIT_S = 60.0
 DECIDERS = ("admission", "priority", "placement")

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from benchmarks.parts.chaos.page import render_page
 
-Json = dict[str, Any]
+Results = dict[str, Any]
 
 RESULTS, PAGE, FUZZ = "chaos.json", "chaos.md", "fuzz.json"
 
@@ -28,7 +28,7 @@ class ResultFile:
     command: str
     settings: Mapping[str, object]
     began: float = field(default_factory=time.time)
-    data: Json = field(default_factory=dict)
+    data: Results = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         path = self.folder / RESULTS if self.folder else None
@@ -41,9 +41,9 @@ class ResultFile:
         return datetime.fromtimestamp(self.began, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     @property
-    def run(self) -> Json:
+    def run(self) -> Results:
         """The entry of this run."""
-        entry: Json = self.data["runs"].setdefault(self.run_id, {})
+        entry: Results = self.data["runs"].setdefault(self.run_id, {})
         return entry
 
     def store_part(self, part: str, figures: Mapping[str, object]) -> None:
@@ -74,7 +74,7 @@ class ResultFile:
         return any(part.get("run") == self.run_id for part in self.data["parts"].values())
 
 
-def write_files(result: Json, folder: Path) -> None:
+def write_files(result: Results, folder: Path) -> None:
     """Write chaos.json and chaos.md, each by an atomic rename."""
     folder.mkdir(parents=True, exist_ok=True)
     fuzz = folder / FUZZ
@@ -85,9 +85,9 @@ def write_files(result: Json, folder: Path) -> None:
         new.replace(folder / name)
 
 
-def read_checks(path: Path) -> Json:
+def read_checks(path: Path) -> Results:
     """Return tests, failures and skips of each test file in a JUnit report of pytest."""
-    checks: Json = {}
+    checks: Results = {}
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         kinds = {child.tag for child in case}
         entry = checks.setdefault(

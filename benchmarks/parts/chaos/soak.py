@@ -16,9 +16,8 @@ from benchmarks.parts.chaos import faults
 from benchmarks.parts.chaos.loaded_stack import LoadedStack
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.chaos.result_file import ResultFile
+from benchmarks.parts.command import Json
 from benchmarks.parts.stack import Bench
-
-Json = dict[str, object]
 
 SAMPLE_S = 10.0
 SETTLED = 0.5

@@ -6,12 +6,11 @@ import asyncio
 import time
 
 from benchmarks.parts.chaos.loaded_stack import LoadedStack
+from benchmarks.parts.command import Json
 from shared.projections import cursor
 from shared.projections.database import connect
 from shared.verify.reading import InstallationLog
 from shared.verify.run import VerifyReport, verify
-
-Json = dict[str, object]
 
 
 async def check_installation(loaded: LoadedStack, all_ended: bool) -> Json:
@@ -21,7 +20,9 @@ async def check_installation(loaded: LoadedStack, all_ended: bool) -> Json:
     try:
         await wait_until_projected(conn)
         logs = InstallationLog(loaded.bench.log(), loaded.bench.stack.partitions, catch_up_s=60.0)
-        report: VerifyReport = await verify(logs, conn, loaded.say, acked=list(loaded.acked))
+        report: VerifyReport = await verify(
+            logs, conn, loaded.report_line, acked=list(loaded.acked)
+        )
     finally:
         await conn.close()
     return {

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable
 
+from benchmarks.parts.command import Json
 from services.placement.core.decide import Placement
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.state import Pool
@@ -18,17 +19,15 @@ from services.placement.core.round.plan import Plan
 from services.placement.core.round.view import View, view_of
 from services.placement.core.solver.export import instance_of
 from services.placement.core.solver.solve import solve
-from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
-from shared.contracts.jobs import Gang, JobSpec
+from shared.contracts.job_spec import Gang, JobSpec
 from shared.contracts.nodes import NodeJoined
 from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced, RanksNoted
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import Ranked
 from shared.ledger.decider import Fact
 from simulator.workload.rows import make_gang
 from simulator.workload.synthetic import GPU_SHARES
-
-Json = dict[str, object]
 
 NODES, GPUS, WAITING = 1250, 8, 1000
 BUSY = 0.95
@@ -59,7 +58,7 @@ def big_round(work: float, seed: int = 0) -> Json:
         "greedy_ms": greedy_ms,
         "greedy_floor_ms": floor_ms,
         "export_ms": export_ms,
-        "wishes": len(instance.requests),
+        "requests": len(instance.requests),
         "classes": len(instance.classes),
         "cpsat_ms": round(cpsat_ms, 1),
         "cpsat_floor_ms": median_ms(lambda: solve(instance, 0.0), 3),

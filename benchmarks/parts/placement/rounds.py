@@ -7,15 +7,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.parts.command import Say
 from benchmarks.parts.placement.options import PlacementBenchOptions
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.virtual.inventory import InventoryNode
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.greedy import GREEDY, plan
 from services.placement.core.round.view import view_of
 from services.placement.core.solver.contended import instance_for_round, no_plan
 from services.placement.core.solver.instance import Instance
-from shared.contracts.placement import PlanReady
+from shared.contracts.solver_plan import PlanReady
+from shared.progress import ReportLine
 from simulator.engine.options import TIME_SCALE
 from simulator.engine.run import simulate
 from simulator.engine.scenario import POOL, Scenario, simulated_pool
@@ -62,7 +62,7 @@ def sources() -> list[tuple[str, float]]:
 
 
 def take_rounds(
-    source: str, limit: int, options: PlacementBenchOptions, say: Say
+    source: str, limit: int, options: PlacementBenchOptions, report_line: ReportLine
 ) -> list[ContendedRound]:
     """Return every fifth contended round in which at least two jobs would fit, up to `limit`."""
     rounds: list[ContendedRound] = []
@@ -80,7 +80,7 @@ def take_rounds(
             raise EnoughRounds
         return no_plan(pool.open_round.seq, "kept_greedy")
 
-    say(f"replaying {source} for {limit} contended rounds")
+    report_line(f"replaying {source} for {limit} contended rounds")
     with contextlib.suppress(EnoughRounds):
         simulate(scenario(source, options.jobs, options, "cpsat"), planner=planner)
     return rounds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -20,7 +21,8 @@ GAIN = "share by which Berth is better than its base: positive is better, of a t
 class Cell:
     """One metric of one policy over one base.
 
-    `gain` is positive where Berth is better; the interval is a paired block bootstrap of 95 %.
+    `gain` is positive where Berth is better; the interval is a paired block bootstrap of 95 %,
+    NaN where one cannot be given.
     """
 
     trace: str
@@ -28,7 +30,7 @@ class Cell:
     load: float | None
     mode: str
     base: str
-    knows: str
+    runtime_source: str
     """Run times that the base uses: oracle, history, or blind."""
     policy: str
     metric: str
@@ -37,14 +39,20 @@ class Cell:
     gain: float
     ci_low: float
     ci_high: float
+    block_units: int
+    """Length of a block of the bootstrap: hours of a replay, or batches."""
     worst_seed: float | None = None
     """Smallest gain of the networks of all training seeds; None if they were not evaluated."""
 
     def plain(self) -> dict[str, object]:
         return {
-            name: round(value, 4) if isinstance(value, float) else value
+            name: _rounded(value) if isinstance(value, float) else value
             for name, value in asdict(self).items()
         }
+
+
+def _rounded(value: float) -> float | None:
+    return None if math.isnan(value) else round(value, 4)
 
 
 class Metric(NamedTuple):
@@ -56,14 +64,15 @@ class Metric(NamedTuple):
     resamples: int = 1000
 
 
-USE = "utilisation"
-"""The only metric of which more is better."""
+USES = frozenset({"utilisation", "productive_utilisation"})
+"""Metrics of which more is better: a value per unit of time, not per job."""
 METRICS = {
     "mean_wait_s": Metric(lambda side: side.delay_s),
     "p99_wait_s": Metric(lambda side: side.delay_s, quantile=0.99, resamples=200),
     "mean_jct_s": Metric(lambda side: side.jct_s),
     "mean_bounded_slowdown": Metric(lambda side: side.slowdown),
-    USE: Metric(lambda side: side.use),
+    "utilisation": Metric(lambda side: side.use),
+    "productive_utilisation": Metric(lambda side: side.productive),
 }
 
 
@@ -92,7 +101,7 @@ def compare_metric(
     change = change_of(name, base, ours, METRICS[name].resamples)
     low, best, high = change.low, change.gain, change.high
     seed_gains = [change_of(name, base, seed, 1).gain for seed in seeds]
-    if name != USE:
+    if name not in USES:
         low, best, high = -high, -best, -low
         seed_gains = [-value for value in seed_gains]
     return Cell(
@@ -103,6 +112,7 @@ def compare_metric(
         gain=best,
         ci_low=low,
         ci_high=high,
+        block_units=change.block_units,
         worst_seed=min(seed_gains, default=None),
     )
 
@@ -112,6 +122,6 @@ def change_of(name: str, base: PolicyJobs, ours: PolicyJobs, resamples: int) -> 
     of, quantile, _ = METRICS[name]
     pair = of(base), of(ours)
     if quantile is not None:
-        return gain_at(*pair, base.block, quantile, resamples=resamples)
-    block = np.arange(len(base.use)) if name == USE else base.block
-    return gain(*pair, block, resamples=resamples)
+        return gain_at(*pair, base.unit, quantile, resamples=resamples)
+    unit = np.arange(len(base.use)) if name in USES else base.unit
+    return gain(*pair, unit, resamples=resamples)

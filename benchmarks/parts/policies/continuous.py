@@ -7,14 +7,13 @@ from functools import cache
 
 import numpy as np
 
+from benchmarks.parts.policies.costs import StopCosts
 from benchmarks.parts.policies.rules import NamedRules
 from simulator.engine.sizing import OfferedLoad
-from simulator.engine.trial import choose_candidate
 from simulator.kernel.run import Rules, simulate
 from simulator.kernel.work import Ints, Work, build_work
-from simulator.metrics.bootstrap import days
-from simulator.metrics.measures import utilisation
-from simulator.metrics.outcome import ScheduleOutcome
+from simulator.metrics.bootstrap import hours
+from simulator.metrics.outcome import Floats, ScheduleOutcome
 from simulator.metrics.policy_jobs import PolicyJobs
 from simulator.workload.errors import TraceError
 from simulator.workload.locate import locate
@@ -36,6 +35,7 @@ class Replay:
     sizes: Ints
     load: float
     """Load offered in the window that counts, by the jobs that fit the pool."""
+    costs: StopCosts = StopCosts()
 
     @property
     def capacity_gpus(self) -> int:
@@ -46,7 +46,13 @@ class Replay:
         return first + int(low * (last - first)), first + int(high * (last - first)) + 1
 
     def run(self, rules: Rules) -> ScheduleOutcome:
-        return simulate(self.work, self.sizes, rules, self.window_ms()).outcome
+        return self.simulate(self.work, rules, self.window_ms())
+
+    def simulate(
+        self, work: Work, rules: Rules, window_ms: tuple[int, int] | None = None
+    ) -> ScheduleOutcome:
+        """Return the outcome of this work on these nodes, at these costs."""
+        return simulate(work, self.sizes, self.costs.applied(rules), window_ms).outcome
 
 
 @cache
@@ -55,14 +61,16 @@ def work_named(name: str) -> tuple[Work, tuple[str, ...]]:
     return build_work(columns), columns.tenants
 
 
-def replay_of(name: str, load: float, cluster: str | None = None) -> Replay:
+def replay_of(
+    name: str, load: float, cluster: str | None = None, costs: StopCosts | None = None
+) -> Replay:
     """Return the whole trace, or the jobs of the tenant `cluster`, at that offered load."""
     work, tenants = work_named(name)
     if cluster is not None:
         work = work.part(work.tenant == tenants.index(cluster))
     label = name.rsplit("/", 1)[-1].removesuffix(".parquet") + (f"/{cluster}" if cluster else "")
     sizes, reached = nodes_for(work, load)
-    return Replay(label, work, sizes, reached)
+    return Replay(label, work, sizes, reached, costs or StopCosts())
 
 
 def nodes_for(work: Work, load: float) -> tuple[Ints, float]:
@@ -98,37 +106,44 @@ def carried(replays: list[Replay], rules: Rules) -> tuple[float, float]:
 def unfinished_gpu_s(replay: Replay, rules: Rules, until_ms: int) -> float:
     """Return the GPU-seconds submitted before a time, less those used before it."""
     work, first = replay.work, int(replay.work.submit_ms[0])
-    outcome = simulate(work, replay.sizes, rules, (first, until_ms)).outcome
+    outcome = replay.simulate(work, rules, (first, until_ms))
     is_submitted = (work.submit_ms < until_ms) & outcome.fits
     submitted = float((work.gang * work.duration_ms)[is_submitted].sum()) / 1000
     return submitted - outcome.busy_gpu_s
 
 
 def side_of(outcomes: list[ScheduleOutcome]) -> PolicyJobs:
-    """Return the jobs that count of all clusters; the days of each cluster are its own blocks."""
-    parts = [jobs_in_window(outcome) for outcome in outcomes]
-    offset, blocks = 0, []
-    for part in parts:
-        blocks.append(part.block + offset)
-        offset += int(part.block.max()) + 1 if len(part.block) else 0
+    """Return the jobs that count of all clusters; the hours of one follow those of another."""
+    counted = [(outcome, outcome.in_window & outcome.fits) for outcome in outcomes]
+    lengths = [len(outcome.held_by_hour) for outcome in outcomes]
+    offsets = np.cumsum([0, *lengths[:-1]])
+    units = [
+        hours(outcome.submit_s, outcome.window_s[0])[jobs] + offset
+        for (outcome, jobs), offset in zip(counted, offsets, strict=True)
+    ]
+    held = np.concatenate([outcome.held_by_hour for outcome in outcomes])
+    lost = np.concatenate([lost_by_hour(outcome) for outcome in outcomes])
+    per_unit = len(held) / capacity_gpu_s(outcomes)
     return PolicyJobs(
-        np.concatenate([part.delay_s for part in parts]),
-        np.concatenate([part.jct_s for part in parts]),
-        np.concatenate([part.slowdown for part in parts]),
-        np.concatenate(blocks),
-        np.array([utilisation_of(outcomes)]),
+        np.concatenate([(o.jct_s - o.duration_s)[jobs] for o, jobs in counted]),
+        np.concatenate([o.jct_s[jobs] for o, jobs in counted]),
+        np.concatenate([o.slowdown[jobs] for o, jobs in counted]),
+        np.concatenate(units),
+        held * per_unit,
+        (held - lost) * per_unit,
     )
 
 
-def jobs_in_window(outcome: ScheduleOutcome) -> PolicyJobs:
-    chosen = outcome.in_window & outcome.fits
-    return PolicyJobs(
-        (outcome.jct_s - outcome.duration_s)[chosen],
-        outcome.jct_s[chosen],
-        outcome.slowdown[chosen],
-        days(outcome.submit_s)[chosen],
-        np.array([utilisation(outcome)]),
-    )
+def lost_by_hour(outcome: ScheduleOutcome) -> Floats:
+    """Return the losses by the hour, which the kernel knows."""
+    if outcome.lost_by_hour is None:
+        raise ValueError("lost_by_hour: not in this outcome; only the kernel has it")
+    return outcome.lost_by_hour
+
+
+def capacity_gpu_s(outcomes: list[ScheduleOutcome]) -> float:
+    """Return the GPU-seconds that the windows of all clusters could give."""
+    return sum(o.capacity_gpus * (o.window_s[1] - o.window_s[0]) for o in outcomes)
 
 
 def mean_delay_s(outcome: ScheduleOutcome, window_s: tuple[float, float]) -> float:
@@ -140,29 +155,31 @@ def mean_delay_s(outcome: ScheduleOutcome, window_s: tuple[float, float]) -> flo
 
 
 def utilisation_of(outcomes: list[ScheduleOutcome]) -> float:
-    """Return the utilisation of all clusters together."""
-    capacity = sum(outcome.capacity_gpus for outcome in outcomes)
-    return float(sum(utilisation(o) * o.capacity_gpus for o in outcomes) / capacity)
+    """Return the GPU time held in the windows of all clusters, as a share of what they have."""
+    return sum(outcome.busy_gpu_s for outcome in outcomes) / capacity_gpu_s(outcomes)
 
 
-def choose_by_validation(
-    replays: list[Replay], candidates: list[NamedRules], worse: float
-) -> NamedRules:
-    """Return the first candidate unless the warm-up showed regret: a later one better by `worse`.
+def preemption_costs(outcomes: list[ScheduleOutcome]) -> tuple[float, int]:
+    """Return the share of GPU time that preemption lost, and the most starts of one job."""
+    lost = sum(float((o.lost_s * o.gpus).sum()) for o in outcomes)
+    held = sum(float((o.held_s * o.gpus).sum()) for o in outcomes)
+    most = max(int(o.starts.max(initial=0)) for o in outcomes)
+    return lost / held if held else 0.0, most
+
+
+def validated_delay(replays: list[Replay], named: NamedRules) -> float:
+    """Return what validation compares, in job-seconds: the delay of the warm-up's last half.
 
     Only jobs submitted before the window that counts are used, in a run that ends with them; so
     the choice does not depend on the evaluated jobs.
     """
-    delays = []
-    for named in candidates:
-        delay = 0.0
-        for replay in replays:
-            low, high = replay.window_ms(VALIDATED_FROM, WARM_UP)
-            past = replay.work.part(replay.work.submit_ms < high)
-            outcome = simulate(past, replay.sizes, named.rules).outcome
-            delay += mean_delay_s(outcome, (low / 1000, high / 1000)) * len(past)
-        delays.append(delay)
-    return candidates[choose_candidate(delays, worse)]
+    delay = 0.0
+    for replay in replays:
+        low, high = replay.window_ms(VALIDATED_FROM, WARM_UP)
+        past = replay.work.part(replay.work.submit_ms < high)
+        outcome = replay.simulate(past, named.rules)
+        delay += mean_delay_s(outcome, (low / 1000, high / 1000)) * len(past)
+    return delay
 
 
 def is_shared(name: str) -> bool:

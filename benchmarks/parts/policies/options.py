@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from benchmarks.parts.policies.costs import StopCosts
 from benchmarks.parts.policies.rules import FAMILY
 
 
@@ -14,4 +15,11 @@ class PoliciesOptions:
     trace: str = ""
     quick: bool = False
     model: str = FAMILY
+    checkpoint_s: float = 60.0
+    restart_s: float = 60.0
+    fixed_share: float = 0.0
     out: str = ""
+
+    @property
+    def costs(self) -> StopCosts:
+        return StopCosts(self.checkpoint_s, self.restart_s, self.fixed_share)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.parts.command import Say
 from benchmarks.parts.policies import continuous
 from benchmarks.parts.policies.continuous import Replay, replay_of
 from benchmarks.parts.policies.options import PoliciesOptions
 from benchmarks.parts.policies.rules import (
     EASY_FCFS,
+    EASY_PREDICTED,
     GITTINS,
     LAS,
     MULTIFACTOR,
@@ -22,19 +23,21 @@ from benchmarks.parts.policies.rules import (
     SRSF_ORACLE,
     STRICT_FCFS,
     NamedRules,
-    deployed,
+    committed,
     seeds,
     without_defragmentation,
 )
-from simulator.engine.trial import REGRET
+from shared.progress import ReportLine
 from simulator.metrics.outcome import ScheduleOutcome
 from simulator.metrics.policy_jobs import PolicyJobs
 from simulator.workload.source import SYNTHETIC
 
+CANDIDATES = (GITTINS, QSSF, SMALLEST, SKIP_FCFS)
+"""The shipped policy, and those of which validation may choose one instead."""
 LOADS = (0.7, 0.9, 0.95, 1.1)
 LOAD = 0.9
-SEEDED = (0.9, 0.95)
-"""Loads at which the networks of all training seeds are evaluated."""
+REGRET = 0.05
+"""Gain by which another candidate must be better to be taken instead of the first."""
 CLUSTERS = ("cluster03", "cluster04", "cluster07")
 """Clusters of ITP with a thousand jobs and gangs; its tenants never share GPUs."""
 TRACES: tuple[tuple[str, tuple[str | None, ...]], ...] = (
@@ -55,9 +58,13 @@ class EvaluatedTrace:
     replays: list[Replay]
     ours: NamedRules
     """The candidate that validation chose."""
+    without_preemption: NamedRules
+    """The one that it chose among those without preemption."""
+    network: NamedRules
+    """The learned policy with preemption."""
     outcomes: dict[str, list[ScheduleOutcome]]
     seeds: dict[str, PolicyJobs]
-    """Jobs under the network of each training seed."""
+    """The jobs under the network of each training seed."""
     carried: dict[str, tuple[float, float]]
     """Work carried into and out of the window by some rules; see `continuous.carried`."""
 
@@ -92,31 +99,45 @@ def evaluate(
     name: str,
     load: float,
     clusters: tuple[str | None, ...],
-    ours: NamedRules,
+    network: NamedRules,
     options: PoliciesOptions,
-    say: Say,
+    report_line: ReportLine,
 ) -> EvaluatedTrace:
-    """Replay the trace under every rule."""
-    replays = [replay_of(name, load, cluster) for cluster in clusters]
-    say(f"{name} at load {load}: {sum(len(cluster.work) for cluster in replays):,} jobs")
-    without_preemption = deployed(preemption=False, family=options.model)
-    candidates = [ours, GITTINS, without_preemption, SMALLEST, SKIP_FCFS]
-    chosen = continuous.choose_by_validation(replays, candidates, REGRET)
-    rules = [SKIP_FCFS, EASY_FCFS, SRSF_ORACLE, SMALLEST, STRICT_FCFS, ours, chosen]
+    """Replay the trace under every rule.
+
+    Validation chooses among the policies that learnt nothing from these traces: the window by which
+    it chooses is older than what counts, and the training of the networks saw it.
+    """
+    replays = [replay_of(name, load, cluster, options.costs) for cluster in clusters]
+    report_line(f"{name} at load {load}: {sum(len(cluster.work) for cluster in replays):,} jobs")
+    delays = [continuous.validated_delay(replays, named) for named in CANDIDATES]
+    chosen = CANDIDATES[choose_candidate(delays, REGRET)]
+    without_preemption = CANDIDATES[1 + int(np.argmin(delays[1:]))]
+    rules = [SKIP_FCFS, EASY_FCFS, SRSF_ORACLE, SMALLEST, STRICT_FCFS, GITTINS, network]
+    rules += [chosen, without_preemption]
     if not options.quick:
-        rules += [MULTIFACTOR, QSSF, LAS, GITTINS]
-        rules += [deployed(*kind, family=options.model) for kind in QUEUES if load == LOAD]
+        rules += [MULTIFACTOR, QSSF, EASY_PREDICTED, LAS]
+        rules += [committed(*kind, family=options.model) for kind in QUEUES if load == LOAD]
     outcomes: dict[str, list[ScheduleOutcome]] = {}
     for named in rules:
         if key(named) not in outcomes:
             outcomes[key(named)] = run_all(replays, named)
-    trace = EvaluatedTrace(replays[0].name.split("/")[0], load, replays, chosen, outcomes, {}, {})
-    if not options.quick and load in SEEDED:
-        for seed in seeds(ours):
+    label = replays[0].name.split("/")[0]
+    trace = EvaluatedTrace(
+        label, load, replays, chosen, without_preemption, network, outcomes, {}, {}
+    )
+    if not options.quick:
+        for seed in seeds(network):
             trace.seeds[seed.name] = continuous.side_of(run_all(replays, seed))
     if not options.quick and load == LOAD:
         add_details(trace)
     return trace
+
+
+def choose_candidate(delays_s: Sequence[float], regret: float = REGRET) -> int:
+    """Return the first, unless a later one was better by `regret`: then the best."""
+    best = int(np.argmin(delays_s))
+    return best if delays_s[best] * (1 + regret) < delays_s[0] else 0
 
 
 def add_details(trace: EvaluatedTrace) -> None:
@@ -133,4 +154,4 @@ def run_all(replays: list[Replay], named: NamedRules) -> list[ScheduleOutcome]:
 
 def key(named: NamedRules) -> str:
     """Return the key of the rules in `rules` and `carried` of the JSON."""
-    return f"{named.name}/{named.knows}/{named.rules.queue_mode}/{named.rules.preemption}"
+    return f"{named.name}/{named.runtime_source}/{named.rules.queue_mode}/{named.rules.preemption}"

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from shared.contracts.access import LOG_SCORE_MARGIN
+from shared.contracts.pools import LOG_SCORE_MARGIN
 from simulator.engine.models import model_path
 from simulator.kernel.network import theta_of
 from simulator.kernel.run import Rules
@@ -21,7 +21,7 @@ class NamedRules:
     """Rules with their name in tables."""
 
     name: str
-    knows: str
+    runtime_source: str
     """Knowledge of run times: blind, history or oracle."""
     rules: Rules
 
@@ -38,14 +38,18 @@ def blind(policy: str, mode: str = "strict") -> NamedRules:
 
 SKIP_FCFS = blind("fcfs", "skip")
 STRICT_FCFS = blind("fcfs", "strict")
-EASY_FCFS = NamedRules("fcfs", "oracle", Rules("fcfs", "easy", runtime="oracle"))
+EASY_FCFS = NamedRules(
+    "fcfs", "oracle", Rules("fcfs", "easy", runtime="oracle", easy_runtime="user")
+)
+EASY_PREDICTED = NamedRules("fcfs", "history", Rules("fcfs", "easy"))
+"""EASY as pools run it; `EASY_FCFS`, which has the true run times, is a bound."""
 SMALLEST = blind("smallest_first", "skip")
 MULTIFACTOR = blind("multifactor", "skip")
 QSSF = NamedRules("qssf", "history", Rules("qssf"))
-SRSF_ORACLE = NamedRules(
-    "srsf", "oracle", Rules("srsf", runtime="oracle", preemption=True, large_gang_share=1.0)
-)
-LAS = NamedRules("las", "blind", Rules("las", preemption=True, large_gang_share=1.0))
+PUBLISHED = Rules(preemption=True, large_gang_share=1.0, preemption_protection="residency")
+"""Preemption as the papers have it: nothing bounds what a job or the pool loses by it."""
+SRSF_ORACLE = NamedRules("srsf", "oracle", replace(PUBLISHED, policy="srsf", runtime="oracle"))
+LAS = NamedRules("las", "blind", replace(PUBLISHED, policy="las"))
 GITTINS = NamedRules(
     "gittins", "history", Rules("gittins", preemption=True, preempt_margin=LOG_SCORE_MARGIN)
 )
@@ -55,7 +59,7 @@ QUEUES = (False, True), (True, False), (False, False)
 """Pool settings beside the default: (preemption, history)."""
 
 
-def deployed(preemption: bool = True, history: bool = True, family: str = FAMILY) -> NamedRules:
+def committed(preemption: bool = True, history: bool = True, family: str = FAMILY) -> NamedRules:
     """Return the committed network for these settings, not trained on evaluated data."""
     kind = "preempt" if preemption else "queue"
     return network(f"{family}-{kind}" + ("" if history else "-blind"), preemption, history)
@@ -84,7 +88,7 @@ def without_defragmentation(named: NamedRules) -> NamedRules:
     """Return the same rules, where no job migrates so that a larger one fits."""
     rules = replace(named.rules, defragment_after_s=None)
     # The suffix is part of the keys of policies.json.
-    return replace(named, name=f"{named.name}, nobody moves", rules=rules)
+    return replace(named, name=f"{named.name}, no defragmentation", rules=rules)
 
 
 def is_learned(named: NamedRules) -> bool:

@@ -10,23 +10,22 @@ from benchmarks.parts.policies.cells import Cell, compare
 from benchmarks.parts.policies.replays import EvaluatedTrace, key
 from benchmarks.parts.policies.rules import (
     EASY_FCFS,
+    EASY_PREDICTED,
     MULTIFACTOR,
     QSSF,
     SKIP_FCFS,
     SMALLEST,
     SRSF_ORACLE,
     STRICT_FCFS,
-    is_learned,
 )
 from simulator.metrics.outcome import ScheduleOutcome
 
-CELL_BASES = (SKIP_FCFS, EASY_FCFS, SMALLEST, MULTIFACTOR, QSSF, STRICT_FCFS)
+CELL_BASES = (SKIP_FCFS, EASY_FCFS, EASY_PREDICTED, SMALLEST, MULTIFACTOR, QSSF, STRICT_FCFS)
 
 
 def continuous_cells(trace: EvaluatedTrace) -> list[Cell]:
     """Return the cells of the chosen policy over each base that was run."""
     ours = trace.side(trace.ours)
-    seeds = [*trace.seeds.values()] if is_learned(trace.ours) else []
     cells: list[Cell] = []
     for base in CELL_BASES:
         if key(base) not in trace.outcomes:
@@ -37,10 +36,10 @@ def continuous_cells(trace: EvaluatedTrace) -> list[Cell]:
             "load": round(trace.offered_load, 3),
             "mode": base.rules.queue_mode,
             "base": base.name,
-            "knows": base.knows,
+            "runtime_source": base.runtime_source,
             "policy": trace.ours.name,
         }
-        cells += compare(trace.side(base), ours, fields, seeds=seeds)
+        cells += compare(trace.side(base), ours, fields)
     return cells
 
 
@@ -74,6 +73,8 @@ def best(trace: EvaluatedTrace) -> Json:
         "p99_wait_s": round(float(np.quantile(ours.delay_s, 0.99)), 1),
         "p99_wait_s_easy_fcfs_true": round(float(np.quantile(easy.delay_s, 0.99)), 1),
         "utilisation": round(continuous.utilisation_of(trace.outcomes[key(trace.ours)]), 4),
+        "productive_utilisation": round(float(ours.productive.mean()), 4),
+        **costs(trace.outcomes[key(trace.ours)]),
         "utilisation_skip_fcfs": round(
             continuous.utilisation_of(trace.outcomes[key(SKIP_FCFS)]), 4
         ),
@@ -84,12 +85,13 @@ def describe(trace: EvaluatedTrace) -> Json:
     """Return `best`, and the figures of every training seed and every rule."""
     return {
         **best(trace),
+        "without_preemption": key(trace.without_preemption),
         "training_seeds": {
             "mean_wait_s": {
-                name: round(float(side.delay_s.mean()), 1) for name, side in trace.seeds.items()
+                name: round(float(jobs.delay_s.mean()), 1) for name, jobs in trace.seeds.items()
             },
             "utilisation": {
-                name: round(float(side.use[0]), 4) for name, side in trace.seeds.items()
+                name: round(float(jobs.use.mean()), 4) for name, jobs in trace.seeds.items()
             },
             "worst_gap_closed": worst_gap(trace),
         },
@@ -107,10 +109,17 @@ def rule_figures(outcomes: list[ScheduleOutcome]) -> Json:
         "mean_wait_s": round(float(side.delay_s.mean()), 1),
         "mean_jct_s": round(float(side.jct_s.mean()), 1),
         "p99_wait_s": round(float(np.quantile(side.delay_s, 0.99)), 1),
-        "all_jobs_mean_wait_s": round(mean_wait_s(outcomes), 1),
+        "all_jobs_mean_wait_s": round(all_jobs_mean_wait_s(outcomes), 1),
         "utilisation": round(continuous.utilisation_of(outcomes), 4),
+        "productive_utilisation": round(float(side.productive.mean()), 4),
+        **costs(outcomes),
         "unfinished_or_never_fit": sum(int((~outcome.ended).sum()) for outcome in outcomes),
     }
+
+
+def costs(outcomes: list[ScheduleOutcome]) -> Json:
+    lost_share, max_starts = continuous.preemption_costs(outcomes)
+    return {"lost_share": round(lost_share, 5), "max_starts": max_starts}
 
 
 def worst_gap(trace: EvaluatedTrace) -> float | None:
@@ -119,11 +128,11 @@ def worst_gap(trace: EvaluatedTrace) -> float | None:
     headroom = base - float(trace.side(SRSF_ORACLE).delay_s.mean())
     if not trace.seeds or headroom <= 0:
         return None
-    worst = max(float(side.delay_s.mean()) for side in trace.seeds.values())
+    worst = max(float(jobs.delay_s.mean()) for jobs in trace.seeds.values())
     return round((base - worst) / headroom, 4)
 
 
-def mean_wait_s(outcomes: list[ScheduleOutcome]) -> float:
+def all_jobs_mean_wait_s(outcomes: list[ScheduleOutcome]) -> float:
     """Return the mean over all jobs of the trace, which shows starvation before the window."""
     delays = np.concatenate([(o.jct_s - o.duration_s)[o.fits] for o in outcomes])
     return float(delays.mean())

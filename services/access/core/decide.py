@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from services.access.core.enrolment import ENROLMENT, decide_enrolment
+from services.access.core.enrolment import EnrolmentCommand, decide_enrolment, long_ended
 from services.access.core.evolve import evolve
 from services.access.core.outcomes import Denial, Grant, Outcome, decide_outcome
-from services.access.core.settle import decide_settlement
+from services.access.core.settle import Settlement, decide_settlement
 from services.access.core.state import AccessState
-from shared.contracts.access import RetryInput, SkipInput
 from shared.contracts.base import Command
-from shared.contracts.topics import CONSUMED_EVENTS
+from shared.contracts.enrolment import NodeEnrolled
+from shared.contracts.topics import CONSUMED_EVENTS, LANES
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
-LANES = 4
-"""Pools and endpoints of an installation whose settings name no number."""
 CREDENTIAL_DAYS = 90
 """Life of a node's credential in days, where the settings name none; nodes renew theirs."""
 DAY_MS = 86_400_000
@@ -55,9 +53,9 @@ class Access:
 
     def _outcome(self, state: AccessState, command: Command, now: int) -> Outcome:
         view = state.view
-        if isinstance(command, ENROLMENT):
+        if isinstance(command, EnrolmentCommand):
             return decide_enrolment(view.enrolled, view.pools, command, now, self._credential_ms)
-        if isinstance(command, RetryInput | SkipInput):
+        if isinstance(command, Settlement):
             return decide_settlement(state.settled, command)
         return decide_outcome(view, self._lanes, command)
 
@@ -71,3 +69,6 @@ class Access:
                 yield accept_command(item, of, duplicate=event is None)
                 if event is not None:
                     yield item.decision(event)
+                if isinstance(event, NodeEnrolled):
+                    for forgotten in long_ended(state.view.enrolled, now):
+                        yield item.decision(forgotten)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import islice, takewhile
+
 from services.access.core.outcomes import Denial, Grant, Outcome
-from shared.contracts.access import PoolConfigured
-from shared.contracts.base import Command
 from shared.contracts.enrolment import (
     ApproveNode,
     CreateNodeToken,
     EnrollNode,
+    ForgetNode,
     NodeApproved,
     NodeCredentialRenewed,
     NodeEnrolled,
+    NodeForgotten,
     NodeRevoked,
     NodeTokenCreated,
     NodeTokenRevoked,
@@ -19,16 +21,24 @@ from shared.contracts.enrolment import (
     RevokeNode,
     RevokeNodeToken,
 )
-from shared.contracts.node_registry import EnrolledNode, NodeRegistry
+from shared.contracts.node_registry import TOKENS_KEPT, EnrolledNode, NodeRegistry
+from shared.contracts.pools import PoolConfigured
 
-ENROLMENT = (
-    CreateNodeToken,
-    RevokeNodeToken,
-    EnrollNode,
-    ApproveNode,
-    RevokeNode,
-    RenewNodeCredential,
+EnrolmentCommand = (
+    CreateNodeToken
+    | RevokeNodeToken
+    | EnrollNode
+    | ApproveNode
+    | RevokeNode
+    | ForgetNode
+    | RenewNodeCredential
 )
+RESERVED = frozenset({"tokens"})
+"""Names that no node gets: `GET /v1/nodes/tokens` lists the join tokens."""
+FORGOTTEN_AFTER_MS = 30 * 86_400_000
+"""An identity that ended is forgotten so long after its last credential would have expired."""
+FORGOTTEN_AT_ONCE = 16
+"""Most identities that one enrolment lets be forgotten, so that its answer is bounded."""
 RENEWED_FOR_MS = 3_600_000
 """How long a renewed credential stays valid: the node may not have got the answer."""
 
@@ -36,7 +46,7 @@ RENEWED_FOR_MS = 3_600_000
 def decide_enrolment(
     nodes: NodeRegistry,
     pools: dict[str, PoolConfigured],
-    command: Command,
+    command: EnrolmentCommand,
     now: int,
     credential_ms: int,
 ) -> Outcome:
@@ -52,16 +62,16 @@ def decide_enrolment(
             return approve(nodes, command)
         case RevokeNode():
             return revoke(nodes, command)
+        case ForgetNode():
+            return forget(nodes, command, now)
         case RenewNodeCredential():
             return renew(nodes, command, now, now + credential_ms)
-        case _:
-            raise TypeError(f"not a command about nodes: {command.TYPE}")
 
 
 def create_token(
     nodes: NodeRegistry, pools: dict[str, PoolConfigured], command: CreateNodeToken, now: int
 ) -> Outcome:
-    """A token id means one token for ever, as that of an API key does."""
+    """Create a token; an id that was used before is refused, as that of an API key is."""
     token_id, pool = command.token_id, pools.get(command.pool)
     if pool is None:
         detail = f"pool: {command.pool!r}: no such pool; configure it first"
@@ -72,6 +82,9 @@ def create_token(
         return Denial(token_id, "backend_not_allowed", detail)
     if token_id in nodes.tokens:
         return Denial(token_id, "token_exists", f"token_id: {token_id!r}: exists; use another id")
+    if nodes.valid_tokens(now) >= TOKENS_KEPT - 1:
+        detail = f"{TOKENS_KEPT - 1} tokens are valid; no more are allowed, so revoke some"
+        return Denial(token_id, "too_many_tokens", detail)
     event = NodeTokenCreated(
         token_id=token_id,
         sha256=command.sha256,
@@ -79,6 +92,7 @@ def create_token(
         expires_at=now + command.ttl_s * 1000,
         max_uses=command.max_uses,
         approve=command.approve,
+        replace=command.replace,
     )
     return Grant(token_id, event)
 
@@ -91,14 +105,17 @@ def revoke_token(nodes: NodeRegistry, command: RevokeNodeToken) -> Outcome:
 
 
 def enroll(nodes: NodeRegistry, command: EnrollNode, now: int, expires_at: int) -> Outcome:
-    """A repeated enrolment changes nothing and uses no token: the node lost the answer."""
+    """Enrol a node; a repetition, as after a lost answer, changes nothing and uses no token."""
     node_id, old = command.node_id, nodes.nodes.get(command.node_id)
     if old is not None and command.credential_sha256 in old.credentials:
-        return _deny_machine(old, command) or Grant(node_id, None)
-    denial = _deny_token(nodes, command, now) or _deny_node(old, command)
+        return _deny_machine(old, command.hardware) or Grant(node_id, None)
+    denial = _deny_name(node_id) or _deny_token(nodes, command, now)
     if denial is not None:
         return denial
     token = nodes.tokens[command.token_id].created
+    denial = _deny_node(old, token, command, now)
+    if denial is not None:
+        return denial
     event = NodeEnrolled(
         node_id=node_id,
         pool=token.pool,
@@ -109,6 +126,25 @@ def enroll(nodes: NodeRegistry, command: EnrollNode, now: int, expires_at: int) 
         hardware=command.hardware,
     )
     return Grant(node_id, event)
+
+
+def long_ended(nodes: NodeRegistry, now: int) -> list[NodeForgotten]:
+    """Return the end of identities that ended long ago, the oldest first.
+
+    Each enrolment ends more of them than it adds, so that nodes which come and go under new names
+    leave nothing behind. Their credentials expired, so they are refused as unknown ones are.
+    """
+    before = now - FORGOTTEN_AFTER_MS
+    oldest = islice(nodes.nodes.values(), FORGOTTEN_AT_ONCE)
+    ended = takewhile(lambda node: node.valid_until <= before, oldest)
+    return [NodeForgotten(node_id=node.node_id) for node in ended]
+
+
+def _deny_name(node_id: str) -> Denial | None:
+    if node_id not in RESERVED:
+        return None
+    detail = f"node_id: {node_id!r}: a path of the API has this name; another is allowed"
+    return Denial(node_id, "name_reserved", detail)
 
 
 def _deny_token(nodes: NodeRegistry, command: EnrollNode, now: int) -> Denial | None:
@@ -132,25 +168,30 @@ def _deny_token(nodes: NodeRegistry, command: EnrollNode, now: int) -> Denial | 
             return None
 
 
-def _deny_node(old: EnrolledNode | None, command: EnrollNode) -> Denial | None:
+def _deny_node(
+    old: EnrolledNode | None, token: NodeTokenCreated, command: EnrollNode, now: int
+) -> Denial | None:
+    """Refuse a name that another credential holds, unless its machine may replace it."""
     if old is None:
         return None
     node_id = command.node_id
     if command.credential_sha256 in old.former:
         detail = f"node_id: {node_id!r}: this credential was revoked; make a new one"
         return Denial(node_id, "credential_revoked", detail)
-    if not old.is_revoked:
-        detail = f"node_id: {node_id!r}: enrolled with another credential; revoke it first"
-        return Denial(node_id, "node_exists", detail)
-    return None
-
-
-def _deny_machine(old: EnrolledNode, command: EnrollNode) -> Denial | None:
-    """A copied disk brings a credential along, but not the machine that it was made on."""
-    if command.hardware in ("", old.hardware) or not old.hardware:
+    is_same_machine = bool(command.hardware) and command.hardware == old.hardware
+    if old.is_revoked or old.expires_at <= now or (token.replace and is_same_machine):
         return None
-    detail = f"node_id: {old.node_id!r}: enrolled on another machine; revoke it and join anew"
-    return Denial(old.node_id, "machine_changed", detail)
+    rule = "revoke it first, or join from its machine with a token that may replace"
+    detail = f"node_id: {node_id!r}: enrolled with another credential; {rule}"
+    return Denial(node_id, "node_exists", detail)
+
+
+def _deny_machine(node: EnrolledNode, hardware: str, former: tuple[str, ...] = ()) -> Denial | None:
+    """Return the denial if the credential was made on another machine, as that of a copied disk."""
+    if "" in (hardware, node.hardware) or node.hardware in (hardware, *former):
+        return None
+    detail = f"node_id: {node.node_id!r}: enrolled on another machine; revoke it and join anew"
+    return Denial(node.node_id, "machine_changed", detail)
 
 
 def approve(nodes: NodeRegistry, command: ApproveNode) -> Outcome:
@@ -171,8 +212,24 @@ def revoke(nodes: NodeRegistry, command: RevokeNode) -> Outcome:
     return Grant(command.node_id, None if node.is_revoked else event)
 
 
+def forget(nodes: NodeRegistry, command: ForgetNode, now: int) -> Outcome:
+    """Remove an identity that has ended; a node could still work with any other."""
+    node = nodes.nodes.get(command.node_id)
+    if node is None:
+        return _unknown(command.node_id)
+    state = node.state(now)
+    if state in ("approved", "pending"):
+        detail = f"node_id: {command.node_id!r}: its identity is {state}; revoke it first"
+        return Denial(command.node_id, "identity_valid", detail)
+    return Grant(command.node_id, NodeForgotten(node_id=node.node_id))
+
+
 def renew(nodes: NodeRegistry, command: RenewNodeCredential, now: int, expires_at: int) -> Outcome:
-    """Only a credential that is valid now may be renewed; a repeated renewal changes nothing."""
+    """Renew a credential that is valid now; a repeated renewal changes nothing.
+
+    A node that enrolled with a machine names it each time: else a copied disk would renew for ever
+    where no machine can be read.
+    """
     node = nodes.nodes.get(command.node_id)
     if node is None:
         return _unknown(command.node_id)
@@ -180,6 +237,13 @@ def renew(nodes: NodeRegistry, command: RenewNodeCredential, now: int, expires_a
     if until <= now:
         detail = f"node_id: {command.node_id!r}: the credential is not valid any more"
         return Denial(command.node_id, "unknown_credential", detail)
+    if node.hardware and not command.hardware:
+        rule = "the machine that enrolled is required; start the agent as root, or update it"
+        detail = f"hardware: empty; node {command.node_id!r}: {rule}"
+        return Denial(command.node_id, "machine_unknown", detail)
+    denial = _deny_machine(node, command.hardware, command.former_hardware)
+    if denial is not None:
+        return denial
     if command.credential_sha256 in node.credentials:
         return Grant(command.node_id, None)
     if command.credential_sha256 in node.former:
@@ -196,4 +260,4 @@ def renew(nodes: NodeRegistry, command: RenewNodeCredential, now: int, expires_a
 
 
 def _unknown(node_id: str) -> Denial:
-    return Denial(node_id, "unknown_node", f"node_id: {node_id!r}: no such node has joined")
+    return Denial(node_id, "unknown_node", f"node_id: {node_id!r}: no such node is enrolled")

@@ -8,30 +8,25 @@ from shared.contracts.access import (
     EndpointConfigured,
     KeyCreated,
     KeyRevoked,
-    PoolConfigured,
     TenantRegistered,
     TenantRetired,
 )
 from shared.contracts.base import Event
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.enrolment import (
     NodeApproved,
     NodeCredentialRenewed,
     NodeEnrolled,
+    NodeForgotten,
     NodeRevoked,
     NodeTokenCreated,
     NodeTokenRevoked,
 )
-from shared.contracts.jobs import CommandAccepted, CommandRefused
-from shared.contracts.rejected import (
-    InputQuarantined,
-    InputRejected,
-    InputRetried,
-    InputRetryRequested,
-    InputSkipped,
-)
+from shared.contracts.pools import PoolConfigured
+from shared.contracts.rejected import InputRetryRequested, InputSkipped
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
-from shared.ledger.folds import EventFold, ignore, unknown_event
+from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, ignore
 
 
 def fold_registry(state: AccessState, event: Event, fact: Fact) -> None:
@@ -56,21 +51,13 @@ FOLDS: dict[type[Event], EventFold[AccessState]] = {
     NodeEnrolled: fold_registry,
     NodeApproved: fold_registry,
     NodeRevoked: fold_registry,
+    NodeForgotten: fold_registry,
     NodeCredentialRenewed: fold_registry,
     AttemptsRefused: ignore,
-    InputRejected: ignore,
-    InputQuarantined: ignore,
-    InputRetried: ignore,
+    **INPUT_FOLDS,
     InputRetryRequested: note_settled,
     InputSkipped: note_settled,
 }
 """Every event type of the access ledger, and its fold."""
 
-
-def evolve(state: AccessState, fact: Fact) -> None:
-    """Fold one event; raises TypeError on a type that access does not write."""
-    event = fact.event
-    fold = FOLDS.get(type(event))
-    if fold is None:
-        raise unknown_event("access", event)
-    fold(state, event, fact)
+evolve = folding("access", FOLDS)

@@ -8,13 +8,11 @@ from services.access.core.lanes import lowest_free
 from shared.contracts.access import (
     AttemptsRefused,
     ConfigureEndpoint,
-    ConfigurePool,
     CreateKey,
     EndpointConfigured,
     KeyCreated,
     KeyRevoked,
     NoteAttempts,
-    PoolConfigured,
     RegisterTenant,
     RetireTenant,
     RevokeKey,
@@ -22,6 +20,8 @@ from shared.contracts.access import (
     TenantRetired,
 )
 from shared.contracts.base import Command, Event
+from shared.contracts.pool_version import version_of
+from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.registry import AccessView
 
 
@@ -68,13 +68,27 @@ def configure_pool(view: AccessView, lanes: int, command: ConfigurePool) -> Outc
     if "process" in command.backends:
         detail = "backends: 'process': is retired; 'agent' and 'virtual' are allowed"
         return Denial(command.pool, "backend_retired", detail)
+    if unknown := next((name for name in command.tenants if name not in view.tenants), None):
+        detail = f"tenants: {unknown!r}: no such tenant; register it first"
+        return Denial(command.pool, "unknown_tenant", detail)
     existing = view.pools.get(command.pool)
     taken = (pool.partition for pool in view.pools.values())
     lane = existing.partition if existing else lowest_free(taken, lanes)
     if lane is None:
         return deny_lane("pool", command.pool, lanes)
-    event = PoolConfigured(partition=lane, **command.model_dump())
-    return Grant(command.pool, None if event == existing else event)
+    event = PoolConfigured(partition=lane, **command.model_dump(exclude={"if_version"}))
+    if event == existing:
+        return Grant(command.pool, None)
+    return deny_version(existing, command) or Grant(command.pool, event)
+
+
+def deny_version(existing: PoolConfigured | None, command: ConfigurePool) -> Denial | None:
+    """Return the denial of a change that is based on another version of the settings."""
+    version, expected = version_of(existing), command.if_version
+    if expected in (None, version):
+        return None
+    rule = f"pool {command.pool} has version {version}; read it again and repeat the change"
+    return Denial(command.pool, "version_conflict", f"if_version: {expected!r}: {rule}")
 
 
 def configure_endpoint(view: AccessView, lanes: int, command: ConfigureEndpoint) -> Outcome:
@@ -91,7 +105,8 @@ def register_tenant(view: AccessView, command: RegisterTenant) -> Outcome:
     if command.default_pool not in view.pools:
         detail = f"default_pool: {command.default_pool!r}: no such pool; configure it first"
         return Denial(command.tenant, "unknown_pool", detail)
-    event = TenantRegistered(**command.model_dump())
+    number = view.number_of(command.tenant)
+    event = TenantRegistered(**command.model_dump(), number=number)
     same = event == view.tenants.get(command.tenant) and view.is_active(command.tenant)
     return Grant(command.tenant, None if same else event)
 
@@ -104,7 +119,7 @@ def retire_tenant(view: AccessView, command: RetireTenant) -> Outcome:
 
 
 def create_key(view: AccessView, command: CreateKey) -> Outcome:
-    """A key id means one key for ever: it is never given another secret or another role."""
+    """Create a key; an id that was used before gets no other secret or role."""
     key_id = command.key_id
     event = KeyCreated(**command.model_dump())
     if key_id in view.revoked:

@@ -1,4 +1,4 @@
-"""An operator decides on an input that was set aside, once and for ever."""
+"""An operator decides on a quarantined input, once and for ever."""
 
 from __future__ import annotations
 

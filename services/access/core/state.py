@@ -13,8 +13,8 @@ from shared.ledger.answers import AnsweredCommands
 class AccessState:
     """The state of the one lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "access-4"
+    SCHEMA: ClassVar[str] = "access-8"
     view: AccessView = field(default_factory=AccessView)
     settled: dict[str, str] = field(default_factory=dict)
-    """Inputs that were set aside and an operator has decided on -> type of the event."""
+    """Inputs that were quarantined and an operator has decided on -> type of the event."""
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from services.admission.core.ended_jobs import Outcome
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.construct import construct
-from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
+from shared.contracts.job_commands import CancelJob
 
 
 def answer_cancel(
     command_id: str, job_id: str, outcome: Outcome, tenant: str
 ) -> CommandAccepted | CommandRefused:
-    """A job or array that ended before it could be cancelled makes its cancel refused."""
+    """Accept the cancel, or refuse it if the job or array ended before it could be cancelled."""
     if outcome == "cancelled":
         return construct(
             CommandAccepted,

@@ -1,10 +1,10 @@
-"""The canonical form of a submitted body: its digest tells a repeated submit from a conflict."""
+"""The canonical form of a submitted body: its digest separates repetitions from conflicts."""
 
 from __future__ import annotations
 
 import hashlib
 
-from shared.contracts.jobs import JobSpec
+from shared.contracts.job_spec import JobSpec
 
 DIGEST_CHARS = 32
 

@@ -11,8 +11,9 @@ from itertools import islice
 from services.admission.core.answers import answer_cancel
 from services.admission.core.dependencies import find_status
 from services.admission.core.state import AdmissionState
-from shared.contracts.jobs import ArrayCancelRequested, CancelJob, CancelRequested
-from shared.contracts.placement import JobCancelled
+from shared.contracts.admission import ArrayCancelRequested, CancelRequested
+from shared.contracts.attempts import JobCancelled
+from shared.contracts.job_commands import CancelJob
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 

@@ -10,9 +10,10 @@ from services.admission.core.reconsider import BUDGET_BYTES, next_due, reconside
 from services.admission.core.restate_placement import restate_placement
 from services.admission.core.state import AdmissionState
 from services.admission.core.submit import submit_job
-from shared.contracts.access import PoolConfigured
+from shared.contracts.admission import QuotaChanged
 from shared.contracts.base import Command
-from shared.contracts.jobs import CancelJob, QuotaChanged, RejectSubmission, SetQuota, SubmitJob
+from shared.contracts.job_commands import CancelJob, RejectSubmission, SetQuota, SubmitJob
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.rejected import InputRejected
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.answers import accept_command, refuse_command
@@ -70,7 +71,7 @@ def execute(state: AdmissionState, item: Input, command: Command, now: int) -> I
 
 
 def set_quota(state: AdmissionState, item: Input, command: SetQuota) -> Iterator[Decision]:
-    """A tenant that is not known yet may have one: its registration may be on its way."""
+    """Set a tenant's quota, also before its registration is read."""
     if state.pool is None:
         detail = f"partition: {state.partition}: belongs to no pool"
         yield refuse_command(item, command.tenant, "unknown_pool", detail)

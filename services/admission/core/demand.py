@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from shared.contracts.bookkeeping import NodeShape
-from shared.contracts.jobs import JobSpec
+from shared.contracts.job_spec import JobSpec
 
 GPU = 1000
 """Thousandths of one device."""

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from services.admission.core import evolve_arrays, evolve_jobs, evolve_pool
 from services.admission.core.state import AdmissionState
-from shared.contracts.access import PoolConfigured
+from shared.contracts.admission import (
+    ArrayAccepted,
+    ArrayCancelRequested,
+    CancelRequested,
+    JobAdmitted,
+    JobDeferred,
+    JobReadmitted,
+    JobRejected,
+    QuotaChanged,
+)
+from shared.contracts.attempts import JobCancelled
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import (
     AttemptNoted,
@@ -13,22 +23,10 @@ from shared.contracts.bookkeeping import (
     JobsReleased,
     TenantNoted,
 )
-from shared.contracts.jobs import (
-    ArrayAccepted,
-    ArrayCancelRequested,
-    CancelRequested,
-    CommandAccepted,
-    CommandRefused,
-    JobAdmitted,
-    JobDeferred,
-    JobReadmitted,
-    JobRejected,
-    QuotaChanged,
-)
-from shared.contracts.placement import JobCancelled
-from shared.contracts.rejected import InputQuarantined, InputRejected, InputRetried
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.decider import Fact
-from shared.ledger.folds import EventFold, ignore, unknown_event
+from shared.ledger.folds import INPUT_FOLDS, EventFold, folding
 
 
 def remember_answer(
@@ -56,17 +54,8 @@ FOLDS: dict[type[Event], EventFold[AdmissionState]] = {
     QuotaChanged: evolve_pool.change_quota,
     PoolConfigured: evolve_pool.configure,
     TenantNoted: evolve_pool.note_tenant,
-    InputRejected: ignore,
-    InputQuarantined: ignore,
-    InputRetried: ignore,
+    **INPUT_FOLDS,
 }
 """Every event type of the admission ledger, and its fold."""
 
-
-def evolve(state: AdmissionState, fact: Fact) -> None:
-    """Fold one event; raises TypeError on a type that admission does not write."""
-    event = fact.event
-    fold = FOLDS.get(type(event))
-    if fold is None:
-        raise unknown_event("admission", event)
-    fold(state, event, fact)
+evolve = folding("admission", FOLDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from services.admission.core import arrays
 from services.admission.core.evolve_jobs import end_array
 from services.admission.core.state import AdmissionState, JobArray
-from shared.contracts.jobs import ArrayAccepted, ArrayCancelRequested
+from shared.contracts.admission import ArrayAccepted, ArrayCancelRequested
 from shared.ledger.decider import Fact
 
 

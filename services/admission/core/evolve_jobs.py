@@ -15,15 +15,15 @@ from services.admission.core.state import (
     PendingJob,
     QuotaUse,
 )
-from shared.contracts.bookkeeping import AttemptNoted, JobSizeNoted, JobsReleased
-from shared.contracts.jobs import (
+from shared.contracts.admission import (
     CancelRequested,
     JobAdmitted,
     JobDeferred,
     JobReadmitted,
     JobRejected,
 )
-from shared.contracts.placement import JobCancelled
+from shared.contracts.attempts import JobCancelled
+from shared.contracts.bookkeeping import AttemptNoted, JobSizeNoted, JobsReleased
 from shared.ledger.decider import Fact
 
 

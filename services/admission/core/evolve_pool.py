@@ -5,9 +5,9 @@ from __future__ import annotations
 from services.admission.core import waiting
 from services.admission.core.demand import node_class_of
 from services.admission.core.state import AdmissionState
-from shared.contracts.access import PoolConfigured
+from shared.contracts.admission import QuotaChanged
 from shared.contracts.bookkeeping import CapacityNoted, TenantNoted
-from shared.contracts.jobs import QuotaChanged
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.decider import Fact
 
 NODE_SETTLE_MS = 5_000

@@ -38,7 +38,7 @@ def workers_per_node(node_class: NodeClass, demand: Demand) -> int:
 
 
 def workers_by_gpus(gpus: int, gpu_milli: int) -> int:
-    """A fraction lies on one GPU: the rest of that GPU is lost to workers of the same size."""
+    """Return how many workers fit the GPUs; a fraction lies on one GPU and wastes its rest."""
     if gpu_milli < GPU:
         return gpus * (GPU // gpu_milli)
     return gpus // (gpu_milli // GPU)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from services.admission.core.demand import GPU
-from services.admission.core.forecast import forecast_spot_gpus
 from services.admission.core.state import AdmissionState, JobIds, PendingJob
 
 
@@ -43,12 +42,12 @@ def regular_share(state: AdmissionState, tenant: str) -> QuotaShare:
 
 
 def spot_share(state: AdmissionState, tenant: str) -> QuotaShare:
-    """The tenant's own bound counts its own jobs, the pool's bound counts all spot jobs."""
+    """Return use and bound of spot GPUs: of the tenant if it has a bound, else of the pool."""
     quota = state.quotas.get(tenant)
     if quota is not None and quota.spot_gpus is not None:
         used = state.quota_use.spot.get(tenant, 0)
         return QuotaShare(used, None, round(quota.spot_gpus * GPU))
-    bound_gpus = forecast_spot_gpus(state)
+    bound_gpus = state.pool.spot_gpus if state.pool else None
     bound = None if bound_gpus is None else round(bound_gpus * GPU)
     return QuotaShare(state.quota_use.spot_total, None, bound)
 

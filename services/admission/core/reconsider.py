@@ -11,7 +11,7 @@ from services.admission.core.quota import next_within_quota
 from services.admission.core.state import AdmissionState, PendingJob
 from services.admission.core.verdict import judge
 from services.admission.core.verdict_events import verdict_decision
-from shared.contracts.jobs import JobReadmitted
+from shared.contracts.admission import JobReadmitted
 from shared.ledger.decider import Decision
 
 BUDGET_BYTES = 96 * 1024

@@ -8,6 +8,13 @@ from typing import Literal, TypeAlias
 
 from services.admission.core.answers import answer_cancel
 from services.admission.core.state import AdmissionState
+from shared.contracts.attempts import (
+    JobAttemptFailed,
+    JobCancelled,
+    JobFailed,
+    JobResized,
+    JobSucceeded,
+)
 from shared.contracts.bookkeeping import (
     AttemptNoted,
     CapacityNoted,
@@ -18,13 +25,6 @@ from shared.contracts.bookkeeping import (
 )
 from shared.contracts.construct import construct
 from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import (
-    JobAttemptFailed,
-    JobCancelled,
-    JobFailed,
-    JobResized,
-    JobSucceeded,
-)
 from shared.ledger.decider import Decision, Input
 
 EndOutcome: TypeAlias = Literal["succeeded", "failed", "cancelled"]
@@ -88,7 +88,7 @@ def collect_changes(state: AdmissionState, inputs: Sequence[Input]) -> Placement
 def add_end(
     state: AdmissionState, changes: PlacementChanges, item: Input, job_id: str, outcome: EndOutcome
 ) -> None:
-    """The first end of an admitted job counts; any other job has ended before."""
+    """Add the end of an admitted job; only the first one counts."""
     if job_id in state.admitted and job_id not in changes.ends:
         changes.ends[job_id] = construct(JobEnd, job_id=job_id, outcome=outcome)
         changes.last_cause = item.id
@@ -116,7 +116,7 @@ def add_node(
 def remove_node(
     state: AdmissionState, changes: PlacementChanges, item: Input, node_id: str
 ) -> None:
-    """Only a node that left is removed: one that fell silent may come back, and still counts."""
+    """Remove a node that left; one that is only silent may come back and still counts."""
     changes.joined.pop(node_id, None)
     if node_id in state.nodes:
         changes.left[node_id] = None
@@ -126,8 +126,10 @@ def remove_node(
 def note_attempt(
     state: AdmissionState, item: Input, failed: JobAttemptFailed, now: int
 ) -> AttemptNoted:
-    """The backoff begins when the attempt failed, but never later than now: placement's clock may
-    be ahead of ours."""
+    """Return the failure with the end of its backoff, which begins when the attempt failed.
+
+    It begins now if that lies ahead, as placement's clock may be.
+    """
     time_scale = state.pool.time_scale if state.pool else 1.0
     backoff_ms = state.admitted[failed.job_id].backoff_s * 1000 / time_scale
     return AttemptNoted(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from services.admission.core.verdict import Reject
-from shared.contracts.access import PoolConfigured
-from shared.contracts.jobs import NO_RESOURCES, JobSpec, SubmitJob
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import NO_RESOURCES, JobSpec
+from shared.contracts.pools import PoolConfigured
 
 MAX_ID_CHARS = 64
 MAX_BODY_BYTES = 256 * 1024
@@ -33,26 +34,26 @@ def check_spot(spec: JobSpec, pool: PoolConfigured) -> str | None:
 
 
 def check_backends(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """Executors of earlier releases ran processes; no node can join such a pool any more."""
+    """Return why the pool runs no jobs: only executors of earlier releases ran processes."""
     if set(pool.backends) - {"process"}:
         return None
     return f"pool: {pool.pool!r}: its backend process is retired; configure it with agent"
 
 
 def check_command(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """A real backend runs a command."""
+    """Return why the job lacks a command; virtual pools need none."""
     if spec.command or "virtual" in pool.backends:
         return None
     return f"command: (): required in pool {pool.pool}, which runs processes"
 
 
 def check_resources(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """A node bounds its jobs by what they take of it."""
+    """Return why a job without GPUs, cores and memory is refused."""
     return None if spec.gang.has_resources else f"gang.gpus_per_worker: {NO_RESOURCES}"
 
 
 def check_image(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """No real backend runs containers; a simulated worker needs none."""
+    """Return why the pool cannot run the job's image."""
     if not spec.image or "virtual" in pool.backends:
         return None
     return f"image: {spec.image!r}: pool {pool.pool} runs commands on its nodes, not images"

@@ -8,9 +8,10 @@ from typing import ClassVar, NamedTuple
 
 from services.admission.core.demand import Demand, NodeClass
 from services.admission.core.ended_jobs import EndedJobs, Outcome
-from shared.contracts.access import PoolConfigured
+from shared.contracts.admission import DeferReason, QuotaChanged
 from shared.contracts.bookkeeping import NodeShape, TenantNoted
-from shared.contracts.jobs import DeferReason, JobSpec, QuotaChanged
+from shared.contracts.job_spec import JobSpec
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import AnsweredCommands
 
 JobIds = OrderedDict[str, None]
@@ -113,7 +114,7 @@ class WaitingJobs:
     """By tenant: jobs beyond its quota. Only the first of a queue is ever considered."""
     spot_queues: dict[str, JobIds] = field(default_factory=dict)
     oversized: dict[str, JobIds] = field(default_factory=dict)
-    """By tenant: jobs larger than its whole bound, set aside so that they block no queue."""
+    """By tenant: jobs larger than its whole bound, skipped so that they block no queue."""
     awaiting_nodes: JobIds = field(default_factory=OrderedDict)
     dependents: dict[str, JobIds] = field(default_factory=dict)
     """By the job that they depend on."""
@@ -125,7 +126,7 @@ class WaitingJobs:
 class AdmissionState:
     """The state of one lane, which belongs to one pool; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "admission-4"
+    SCHEMA: ClassVar[str] = "admission-6"
     partition: int
     pool: PoolConfigured | None = None
     tenants: dict[str, TenantNoted] = field(default_factory=dict)

@@ -12,7 +12,8 @@ from services.admission.core.rules import check_rules
 from services.admission.core.state import AdmissionState, PendingJob
 from services.admission.core.verdict import Reject, judge
 from services.admission.core.verdict_events import verdict_decision
-from shared.contracts.jobs import ArrayAccepted, SubmitJob
+from shared.contracts.admission import ArrayAccepted
+from shared.contracts.job_commands import SubmitJob
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 
@@ -55,7 +56,7 @@ def submit_job(
 
 
 def answer_repeated(item: Input, command: SubmitJob, status: JobStatus, digest: str) -> Decision:
-    """The same body under the same key is a duplicate; another body is a conflict."""
+    """Accept the same body under the same key as a duplicate; refuse another body."""
     job_id, tenant = command.job_id, command.tenant
     same_body = status.digest[:DIGEST_CHARS] == digest[:DIGEST_CHARS]
     if status.tenant != tenant or not same_body:
@@ -73,6 +74,10 @@ def check_sender(state: AdmissionState, command: SubmitJob) -> Reject | None:
         return Reject("unknown_pool", detail)
     if not state.is_active(command.tenant):
         return Reject("unknown_tenant", f"tenant: {command.tenant!r}: unknown or retired")
+    if not state.pool.is_open_to(command.tenant):
+        # The other tenants of the list are not this tenant's to know.
+        rule = f"tenant {command.tenant!r} is not in the pool's setting `tenants`"
+        return Reject("tenant_not_allowed", f"pool: {command.pool!r}: {rule}")
     return None
 
 
@@ -81,7 +86,7 @@ def check_spec(state: AdmissionState, command: SubmitJob, body_bytes: int) -> Re
 
 
 def check_own_array(command: SubmitJob) -> Reject | None:
-    """All jobs of an array have one spec: one that names its own array waits for itself."""
+    """Reject a spec that depends on its own job or array, which would wait for itself."""
     for dependency in command.spec.depends_on:
         if is_own(dependency, command.job_id):
             return Reject("dependency_cycle", f"depends_on: {dependency!r}: is the job itself")

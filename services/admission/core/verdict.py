@@ -9,7 +9,7 @@ from services.admission.core.dependencies import find_status, is_own
 from services.admission.core.feasibility import count_workers
 from services.admission.core.quota import quota_queue_of, share_of
 from services.admission.core.state import AdmissionState, PendingJob
-from shared.contracts.jobs import DeferReason
+from shared.contracts.admission import DeferReason
 
 
 class Admit(NamedTuple):
@@ -56,7 +56,7 @@ def check_dependencies(state: AdmissionState, job: PendingJob) -> Defer | Reject
 
 
 def reject_dependency(dependency: str, job: PendingJob) -> Reject:
-    """A job of another tenant or another pool is reported as unknown."""
+    """Reject a dependency; a job of another tenant or another pool is reported as unknown."""
     if is_own(dependency, job.job_id):
         return Reject("dependency_cycle", f"depends_on: {dependency!r}: is the job itself")
     detail = f"depends_on: {dependency!r}: no such job of {job.tenant} in this pool"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from services.admission.core.state import PendingJob
 from services.admission.core.verdict import Admit, Defer, Reject, Verdict
+from shared.contracts.admission import JobAdmitted, JobDeferred, JobRejected
 from shared.contracts.base import Event
 from shared.contracts.construct import construct
-from shared.contracts.jobs import JobAdmitted, JobDeferred, JobRejected
 from shared.ledger.decider import Decision
 
 

@@ -71,7 +71,7 @@ def wake_dependents(state: AdmissionState, ended_id: str, succeeded: bool) -> No
 
 
 def requeue_by_nodes(state: AdmissionState) -> None:
-    """After nodes came or went: jobs that fit now become ready, the others wait on."""
+    """Make ready the jobs that fit the present nodes; the others wait for nodes."""
     waiting = state.waiting
     ready = [job_id for job_id in waiting.ready if state.deferred[job_id].reason == "no_nodes"]
     for job_id in (*ready, *waiting.awaiting_nodes):
@@ -84,7 +84,7 @@ def requeue_by_nodes(state: AdmissionState) -> None:
 
 
 def requeue_by_quota(state: AdmissionState, tenants: list[str]) -> None:
-    """After bounds changed: set aside the jobs above them, and queue the rest by submission."""
+    """Skip the jobs above the changed bounds, and queue the rest by submission."""
     waiting = state.waiting
     for tenant in tenants:
         job_ids: dict[str, None] = {}

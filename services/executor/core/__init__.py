@@ -1,1 +1,1 @@
-"""The pure part of the executor: effects of each fact of its pool's ledger."""
+"""The pure part of the executor: what the placement ledger means for its nodes."""

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from shared.contracts.access import PoolConfigured
-from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import (
+from shared.contracts.attempts import (
     AllocationReleased,
     JobCancelled,
-    JobEnqueued,
     JobFailed,
     JobMigrated,
-    JobPlaced,
     JobPreempted,
     JobResized,
     JobStarted,
@@ -20,6 +16,9 @@ from shared.contracts.placement import (
     JobStopRequested,
     JobSucceeded,
 )
+from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.contracts.placement import JobEnqueued, JobPlaced
+from shared.contracts.pools import PoolConfigured
 
 CONSUMED = frozenset(
     cls.TYPE.rpartition(".")[0]

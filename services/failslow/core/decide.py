@@ -10,9 +10,9 @@ from services.failslow.core.evolve import evolve
 from services.failslow.core.gangs import GangChanges
 from services.failslow.core.peers import SlowWorker, Thresholds, judge
 from services.failslow.core.state import FailSlowState, GangState, TrackedFault
-from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultCleared, FaultSuspected
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import IterationTimes, WorkersIterated
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable

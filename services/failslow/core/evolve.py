@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from services.failslow.core.state import FailSlowState, GangState, TrackedFault
-from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected, GangsNoted
-from shared.contracts.jobs import CommandAccepted, CommandRefused
-from shared.contracts.rejected import InputQuarantined, InputRejected, InputRetried
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
-from shared.ledger.folds import EventFold, ignore, unknown_event
+from shared.ledger.folds import INPUT_FOLDS, EventFold, folding
 
 
 def apply_gangs(state: FailSlowState, event: GangsNoted, fact: Fact) -> None:
@@ -68,17 +67,8 @@ FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,
     PoolConfigured: configure,
-    InputRejected: ignore,
-    InputQuarantined: ignore,
-    InputRetried: ignore,
+    **INPUT_FOLDS,
 }
 """Every event type of the failslow ledger, and its fold."""
 
-
-def evolve(state: FailSlowState, fact: Fact) -> None:
-    """Fold one event; raises TypeError on a type that fail-slow does not write."""
-    event = fact.event
-    fold = FOLDS.get(type(event))
-    if fold is None:
-        raise unknown_event("failslow", event)
-    fold(state, event, fact)
+evolve = folding("failslow", FOLDS)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from services.failslow.core.state import FailSlowState
-from shared.contracts.faults import GangsNoted, GangWorker, WatchedGang
-from shared.contracts.placement import (
+from shared.contracts.attempts import (
     JobAttemptFailed,
     JobCancelled,
     JobFailed,
     JobMigrated,
-    JobPlaced,
     JobPreempted,
     JobRequeued,
     JobResized,
@@ -19,6 +17,8 @@ from shared.contracts.placement import (
     JobStopRequested,
     JobSucceeded,
 )
+from shared.contracts.faults import GangsNoted, GangWorker, WatchedGang
+from shared.contracts.placement import JobPlaced
 from shared.ledger.decider import Input
 
 ENDS = (

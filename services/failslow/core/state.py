@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from shared.contracts.access import PoolConfigured
 from shared.contracts.faults import GangWorker
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import AnsweredCommands
 
 CLOSED_KEPT = 10_000
@@ -47,7 +47,7 @@ class GangState:
 class FailSlowState:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "failslow-4"
+    SCHEMA: ClassVar[str] = "failslow-6"
     partition: int
     pool: PoolConfigured | None = None
     gangs: dict[str, GangState] = field(default_factory=dict)

@@ -11,7 +11,8 @@ from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.strict import Body, parse_body
 from shared.contracts.base import JobId, Model, Name, Text
 from shared.contracts.identity import derive_job_id
-from shared.contracts.jobs import NO_RESOURCES, CancelJob, JobSpec, SubmitJob
+from shared.contracts.job_commands import CancelJob, SubmitJob
+from shared.contracts.job_spec import NO_RESOURCES, JobSpec
 
 
 class SubmissionFields(Model):

@@ -6,7 +6,7 @@ import secrets
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
 from services.gateway.authorization import authorize
@@ -14,15 +14,17 @@ from services.gateway.body import json_body
 from services.gateway.commands import (
     CommandReceipt,
     accepted_response,
+    command_route,
     decide_by_access,
     json_response,
     new_command_id,
     send_access_command,
 )
 from services.gateway.core.strict import parse_body
-from services.gateway.openapi import problem_responses, request_body
+from services.gateway.filters import check_pool
+from services.gateway.openapi import problem_responses
 from services.gateway.outbox import OutgoingCommand
-from services.gateway.paging import Limit, PageToken, page_of_entries
+from services.gateway.paging import Limit, NamePart, PageToken, page_of_entries
 from services.gateway.problem import not_found
 from services.gateway.wiring import gateway_of
 from shared.bus.clock import now_ms
@@ -41,7 +43,6 @@ router = APIRouter(prefix="/v1/nodes", tags=["nodes"])
 enrolments = APIRouter(prefix="/v1/enrolments", tags=["nodes"])
 Node = Annotated[Name, Path(description="name of the node")]
 Token = Annotated[Name, Path(description="public first part of the token")]
-WRITES = problem_responses(400, 409, 413, 415, 422)
 
 
 class CreateNodeTokenRequest(Model):
@@ -53,6 +54,7 @@ class CreateNodeTokenRequest(Model):
         None, ge=1, le=100_000, description="nodes that may join with it; any number if not given"
     )
     approve: bool = Field(False, description="its nodes need no approval")
+    replace: bool = Field(False, description="a machine may replace its own valid identity")
 
 
 class RevokeNodeRequest(Model):
@@ -68,13 +70,7 @@ class NodeTokenReceipt(CommandReceipt):
     token: str = Field(description="`token_id.secret` for `berth-agent join`")
 
 
-@router.post(
-    "/tokens",
-    status_code=202,
-    response_model=NodeTokenReceipt,
-    responses=WRITES,
-    openapi_extra=request_body(CreateNodeTokenRequest),
-)
+@router.post("/tokens", **command_route(CreateNodeTokenRequest, 409, receipt=NodeTokenReceipt))
 async def create_node_token(request: Request) -> Response:
     """Create a join token for nodes of one pool. The response shows it once; it is valid then."""
     bearer = await authorize(request, "operator")
@@ -99,18 +95,22 @@ async def create_node_token(request: Request) -> Response:
 
 @router.get("/tokens", responses=problem_responses(422))
 async def list_node_tokens(
-    request: Request, after: PageToken = None, limit: Limit = 1000
+    request: Request,
+    ended: Annotated[
+        bool, Query(description="include expired, used up and revoked tokens; old ones are dropped")
+    ] = False,
+    after: PageToken = None,
+    limit: Limit = 1000,
 ) -> Response:
-    """List the join tokens, without their secrets: valid, expired, used up or revoked."""
+    """List the valid join tokens, without their secrets."""
     await authorize(request, "operator")
-    tokens = gateway_of(request).access.view.enrolled.tokens
-    show = partial(token_row, now=now_ms())
+    now, known = now_ms(), gateway_of(request).access.view.enrolled.tokens
+    tokens = {name: token for name, token in known.items() if ended or token.state(now) == "valid"}
+    show = partial(token_row, now=now)
     return json_response(page_of_entries(tokens, show, after, limit, "token_id"))
 
 
-@router.post(
-    "/tokens/{token_id}/revoke", status_code=202, response_model=CommandReceipt, responses=WRITES
-)
+@router.delete("/tokens/{token_id}", **command_route(None, 400, 409, 413, 415, 422))
 async def revoke_node_token(request: Request, token_id: Token) -> Response:
     """End a join token; nodes that joined with it keep their identities."""
     bearer = await authorize(request, "operator")
@@ -120,11 +120,14 @@ async def revoke_node_token(request: Request, token_id: Token) -> Response:
 
 @enrolments.get("", responses=problem_responses(422))
 async def list_enrolled_nodes(
-    request: Request, after: PageToken = None, limit: Limit = 1000
+    request: Request, pool: NamePart = None, after: PageToken = None, limit: Limit = 1000
 ) -> Response:
     """List the nodes that joined with a token: pending, approved, expired or revoked."""
     await authorize(request, "operator")
-    nodes = gateway_of(request).access.view.enrolled.nodes
+    gateway = gateway_of(request)
+    check_pool(gateway, pool)
+    enrolled = gateway.access.view.enrolled.nodes
+    nodes = {name: node for name, node in enrolled.items() if pool in (None, node.pool)}
     show = partial(enrolled_row, now=now_ms())
     return json_response(page_of_entries(nodes, show, after, limit, "node_id"))
 
@@ -135,11 +138,11 @@ async def show_enrolled_node(request: Request, node_id: Node) -> Response:
     await authorize(request, "operator")
     node = gateway_of(request).access.view.enrolled.nodes.get(node_id)
     if node is None:
-        raise not_found("node")
+        raise not_found("node with an identity")
     return json_response(enrolled_row(node, now_ms()))
 
 
-@router.post("/{node_id}/approve", status_code=202, response_model=CommandReceipt, responses=WRITES)
+@router.post("/{node_id}/approve", **command_route(None, 400, 409, 413, 415, 422))
 async def approve_node(request: Request, node_id: Node) -> Response:
     """Let a pending node work."""
     bearer = await authorize(request, "operator")
@@ -147,13 +150,7 @@ async def approve_node(request: Request, node_id: Node) -> Response:
     return accepted_response(await send_access_command(request, bearer, command, node_id))
 
 
-@router.post(
-    "/{node_id}/revoke",
-    status_code=202,
-    response_model=CommandReceipt,
-    responses=WRITES,
-    openapi_extra=request_body(RevokeNodeRequest, required=False),
-)
+@router.post("/{node_id}/revoke", **command_route(RevokeNodeRequest, 409, required=False))
 async def revoke_node(request: Request, node_id: Node) -> Response:
     """Revoke the credential of a node; executors refuse it within about a second."""
     bearer = await authorize(request, "operator")
@@ -170,6 +167,7 @@ def token_row(token: JoinToken, now: int) -> dict[str, object]:
         "pool": created.pool,
         "state": token.state(now),
         "approve": created.approve,
+        "replace": created.replace,
         "uses": token.uses,
         "max_uses": created.max_uses,
         "expires_at": created.expires_at,

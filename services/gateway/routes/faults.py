@@ -11,14 +11,15 @@ from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
 from services.gateway.commands import (
-    CommandReceipt,
     accepted_response,
+    command_route,
     json_response,
     lane_of_pool,
     send_command,
 )
 from services.gateway.core.strict import parse_body
-from services.gateway.openapi import problem_responses, request_body
+from services.gateway.filters import check_node, check_pool
+from services.gateway.openapi import problem_responses
 from services.gateway.paging import Limit, TimeCursor, TimeToken, page_of
 from services.gateway.problem import not_found
 from services.gateway.wiring import Gateway, gateway_of
@@ -52,32 +53,23 @@ async def list_faults(
     """List workers that were slower than their peers, newest suspicion first."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
+    check_pool(gateway, pool)
     cursor = TimeCursor.read(after)
     rows = await gateway.database.rows(
         bearer, queries.FAULTS, bearer.tenant, pool, node, state, cursor.at, cursor.key, limit
     )
+    if not rows:
+        await check_node(gateway, bearer, node)
     return json_response(page_of(rows, limit, "suspected_at", "fault_id"))
 
 
-@router.post(
-    "/{fault_id:path}/dismiss",
-    status_code=202,
-    response_model=CommandReceipt,
-    responses=problem_responses(400, 404, 413, 415, 422),
-    openapi_extra=request_body(FaultRequest, required=False),
-)
+@router.post("/{fault_id:path}/dismiss", **command_route(FaultRequest, 404, required=False))
 async def dismiss(request: Request, fault_id: FaultId) -> Response:
     """Dismiss a suspicion: nothing is to be done about it."""
     return await _send_verdict(request, fault_id, DismissFault)
 
 
-@router.post(
-    "/{fault_id:path}/false-alarm",
-    status_code=202,
-    response_model=CommandReceipt,
-    responses=problem_responses(400, 404, 413, 415, 422),
-    openapi_extra=request_body(FaultRequest, required=False),
-)
+@router.post("/{fault_id:path}/false-alarm", **command_route(FaultRequest, 404, required=False))
 async def false_alarm(request: Request, fault_id: FaultId) -> Response:
     """Mark a suspicion as a false alarm: the worker was healthy."""
     return await _send_verdict(request, fault_id, MarkFalseAlarm)

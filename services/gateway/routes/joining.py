@@ -16,13 +16,13 @@ from services.gateway.outbox import OutgoingCommand
 from services.gateway.problem import ApiError, unauthenticated, unavailable
 from services.gateway.wiring import Gateway, gateway_of
 from shared.bus.clock import now_ms
-from shared.contracts.agents import Joined, JoinRequest, RenewRequest
+from shared.contracts.agents import AGENT_API, Joined, JoinRequest, RenewRequest
 from shared.contracts.base import Command
 from shared.contracts.enrolment import EnrollNode, NodeTokenCreated, RenewNodeCredential
-from shared.contracts.keys import hash_secret, parse_key
+from shared.contracts.keys import hash_secret, parse_bearer, parse_key
 from shared.contracts.node_registry import EnrolledNode, Refusal
 
-router = APIRouter(prefix="/agent/v1", tags=["nodes"])
+router = APIRouter(prefix=AGENT_API, tags=["nodes"])
 REFUSALS = problem_responses(400, 409, 413, 415, 422)
 M = TypeVar("M", bound=BaseModel)
 
@@ -59,8 +59,7 @@ async def join_node(request: Request) -> Response:
 async def renew_credential(request: Request) -> Response:
     """Replace the credential of a node, which authenticates with the present one."""
     gateway, address = _open_gateway(request)
-    scheme, _, text = request.headers.get("authorization", "").partition(" ")
-    credential = text.strip() if scheme.lower() == "bearer" else ""
+    credential = parse_bearer(request.headers.get("authorization"))
     node = await _authenticated(gateway, credential)
     if isinstance(node, Refusal):
         gateway.joins.note_failure(address, monotonic_ns())
@@ -74,6 +73,8 @@ async def renew_credential(request: Request) -> Response:
         node_id=node.node_id,
         presented_sha256=hash_secret(parsed.secret),
         credential_sha256=body.credential_sha256,
+        hardware=body.hardware,
+        former_hardware=body.former_hardware,
     )
     await _decided(request, gateway, command, node.node_id, principal)
     return _joined(gateway, node.node_id)

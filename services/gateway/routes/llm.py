@@ -10,17 +10,17 @@ from services.gateway.authorization import authorize
 from services.gateway.body import json_body
 from services.gateway.commands import (
     LLM_REQUESTS,
-    CommandReceipt,
     accepted_response,
+    command_route,
     json_response,
     send_command,
 )
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.strict import parse_body
 from services.gateway.core.submission import check_tenant
-from services.gateway.openapi import problem_responses, request_body
+from services.gateway.openapi import problem_responses
 from services.gateway.paging import Limit, TimeCursor, TimeToken, page_of
-from services.gateway.routes.jobs import sender_for
+from services.gateway.routes.submissions import sender_for
 from services.gateway.wiring import gateway_of
 from shared.contracts.base import Model, Name
 from shared.contracts.llm import ServeLlmRequest
@@ -45,13 +45,7 @@ class LlmSubmission(Model):
     max_output_tokens: int = Field(ge=1, le=10_000_000, description="maximum tokens of the answer")
 
 
-@router.post(
-    "/requests",
-    status_code=202,
-    response_model=CommandReceipt,
-    responses=problem_responses(400, 413, 415, 422),
-    openapi_extra=request_body(LlmSubmission),
-)
+@router.post("/requests", **command_route(LlmSubmission))
 async def submit_request(request: Request) -> Response:
     """Queue a request at an endpoint; throttle decides when it is served."""
     gateway = gateway_of(request)

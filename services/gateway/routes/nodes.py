@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal, cast
+from typing import Annotated, cast
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
@@ -12,27 +12,31 @@ from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
 from services.gateway.commands import (
-    CommandReceipt,
     accepted_response,
+    command_route,
+    decide_by_access,
     json_response,
     lane_of_pool,
+    new_command_id,
     send_command,
 )
 from services.gateway.core.strict import parse_body
 from services.gateway.database import Row
-from services.gateway.openapi import problem_responses, request_body
+from services.gateway.filters import check_job, check_pool
+from services.gateway.openapi import problem_responses
+from services.gateway.outbox import OutgoingCommand
 from services.gateway.paging import Limit, PageToken, page_of
 from services.gateway.problem import ApiError, not_found
 from services.gateway.wiring import Gateway, gateway_of
 from shared.bus.clock import now_ms
 from shared.contracts.base import Command, JobId, Model, Name, Text
+from shared.contracts.enrolment import ForgetNode
 from shared.contracts.nodes import Backend, CordonNode, DeclareNodeLost, DrainNode, UncordonNode
 from shared.contracts.registry import Bearer
-from shared.contracts.terms import present_silence_bound_ms
+from shared.contracts.terms import present_silence_bound_ms, suspicion_bound_ms
 
 router = APIRouter(prefix="/v1", tags=["nodes"])
 Node = Annotated[Name, Path(description="name of the node")]
-Verb = Literal["cordon", "uncordon", "drain"]
 Pool = Annotated[Name | None, Query(description="only this pool")]
 
 
@@ -57,24 +61,107 @@ async def list_nodes(
 ) -> Response:
     """List nodes with their GPUs; `used_milli` has the thousandths in use of each GPU.
 
-    `state` is joined, suspected, declared or lost; after `lost_after_ms` of silence a node is lost,
+    `state` is joined, suspected, declared or lost; `silent_ms` is the present silence of a
+    suspected node; after `lost_after_ms` of silence a node is lost,
     null: never. `identity` is that of a node that joined with a token: pending, approved, expired
     or revoked, null for another.
     """
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
+    check_pool(gateway, pool)
     rows = await gateway.database.rows(bearer, queries.NODES, pool, after, limit)
-    shown = [
-        {**row, "lost_after_ms": lost_after_ms(gateway, row), "identity": identity_of(gateway, row)}
-        for row in rows
-    ]
-    return json_response(page_of(shown, limit, "node_id"))
+    page = page_of(rows, limit, "node_id")
+    items = [node_row(gateway, row) for row in rows if not is_forgotten(gateway, row)]
+    return json_response({**page, "items": items})
+
+
+@router.get("/nodes/{node_id}", responses=problem_responses(404, 422))
+async def show_node(request: Request, node_id: Node) -> Response:
+    """Show a node as the list of nodes does."""
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
+    row = await gateway.database.row(bearer, queries.NODE, node_id)
+    if row is None or is_forgotten(gateway, row):
+        raise not_found("node")
+    return json_response(node_row(gateway, row))
+
+
+@router.delete("/nodes/{node_id}", **command_route(None, 404, 409, 422))
+async def forget_node(request: Request, node_id: Node) -> Response:
+    """Forget a node that is gone for good: its identity, its cordon and its row in the lists.
+
+    409 while it is alive, holds GPUs, or has a valid identity: it could work again.
+    """
+    bearer = await authorize(request, "operator")
+    gateway = gateway_of(request)
+    row = await gateway.database.row(bearer, queries.NODE, node_id)
+    if row is not None:
+        check_gone(row)
+    if node_id not in gateway.access.view.enrolled.nodes:
+        await gateway.access.catch_up()
+    if node_id not in gateway.access.view.enrolled.nodes:
+        raise not_found("node with an identity")
+    outgoing = OutgoingCommand(
+        new_command_id(),
+        ForgetNode(node_id=node_id),
+        node_id,
+        principal=bearer.principal,
+        access_next=gateway.access.next,
+    )
+    receipt = await decide_by_access(request, gateway, outgoing)
+    if row is not None and row["cordoned"]:
+        await _send(request, bearer, UncordonNode(node_id=node_id), node_id, None)
+    return accepted_response(receipt)
+
+
+def check_gone(row: Row) -> None:
+    """Raise a 409 for a node that is alive or holds GPUs."""
+    node_id, used = row["node_id"], sum(cast("list[int]", row["used_milli"]))
+    if row["alive"]:
+        rule = "drain it, stop its agent, and wait until it is lost"
+        raise ApiError(409, "node_alive", f"node_id: {node_id!r}: is {row['state']}; {rule}")
+    if used:
+        rule = "released by proof; `berth nodes lost --powered-off` if it is off"
+        raise ApiError(409, "node_holds_gpus", f"node_id: {node_id!r}: holds GPUs; {rule}")
+
+
+def is_forgotten(gateway: Gateway, row: Row) -> bool:
+    """Return whether a lost node with an agent has no identity any more; it holds no GPU then."""
+    if row["alive"] or row["backend"] != "agent" or any(cast("list[int]", row["used_milli"])):
+        return False
+    return gateway.access.ready and identity_of(gateway, row) is None
+
+
+def node_row(gateway: Gateway, row: Row) -> Row:
+    """Return the row with what Postgres lacks: present silence, its bound, the identity's state."""
+    return {
+        **row,
+        "silent_ms": silent_ms(gateway, row),
+        "lost_after_ms": lost_after_ms(gateway, row),
+        "identity": identity_of(gateway, row),
+    }
 
 
 def identity_of(gateway: Gateway, row: Row) -> str | None:
     """Return the state of the node's identity; None for a node that never joined by a token."""
     enrolled = gateway.access.view.enrolled.nodes.get(str(row["node_id"]))
     return enrolled.state(now_ms()) if enrolled is not None else None
+
+
+def silent_ms(gateway: Gateway, row: Row) -> int:
+    """Return the present ms of silence of a suspected node; of another what placement noted.
+
+    It has passed the bound of a suspicion when the node is suspected, and goes on from there. After
+    a count that began anew, what placement noted is below that bound: it is returned.
+    """
+    noted_ms, suspected_at = cast("int", row["silent_ms"]), cast("int", row["suspected_at"])
+    pool = gateway.access.view.pool(str(row["pool"]))
+    if not row["alive"] or not suspected_at or pool is None:
+        return noted_ms
+    bound_ms = suspicion_bound_ms(pool, cast("Backend", row["backend"]))
+    if noted_ms < bound_ms:
+        return noted_ms
+    return max(noted_ms, now_ms() - suspected_at + bound_ms)
 
 
 def lost_after_ms(gateway: Gateway, row: Row) -> int | None:
@@ -90,13 +177,7 @@ def lost_after_ms(gateway: Gateway, row: Row) -> int | None:
     return math.ceil(silence_ms) if math.isfinite(silence_ms) else None
 
 
-@router.post(
-    "/nodes/{node_id}/lost",
-    status_code=202,
-    response_model=CommandReceipt,
-    responses=problem_responses(400, 404, 413, 415, 422),
-    openapi_extra=request_body(LossRequest, required=False),
-)
+@router.post("/nodes/{node_id}/lost", **command_route(LossRequest, 404, required=False))
 async def declare_lost(request: Request, node_id: Node) -> Response:
     """Give a node up: its jobs stop, its agent is fenced; its GPUs are released by proof alone."""
     bearer = await authorize(request, "operator")
@@ -105,18 +186,31 @@ async def declare_lost(request: Request, node_id: Node) -> Response:
     return await _send(request, bearer, command, node_id, body.pool)
 
 
-@router.post(
-    "/nodes/{node_id}/{verb}",
-    status_code=202,
-    response_model=CommandReceipt,
-    responses=problem_responses(400, 404, 413, 415, 422),
-    openapi_extra=request_body(NodeRequest, required=False),
-)
-async def change_node(request: Request, node_id: Node, verb: Verb) -> Response:
-    """Cordon: no new job starts on the node. Drain: its jobs are moved as well. Uncordon: undo."""
+@router.post("/nodes/{node_id}/cordon", **command_route(NodeRequest, 404, required=False))
+async def cordon_node(request: Request, node_id: Node) -> Response:
+    """Mark a node unschedulable: no new job starts there, running ones finish."""
+    return await _change(request, node_id, CordonNode)
+
+
+@router.post("/nodes/{node_id}/drain", **command_route(NodeRequest, 404, required=False))
+async def drain_node(request: Request, node_id: Node) -> Response:
+    """Cordon a node and move its jobs to others; those that cannot be moved stop and queue."""
+    return await _change(request, node_id, DrainNode)
+
+
+@router.post("/nodes/{node_id}/uncordon", **command_route(NodeRequest, 404, required=False))
+async def uncordon_node(request: Request, node_id: Node) -> Response:
+    """Mark a node schedulable."""
+    return await _change(request, node_id, UncordonNode)
+
+
+async def _change(
+    request: Request, node_id: str, change: type[CordonNode | DrainNode | UncordonNode]
+) -> Response:
+    """Send the command with the reason of the body; a field that it lacks is ignored."""
     bearer = await authorize(request, "operator")
     body = parse_body(NodeRequest, await json_body(request))
-    command = _command(node_id, verb, body.reason)
+    command = change.model_validate({"node_id": node_id, "reason": body.reason})
     return await _send(request, bearer, command, node_id, body.pool)
 
 
@@ -130,16 +224,6 @@ async def _send(
         request, gateway, bearer, command, lane=lane, subject=node_id, span="node"
     )
     return accepted_response(receipt)
-
-
-def _command(node_id: str, verb: Verb, reason: str) -> Command:
-    match verb:
-        case "cordon":
-            return CordonNode(node_id=node_id, reason=reason)
-        case "drain":
-            return DrainNode(node_id=node_id, reason=reason)
-        case "uncordon":
-            return UncordonNode(node_id=node_id)
 
 
 async def _lane(gateway: Gateway, bearer: Bearer, node_id: str, pool: str | None) -> int:
@@ -163,6 +247,7 @@ async def list_queue(request: Request, pool: Pool = None, limit: Limit = 100) ->
     """List waiting jobs in the order of priority."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
+    check_pool(gateway, pool)
     rows = await gateway.database.rows(bearer, queries.QUEUE, bearer.tenant, pool, limit)
     return json_response({"items": rows, "next": None})
 
@@ -179,7 +264,10 @@ async def list_allocations(
     """List allocations: the GPUs of each worker."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
+    check_pool(gateway, pool)
     rows = await gateway.database.rows(
         bearer, queries.ALLOCATIONS, bearer.tenant, pool, job, released, after, limit
     )
+    if not rows:
+        await check_job(gateway, bearer, "job", job)
     return json_response(page_of(rows, limit, "allocation_id"))

@@ -12,6 +12,7 @@ from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.vector import decode_vector
+from services.gateway.filters import check_types
 from services.gateway.hub import EventFilter, EventHeader
 from services.gateway.log_lines import JobLog, follow_lines, read_lines
 from services.gateway.openapi import Responses, problem_responses
@@ -46,8 +47,10 @@ async def events(
     receives an event `end` and is disconnected."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
+    wanted = frozenset(filter(None, types.split(",")))
+    check_types(sorted(wanted))
     start = _start(gateway, request.headers.get("last-event-id") or since)
-    accepts = _filter(bearer.tenant, frozenset(filter(None, types.split(","))), subject)
+    accepts = _filter(bearer.tenant, wanted, subject)
     frames = event_frames(gateway.hub, start, accepts, lambda: gateway.access.is_live(bearer))
     return _stream(gateway, frames)
 

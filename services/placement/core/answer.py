@@ -16,7 +16,7 @@ from services.placement.core.pool.state import Pool
 from services.placement.core.round.greedy import GREEDY, plan
 from services.placement.core.round.plan import Eviction, Migration, Plan
 from services.placement.core.round.view import View, view_of
-from shared.contracts.placement import PlannedStart, PlannedStop, PlanReady
+from shared.contracts.solver_plan import PlannedStart, PlannedStop, PlanReady
 from shared.ledger.decider import Decision
 
 POLICY = "cpsat"

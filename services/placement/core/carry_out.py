@@ -8,6 +8,7 @@ from services.placement.core.lifecycle import gangs
 from services.placement.core.migration.migrate import migrate_job
 from services.placement.core.pool.allocations import allocations_of
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.loss_budget import MILLI, SHARES, is_paused
 from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Pool
 from services.placement.core.resize.resize import resize_job
@@ -16,7 +17,7 @@ from services.placement.core.round.plan import Assignment, Eviction, Plan
 from services.placement.core.round.reasons import hold_job
 from services.placement.core.round.view import View
 from shared.contracts.construct import construct
-from shared.contracts.placement import RoundEnded, SolverStatus
+from shared.contracts.placement import PreemptionPaused, RoundEnded, SolverStatus
 from shared.ledger.decider import Decision
 
 
@@ -33,6 +34,8 @@ def carry_out(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> I
         yield migrate_job(pool, migration, view.now, "")
     for resize in proposal.resizes:
         yield resize_job(pool, resize, view.now)
+    if view.rank_rules and (view.rank_rules.is_paused or proposal.stopped_jobs()):
+        yield from report_pause(pool, view)
     if pool.waiting or pool.open_round or pool.can_grow():
         yield Decision(
             construct(
@@ -48,13 +51,34 @@ def carry_out(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> I
 def preempt_victim(eviction: Eviction, now: int) -> Decision:
     """Return the preemption; its terms are both scores if they decided, and its run time."""
     victim, by = eviction.job, eviction.by
-    terms: dict[str, float] = {"ran_ms": float(victim.ran_ms(now))}
+    terms: dict[str, float] = {"ran_ms": float(victim.ran_ms(now)), **eviction.costs}
     if eviction.score is not None:
         terms["score"] = eviction.score
     if eviction.by_score is not None:
         terms["by_score"] = eviction.by_score
     reason = preemption_reason(victim, by)
     return gangs.preempt_job(victim, reason, by.job_id, eviction.lost_work_s, by.cause, terms)
+
+
+def report_pause(pool: Pool, view: View) -> Iterator[Decision]:
+    """Yield one event where the stops so far have spent the loss budget."""
+    rules, loss = view.rank_rules, pool.loss
+    if rules is None or rules.protection.progress is None or loss.is_reported:
+        return
+    share, budget = pool.loss_share, pool.loss_budget
+    spent = loss.spent_at(view.now, share)
+    if spent <= 0 or not is_paused(spent, share, budget):
+        return
+    to_gpu_s = pool.time_scale / (SHARES * MILLI * 1000)
+    yield Decision(
+        construct(
+            PreemptionPaused,
+            pool=pool.name,
+            spent_gpu_s=spent * to_gpu_s,
+            budget_gpu_s=budget * to_gpu_s,
+            until=pool.loss_opens_at_ms(view.now),
+        )
+    )
 
 
 def preemption_reason(victim: Job, by: Job) -> gangs.Preemption:

@@ -6,20 +6,21 @@ from collections.abc import Iterator, Sequence
 
 from services.placement.core import rounds
 from services.placement.core.answer import apply_answer
-from services.placement.core.lifecycle import gangs, health, jobs, leases, nodes, ranks
+from services.placement.core.lifecycle import checkpoints, gangs, health, jobs, leases, nodes, ranks
 from services.placement.core.node_commands import decide_command
 from services.placement.core.pool.evolve import evolve
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.timing import due_at
-from shared.contracts.access import PoolConfigured
+from shared.contracts.admission import CancelRequested, JobAdmitted, JobReadmitted
 from shared.contracts.construct import construct
 from shared.contracts.failures import LOST_BY_NODE, Failure
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
-from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
 from shared.contracts.nodes import CordonNode, DeclareNodeLost, DrainNode, UncordonNode
-from shared.contracts.placement import JobHeld, JobPlaced, PlanReady
+from shared.contracts.placement import JobHeld, JobPlaced
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import QueueRanked
 from shared.contracts.reports import (
+    CheckpointsReported,
     ExecutorReported,
     NodeLeaving,
     NodeRegistered,
@@ -33,6 +34,7 @@ from shared.contracts.reports import (
     WorkerStopped,
     WorkerStuck,
 )
+from shared.contracts.solver_plan import PlanReady
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable, WakeStart, as_unit
 
@@ -141,6 +143,9 @@ def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
             for job_id, ports in ready.items():
                 if job_id in pool.jobs:
                     yield from as_unit(gangs.count_ready_workers(pool.jobs[job_id], ports, item.id))
+        case CheckpointsReported(checkpoints=reported):
+            for checkpoint in reported:
+                yield from checkpoints.note_checkpoint(pool, checkpoint, now, item.id)
         case Undecodable() as message:
             yield item.decision(message.rejection())
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from services.placement.core.lifecycle import leases, nodes
 from services.placement.core.migration.drain import drain
-from services.placement.core.pool.board import Node
+from services.placement.core.pool.node import Node
 from services.placement.core.pool.state import Pool
 from shared.contracts.nodes import CordonNode, DeclareNodeLost, DrainNode, UncordonNode
 from shared.ledger.answers import accept_command, refuse_command
@@ -22,11 +22,10 @@ def decide_command(pool: Pool, message: NodeCommand, item: Input, now: int) -> I
     node_id = message.node_id
     if pool.settings is None:
         yield refuse_command(item, node_id, "unknown_pool", "this lane has no pool")
-    elif node_id not in pool.board.nodes and node_id not in pool.cordons:
-        detail = f"no node {node_id} in pool {pool.name}"
-        yield refuse_command(item, node_id, "unknown_node", detail)
     elif isinstance(message, DeclareNodeLost):
         yield from declare_lost(pool, message, item)
+    elif node_id not in pool.board.nodes and node_id not in pool.cordons:
+        yield refuse_unknown(pool, node_id, item)
     else:
         decisions = list(nodes.change_cordon(pool, message, item))
         yield from decisions
@@ -38,18 +37,27 @@ def decide_command(pool: Pool, message: NodeCommand, item: Input, now: int) -> I
 
 
 def declare_lost(pool: Pool, message: DeclareNodeLost, item: Input) -> Iterator[Decision]:
-    """Answer the declaration; a node that was just heard is not powered off."""
+    """Answer the declaration; a node that was just heard is not powered off.
+
+    A node that joined once and holds nothing any more is lost already: the command changes nothing.
+    """
     node_id = message.node_id
     node = pool.board.nodes.get(node_id)
-    if node is None:
-        detail = f"no node {node_id} in pool {pool.name}"
-        yield refuse_command(item, node_id, "unknown_node", detail)
+    if node is None and node_id in pool.generations:
+        yield accept_command(item, node_id, duplicate=True)
+    elif node is None:
+        yield refuse_unknown(pool, node_id, item)
     elif message.powered_off and leases.is_heard(node):
         yield refuse_command(item, node_id, "node_heard", heard_detail(node))
     else:
         decisions = list(leases.declare_lost(pool, node, message, item.id))
         yield from decisions
         yield accept_command(item, node_id, duplicate=not decisions)
+
+
+def refuse_unknown(pool: Pool, node_id: str, item: Input) -> Decision:
+    detail = f"no node {node_id} in pool {pool.name}"
+    return refuse_command(item, node_id, "unknown_node", detail)
 
 
 def heard_detail(node: Node) -> str:

@@ -5,24 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from services.priority.core.state import Queue
-from shared.contracts.base import Event
-from shared.contracts.checkpoint import kept_ms, wall_ms
-from shared.contracts.construct import construct
-from shared.contracts.jobs import JobAdmitted
-from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import (
+from shared.contracts.admission import JobAdmitted
+from shared.contracts.attempts import (
     JobAttemptFailed,
     JobCancelled,
-    JobEnqueued,
     JobFailed,
     JobMigrated,
-    JobPlaced,
     JobPreempted,
     JobRequeued,
     JobResized,
     JobStarted,
     JobSucceeded,
 )
+from shared.contracts.base import Event
+from shared.contracts.checkpoint import kept_ms, wall_ms
+from shared.contracts.construct import construct
+from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.contracts.placement import JobEnqueued, JobPlaced
 from shared.contracts.ranking import (
     Finished,
     NodeGpus,

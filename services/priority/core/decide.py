@@ -1,17 +1,20 @@
-"""Priority's decider: records changes of the queue, and ranks it as often as the pool asks."""
+"""Priority's decider: records changes of the queue, and ranks it as often as the pool is set to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from services.priority.core.changes import QueueChanges, add_input
+from services.priority.core.drift import report_drift
 from services.priority.core.evolve import evolve
 from services.priority.core.learned import LearnedModels
 from services.priority.core.policies import order_survives_departures
 from services.priority.core.ranking import rank
+from services.priority.core.start_estimates import estimate_starts, estimates_due
 from services.priority.core.state import Queue
-from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
+from shared.contracts.pools import PoolConfigured
+from shared.contracts.ranking import QueueRanked
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 from shared.ledger.restate import restate_settings, restate_tenants
@@ -49,7 +52,9 @@ class Priority:
         if changes:
             yield Decision(changes.to_event(state.name))
         if rank_due(state, now):
-            yield from rank(state, self._models, now)
+            if publishes_predictions(state):
+                yield from report_drift(state)
+            yield from rank_and_estimate(state, self._models, now)
 
     def evolve(self, state: Queue, fact: Fact) -> None:
         evolve(state, fact)
@@ -59,6 +64,21 @@ class Priority:
             return None
         pause = pause_ms(state, state.pool)
         return None if pause is None else state.ranked_at + pause
+
+
+def rank_and_estimate(state: Queue, models: LearnedModels, now: int) -> Iterator[Decision]:
+    """Yield the ranking, and from time to time when the jobs start in that order."""
+    is_due = publishes_predictions(state) and estimates_due(
+        len(state.waiting), state.ranked_at, now
+    )
+    for decision in rank(state, models, now):
+        yield decision
+        if is_due and isinstance(decision.event, QueueRanked):
+            yield from estimate_starts(state, decision.event.ranked, now)
+
+
+def publishes_predictions(state: Queue) -> bool:
+    return state.pool is not None and state.pool.publish_predictions
 
 
 def pause_ms(state: Queue, pool: PoolConfigured) -> int | None:

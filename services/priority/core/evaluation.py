@@ -22,8 +22,8 @@ from services.priority.core.ordering import is_base_policy, order_by
 from services.priority.core.queue_view import QueueView
 from services.priority.core.sorting import first_of
 from services.priority.core.state import Queue
-from shared.contracts.access import PoolConfigured
 from shared.contracts.checkpoint import wall_ms
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import RANKED_MOST, DegradeReason
 
 LEARNED = "learned:"

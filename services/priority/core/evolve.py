@@ -5,19 +5,21 @@ from __future__ import annotations
 from services.priority.core.degradation import degraded_key
 from services.priority.core.folding import apply_changes
 from services.priority.core.state import Queue
-from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import (
+    IntervalsDrifted,
+    IntervalsRecovered,
+    JobStartEstimated,
     PolicyDegraded,
     PolicyRestored,
     QueueChanged,
     QueueRanked,
     ShadowRanked,
 )
-from shared.contracts.rejected import InputQuarantined, InputRejected, InputRetried
 from shared.ledger.decider import Fact
-from shared.ledger.folds import EventFold, ignore, unknown_event
+from shared.ledger.folds import INPUT_FOLDS, EventFold, folding
 
 
 def apply_ranking(state: Queue, event: QueueRanked, fact: Fact) -> None:
@@ -40,6 +42,19 @@ def restore_policy(state: Queue, event: PolicyRestored, fact: Fact) -> None:
     state.degraded.pop(degraded_key(event.learned, event.shadow), None)
 
 
+def note_estimate(state: Queue, event: JobStartEstimated, fact: Fact) -> None:
+    if event.job_id in state.jobs:
+        state.starts.note(event, fact.at)
+
+
+def note_drift(state: Queue, event: IntervalsDrifted, fact: Fact) -> None:
+    state.coverage.drifted = True
+
+
+def note_recovery(state: Queue, event: IntervalsRecovered, fact: Fact) -> None:
+    state.coverage.drifted = False
+
+
 def configure(state: Queue, event: PoolConfigured, fact: Fact) -> None:
     """Take new settings; a policy that they do not name is not degraded."""
     state.pool = event
@@ -59,19 +74,13 @@ FOLDS: dict[type[Event], EventFold[Queue]] = {
     ShadowRanked: note_shadow,
     PolicyDegraded: degrade_policy,
     PolicyRestored: restore_policy,
+    JobStartEstimated: note_estimate,
+    IntervalsDrifted: note_drift,
+    IntervalsRecovered: note_recovery,
     PoolConfigured: configure,
     TenantNoted: weigh_tenant,
-    InputRejected: ignore,
-    InputQuarantined: ignore,
-    InputRetried: ignore,
+    **INPUT_FOLDS,
 }
 """Every event type of the priority ledger, and its fold."""
 
-
-def evolve(state: Queue, fact: Fact) -> None:
-    """Fold one event; raises TypeError on a type that priority does not write."""
-    event = fact.event
-    fold = FOLDS.get(type(event))
-    if fold is None:
-        raise unknown_event("priority", event)
-    fold(state, event, fact)
+evolve = folding("priority", FOLDS)

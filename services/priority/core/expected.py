@@ -18,28 +18,59 @@ from services.priority.core.history import (
     mean_left_of,
 )
 from services.priority.core.queue_view import QueueView
+from services.priority.core.rest_cache import EDGES, BinCache, ByAttained
 
 FEW = 12
 """Fewer jobs than this are faster by the scalar functions."""
-_EDGES = np.array([bin_start_s(b) for b in range(1, BINS)], np.float64)
+_ENDS = np.append(EDGES, np.inf)
 _LEVELS = np.array([bin_start_s(b) for b in range(BINS)], np.float64)
 _BINS = np.arange(BINS)[:, None]
 
 
 def left_s(view: QueueView) -> Floats:
     """Return the expected rest in s, [n]; that of idle jobs was computed when they stopped."""
-    rest_s = view.left_kept_s.copy()
-    working = np.flatnonzero(view.since_go_s > 0)
-    rest_s[working] = mean_left(view.distributions[view.rows[working]], view.attained_s[working])
-    return rest_s
+    cache = view.rest_cache.left if view.rest_cache else None
+    return _at_work(view, view.left_kept_s, mean_left, cache)
 
 
 def gittins_s(view: QueueView) -> Floats:
     """Return the Gittins rank in s, [n]; lower goes first."""
-    rank_s = view.gittins_kept_s.copy()
-    working = np.flatnonzero(view.since_go_s > 0)
-    rank_s[working] = gittins(view.distributions[view.rows[working]], view.attained_s[working])
-    return rank_s
+    cache = view.rest_cache.gittins if view.rest_cache else None
+    return _at_work(view, view.gittins_kept_s, gittins, cache)
+
+
+def holds_until(view: QueueView, now: int, by_bin: bool) -> Floats:
+    """Return the ms before which a number of each job holds that depends on its attained bin.
+
+    It is at most two ms too early, and `now` where `by_bin` is false: such a number may change at
+    any moment.
+    """
+    if not by_bin:
+        return np.full(len(view.rows), float(now))
+    begun = view.go_ms > 0
+    until = np.where(begun, float(now), np.inf)
+    working = (begun & (view.since_go_s > 0)).nonzero()[0]
+    attained_s = view.attained_s[working]
+    next_s = _ENDS[EDGES.searchsorted(attained_s, side="right")] - attained_s
+    is_known = view.distributions[view.rows[working], -1] > 0.0
+    until[working] += np.where(
+        is_known, np.maximum(0.0, next_s * 1000.0 / view.time_scale - 2.0), 0.0
+    )
+    return until
+
+
+def _at_work(view: QueueView, idle: Floats, compute: ByAttained, cache: BinCache | None) -> Floats:
+    """Return a number per job: `idle` where none works, the rest by what was attained."""
+    working = (view.since_go_s > 0).nonzero()[0]
+    if not len(working):
+        return idle.copy()
+    rows, attained_s = view.rows[working], view.attained_s[working]
+    values = idle.copy()
+    if cache is None:
+        values[working] = compute(view.distributions[rows], attained_s)
+    else:
+        values[working] = cache.look_up(rows, attained_s, view.distributions, compute)
+    return values
 
 
 def mean_left(p: Floats, attained_s: Floats) -> Floats:
@@ -66,6 +97,6 @@ def gittins(p: Floats, attained_s: Floats) -> Floats:
 
 def _ahead(p: Floats, attained_s: Floats) -> tuple[Floats, Floats]:
     """Return per bin and job, [BINS, n]: its chance, 0 if past, and the service to its value."""
-    first = np.searchsorted(_EDGES, attained_s, side="right")
+    first = np.searchsorted(EDGES, attained_s, side="right")
     chance = np.where(first <= _BINS, p.T, 0.0)
     return chance, VALUES[:, None] - _LEVELS[first]

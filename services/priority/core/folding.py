@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from services.priority.core.history import gittins_of, mean_left_of
+from services.priority.core.intervals import RunTimeInterval
 from services.priority.core.policies import order_survives_departures
 from services.priority.core.state import DecayedUsage, JobPhase, PoolJob, Queue
 from services.priority.core.table import PARKED, RUNNING, WAITING
-from shared.contracts.jobs import PRIORITY_CLASSES
+from shared.contracts.job_spec import PRIORITY_CLASSES
 from shared.contracts.ranking import (
     RANKED_MOST,
     Finished,
@@ -23,6 +24,7 @@ from shared.ledger.decider import Fact
 TIERS = {name: float(place) for place, name in enumerate(PRIORITY_CLASSES)}
 SPOT_TIER = 4.0
 """Spot jobs come after all others, as in placement."""
+INTERVAL = ("low_s", "middle_s", "high_s")
 PHASES: dict[JobPhase, int] = {"waiting": WAITING, "running": RUNNING, "parked": PARKED}
 
 
@@ -44,13 +46,14 @@ def apply_changes(state: Queue, event: QueueChanged, fact: Fact) -> None:
 
 
 def apply_runs(state: Queue, event: QueueChanged) -> None:
-    """A stop belongs to the run before: a batch may stop a job and start it again."""
+    """Apply stops, then starts: a batch may stop a job and start it again."""
     for stop in event.stopped:
         stop_job(state, stop)
     for run in event.running:
         hold_gpus(state, run)
     for start in event.started:
         if (job := state.jobs.get(start.job_id)) and job.phase == "running":
+            state.running_order.mark(start.job_id)
             state.table.put(job.row, go_ms=start.at)
 
 
@@ -101,6 +104,9 @@ def learn(state: Queue, event: QueueChanged, end: Finished) -> None:
     if job is not None and entry is not None:
         p10_s, p50_s, p90_s = (state.table.get(job.row, q) for q in ("p10_s", "p50_s", "p90_s"))
         state.accuracy.add(p10_s, p50_s, p90_s, end.ran_s)
+        interval = RunTimeInterval(*(state.table.get(job.row, q) for q in INTERVAL))
+        state.calibration.learn(entry.tenant, interval, end.ran_s)
+        state.coverage.add(interval.p10_s <= end.ran_s <= interval.p90_s)
     else:
         entry = next((e for e in event.entered if e.job_id == end.job_id), None)
     if entry is not None:
@@ -126,7 +132,8 @@ def enter(state: Queue, entry: QueueEntry) -> None:
 def fill_row(state: Queue, row: int, entry: QueueEntry) -> None:
     estimate = state.history.estimate(entry.tenant, entry.user, entry.name, entry.gpus)
     table = state.table
-    table.distribution[row] = estimate.p
+    table.put_distribution(row, estimate.p)
+    low_s, middle_s, high_s = state.calibration.interval(entry.tenant, estimate.p)
     table.put(
         row,
         submit_ms=entry.submitted_at,
@@ -144,6 +151,9 @@ def fill_row(state: Queue, row: int, entry: QueueEntry) -> None:
         p90_s=estimate.p90_s,
         mean_s=estimate.mean_s,
         samples=estimate.samples,
+        low_s=low_s,
+        middle_s=middle_s,
+        high_s=high_s,
         left_s=estimate.mean_s,
         gittins_s=estimate.gittins_s,
     )
@@ -164,7 +174,7 @@ def stop_job(state: Queue, stop: Stopped) -> None:
     job = state.jobs.get(stop.job_id)
     if job is None:
         return
-    state.order_cache.mark(stop.job_id)
+    state.mark(stop.job_id)
     state.table.put(
         job.row, kept_ms=stop.kept_ms, ran_ms=stop.ran_ms, restarts=stop.restarts, go_ms=0
     )
@@ -180,6 +190,7 @@ def hold_gpus(state: Queue, run: Running) -> None:
         )
         state.table.put(job.row, tenant=state.number_of(run.tenant))
     job.tenant = run.tenant
+    state.starts.start(run.job_id, run.since, state.time_scale)
     state.table.put(job.row, held_gpus=run.gpus, since_ms=run.since, go_ms=0)
     set_phase(state, run.job_id, job, "running")
 
@@ -197,7 +208,7 @@ def park(state: Queue, job_id: str) -> None:
 def set_phase(state: Queue, job_id: str, job: PoolJob, phase: JobPhase) -> None:
     """Change a job's phase; policies see it only once its entry is known."""
     job.phase = phase
-    state.order_cache.mark(job_id)
+    state.mark(job_id)
     if phase != "running":
         state.table.put(job.row, held_gpus=0.0, since_ms=0, go_ms=0)
     state.waiting.pop(job_id, None)
@@ -210,8 +221,9 @@ def set_phase(state: Queue, job_id: str, job: PoolJob, phase: JobPhase) -> None:
 
 def leave(state: Queue, job_id: str) -> None:
     job = state.jobs.pop(job_id, None)
+    state.starts.drop(job_id)
     state.waiting.pop(job_id, None)
-    state.order_cache.mark(job_id)
+    state.mark(job_id)
     if job is not None:
         state.table.drop(job.row)
     if job is None or job.entry is None:

@@ -18,6 +18,9 @@ WEIGHT_SHARE = 1000.0
 TILT = 0.01
 """Greatest shift of a score within its band by the base policy, in bands."""
 
+LIFT = 128.0
+"""Added to the scores of entitled jobs; two logarithms of a rank differ by less."""
+
 
 def fcfs(submit_s: float) -> float:
     return submit_s

@@ -20,7 +20,7 @@ from services.priority.core.history import Floats
 from services.priority.core.keys import TILT
 from services.priority.core.onnx_opset import opset_of
 from services.priority.core.schema import FeatureSchema
-from shared.contracts.access import PoolConfigured
+from shared.contracts.pools import PoolConfigured
 
 Float32s: TypeAlias = NDArray[np.float32]
 

@@ -14,7 +14,7 @@ from services.priority.core.queue_view import QueueView
 from services.priority.core.runtimes import RunTimes
 from services.priority.core.sorting import first_of
 from services.priority.core.state import Queue
-from shared.contracts.access import RuntimeSource
+from shared.contracts.pools import RuntimeSource
 from shared.contracts.ranking import RANKED_MOST
 
 FAIR_SHARE = "fair_share"
@@ -47,12 +47,19 @@ def order_by(
     """Order the view by a base policy; `source` is the pool's source of run times."""
     if policy == FAIR_SHARE:
         return order_by_share(queue, view, now)
+    scores, times = score_by(policy, queue, view, now, source)
+    runtime: RuntimeSource | Literal["none"] = times.source if times.used else "none"
+    return ScoredOrder(scores, runtime, times.terms())
+
+
+def score_by(
+    policy: str, queue: Queue, view: QueueView, now: int, source: RuntimeSource
+) -> tuple[Floats, RunTimes]:
+    """Return a score per job of the view by one of `POLICIES`, and the run times behind them."""
     base_policy = POLICIES[policy]
     times = RunTimes(view, base_policy.source or source)
     inputs = PolicyInputs(view, times, lambda: fair_share.factors(queue, view, now))
-    scores = scores_of(base_policy, inputs)
-    runtime: RuntimeSource | Literal["none"] = times.source if times.used else "none"
-    return ScoredOrder(scores, runtime, times.terms())
+    return scores_of(base_policy, inputs), times
 
 
 def order_by_share(queue: Queue, view: QueueView, now: int) -> ScoredOrder:

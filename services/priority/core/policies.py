@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from services.priority.core import expected, keys
 from services.priority.core.history import Floats
 from services.priority.core.queue_view import QueueView
 from services.priority.core.runtimes import RunTimes
-from shared.contracts.access import PoolConfigured, RuntimeSource
+from shared.contracts.pools import PoolConfigured, RuntimeSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,17 @@ class BasePolicy:
     """Source of its run times, whatever the pool's setting."""
     stable: bool = True
     """The key of a waiting job depends on that job alone and holds while it waits."""
+    running: Literal["holds", "by_bin", "any"] = "holds"
+    """The stable key of a job that runs holds; or, under run times of history, while the bin of its
+    attained service is the same; or it may change at any moment."""
+
+    def holds_while_running(self, source: RuntimeSource) -> bool:
+        """Return whether the key of a running job holds until its attained bin changes."""
+        return self.running == "holds" or (self.running == "by_bin" and source == "history")
+
+    def score(self, key: float) -> float:
+        """Return the score of one job."""
+        return -math.log(max(key, LEAST_KEY)) if self.ratio else -key
 
 
 LEAST_KEY = 1e-9
@@ -137,10 +149,10 @@ POLICIES: dict[str, BasePolicy] = {
     "unicep": BasePolicy(unicep, stable=False),
     "multifactor": BasePolicy(multifactor, stable=False),
     "qssf": BasePolicy(saf, source="history"),
-    "las": BasePolicy(las),
-    "gittins": BasePolicy(gittins, ratio=True, source="history"),
-    "srtf": BasePolicy(srtf),
-    "srsf": BasePolicy(srsf, ratio=True),
+    "las": BasePolicy(las, running="any"),
+    "gittins": BasePolicy(gittins, ratio=True, source="history", running="by_bin"),
+    "srtf": BasePolicy(srtf, running="by_bin"),
+    "srsf": BasePolicy(srsf, ratio=True, running="by_bin"),
 }
 """All but `fair_share`, whose places depend on each other. Sorting keeps classes apart, so
 `priority_class` is `fcfs` within a class."""
@@ -148,9 +160,15 @@ POLICIES: dict[str, BasePolicy] = {
 
 def has_stable_keys(pool: PoolConfigured) -> bool:
     """Return whether a policy with stable keys alone orders the queue."""
-    if pool.learned or pool.shadows or pool.base_policy not in POLICIES:
+    if pool.learned or pool.shadows or pool.base_policy not in POLICIES or entitles_tenants(pool):
         return False
     return POLICIES[pool.base_policy].stable
+
+
+def entitles_tenants(pool: PoolConfigured) -> bool:
+    """Return whether each tenant's best jobs go first, see `entitlement`: by logarithms alone."""
+    policy = POLICIES.get(pool.base_policy)
+    return pool.tenant_floor > 0.0 and not pool.learned and policy is not None and policy.ratio
 
 
 def order_survives_departures(pool: PoolConfigured) -> bool:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from services.priority.core.feature_cache import FeatureCache
 from services.priority.core.history import Floats
+from services.priority.core.rest_cache import RestCache
 from services.priority.core.table import COLUMN, RUNNING, WAITING, JobTable, Rows
 
 NO_ROWS: Rows = np.zeros(0, np.intp)
@@ -27,6 +27,32 @@ class Clock:
     time_scale: float
 
 
+T = TypeVar("T")
+
+
+class column(Generic[T]):
+    """A property that is computed on first use: `cached_property` without its lock, which costs
+    more than most columns.
+    """
+
+    def __init__(self, compute: Callable[[QueueView], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, view: None, owner: type) -> column[T]: ...
+    @overload
+    def __get__(self, view: QueueView, owner: type) -> T: ...
+    def __get__(self, view: QueueView | None, owner: type) -> column[T] | T:
+        if view is None:
+            return self
+        value = view.__dict__[self._name] = self._compute(view)
+        return value
+
+
 class QueueView:
     """`n` jobs, first those that wait in the order of their entry, then those that hold GPUs.
 
@@ -37,6 +63,7 @@ class QueueView:
 
     feature_cache: FeatureCache | None = None
     """Features of the table's rows; None for a view without a table."""
+    rest_cache: RestCache | None = None
 
     def __init__(
         self, table: JobTable, clock: Clock, capacity_gpus: float, waiting: Rows, holding: Rows
@@ -44,21 +71,19 @@ class QueueView:
         self._table = table
         self._clock = clock
         self.feature_cache = table.feature_cache
+        self.rest_cache = table.rest_cache
         self.capacity_gpus = capacity_gpus
         """GPUs of the present nodes."""
         self.waiting = len(waiting)
         """Number of waiting jobs: the first ones."""
-        self.rows = np.concatenate((waiting, holding)) if len(holding) else waiting
+        self.rows = (
+            np.concatenate((waiting, holding))
+            if len(waiting) and len(holding)
+            else (waiting if len(waiting) else holding)
+        )
         """Row of each job in the table and in `distributions`."""
         self.distributions = table.distribution
         """[any, BINS]: history's bins of jobs, see `history.VALUES`."""
-
-    @classmethod
-    def of_columns(cls, **columns: object) -> QueueView:
-        """Return a view without a table: every column that is used has to be given."""
-        view = cls.__new__(cls)
-        vars(view).update(columns)
-        return view
 
     def part(self, waiting: Rows, holding: Rows) -> QueueView:
         """Return a view of some of the jobs at the same moment."""
@@ -80,138 +105,149 @@ class QueueView:
     def _seconds(self, wall_ms: Floats) -> Floats:
         return wall_ms / 1000.0 * self._clock.time_scale
 
-    @cached_property
+    @column
     def now_s(self) -> float:
         return (self._clock.now - self._clock.origin) / 1000.0 * self._clock.time_scale
 
-    @cached_property
+    @column
     def used_gpus(self) -> float:
         """GPUs held by jobs, as placed."""
         return float(self._of("held_gpus").sum())
 
-    @cached_property
+    @column
     def job_ids(self) -> NDArray[Any]:
         """str [n]"""
         return self._table.ids[self.rows]
 
-    @cached_property
+    @column
     def running(self) -> NDArray[np.bool_]:
         running = np.zeros(len(self.rows), np.bool_)
         running[self.waiting :] = True
         return running
 
-    @cached_property
+    @column
     def tenant(self) -> NDArray[np.intp]:
         return self._of("tenant").astype(np.intp)
 
-    @cached_property
+    @column
     def submit_s(self) -> Floats:
         return self._seconds(self._of("submit_ms") - self._clock.origin)
 
-    @cached_property
+    @column
     def wait_s(self) -> Floats:
         """Since submission, of a running job as well."""
         return self._seconds(self._clock.now - self._of("submit_ms"))
 
-    @cached_property
-    def _work_ms(self) -> Floats:
-        go_ms = self._of("go_ms")
-        return np.where(go_ms > 0, self._clock.now - go_ms, 0.0)
+    @column
+    def go_ms(self) -> Floats:
+        """When it began to work, wall ms; 0: it does not."""
+        return self._of("go_ms")
 
-    @cached_property
+    @column
+    def _work_ms(self) -> Floats:
+        return np.where(self.go_ms > 0, self._clock.now - self.go_ms, 0.0)
+
+    @column
+    def _worked_ms(self) -> Floats:
+        """Of `_work_ms` without the restart, which a start after an interrupted one pays first."""
+        restart_ms = np.rint(self._of("restart_s") * 1000 / self._clock.time_scale)
+        paid_ms = np.where(self._of("restarts") > 0, restart_ms, 0.0)
+        return np.maximum(0.0, self._work_ms - paid_ms)
+
+    @column
     def since_go_s(self) -> Floats:
         """Time since the start; 0 while a job waits or its workers are prepared or stopped."""
         return self._seconds(self._work_ms)
 
-    @cached_property
+    @column
     def kept_s(self) -> Floats:
         """Work in its last checkpoint."""
         return self._seconds(self._of("kept_ms"))
 
-    @cached_property
+    @column
     def attained_s(self) -> Floats:
-        """`kept_s + since_go_s`"""
-        return self._seconds(self._of("kept_ms") + self._work_ms)
+        """Work in its last checkpoint and since its start; a restart is no work."""
+        return self._seconds(self._of("kept_ms") + self._worked_ms)
 
-    @cached_property
+    @column
     def ran_s(self) -> Floats:
         """From start to stop over earlier attempts, lost work included."""
         return self._seconds(self._of("ran_ms"))
 
-    @cached_property
+    @column
     def tier(self) -> Floats:
         """0 is the highest class, from 4 on spot: placement goes tier by tier."""
         return self._of("tier")
 
-    @cached_property
+    @column
     def gpus(self) -> Floats:
         """GPUs of the whole gang, as requested."""
         return self._of("gpus")
 
-    @cached_property
+    @column
     def workers(self) -> Floats:
         return self._of("workers")
 
-    @cached_property
+    @column
     def preemptible(self) -> Floats:
         """1 or 0"""
         return self._of("preemptible")
 
-    @cached_property
+    @column
     def restart_s(self) -> Floats:
         return self._of("restart_s")
 
-    @cached_property
+    @column
     def checkpoint_interval_s(self) -> Floats:
         """inf: no checkpoints are made."""
         return self._of("checkpoint_interval_s")
 
-    @cached_property
+    @column
     def restarts(self) -> Floats:
         return self._of("restarts")
 
-    @cached_property
+    @column
     def walltime_s(self) -> Floats:
         """The user's estimate; nan: none was given."""
         return self._of("walltime_s")
 
-    @cached_property
+    @column
     def duration_s(self) -> Floats:
         """For the source `oracle` alone; nan: unknown."""
         return self._of("duration_s")
 
-    @cached_property
+    @column
     def p10_s(self) -> Floats:
         return self._of("p10_s")
 
-    @cached_property
+    @column
     def p50_s(self) -> Floats:
         return self._of("p50_s")
 
-    @cached_property
+    @column
     def p90_s(self) -> Floats:
         return self._of("p90_s")
 
-    @cached_property
+    @column
     def mean_s(self) -> Floats:
         return self._of("mean_s")
 
-    @cached_property
+    @column
     def samples(self) -> Floats:
         """0: without history, and the quantiles are the prior's."""
         return self._of("samples")
 
-    @cached_property
+    @column
     def left_kept_s(self) -> Floats:
         """Expected rest by history of a job that goes on from `kept_s`."""
         return self._of("left_s")
 
-    @cached_property
+    @column
     def gittins_kept_s(self) -> Floats:
         """Its Gittins rank there."""
         return self._of("gittins_s")
 
-    @cached_property
+    @column
     def base_score(self) -> Floats:
         """Scores of the base policy, higher first; filled in by `ranking.rank`."""
         return np.zeros(len(self.rows))

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.priority.core.degradation import report_health
+from services.priority.core.entitlement import lift_entitled
 from services.priority.core.evaluation import (
     Ranking,
     RankingInputs,
     compute_model_inputs,
     rank_by_model,
 )
-from services.priority.core.history import Floats
 from services.priority.core.learned import LearnedModels, uses_history
 from services.priority.core.ordering import ScoredOrder, order_by
-from services.priority.core.policies import has_stable_keys
-from services.priority.core.queue_view import QueueView, ids_and_scores
+from services.priority.core.policies import entitles_tenants, has_stable_keys
+from services.priority.core.queue_view import QueueView
+from services.priority.core.running import running_jobs
 from services.priority.core.shadows import SHADOW_MS, rank_shadow
-from services.priority.core.sorting import lowest_running
+from services.priority.core.sorting import first_of, lowest_running
 from services.priority.core.stable_order import rank_stable
 from services.priority.core.state import Queue
-from shared.contracts.access import PoolConfigured, RuntimeSource
-from shared.contracts.ranking import RUNNING_MOST, QueueRanked
+from services.priority.core.waiting import waiting_jobs
+from shared.contracts.pools import PoolConfigured, RuntimeSource
+from shared.contracts.ranking import RANKED_MOST, RUNNING_MOST, QueueRanked
 from shared.ledger.decider import Decision
 
 
@@ -33,6 +35,7 @@ def rank(queue: Queue, models: LearnedModels, now: int) -> Iterator[Decision]:
         yield Decision(rank_stable(queue, pool, now))
         return
     queue.order_cache.clear()
+    queue.running_order.clear()
     view = queue.view(now)
     base = order_by(pool.base_policy, queue, view, now, pool.runtime)
     view.base_score[:] = base.scores
@@ -46,11 +49,19 @@ def rank(queue: Queue, models: LearnedModels, now: int) -> Iterator[Decision]:
         if isinstance(result, Ranking):
             acting = result
     if acting is None:
-        acting = Ranking(base.first(view), base.scores)
+        acting = rank_by_base(queue, pool, view, base)
     yield Decision(ranking_event(inputs, base, acting))
     if pool.shadows and now - queue.shadowed_at >= SHADOW_MS:
         for name in pool.shadows:
             yield from rank_shadow(inputs, name, acting)
+
+
+def rank_by_base(queue: Queue, pool: PoolConfigured, view: QueueView, base: ScoredOrder) -> Ranking:
+    """Return the base order; under a ratio policy the entitled jobs of each tenant go first."""
+    if not entitles_tenants(pool):
+        return Ranking(base.first(view), base.scores)
+    scores = lift_entitled(queue, pool, view, base.scores)
+    return Ranking(first_of(view, scores, RANKED_MOST), scores)
 
 
 def ranking_event(inputs: RankingInputs, base: ScoredOrder, acting: Ranking) -> QueueRanked:
@@ -66,10 +77,10 @@ def ranking_event(inputs: RankingInputs, base: ScoredOrder, acting: Ranking) -> 
             "runtime": model_runtime(inputs.pool) if acting.model else base.runtime,
             "learned": acting.model,
             "model_sha256": acting.sha256,
-            "ranked": ranked_jobs(inputs.view, acting.scores, acting.first),
-            "running": ranked_jobs(inputs.view, acting.scores, running),
+            "ranked": waiting_jobs(inputs.pool, inputs.view, acting.scores, acting.first),
+            "running": running_jobs(inputs.pool, inputs.view, acting.scores, running),
             "waiting": inputs.view.waiting,
-            "terms": base.terms | inputs.queue.accuracy.terms(),
+            "terms": base.terms | inputs.queue.prediction_terms(),
             "context": features.context.tolist() if features and features.is_new else (),
         }
     )
@@ -78,10 +89,3 @@ def ranking_event(inputs: RankingInputs, base: ScoredOrder, acting: Ranking) -> 
 def model_runtime(pool: PoolConfigured) -> RuntimeSource:
     """Return the source of the run times that a network decides by."""
     return "history" if uses_history(pool) else "user"
-
-
-def ranked_jobs(view: QueueView, scores: Floats, places: list[int]) -> list[dict[str, object]]:
-    """Return the fields of `Ranked` for the jobs at those places."""
-    return [
-        {"job_id": job_id, "score": score} for job_id, score in ids_and_scores(view, scores, places)
-    ]

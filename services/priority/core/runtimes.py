@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from services.priority.core import expected
 from services.priority.core.history import Floats
 from services.priority.core.queue_view import QueueView
-from shared.contracts.access import RuntimeSource
+from shared.contracts.pools import RuntimeSource
 
 LEAST_S = 0.001
 """Rest of a job that outlived its run time."""
@@ -36,9 +38,9 @@ class RunTimes:
     def left_s(self) -> Floats:
         """Return the rest, [n]: run time minus attained, or what history expects after as long."""
         self.used = True
-        run_s = self._from_source()
         if self.source == "history":
             return expected.left_s(self.view)
+        run_s = self._from_source()
         rest = np.maximum(LEAST_S, run_s - self.view.attained_s)
         return np.where(np.isnan(run_s), expected.left_s(self.view), rest)
 
@@ -46,16 +48,16 @@ class RunTimes:
         """Count the jobs by the source of their run time; `runtime.prior`: without history."""
         if not self.used:
             return {}
+        has_samples = self.view.samples > 0
+        if self.source == "history":
+            return count_by_source({"history": has_samples, "prior": ~has_samples})
         oracle = np.zeros(len(self.view.rows), np.bool_)
-        user = oracle
         if self.source == "oracle":
             oracle = ~np.isnan(self.view.duration_s)
-        if self.source != "history":
-            user = ~oracle & ~np.isnan(self.view.walltime_s)
+        user = ~oracle & ~np.isnan(self.view.walltime_s)
         rest = ~(oracle | user)
-        known = rest & (self.view.samples > 0)
-        counts = {"oracle": oracle, "user": user, "history": known, "prior": rest & ~known}
-        return {f"runtime.{name}": float(jobs.sum()) for name, jobs in counts.items() if jobs.any()}
+        known, prior = rest & has_samples, rest & ~has_samples
+        return count_by_source({"oracle": oracle, "user": user, "history": known, "prior": prior})
 
     def _from_source(self) -> Floats:
         """Return run times by the source alone, nan where it has none."""
@@ -67,3 +69,9 @@ class RunTimes:
                 return view.walltime_s
             case "history":
                 return np.full(len(view.rows), np.nan)
+
+
+def count_by_source(jobs: Mapping[str, NDArray[np.bool_]]) -> dict[str, float]:
+    """Return the number of jobs of each source that has any."""
+    counts = {f"runtime.{name}": float(np.count_nonzero(mask)) for name, mask in jobs.items()}
+    return {name: count for name, count in counts.items() if count}

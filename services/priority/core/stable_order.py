@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 
+from services.priority.core.expected import holds_until
+from services.priority.core.few_running import FEW, KEYS, running_row
 from services.priority.core.order_cache import OrderCache, Position
-from services.priority.core.ordering import order_by
+from services.priority.core.ordering import score_by
 from services.priority.core.policies import POLICIES
-from services.priority.core.queue_view import NO_ROWS, QueueView, ids_and_scores
+from services.priority.core.queue_view import NO_ROWS, QueueView
+from services.priority.core.running import prices_stops, running_jobs
+from services.priority.core.running_order import RunningPlace
 from services.priority.core.runtimes import RunTimes
-from services.priority.core.sorting import lowest_running
 from services.priority.core.state import Queue
-from services.priority.core.table import RUNNING
-from shared.contracts.access import PoolConfigured, RuntimeSource
+from services.priority.core.table import RUNNING, WAITING, Rows
+from services.priority.core.waiting import backfills_by_history, waiting_jobs
 from shared.contracts.construct import construct
-from shared.contracts.ranking import RUNNING_MOST, QueueRanked, Ranked
+from shared.contracts.pools import PoolConfigured, RuntimeSource
+from shared.contracts.ranking import QueueRanked, Ranked
 
 
 def rank_stable(queue: Queue, pool: PoolConfigured, now: int) -> QueueRanked:
@@ -26,7 +31,9 @@ def rank_stable(queue: Queue, pool: PoolConfigured, now: int) -> QueueRanked:
     terms: dict[str, float] = {}
     if cache.uses_runtime:
         runtime = POLICIES[pool.base_policy].source or pool.runtime
-        terms = RunTimes(queue.view(now), runtime, used=True).terms()
+        rows = queue.table.unordered(WAITING, RUNNING)
+        view = QueueView(queue.table, queue.clock(now), 0.0, rows, NO_ROWS)
+        terms = RunTimes(view, runtime, used=True).terms()
     return construct(
         QueueRanked,
         pool=queue.name,
@@ -35,25 +42,64 @@ def rank_stable(queue: Queue, pool: PoolConfigured, now: int) -> QueueRanked:
         ranked=cache.first(),
         running=rank_running(queue, pool, now) if pool.preemption == "ranked" else (),
         waiting=len(queue.waiting),
-        terms=terms | queue.accuracy.terms(),
+        terms=terms | queue.prediction_terms(),
     )
 
 
 def rank_running(queue: Queue, pool: PoolConfigured, now: int) -> tuple[Ranked, ...]:
     """Return the jobs on GPUs, lowest first."""
-    view = QueueView(queue.table, queue.clock(now), 0.0, NO_ROWS, queue.table.of(RUNNING))
-    scores = order_by(pool.base_policy, queue, view, now, pool.runtime).scores
-    lowest = lowest_running(view, scores, RUNNING_MOST)
-    return tuple(
-        construct(Ranked, job_id=job, score=score)
-        for job, score in ids_and_scores(view, scores, lowest)
+    order = queue.running_order
+    key = (pool.base_policy, pool.runtime, pool.time_scale, queue.origin, prices_stops(pool))
+    if order.key != key or now < order.at:
+        order.begin(key, now, queue.table.ids[queue.table.unordered(RUNNING)].tolist())
+    jobs = [job for name in order.take_stale(now) if (job := queue.jobs.get(name))]
+    rows = [job.row for job in jobs if job.phase == "running" and job.entry is not None]
+    if rows:
+        source = POLICIES[pool.base_policy].source or pool.runtime
+        is_few = source == "history" and pool.base_policy in KEYS and len(rows) <= FEW
+        order.insert(
+            score_few(queue, pool, now, rows)
+            if is_few
+            else score_running(queue, pool, now, np.array(rows, np.intp))
+        )
+    return order.lowest()
+
+
+def score_few(
+    queue: Queue, pool: PoolConfigured, now: int, rows: list[int]
+) -> Iterator[RunningPlace]:
+    """Yield what `score_running` does, for a policy in `KEYS` under run times of history."""
+    policy, key_of, has_price = (
+        POLICIES[pool.base_policy],
+        KEYS[pool.base_policy],
+        prices_stops(pool),
     )
+    for row in rows:
+        job, until = running_row(queue.table, row, now, pool.time_scale)
+        score, job_id = policy.score(key_of(job)), queue.table.ids[row]
+        more = {"gittins_s": job.gittins_s} if has_price else {}
+        ranked = construct(Ranked, job_id=job_id, score=score, **more)
+        yield RunningPlace(score, job_id, ranked, until)
+
+
+def score_running(
+    queue: Queue, pool: PoolConfigured, now: int, rows: Rows
+) -> Iterator[RunningPlace]:
+    """Yield the jobs of these rows, with the moment until which their scores hold."""
+    view = QueueView(queue.table, queue.clock(now), 0.0, NO_ROWS, rows)
+    scores, times = score_by(pool.base_policy, queue, view, now, pool.runtime)
+    fields = running_jobs(pool, view, scores, [*range(len(rows))])
+    holds = POLICIES[pool.base_policy].holds_while_running(times.source)
+    for job, until in zip(fields, holds_until(view, now, holds).tolist(), strict=True):
+        ranked = construct(Ranked, **job)
+        yield RunningPlace(ranked.score, ranked.job_id, ranked, until)
 
 
 def refresh_order(queue: Queue, pool: PoolConfigured, now: int) -> OrderCache:
     """Bring the cached order up to date."""
     cache = queue.order_cache
-    key = (pool.base_policy, pool.runtime, pool.time_scale, queue.origin)
+    backfills = backfills_by_history(pool)
+    key = (pool.base_policy, pool.runtime, pool.time_scale, queue.origin, backfills)
     if cache.key != key:
         cache.begin(key, queue.waiting)
     if cache.stale:
@@ -68,11 +114,12 @@ def positions_of(queue: Queue, pool: PoolConfigured, now: int, names: list[str])
     """Return the positions of waiting jobs."""
     rows = np.array([queue.jobs[name].row for name in names], np.intp)
     view = QueueView(queue.table, queue.clock(now), 0.0, rows, NO_ROWS)
-    order = order_by(pool.base_policy, queue, view, now, pool.runtime)
-    queue.order_cache.uses_runtime = order.runtime != "none"
-    columns = (view.tier, -order.scores, view.submit_s, order.scores)
-    values = zip(names, *(column.tolist() for column in columns), strict=True)
+    scores, times = score_by(pool.base_policy, queue, view, now, pool.runtime)
+    queue.order_cache.uses_runtime = times.used
+    columns = (view.tier, -scores, view.submit_s)
+    ranked = waiting_jobs(pool, view, scores, [*range(len(names))])
+    values = zip(*(column.tolist() for column in columns), names, ranked, strict=True)
     return [
-        (tier, behind, submit_s, name, construct(Ranked, job_id=name, score=score))
-        for name, tier, behind, submit_s, score in values
+        (tier, behind, submit_s, name, construct(Ranked, **fields))
+        for tier, behind, submit_s, name, fields in values
     ]

@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from services.priority.core.accuracy import Accuracy
+from services.priority.core.coverage import Coverage
 from services.priority.core.history import History
+from services.priority.core.intervals import IntervalCalibration
+from services.priority.core.open_estimates import OpenEstimates
 from services.priority.core.order_cache import OrderCache
 from services.priority.core.queue_view import Clock, QueueView, view_of
+from services.priority.core.running_order import RunningOrder
 from services.priority.core.table import JobTable
-from shared.contracts.access import PoolConfigured, default_of
 from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.pools import PoolConfigured, default_of
 from shared.contracts.ranking import QueueEntry
 
 JobPhase = Literal["waiting", "running", "parked"]
@@ -50,7 +54,7 @@ class DecayedUsage:
 class Queue:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "priority-7"
+    SCHEMA: ClassVar[str] = "priority-14"
     partition: int
     pool: PoolConfigured | None = None
     weights: dict[str, float] = field(default_factory=dict)
@@ -65,6 +69,9 @@ class Queue:
     """GPUs of each present node."""
     history: History = field(default_factory=History)
     accuracy: Accuracy = field(default_factory=Accuracy)
+    calibration: IntervalCalibration = field(default_factory=IntervalCalibration)
+    coverage: Coverage = field(default_factory=Coverage)
+    starts: OpenEstimates = field(default_factory=OpenEstimates)
     origin: int | None = None
     """ms: submission of the pool's first job"""
     ranked_at: int = 0
@@ -77,6 +84,7 @@ class Queue:
     """Context of networks, see `features`; empty: it has to be computed."""
     context_at: int = 0
     order_cache: OrderCache = field(default_factory=OrderCache, compare=False, repr=False)
+    running_order: RunningOrder = field(default_factory=RunningOrder, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -94,6 +102,15 @@ class Queue:
     @property
     def capacity_gpus(self) -> float:
         return float(sum(self.nodes.values()))
+
+    def mark(self, job_id: str) -> None:
+        """Let the next ranking look at the job again: its phase or its row has changed."""
+        self.order_cache.mark(job_id)
+        self.running_order.mark(job_id)
+
+    def prediction_terms(self) -> dict[str, float]:
+        """Return how well run times were predicted."""
+        return self.accuracy.terms() | self.coverage.terms()
 
     def view(self, now: int) -> QueueView:
         return view_of(self.table, self.clock(now), self.capacity_gpus)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from services.priority.core.feature_cache import FeatureCache
 from services.priority.core.history import BINS, Floats
+from services.priority.core.rest_cache import RestCache
 
 Rows: TypeAlias = NDArray[np.intp]
 
@@ -29,6 +30,9 @@ COLUMNS = (
     "p50_s",
     "p90_s",
     "mean_s",
+    "low_s",  # calibrated p10, p50 and p90, at its entry
+    "middle_s",
+    "high_s",
     "samples",
     "kept_ms",  # wall ms of work in its last checkpoint
     "ran_ms",  # wall ms from start to stop, over earlier attempts
@@ -59,6 +63,7 @@ class JobTable:
     free: list[int] = field(default_factory=lambda: list(range(FIRST_ROWS))[::-1])
     entries: int = 0
     feature_cache: FeatureCache = field(default_factory=FeatureCache, compare=False, repr=False)
+    rest_cache: RestCache = field(default_factory=RestCache, compare=False, repr=False)
 
     def add(self, job_id: str) -> int:
         """Add a job and return its row, filled with zeros."""
@@ -68,7 +73,7 @@ class JobTable:
         self.ids[row] = job_id
         self.values[:, row] = 0.0
         self.feature_cache.forget(row)
-        self.distribution[row] = 0.0
+        self.put_distribution(row, 0.0)
         self.phase[row] = PARKED
         self.entered[row] = self.entries
         self.entries += 1
@@ -89,9 +94,21 @@ class JobTable:
         for column, value in values.items():
             self.values[COLUMN[column], row] = value
 
+    def put_distribution(self, row: int, p: Floats | float) -> None:
+        self.rest_cache.forget(row)
+        self.distribution[row] = p
+
+    def unordered(self, *phases: int) -> Rows:
+        """Return the rows in these phases, in no order that means anything."""
+        is_in = self.phase == phases[0]
+        for phase in phases[1:]:
+            is_in |= self.phase == phase
+        rows: Rows = is_in.nonzero()[0]
+        return rows
+
     def of(self, phase: int) -> Rows:
         """Return the rows in that phase, in the order of their entry."""
-        rows = np.flatnonzero(self.phase == phase)
+        rows = self.unordered(phase)
         return rows[np.argsort(self.entered[rows], kind="stable")]
 
     def _grow(self) -> None:

@@ -81,7 +81,7 @@ def start_request(state: EndpointState, request: LlmRequest, now: int) -> LlmReq
 
 
 def reject_outgrown(state: EndpointState, request: LlmRequest) -> LlmRequestRejected:
-    """The endpoint was made smaller while the request waited."""
+    """Reject a request that no longer fits: the endpoint was made smaller while it waited."""
     return LlmRequestRejected(
         request_id=request.request_id,
         tenant=request.tenant,

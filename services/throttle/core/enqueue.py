@@ -27,7 +27,7 @@ class Rejection(NamedTuple):
 def enqueue(
     state: EndpointState, item: Input, command: ServeLlmRequest, queue_limit: int, now: int
 ) -> Iterator[Decision]:
-    """A request id that was accepted before changes nothing, so a client may repeat it."""
+    """Queue or refuse the request; an id that was accepted before changes nothing."""
     if item.source == COMMAND_TOPIC and not state.answered.is_due(item, "throttle"):
         return
     refusal = check_ownership(state, item, command)
@@ -46,7 +46,7 @@ def enqueue(
 def check_ownership(
     state: EndpointState, item: Input, command: ServeLlmRequest
 ) -> Rejection | None:
-    """No event may be written under a request id of another tenant: such a command is refused."""
+    """Return why the request is not the tenant's own: no event may have another tenant's id."""
     if item.tenant and item.tenant != command.tenant:
         return Rejection("tenant_mismatch", f"tenant: {command.tenant!r}: is not the sender")
     request = state.find_request(command.request_id)

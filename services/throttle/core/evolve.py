@@ -7,7 +7,7 @@ from services.throttle.core.vtc import joining_counter, output_charge
 from shared.contracts.access import EndpointConfigured
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
-from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.llm import (
     LlmRequestFinished,
     LlmRequestQueued,
@@ -15,10 +15,9 @@ from shared.contracts.llm import (
     LlmRequestStarted,
     TokensCharged,
 )
-from shared.contracts.rejected import InputQuarantined, InputRejected, InputRetried
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
-from shared.ledger.folds import EventFold, ignore, unknown_event
+from shared.ledger.folds import INPUT_FOLDS, EventFold, folding
 
 
 def queue_request(state: EndpointState, event: LlmRequestQueued, fact: Fact) -> None:
@@ -105,17 +104,8 @@ FOLDS: dict[type[Event], EventFold[EndpointState]] = {
     CommandRefused: fold_answer,
     TenantNoted: note_tenant,
     EndpointConfigured: configure,
-    InputRejected: ignore,
-    InputQuarantined: ignore,
-    InputRetried: ignore,
+    **INPUT_FOLDS,
 }
 """Every event type of the throttle ledger, and its fold."""
 
-
-def evolve(state: EndpointState, fact: Fact) -> None:
-    """Fold one event; raises TypeError on a type that the throttle does not write."""
-    event = fact.event
-    fold = FOLDS.get(type(event))
-    if fold is None:
-        raise unknown_event("throttle", event)
-    fold(state, event, fact)
+evolve = folding("throttle", FOLDS)

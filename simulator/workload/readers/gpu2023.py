@@ -1,7 +1,7 @@
 """`openb_pod_list_*.csv` of Alibaba's cluster-trace-gpu-v2023 (ATC '23, research use).
 
 Columns: name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec, qos, pod_phase, creation_time,
-deletion_time, scheduled_time. A pod of one GPU may ask for a part of it (`gpu_milli`); `gpu_spec`
+deletion_time, scheduled_time. A pod of one GPU may request a part of it (`gpu_milli`); `gpu_spec`
 lists the types that it may run on, `|` between them. Pods that still ran when the trace ended have
 its end as their deletion_time: their duration is what was seen of it.
 """

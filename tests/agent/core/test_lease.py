@@ -27,7 +27,7 @@ def terms(number: int, stop_after_s: float | None) -> Terms:
 
 def a_lease(stop_after_s: float | None = 10.0, at_ms: int = 1_000) -> Lease:
     lease = Lease(UUID, terms(1, stop_after_s))
-    lease.begin(at_ms)
+    lease.begin(at_ms, lease.terms.terms_id)
     lease.join()
     return lease
 
@@ -48,7 +48,7 @@ class LeaseLife(RuleBasedStateMachine):
     @rule()
     def begin(self) -> None:
         began = self.lease.begun
-        self.lease.begin(self.now_ms)
+        self.lease.begin(self.now_ms, "t1")
         self.lease.join()
         if not began:
             self.note_handed()
@@ -59,7 +59,7 @@ class LeaseLife(RuleBasedStateMachine):
 
     @rule()
     def send(self) -> None:
-        if self.lease.may_beat(self.now_ms):
+        if self.lease.may_send_heartbeat(self.now_ms):
             self.sent.append(self.now_ms)
 
     @precondition(lambda self: bool(self.sent))
@@ -86,7 +86,7 @@ class LeaseLife(RuleBasedStateMachine):
     @rule(noted=st.booleans())
     def report(self, noted: bool) -> None:
         """When terms are reported, no deadline ever handed out lies beyond them."""
-        reported = self.lease.terms_to_report(self.now_ms, noted)
+        reported = self.lease.take_terms_to_report(self.now_ms, noted)
         if reported:
             assert noted and reported not in self.reported
             self.reported.append(reported)
@@ -111,7 +111,9 @@ class LeaseLife(RuleBasedStateMachine):
         over = self.lease.is_over(self.now_ms)
         assert over or not self.was_over
         self.was_over = over
-        assert not (over and (self.lease.may_run(self.now_ms) or self.lease.may_beat(self.now_ms)))
+        assert not (
+            over and (self.lease.may_run(self.now_ms) or self.lease.may_send_heartbeat(self.now_ms))
+        )
 
     def note_handed(self) -> None:
         self.handed.append(self.lease.deadline_ms)
@@ -122,8 +124,8 @@ TestLeaseLife = LeaseLife.TestCase
 
 def test_the_first_deadline_counts_from_the_first_sending_of_the_registration() -> None:
     lease = Lease(UUID, terms(1, 10.0))
-    lease.begin(1_000)
-    lease.begin(9_000)
+    lease.begin(1_000, "t1")
+    lease.begin(9_000, "t1")
     assert lease.deadline_ms == 11_000
     assert not lease.may_run(1_001), "the ledger does not hold the registration yet"
 
@@ -151,11 +153,31 @@ def test_without_an_end_workers_are_kept() -> None:
     lease = a_lease(None)
     assert lease.deadline_ms is None and lease.may_run(10**12)
     lease.change_terms(terms(2, 5.0))
-    assert lease.terms_to_report(2_000, True) == "", "steps have no deadline yet"
+    assert lease.take_terms_to_report(2_000, True) == "", "steps have no deadline yet"
     assert lease.acknowledge(2_000, 2_100)
     assert lease.deadline_ms == 7_000
-    assert lease.terms_to_report(2_200, False) == ""
-    assert lease.terms_to_report(2_200, True) == "t2"
+    assert lease.take_terms_to_report(2_200, False) == ""
+    assert lease.take_terms_to_report(2_200, True) == "t2"
+
+
+def test_shorter_terms_are_reported_when_the_older_deadlines_have_come_near() -> None:
+    lease = a_lease(20.0)
+    lease.change_terms(terms(2, 5.0))
+    assert lease.acknowledge(2_000, 2_100) and lease.deadline_ms == 21_000
+    assert lease.take_terms_to_report(15_999, True) == ""
+    assert lease.take_terms_to_report(16_000, True) == "t2"
+
+
+def test_present_terms_are_reported_where_the_registration_names_older_ones() -> None:
+    """Else placement would wait for ever as long as the older ones say."""
+    lease = Lease(UUID, terms(2, 5.0))
+    lease.begin(1_000, "t1")
+    assert lease.take_terms_to_report(1_100, True) == "", (
+        "the ledger does not hold the registration"
+    )
+    lease.join()
+    assert lease.take_terms_to_report(1_100, True) == "t2"
+    assert lease.take_terms_to_report(1_200, True) == ""
 
 
 @given(st.integers(0, 10**9))

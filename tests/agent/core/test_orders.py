@@ -59,6 +59,15 @@ def test_only_workers_of_this_incarnation_are_reported_as_unknown(
         assert decision == "answer_stopped"
 
 
+@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize("kind", ["prepare", "go", "terms", "fence", "joined"])
+def test_another_incarnation_starts_and_changes_nothing(kind: str, is_held: bool) -> None:
+    """[R5]"""
+    position = Position(seq=9, index=0)
+    order = Order(kind=kind, position=position, incarnation=OTHER, allocation_id="0/1/0/0")  # type: ignore[arg-type]
+    assert decide(order, OWN, Position(), may_run=True, is_held=is_held) == "ignore"
+
+
 @pytest.mark.parametrize(
     ("kind", "seq", "may_run", "is_held", "expected"),
     [

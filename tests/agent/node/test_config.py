@@ -36,6 +36,17 @@ def test_a_wrong_setting_is_named(values: dict[str, object], complaint: str) -> 
         make(values)
 
 
+def test_a_setting_of_a_newer_agent_is_ignored_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("gpus = 4\nfuture = true\n")
+    assert load(file, {}) == Config(gpus=4)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{file}: future: unknown setting, ignored"
+    ]
+
+
 def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("gpus = ")

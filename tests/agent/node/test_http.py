@@ -12,9 +12,9 @@ import pytest
 
 from berth_agent.messages import Acknowledged, OrdersRequest, Position
 from berth_agent.node.http import MAX_BYTES, Connection, RequestFailed, is_loopback, parse_address
+from tests.patience import PATIENCE_S
 
 BODY = OrdersRequest(session_id="0" * 32, after=Position())
-LIMIT_S = 60.0
 Talk = Callable[[socket.socket], None]
 
 
@@ -38,7 +38,7 @@ def a_server(*talks: Talk) -> Iterator[Connection]:
         connection = Connection(parse_address(f"http://127.0.0.1:{port}"), None, "n.s")
         yield connection
         connection.close()
-        thread.join(LIMIT_S)
+        thread.join(PATIENCE_S)
 
 
 def request(client: socket.socket) -> bytes:
@@ -63,11 +63,11 @@ def answering(content: bytes, status: str = "200 OK", *headers: str) -> Talk:
     return talk
 
 
-def post(connection: Connection, limit_s: float = LIMIT_S) -> Acknowledged:
+def post(connection: Connection, limit_s: float = PATIENCE_S) -> Acknowledged:
     return connection.post("/agent/v1/reports", BODY, Acknowledged, limit_s)
 
 
-def failure_of(*talks: Talk, limit_s: float = LIMIT_S) -> RequestFailed:
+def failure_of(*talks: Talk, limit_s: float = PATIENCE_S) -> RequestFailed:
     with a_server(*talks) as connection:
         with pytest.raises(RequestFailed) as raised:
             post(connection, limit_s)
@@ -211,11 +211,11 @@ def test_addresses_have_the_ports_of_their_schemes() -> None:
 
 def test_a_kept_connection_waits_as_long_as_each_request_allows() -> None:
     def talk(client: socket.socket) -> None:
-        for wait_s in (0.0, 0.6):
+        for wait_s in (0.0, 3.2):
             request(client)
             time.sleep(wait_s)
             client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{"n":5}')
 
     with a_server(talk) as connection:
-        post(connection, 0.3)
-        assert post(connection, LIMIT_S).n == 5
+        post(connection, 3.0)
+        assert post(connection, PATIENCE_S).n == 5

@@ -1,51 +1,48 @@
-"""A renewal keeps what belongs to the node."""
+"""The file of the identity, and what a renewal keeps of it."""
 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
-from berth_agent.node.identity import Identity, prepare_renewal, renew
+from berth_agent.linux import files
+from berth_agent.node.identity import (
+    Identity,
+    prepare_renewal,
+    read_identity,
+    renew,
+    write_identity,
+)
+from tests.serving import Quiet, serving
 
 GIVEN = ("https://executor.example:8444",)
 OFFERED = ("https://other.example:8444",)
 
 
-class Gateway(BaseHTTPRequestHandler):
+class Gateway(Quiet):
     """Answers each renewal with other addresses of executors."""
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.received()
         joined = {"node_id": "n1", "pool": "gpu", "approved": True, "expires_at": 9}
-        body = json.dumps({**joined, "executors": OFFERED}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Print nothing."""
+        self.answer(200, json.dumps({**joined, "executors": OFFERED}).encode())
 
 
-@contextmanager
-def a_gateway() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), Gateway) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+def test_an_older_agent_reads_the_identity_of_a_newer_one(tmp_path: Path) -> None:
+    """The way back from an upgrade."""
+    identity = Identity("n1", "gpu", "s", "https://gateway", GIVEN, 1, True, "")
+    write_identity(str(tmp_path), identity)
+    path = f"{tmp_path}/identity.json"
+    files.write_json(path, {**files.read_json(path), "field_of_the_future": [1]})
+    assert read_identity(str(tmp_path)) == identity
 
 
 @pytest.mark.parametrize(("is_own", "kept"), [(True, GIVEN), (False, OFFERED)])
 def test_addresses_given_at_the_join_outlive_a_renewal(is_own: bool, kept: tuple[str, ...]) -> None:
-    with a_gateway() as url:
+    with serving(Gateway) as url:
         identity = Identity("n1", "gpu", "s", url, GIVEN, 1, True, "", has_own_executors=is_own)
         prepared = prepare_renewal(identity)
-        renewed = renew(prepared)
+        renewed = renew(prepared, prepared.credential, ["hw"])
     assert renewed.executors == kept and renewed.secret == prepared.next_secret

@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from berth_agent.core.incarnation import Machine
-from berth_agent.linux import files
-from berth_agent.messages import NodeReport, Order, Position, StoppedReport, Terms
+from berth_agent.linux import files, processes
+from berth_agent.messages import NodeReport, Order, Orders, Position, StoppedReport, Terms
+from berth_agent.messages import RefusedReport as Refused
 from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
-from berth_agent.node.life import NodeLife
+from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.order_book import OrderBook
-from berth_agent.node.workers import Workers
-from tests.agent.node_bench import launch
+from berth_agent.node.workers import SPARE_MS, Workers
+from tests.agent.node_bench import a_deaf_process, launch
 
 W = "0/5/0/0"
 NOW_MS = 1_000
@@ -34,20 +35,28 @@ class Bench:
         folders = Folders(config)
         self.launched: list[str] = []
         self.reports: list[NodeReport] = []
-        self.life = NodeLife(config, Machine("boot", "pid:[1]", ""))
+        self.incarnations = IncarnationStore(config, Machine("boot", "pid:[1]", ""))
         self.workers = Workers(
             config, "n1", folders, lambda a: self.launched.append(a.allocation_id)
         )
         path = f"{config.state}/applied"
-        self.book = OrderBook(path, self.life, self.workers, self.reports.append, self.fence)
+        self.is_disk_full = False
+        self.book = OrderBook(
+            path,
+            self.incarnations,
+            self.workers,
+            self.reports.append,
+            self.fence,
+            lambda: self.is_disk_full,
+        )
         self.fenced = 0
         terms = Terms(
             terms_id="t", stop_after_s=600, heartbeat_s=1, request_timeout_s=1, reconnect_s=1
         )
-        if not self.life.lease.begun:
-            self.life.use_terms(terms)
-            self.life.begin_lease(NOW_MS)
-            self.life.join()
+        if not self.incarnations.lease.begun:
+            self.incarnations.use_terms(terms)
+            self.incarnations.begin_lease(NOW_MS, terms.terms_id)
+            self.incarnations.join()
 
     def fence(self, now_ms: int) -> None:
         self.fenced += 1
@@ -57,14 +66,15 @@ class Bench:
             {
                 "kind": kind,
                 "position": {"seq": seq, "index": 0},
-                "incarnation": self.life.uuid,
+                "incarnation": self.incarnations.uuid,
                 "allocation_id": W,
                 **fields,
             }
         )
 
     def take(self, *orders: Order) -> None:
-        self.book.take(orders, Position(seq=max(o.position.seq for o in orders)), NOW_MS)
+        through = Position(seq=max(o.position.seq for o in orders))
+        self.book.take(Orders(orders=orders, through=through, writer="w1"), NOW_MS)
 
     def token(self) -> str:
         [allocation] = self.workers
@@ -95,9 +105,18 @@ def test_an_order_is_on_disk_with_its_position_before_it_has_an_effect(bench: Be
     bench.take(bench.order("prepare", 5, launch=launch("true")))
     assert bench.launched == [W]
     again = Bench(Path(bench.workers._config.state).parent)
-    assert again.book.applied == Position(seq=5) and again.token() == bench.token()
+    assert (again.book.applied, again.book.writer) == (Position(seq=5), "w1")
+    assert again.token() == bench.token()
     again.take(again.order("prepare", 5, launch=launch("true")))
     assert again.launched == [] and again.reports == []
+
+
+def test_a_worker_on_a_gpu_that_is_not_there_is_refused_and_the_node_drained(bench: Bench) -> None:
+    lacking, present = launch("true", gpus=[1]), launch("true", gpus=[0])
+    bench.take(bench.order("prepare", 5, launch=lacking), bench.order("prepare", 6, launch=present))
+    reasons = [report.failure.reason for report in bench.reports if isinstance(report, Refused)]
+    assert reasons == ["no_such_gpu", "node_draining"] and bench.launched == []
+    assert bench.book.drain_reason == "no_such_gpu: GPUs [1]: not usable; the machine has 1"
 
 
 def test_a_crash_before_the_position_is_noted_repeats_the_order(
@@ -112,6 +131,51 @@ def test_a_crash_before_the_position_is_noted_repeats_the_order(
     full_disk.clear()
     bench.take(order)
     assert bench.launched == [W] and bench.token() == token
+
+
+def test_a_new_incarnation_begins_at_the_start_of_the_ledger(bench: Bench, tmp_path: Path) -> None:
+    bench.take(bench.order("prepare", 5, launch=launch("true")))
+    bench.incarnations.begin_next()
+    assert Bench(tmp_path).book.applied == Position(), "a crash before it is forgotten"
+    bench.book.begin()
+    assert bench.book.applied == Position()
+
+
+def test_the_position_that_an_older_version_noted_counts(bench: Bench, tmp_path: Path) -> None:
+    files.write_json(f"{tmp_path}/state/applied", {"seq": 7, "index": 1})
+    assert Bench(tmp_path).book.applied == Position(seq=7, index=1)
+
+
+def test_a_full_disk_refuses_new_work_and_begins_what_was_noted(
+    bench: Bench, full_disk: list[str]
+) -> None:
+    full_disk.append("applied")
+    noted = bench.order("prepare", 5, launch=launch("true"))
+    with pytest.raises(OSError, match="No space"):
+        bench.take(noted)
+    full_disk.clear()
+    bench.is_disk_full = True
+    bench.take(noted)
+    assert bench.launched == [W] and bench.reports == []
+    bench.take(bench.order("prepare", 6, allocation_id="0/6/0/0", launch=launch("true")))
+    [report] = bench.reports
+    assert report.failure.reason == "disk_full"  # type: ignore[union-attr]
+    assert bench.launched == [W]
+
+
+def test_a_stop_that_a_full_disk_does_not_take_is_taken_when_it_is_repeated(
+    bench: Bench, full_disk: list[str]
+) -> None:
+    bench.take(bench.order("prepare", 5, launch=launch("true")))
+    [allocation] = bench.workers
+    stop = bench.order("stop", 6)
+    full_disk.append("tombstone")
+    with pytest.raises(OSError, match="No space"):
+        bench.take(stop)
+    assert bench.book.applied == Position(seq=5), "the executor sends it again"
+    full_disk.clear()
+    bench.take(stop)
+    assert allocation.tombstone() is not None and bench.book.applied == Position(seq=6)
 
 
 def test_an_order_that_cannot_be_noted_has_no_effect(bench: Bench, full_disk: list[str]) -> None:
@@ -146,8 +210,44 @@ def test_a_stop_leaves_its_tombstone_although_the_lock_is_held(bench: Bench) -> 
     assert allocation.is_dead and allocation.state["stopped"] is True
 
 
+def test_a_step_that_may_have_been_forked_is_lost_only_behind_a_tombstone(bench: Bench) -> None:
+    """[R7] The step takes the lock before it starts its worker, and finds the tombstone."""
+    bench.take(bench.order("prepare", 5, launch=launch("true")))
+    [allocation] = bench.workers
+    allocation.launching = False
+    lock = files.lock(allocation.path("lock"), wait=True)
+    assert lock is not None
+    bench.workers.scan(NOW_MS, None, may_run=False)
+    assert not allocation.is_dead and list(bench.workers.due_reports()) == []
+    os.close(lock)
+    bench.workers.scan(NOW_MS, None, may_run=False)
+    assert allocation.is_dead and (allocation.tombstone() or {})["reason"] == "lost"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_step_that_outlives_its_time_is_killed(bench: Bench, is_stopped: bool) -> None:
+    """[R18] The agent kills it some seconds after the deadline, or after the grace of a stop."""
+    bench.take(bench.order("prepare", 5, launch=launch("true")))
+    [allocation] = bench.workers
+    allocation.launching = False
+    with a_deaf_process() as step:
+        ticks = processes.started_ticks(step.pid)
+        files.write_json(
+            allocation.path("state.json"), {"phase": "running", "pid": step.pid, "ticks": ticks}
+        )
+        deadline_ms = None if is_stopped else NOW_MS + 3_000
+        if is_stopped:
+            bench.take(bench.order("stop", 6, grace_s=3.0))
+        bench.workers.scan(NOW_MS + 3_000 + SPARE_MS, deadline_ms, may_run=True)
+        assert step.poll() is None
+        bench.workers.scan(NOW_MS + 3_001 + SPARE_MS, deadline_ms, may_run=True)
+        assert processes.started_ticks(step.pid) == 0
+        step.kill()
+
+
 def test_nothing_is_prepared_without_a_lease(bench: Bench) -> None:
-    bench.life.end_lease()
+    bench.incarnations.end_lease()
     bench.take(bench.order("prepare", 5, launch=launch("true")))
     assert bench.launched == [] and not bench.workers.holds(W)
 
@@ -160,9 +260,9 @@ def test_a_draining_node_refuses(bench: Bench) -> None:
 
 
 def test_orders_to_the_node(bench: Bench) -> None:
-    terms = {**bench.life.terms.to_json(), "terms_id": "t2"}
+    terms = {**bench.incarnations.terms.to_json(), "terms_id": "t2"}
     bench.take(bench.order("terms", 7, allocation_id="", terms=terms))
-    assert bench.life.lease.terms.terms_id == "t2"
+    assert bench.incarnations.lease.terms.terms_id == "t2"
     bench.take(bench.order("fence", 8, allocation_id=""))
     assert bench.fenced == 1
     bench.take(bench.order("fence", 8, allocation_id=""))

@@ -113,7 +113,7 @@ def test_a_program_that_ignores_sigterm_is_killed_after_its_grace(
     bench.values["pid_namespace"] = pid_namespace
     bench.start("trap 'echo caught' TERM; echo up; while :; do sleep 0.02; done")
     bench.line("up")
-    bench.stop(0.3)
+    bench.stop(4.0)
     assert bench.end()["exit_code"] == 128 + signal.SIGKILL
     assert "caught" in bench.output()
 
@@ -166,10 +166,10 @@ def test_without_a_namespace_the_program_dies_with_its_step(bench: StepBench) ->
 
 
 def test_the_deadline_ends_a_worker_that_ignores_sigterm(bench: StepBench) -> None:
-    bench.values["grace_s"] = 2.0
+    bench.values["grace_s"] = 5.0
     bench.start("trap 'echo caught' TERM; echo up; while :; do sleep 0.02; done")
     bench.line("up")
-    bench.renew(2.5)
+    bench.renew(5.5)
     end = bench.end()
     assert end["exit_code"] == 128 + signal.SIGKILL
     assert failure(end)[0] == "fenced" and "caught" in bench.output()
@@ -177,7 +177,7 @@ def test_the_deadline_ends_a_worker_that_ignores_sigterm(bench: StepBench) -> No
 
 def test_a_deadline_that_is_extended_in_time_ends_nothing(bench: StepBench) -> None:
     bench.values["grace_s"] = 0.0
-    bench.renew(3.0)
+    bench.renew(60.0)
     bench.start("echo up; read line < fifo; echo went on")
     os.mkfifo(bench.work / "fifo")
     bench.line("up")
@@ -256,12 +256,12 @@ def test_a_second_step_in_a_folder_does_nothing(bench: StepBench) -> None:
 
 
 def test_the_walltime_ends_a_worker_after_a_warning(bench: StepBench) -> None:
-    bench.values |= {"walltime_s": 1.0, "grace_s": 600.0}
+    bench.values |= {"walltime_s": 5.0, "grace_s": 600.0}
     bench.start("trap 'echo saved; exit 0' TERM; while :; do sleep 0.02; done")
     end = bench.end()
-    assert failure(end) == ("walltime", "the walltime of 1 s is over", False)
+    assert failure(end) == ("walltime", "the walltime of 5 s is over", False)
     assert "saved" in bench.output()
-    assert "berth: the walltime of 1 s ends in" in bench.output()
+    assert "berth: the walltime of 5 s " in bench.output()
 
 
 @pytest.mark.parametrize(
@@ -292,9 +292,23 @@ def test_a_directory_that_the_user_may_not_enter_is_refused(
     bench.work.chmod(0o700)
     bench.values |= {"argv": ["true"], "uid": 65534, "gid": 65534, "private": private}
     bench.prepare()
-    reason, _, permanent = failure(bench.end())
+    reason, detail, permanent = failure(bench.end())
     expected = ("node_folder_closed", False) if private else ("workdir_forbidden", True)
     assert (reason, permanent) == expected
+    assert detail == f"{bench.work}: user 65534 may not enter {bench.work}"
+
+
+@as_root
+def test_the_uppermost_closed_folder_above_a_directory_is_named(bench: StepBench) -> None:
+    below = bench.work / "data" / "set"
+    below.mkdir(parents=True)
+    below.parent.chmod(0o700)
+    bench.values |= {"argv": ["true"], "uid": 65534, "gid": 65534, "cwd": str(below)}
+    bench.prepare()
+    assert failure(bench.end())[:2] == (
+        "workdir_forbidden",
+        f"{below}: user 65534 may not enter {below.parent}",
+    )
 
 
 @as_root
@@ -400,6 +414,17 @@ def test_an_epilog_runs_although_the_step_was_killed(bench: StepBench, tmp_path:
     bench.line("up")
     bench.kill_step()
     until((tmp_path / "cleaned").exists)
+
+
+def test_a_prolog_that_prints_endlessly_is_ended_at_its_limit(
+    bench: StepBench, tmp_path: Path
+) -> None:
+    hook = tmp_path / "prolog"
+    hook.write_text("#!/bin/sh\nyes a & yes b & yes c & exec yes d\n")
+    hook.chmod(0o755)
+    bench.values |= {"prolog": str(hook), "argv": ["true"], "hook_s": 0.5}
+    bench.launch()
+    assert failure(bench.end()) == ("prolog_failed", f"{hook}: no end within 0.5 s", False)
 
 
 def test_a_prolog_that_fails_refuses_the_start(bench: StepBench, tmp_path: Path) -> None:

@@ -91,3 +91,12 @@ def test_a_pipe_is_copied_until_its_end(tmp_path: Path) -> None:
     assert log.pump(reader) is False
     os.close(reader)
     assert segments(tmp_path) == [(0, b"a\nb\n")]
+
+
+def test_a_copy_of_output_that_never_ends_is_bounded(tmp_path: Path) -> None:
+    """/dev/zero stands for a worker that fills the pipe faster than it is emptied."""
+    log = OutputLog(str(tmp_path), 32 * 1024)
+    with Path("/dev/zero").open("rb") as zeros:
+        assert log.pump(zeros.fileno()) is True
+    log.close()
+    assert log.lines > 0

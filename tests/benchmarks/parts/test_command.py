@@ -25,7 +25,7 @@ from benchmarks.parts.command import serve
 class Options:
     folder: str = ""
 
-async def run(options, say):
+async def run(options, report_line):
     try:
         (Path(options.folder) / "began").touch()
         await asyncio.sleep(60)
@@ -49,8 +49,8 @@ from dataclasses import dataclass
 class Options:
     folder: str = ""
 
-async def run(options, say):
-    async with started(StackOptions(Path(options.folder), services=(), steps=()), say):
+async def run(options, report_line):
+    async with started(StackOptions(Path(options.folder), services=(), steps=()), report_line):
         await asyncio.sleep(60)
     return {}
 
@@ -68,7 +68,7 @@ def test_what_was_started_is_stopped_first(
             assert running.poll() is None
             time.sleep(0.02)
         running.send_signal(number)
-        output, _ = running.communicate(timeout=20)
+        output, _ = running.communicate(timeout=240)
     assert (tmp_path / "cleaned").exists()
     assert output == b""
     assert running.returncode == code if code else running.returncode != 0
@@ -80,7 +80,7 @@ def test_a_stack_that_is_being_started_is_stopped_as_well(tmp_path: Path) -> Non
         assert running.stderr is not None
         assert b"starting the embedded broker" in running.stderr.readline()
         running.send_signal(signal.SIGTERM)
-        running.communicate(timeout=60)
+        running.communicate(timeout=240)
     assert running.returncode == 143
     assert not supervise.is_running(tmp_path)
     assert not [

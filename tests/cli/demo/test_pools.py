@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cli.bring_up import VIRTUAL
 from cli.demo import pools
+from cli.stack.bring_up import VIRTUAL
 
 
 @pytest.mark.parametrize("types", [(), ("v100",), ("t4", "p100", "v100", "a10")])

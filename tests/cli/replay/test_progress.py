@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from cli.replay.progress import Progress
+from shared.contracts.admission import JobAdmitted, JobRejected
+from shared.contracts.attempts import AllocationReleased, JobSucceeded
 from shared.contracts.base import Event
-from shared.contracts.jobs import JobAdmitted, JobRejected, JobSpec
-from shared.contracts.nodes import NodeJoined
-from shared.contracts.placement import (
-    Allocation,
-    AllocationReleased,
-    JobEnqueued,
-    JobPlaced,
-    JobSucceeded,
-)
+from shared.contracts.job_spec import JobSpec
+from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
 from shared.ledger.decider import Fact
+from tests.shared.ledger_events import node_joined
 
 SPEC = JobSpec(name="x")
 
@@ -31,18 +27,7 @@ def enqueued(job_id: str) -> Fact:
 
 
 def joined(node_id: str) -> Fact:
-    return fact(
-        NodeJoined(
-            node_id=node_id,
-            incarnation="i",
-            executor_id="e",
-            backend="virtual",
-            gpu_type="a100",
-            gpus=8,
-            cpus=8,
-            mem_gib=8,
-        )
-    )
+    return fact(node_joined(node_id))
 
 
 def placed(job_id: str, node_id: str, seq: int, at: int) -> Fact:

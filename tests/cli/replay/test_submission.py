@@ -6,7 +6,7 @@ import msgspec
 
 from cli.replay.submission import of_workload
 from shared.contracts.identity import derive_job_id
-from shared.contracts.jobs import JobSpec
+from shared.contracts.job_spec import JobSpec
 from shared.ledger.cloudevents import decode
 from simulator.workload.source import load
 
@@ -29,3 +29,11 @@ def test_two_runs_of_one_job_are_two_jobs_and_one_run_is_one() -> None:
     job = load("synthetic", 1).jobs[0]
     one, same, other = (of_workload(job, "demo", run).job_id for run in ("a", "a", "b"))
     assert one == same != other
+
+
+def test_a_submission_has_the_costs_of_its_stops() -> None:
+    [job] = load("synthetic", 1).jobs
+    submission = of_workload(job, "demo", "run", checkpoint_s=1800.0, restart_s=90.0)
+    spec = JobSpec.model_validate_json(msgspec.json.encode(submission.spec))
+    assert spec.simulated is not None
+    assert (spec.checkpoint_interval_s, spec.simulated.restart_s) == (1800.0, 90.0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from uuid import uuid4
 
-from shared.contracts.jobs import JobSpec, SubmitJob
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import JobSpec
 from tests.e2e.stand import POOL, Json, a_spec
 
 INGRESS = "submissions.ada"

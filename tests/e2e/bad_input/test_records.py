@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.contracts.access import RegisterTenant
-from shared.contracts.jobs import CancelJob, RejectSubmission
+from shared.contracts.job_commands import CancelJob, RejectSubmission
 from shared.contracts.reports import ExecutorReported, WorkerExited
 from tests.e2e.bad_input.messages import INGRESS, submit_data
 from tests.e2e.stand import POOL, Json, Stand, a_command, a_spec, an_event

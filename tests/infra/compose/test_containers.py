@@ -15,7 +15,6 @@ from infra.compose import secrets as compose_secrets
 from infra.image import node
 from infra.supervisor.stack import (
     AGENT,
-    AGENT_MEMORY_MIB,
     PARTS,
     SERVICES,
     STEPS,
@@ -98,7 +97,7 @@ def test_compose_gives_a_service_the_settings_of_the_supervisor(service: Service
 def test_the_node_of_pool_local_runs_the_agent_with_its_state_in_a_volume() -> None:
     run = RUN[AGENT]
     assert run["command"][:2] == ["python", "infra/image/node.py"]
-    assert run["mem_limit"] == f"{AGENT_MEMORY_MIB}m" and run["user"] == "10001"
+    assert run["mem_limit"] == "256m" and run["user"] == "10001"
     config = load_config(node.CONFIG, {})
     assert (config.gpus, config.gpu_type, config.keep_workers) == (2, "slot", False)
     assert str(Path(config.state).parent) in [volume.split(":")[1] for volume in run["volumes"]]

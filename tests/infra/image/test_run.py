@@ -15,11 +15,11 @@ import pytest
 
 from infra.image import run
 from shared.bus import fatal
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
 
 RUN = [sys.executable, "-I", "-S", str(Path(run.__file__).resolve())]
-MOST_S = 120.0
 BROKEN = """
 import subprocess, sys
 from shared.ledger.errors import TailLost
@@ -53,7 +53,7 @@ def running(code: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def eventually(what: Callable[[], bool]) -> None:
-    ends = time.monotonic() + MOST_S
+    ends = time.monotonic() + PATIENCE_S
     while not what():
         assert time.monotonic() < ends, "did not happen in time"
         time.sleep(0.02)
@@ -78,7 +78,7 @@ def test_it_ends_as_the_command_ends_so_that_docker_starts_it_again(
     code: str, exit_code: int
 ) -> None:
     with running(code) as process:
-        assert process.wait(MOST_S) == exit_code
+        assert process.wait(PATIENCE_S) == exit_code
 
 
 def test_after_a_broken_ledger_it_stays_says_so_and_nothing_else_goes_on() -> None:
@@ -86,11 +86,11 @@ def test_after_a_broken_ledger_it_stays_says_so_and_nothing_else_goes_on() -> No
         assert process.stdout is not None and process.stderr is not None
         helper = int(process.stdout.readline())
         lines = [process.stderr.readline() for _ in range(2)]
-        assert "placement stops: TailLost" in lines[0] and lines[1].strip() == run.STAYS
+        assert "placement stops: TailLost" in lines[0] and lines[1].strip() == run.STOPPED
         eventually(lambda: is_gone(helper))
         assert process.poll() is None
         process.terminate()
-        assert process.wait(MOST_S) == -signal.SIGTERM
+        assert process.wait(PATIENCE_S) == -signal.SIGTERM
     assert run.EXIT_PROTOCOL == fatal.EXIT_PROTOCOL
 
 
@@ -99,4 +99,4 @@ def test_a_stop_reaches_the_command_which_ends_in_its_own_way() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
         os.kill(process.pid, signal.SIGTERM)
-        assert process.wait(MOST_S) == 9
+        assert process.wait(PATIENCE_S) == 9

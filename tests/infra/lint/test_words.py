@@ -29,6 +29,13 @@ def test_a_vague_word_is_refused_as_a_name_of_the_product_alone(name: str) -> No
     assert not list(check(parse("tests/test_example.py", text)))
 
 
+@pytest.mark.parametrize("name", ["may_beat", "_tell", "node_asks", "ask", "knows_time"])
+def test_an_unclear_word_is_refused_as_a_part_of_a_name_of_the_product(name: str) -> None:
+    text = f"{name} = 1\nheartbeat = 2"
+    assert findings(text) == [f"retired word in the identifier: {name}"]
+    assert not list(check(parse("tests/test_example.py", text)))
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -65,6 +72,13 @@ def test_a_section_banner_is_a_finding() -> None:
     assert findings("# A comment - with a dash.") == []
 
 
+@pytest.mark.parametrize("word", ["nobody", "tells", "asks", "wants", "wished"])
+def test_an_unclear_word_is_a_finding_in_comments_and_messages_of_the_product(word: str) -> None:
+    text = f"# a node {word} it\nraise ValueError(f'{{x}}: {word} it')"
+    assert findings(text) == [f"retired word in a {place}: {word}" for place in ("text", "comment")]
+    assert not list(check(parse("tests/test_example.py", text)))
+
+
 def test_a_docstring_names_what_it_means() -> None:
-    assert findings('"""Nothing that nobody reads."""') == ["retired word in a docstring: nobody"]
+    assert findings('"""Nothing that nobody reads."""') == ["retired word in a text: nobody"]
     assert findings('"""Untold jobs."""') == []

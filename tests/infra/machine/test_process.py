@@ -1,63 +1,58 @@
 from __future__ import annotations
 
-import os
 import socket
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
+from infra.machine import process
 from infra.machine.process import LENT, DidNotStart, free_ports, is_open, spawn
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
 
-SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
 def test_a_stopped_process_is_gone_and_stopping_twice_does_nothing(tmp_path: Path) -> None:
     running = spawn("sleeper", SLEEP, tmp_path / "log")
     running.stop()
     running.stop()
-    assert not _alive(running.pid)
+    assert not psutil.pid_exists(running.pid)
 
 
 def test_children_of_a_process_end_with_it(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys, time;"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']);"
-        "print(child.pid, flush=True); time.sleep(60)"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']);"
+        "print(child.pid, flush=True); time.sleep(600)"
     )
     log = tmp_path / "log"
     running = spawn("parent", [sys.executable, "-c", code], log)
-    running.wait_ready(lambda: log.read_text().endswith("\n"), timeout_s=120)
+    running.wait_ready(lambda: log.read_text().endswith("\n"), timeout_s=PATIENCE_S)
     child = int(log.read_text())
     running.stop()
-    ends = time.monotonic() + 60
-    while _alive(child) and time.monotonic() < ends:
+    ends = time.monotonic() + PATIENCE_S
+    while psutil.pid_exists(child) and time.monotonic() < ends:
         time.sleep(0.05)
-    assert not _alive(child)
+    assert not psutil.pid_exists(child)
 
 
 def test_the_error_of_a_process_that_ends_before_it_is_ready_has_its_output(tmp_path: Path) -> None:
     running = spawn("broken", [sys.executable, "-c", "raise SystemExit('no disk')"], tmp_path / "l")
     with pytest.raises(DidNotStart, match="broken: no disk"):
-        running.wait_ready(lambda: False, timeout_s=120)
+        running.wait_ready(lambda: False, timeout_s=PATIENCE_S)
 
 
 def test_a_process_that_is_never_ready_is_stopped(tmp_path: Path) -> None:
     running = spawn("slow", SLEEP, tmp_path / "log")
     with pytest.raises(DidNotStart, match="slow: ended without a word"):
         running.wait_ready(lambda: False, timeout_s=0.2)
-    assert not _alive(running.pid)
+    assert not psutil.pid_exists(running.pid)
 
 
 def test_free_ports_are_different_and_unused() -> None:
@@ -73,3 +68,28 @@ def test_a_free_port_is_none_that_an_outgoing_connection_may_get() -> None:
     ports = free_ports(50)
     assert len(set(ports)) == 50
     assert max(ports) < int(LENT.read_text().split()[0])
+
+
+def test_a_port_that_was_given_is_not_given_again_before_its_service_may_have_bound_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    candidates = free_ports(6)
+    (notes,) = tmp_path.iterdir()
+    notes.unlink()
+    monkeypatch.setattr(process, "_unlent", lambda: iter(candidates))
+    assert free_ports(3) == candidates[:3]
+    assert free_ports(3) == candidates[3:]
+    assert not set(free_ports(1)) & set(candidates)
+    monkeypatch.setattr(process, "GIVEN_FOR_S", 0.0)
+    assert free_ports(3) == candidates[:3]
+
+
+def test_half_a_line_of_given_ports_is_no_obstacle(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    first = free_ports(2)
+    (notes,) = tmp_path.iterdir()
+    notes.write_text(notes.read_text()[:-20] + "\n20")
+    assert not set(free_ports(5)) & {first[0]}

@@ -13,6 +13,8 @@ from infra.machine.folders import socket_dir
 from infra.machine.process import free_ports
 from infra.postgres import server as postgres
 from infra.security import certificates
+from tests.infra.postgres.tls_dsn import tls_dsn
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
 
@@ -42,7 +44,10 @@ async def test_rows_are_there_again_after_a_kill(tmp_path: Path) -> None:
     running, dsn = postgres.start(tmp_path / "pg")
     await _ask(dsn, "CREATE TABLE kept AS SELECT 7 AS seven")
     await _ask(dsn, "CHECKPOINT")
+    # Its processes end after it; until then its memory is in use, and no other server starts.
+    children = psutil.Process(running.pid).children()
     running.kill()
+    psutil.wait_procs(children, timeout=PATIENCE_S)
     again, _ = postgres.start(tmp_path / "pg")
     try:
         assert await _ask(dsn, "SELECT seven FROM kept") == 7
@@ -112,14 +117,12 @@ async def test_tcp_takes_tls_only_and_the_server_proves_its_identity(tmp_path: P
     tls = postgres.LoopbackTls(port, tmp_path / "ours")
     running, _ = postgres.start(tmp_path / "pg", tls)
     try:
-        dsn = postgres.tls_dsn(tmp_path / "pg", tls)
+        dsn = tls_dsn(tmp_path / "pg", tls)
         error_text = await _ask(dsn, "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
         assert str(error_text).startswith("TLSv1.")
         with pytest.raises(asyncpg.InvalidAuthorizationSpecificationError, match="no encryption"):
             await _ask(dsn.replace("verify-full", "disable"), "SELECT 1")
-        wrong_ca = postgres.tls_dsn(
-            tmp_path / "pg", postgres.LoopbackTls(port, tmp_path / "theirs")
-        )
+        wrong_ca = tls_dsn(tmp_path / "pg", postgres.LoopbackTls(port, tmp_path / "theirs"))
         with pytest.raises(ssl.SSLCertVerificationError):
             await _ask(wrong_ca, "SELECT 1")
         with pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):

@@ -112,6 +112,17 @@ def test_another_name_makes_the_servers_anew(tmp_path: Path) -> None:
     assert make(tmp_path, options) == []
 
 
+def test_a_renewal_without_names_keeps_those_of_the_present_certificates(tmp_path: Path) -> None:
+    make(tmp_path, CertificateOptions(hosts=("10.0.0.5",)))
+    assert make(tmp_path) == []
+    make(tmp_path, CertificateOptions(renew=True))
+    talk(tmp_path, "api", "10.0.0.5", tmp_path / "ca.crt")
+    make(tmp_path, CertificateOptions(hosts=("10.0.0.6",)))
+    talk(tmp_path, "api", "10.0.0.6", tmp_path / "ca.crt")
+    with pytest.raises(ssl.SSLCertVerificationError):
+        talk(tmp_path, "api", "10.0.0.5", tmp_path / "ca.crt")
+
+
 def test_no_key_can_be_read_by_others(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     make(folder)

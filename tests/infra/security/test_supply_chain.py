@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -21,6 +19,7 @@ from infra.security.supply_chain import (
     rounds,
     sbom,
 )
+from tests.serving import Quiet, serving
 
 pytestmark = pytest.mark.process
 
@@ -45,37 +44,23 @@ BAD = {
 }
 
 
-class Advisories(BaseHTTPRequestHandler):
+class Advisories(Quiet):
     """As OSV answers: nothing of most packages."""
 
     weak = ""
     status = 200
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        asked = json.loads(self.received())
         response = {"vulns": [BAD]} if asked["package"]["name"] == self.weak else {}
-        raw = json.dumps(response).encode()
-        self.send_response(self.status)
-        self.send_header("Content-Length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, *_: object) -> None:
-        pass
+        self.answer(self.status, json.dumps(response).encode())
 
 
 @contextmanager
 def advisories(weak: str = "", status: int = 200) -> Iterator[str]:
     kind = type("Told", (Advisories,), {"weak": weak, "status": status})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1/query"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(kind) as url:
+        yield f"{url}/v1/query"
 
 
 @pytest.fixture

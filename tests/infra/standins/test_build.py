@@ -18,6 +18,7 @@ from infra.tracing import forward
 from infra.tracing.otlp_http import Take, receiver
 from infra.tracing.zipkin_spans import zipkin_spans
 from tests.e2e.stand import eventually
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -35,7 +36,9 @@ def listening(take: Take) -> Iterator[str]:
 
 def post(url: str, body: bytes) -> int:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body), timeout=60) as answer:
+        with urllib.request.urlopen(
+            urllib.request.Request(url, body), timeout=PATIENCE_S
+        ) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:

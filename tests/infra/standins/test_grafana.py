@@ -6,12 +6,12 @@ import json
 import threading
 import urllib.request
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from infra.standins import grafana
+from tests.serving import Quiet, serving
 
 BOARD = {
     "uid": "one",
@@ -23,28 +23,20 @@ BOARD = {
 }
 
 
-class Prometheus(BaseHTTPRequestHandler):
+class Prometheus(Quiet):
     """Answers every query but one, as Prometheus does."""
 
     def do_GET(self) -> None:
         bad = "bad" in self.path
         row = {"metric": {"__name__": "up", "job": "<i>"}, "value": [0, "1"]}
         responses = {"error": "parse error"} if bad else {"data": {"result": [row]}}
-        self.send_response(400 if bad else 200)
-        self.end_headers()
-        self.wfile.write(json.dumps(responses).encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
+        self.answer(400 if bad else 200, json.dumps(responses).encode())
 
 
 @pytest.fixture(scope="module")
 def prometheus() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Prometheus)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with serving(Prometheus) as url:
+        yield url
 
 
 @pytest.fixture
@@ -76,7 +68,7 @@ def test_a_query_that_the_source_refuses_is_named(provisioning: Path) -> None:
 
 def test_an_unreachable_source_is_an_error(provisioning: Path) -> None:
     with pytest.raises(ValueError, match="refused"):
-        grafana.ask("http://127.0.0.1:9", "up")
+        grafana.run_query("http://127.0.0.1:9", "up")
 
 
 def test_no_source_no_start(tmp_path: Path) -> None:

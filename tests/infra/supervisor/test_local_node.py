@@ -13,7 +13,7 @@ from infra.machine.folders import LONGEST_SOCKET, LONGEST_TELEMETRY, agent_run_d
 from infra.supervisor import control, local_node
 from infra.supervisor.local_node import LocalNode
 from infra.supervisor.running import Broker, RunningStack
-from infra.supervisor.stack import AGENT
+from infra.supervisor.stack import AGENT, AGENT_EXECUTOR
 from shared.contracts.keys import hash_secret
 
 NODE = LocalNode("local", "slot", 2, 4.0, 8.0)
@@ -32,7 +32,7 @@ def a_stack(folder: Path, broker: Broker = "embedded", port: int = 7001) -> Runn
         state=folder / broker / "state",
         work=folder / broker / "work",
         agent_run=folder / "run",
-        ports={local_node.EXECUTOR: {"http": port}},
+        ports={AGENT_EXECUTOR: {"http": port}},
     )
 
 
@@ -67,9 +67,9 @@ def test_a_later_start_keeps_the_identity_and_gives_it_the_present_ports(
     local_node.prepare(stack, NODE)
     assert not local_node.has_identity(stack)
     identity, _, _ = local_node.new_identity(stack, "local")
-    local_node.keep(stack, identity)
+    local_node.store_identity(stack, identity)
     assert local_node.has_identity(stack)
-    local_node.begin(a_stack(tmp_path, port=7009))
+    local_node.start_agent(a_stack(tmp_path, port=7009))
     kept = read_identity(str(stack.agent))
     assert (kept.node_id, kept.secret) == (identity.node_id, identity.secret)
     assert (identity.executors, kept.executors) == (

@@ -9,7 +9,7 @@ import pytest
 
 from infra.machine.process import free_ports
 from infra.supervisor.readiness import is_ready, why_not_ready
-from tests.cli.serving import Quiet, serving
+from tests.serving import Quiet, serving
 
 
 class Health(Quiet):

@@ -17,6 +17,7 @@ import pytest
 from infra.supervisor import control, supervise
 from infra.supervisor.stack import SERVICES, STEPS, Service
 from infra.supervisor.supervise import StackOptions
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
 
@@ -40,7 +41,7 @@ if __name__ == "__main__":
         raise KeyError("a field")
     if how == "wait":
         sys.stdout.flush()
-        time.sleep(60)
+        time.sleep(600)
     sys.exit(json.loads(how) if how else 0)
 """
 DRIVER = """
@@ -97,7 +98,7 @@ def drive(folder: Path, how: str) -> subprocess.CompletedProcess[str]:
         env=env,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -134,7 +135,7 @@ def test_a_copy_ends_with_its_parent(probed: Path) -> None:
     done = drive(probed, "wait")
     assert done.returncode == -signal.SIGKILL
     copy = next(int(line) for line in done.stdout.splitlines() if line.isdigit())
-    ends = time.monotonic() + 120
+    ends = time.monotonic() + PATIENCE_S
     while has_not_ended(copy) and time.monotonic() < ends:
         time.sleep(0.05)
     assert not has_not_ended(copy)
@@ -194,7 +195,7 @@ def test_a_restart_after_an_upgrade_runs_the_new_code(data_dir: Path) -> None:
     supervise.up(StackOptions(data_dir, services=services, steps=steps, foreground=True))
 
     def begun(times: int) -> list[str]:
-        ends = time.monotonic() + 120
+        ends = time.monotonic() + PATIENCE_S
         log = data_dir / "logs" / "first.log"
         while len(started := log.read_text().split()) < times and time.monotonic() < ends:
             time.sleep(0.05)

@@ -12,16 +12,19 @@ import pytest
 
 from infra.broker import tansu, topics
 from infra.machine.process import Running, free_ports, spawn
-from shared.bus.kafka import KafkaLog
-from shared.bus.producer import TopicProducer
 from shared.bus.tail import LedgerTail
 from shared.connection import Connection
-from shared.contracts.access import ConfigurePool, RegisterTenant
+from shared.contracts.access import RegisterTenant
+from shared.contracts.admission import JobDeferred
 from shared.contracts.base import Command, Event
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.codec import encode
-from shared.contracts.jobs import JobDeferred, JobSpec, SubmitJob
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import JobSpec
+from shared.contracts.pools import ConfigurePool
 from shared.ledger import cloudevents
+from tests.broker_clients import PatientLog, log_of, producer_of
+from tests.patience import PATIENCE_S
 from tests.services.admission.core.cases import summarize
 
 pytestmark = pytest.mark.process
@@ -54,8 +57,8 @@ class Stage:
         self.running.append(running)
         return running
 
-    def log(self) -> KafkaLog:
-        return KafkaLog(Connection(self.address, idempotent=False))
+    def log(self) -> PatientLog:
+        return log_of(Connection(self.address, idempotent=False))
 
 
 @pytest.fixture
@@ -83,10 +86,10 @@ def wire(submission: Command, id_: str) -> bytes:
     )
 
 
-async def until(tail: LedgerTail, kind: type[Event], timeout_s: float = 45) -> list[Event]:
+async def until(tail: LedgerTail, kind: type[Event]) -> list[Event]:
     """Return the events of the ledgers up to the first of that kind."""
     events: list[Event] = []
-    async with asyncio.timeout(timeout_s):
+    async with asyncio.timeout(PATIENCE_S):
         while not any(isinstance(event, kind) for event in events):
             for accepted in await tail.poll(0.2):
                 events += [fact.event for fact in accepted.facts()]
@@ -103,9 +106,7 @@ def submit(job_id: str) -> bytes:
 async def test_a_job_goes_through_access_and_admission_and_a_kill(stage: Stage) -> None:
     stage.start("access", "0")
     admission = stage.start("admission", "0,1,2,3")
-    async with TopicProducer(
-        Connection(stage.address, idempotent=False), client="test"
-    ) as producer:
+    async with producer_of(Connection(stage.address, idempotent=False)) as producer:
         tail = LedgerTail(stage.log(), {"admission": range(LANES)})
         await tail.start()
         await producer.send("access.commands", 0, wire(ConfigurePool(pool="main"), "c1"))
@@ -116,7 +117,7 @@ async def test_a_job_goes_through_access_and_admission_and_a_kill(stage: Stage) 
         summaries = summarize(await until(tail, JobDeferred))
         assert summaries[-2:] == ["command.accepted c-j1", "job.deferred j1 no_nodes"]
         admission.process.kill()
-        admission.process.wait(60)
+        admission.process.wait(PATIENCE_S)
         await producer.send("commands", 0, submit("j1"))
         await producer.send("commands", 0, submit("j2"))
         stage.start("admission", "0,1,2,3")

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import get_args
 
 from services.admission.figures import figures
-from shared.contracts.jobs import DeferReason
+from shared.contracts.admission import DeferReason
 from shared.testing.decider import given
 from tests.services.admission.core.cases import ADMISSION, NOW, pool, quota, submit, when
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from itertools import count
 
-from services.executor.core import outcomes
-from services.executor.core.effects import Effect, Prepared, SendReport, WorkerOutcome, WorkerSpec
-from services.executor.core.inventory import InventoryNode
-from services.executor.core.membership import take_over
-from services.executor.core.react import react
-from services.executor.core.state import ExecutorState
+from services.executor.core.virtual import outcomes
+from services.executor.core.virtual.effects import (
+    Effect,
+    Prepared,
+    SendReport,
+    WorkerOutcome,
+    WorkerSpec,
+)
+from services.executor.core.virtual.inventory import InventoryNode
+from services.executor.core.virtual.membership import take_over
+from services.executor.core.virtual.react import react
+from services.executor.core.virtual.state import ExecutorState
+from shared.contracts.attempts import AllocationReleased, JobStarted
 from shared.contracts.base import Event, Model
-from shared.contracts.jobs import Gang, JobSpec, Simulated
+from shared.contracts.job_spec import Gang, JobSpec, Simulated
 from shared.contracts.nodes import NodeJoined
-from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced, JobStarted
+from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
 from shared.ledger.decider import Fact
 
 AT = 1_700_000_000_000
@@ -30,12 +37,11 @@ def a_lane(*nodes: InventoryNode) -> ExecutorState:
     return ExecutorState(0, own, backends=frozenset({"virtual"}))
 
 
-def a_spec(duration_s: float | None = 10.0, workers: int = 1, grace_s: float = 5.0) -> JobSpec:
+def a_spec(duration_s: float | None = 10.0, workers: int = 1) -> JobSpec:
     return JobSpec(
         name="train",
         command=("true",),
         gang=Gang(workers=workers),
-        grace_s=grace_s,
         simulated=Simulated(duration_s=duration_s),
     )
 
@@ -76,6 +82,12 @@ def joined(node: InventoryNode, incarnation: str) -> NodeJoined:
         cpus=node.cpus,
         mem_gib=node.mem_gib,
         labels=dict(node.labels),
+    )
+
+
+def released(job: str, allocation_id: str) -> AllocationReleased:
+    return AllocationReleased(
+        job_id=job, attempt=1, allocation_id=allocation_id, node_id="n1", reason="exited"
     )
 
 

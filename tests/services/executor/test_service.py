@@ -16,12 +16,11 @@ import pytest
 
 from infra.broker import tansu, topics
 from shared.bus.ids import new_id
-from shared.bus.kafka import KafkaLog
 from shared.bus.tail import TopicTail
 from shared.connection import Connection
-from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.nodes import NodeJoined
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import (
     ExecutorReported,
     NodeLeaving,
@@ -35,11 +34,13 @@ from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode, pack
 from shared.testing.ledgers import stored
+from tests.broker_clients import log_of
+from tests.patience import PATIENCE_S
 from tests.services.executor.facts import a_spec, enqueued, placed, started
 
 pytestmark = pytest.mark.process
 
-PATIENCE_S = 120.0
+
 POOL = PoolConfigured(partition=0, pool="demo")
 INVENTORY = {
     "pool": "demo",
@@ -54,8 +55,8 @@ class Stage:
         self.folder = folder
         self.kafka = kafka
         self.reports: list[Report] = []
-        self._log = KafkaLog(Connection(kafka, idempotent=False))
-        self._tail = TopicTail(KafkaLog(Connection(kafka, idempotent=False)))
+        self._log = log_of(Connection(kafka, idempotent=False))
+        self._tail = TopicTail(log_of(Connection(kafka, idempotent=False)))
         self._chain: dict[str, tuple[int, str]] = {}
         self._process: subprocess.Popen[bytes] | None = None
         (folder / "nodes.json").write_text(json.dumps(INVENTORY))
@@ -147,5 +148,5 @@ async def test_a_killed_executor_loses_no_job_and_a_stopped_one_reports_leaving(
     assert isinstance(end, WorkerExited) and (end.job_id, end.exit_code) == ("j2", 0)
 
     second.send_signal(signal.SIGTERM)
-    assert await asyncio.to_thread(second.wait, 20) == 0
+    assert await asyncio.to_thread(second.wait, PATIENCE_S) == 0
     await stage.wait_for(NodeLeaving, 1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shared.contracts.access import PoolConfigured
 from shared.contracts.faults import GangsNoted, GangWorker, WatchedGang
 from shared.contracts.placement import Allocation, JobPlaced
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersIterated
 from shared.ledger.decider import Input
 from shared.testing.decider import an_input

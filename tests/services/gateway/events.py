@@ -10,6 +10,7 @@ from services.gateway.hub import EventHub
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
+from tests.patience import PATIENCE_S
 
 LANE = TP("events", 0)
 
@@ -31,7 +32,7 @@ async def running_hub(broker: MemoryBroker, room: int = 5) -> AsyncIterator[Even
     hub = EventHub(lambda: MemoryLog(broker), 1, room)
     task = asyncio.create_task(hub.run())
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while hub.vector is None:
                 await asyncio.sleep(0)
         yield hub
@@ -45,6 +46,6 @@ async def publish(broker: MemoryBroker, hub: EventHub, *events: bytes) -> None:
     """Append events and wait until the hub has distributed them."""
     for value in events:
         broker.append(LANE, value)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while hub.vector != [len(broker.entries(LANE))]:
             await asyncio.sleep(0)

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from infra.security import certificates
-from tests.cli.serving import Quiet, serving
+from tests.serving import Quiet, serving
 
 ISSUER, AUDIENCE = "https://idp.example", "berth"
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey

@@ -18,26 +18,23 @@ import asyncpg
 
 from infra.broker import tansu, topics
 from infra.machine.process import Running, free_ports, is_open, spawn
-from shared.bus.kafka import KafkaLog
 from shared.bus.log import Entry
 from shared.connection import Connection
-from shared.contracts.access import (
-    EndpointConfigured,
-    KeyCreated,
-    KeyRevoked,
-    PoolConfigured,
-    TenantRegistered,
-)
+from shared.contracts.access import EndpointConfigured, KeyCreated, KeyRevoked, TenantRegistered
 from shared.contracts.base import Event
 from shared.contracts.codec import encode_event
 from shared.contracts.keys import hash_secret
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.topics import TOPICS, submissions
 from shared.ledger.partition import TP
 from shared.projections.ledger_events import LedgerEvent
 from shared.projections.project import write_rows
 from shared.projections.rebuild import TABLE_NAMES
+from tests.broker_clients import log_of
+from tests.patience import PATIENCE_S
 from tests.services.publisher.ledgers import Ledgers
 
+Answer = tuple[int, dict[str, Any], Mapping[str, str]]
 LANES = 4
 KEYS = {
     "ada": "ada-key.s1",
@@ -98,26 +95,54 @@ class Stack:
         key: str = "ada",
         raw: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> tuple[int, dict[str, Any], Mapping[str, str]]:
+        once: bool = False,
+    ) -> Answer:
+        """Return status, content and headers of the answer.
+
+        A 503 comes from a broker or a database that is too busy to answer in time: the request is
+        made again, except `once`.
+        """
         data = json.dumps(body).encode() if body is not None else raw
         all_headers = {"Content-Type": "application/json", **(headers or {})}
-        async with (
-            self.client(key) as client,
-            client.request(method, path, data=data, headers=all_headers) as answer,
-        ):
+        async with self.request(
+            method, path, key=key, data=data, headers=all_headers, once=once
+        ) as answer:
             return answer.status, await answer.json(content_type=None), answer.headers
+
+    @asynccontextmanager
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        key: str = "ada",
+        data: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        once: bool = False,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Yield the answer with its body unread; as `call`."""
+        async with self.client(key) as client:
+            async with asyncio.timeout(PATIENCE_S):
+                answer = await client.request(method, path, data=data, headers=headers)
+                while answer.status == 503 and not once:
+                    answer.close()
+                    await asyncio.sleep(0.1)
+                    answer = await client.request(method, path, data=data, headers=headers)
+            async with answer:
+                yield answer
 
     async def append(self, ledger: str, partition: int, *events: Event) -> None:
         """As a decider would, on the real broker."""
-        self.ledgers.bus = KafkaLog(Connection(self.kafka, idempotent=False))
+        self.ledgers.bus = log_of(Connection(self.kafka, idempotent=False))
         await self.ledgers.append(ledger, partition, *events)
         await self.ledgers.bus.stop()
 
-    async def put(self, topic: str, partition: int, *values: bytes) -> None:
-        bus = KafkaLog(Connection(self.kafka, idempotent=False))
-        for value in values:
-            await bus.append(TP(topic, partition), value)
+    async def put(self, topic: str, partition: int, *values: bytes) -> list[int]:
+        """Return the offsets of the records."""
+        bus = log_of(Connection(self.kafka, idempotent=False))
+        offsets = [await bus.append(TP(topic, partition), value) for value in values]
         await bus.stop()
+        return offsets
 
     async def read(self, topic: str, partition: int) -> list[Entry]:
         """All that lies there now."""
@@ -134,13 +159,13 @@ class Stack:
 
     async def _read(self, places: Collection[TP]) -> dict[TP, list[Entry]]:
         """To the ends that the broker names, and on while something comes: it may name less."""
-        bus = KafkaLog(Connection(self.kafka, idempotent=False))
+        bus = log_of(Connection(self.kafka, idempotent=False))
         await bus.start()
         ends = {tp: await bus.end(tp) for tp in places}
         feed = await bus.feed(dict.fromkeys(places, 0), lossy=True)
         entries: dict[TP, list[Entry]] = {tp: [] for tp in places}
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_S):
                 while (polled := await feed.poll(0.7, 5000)) or any(
                     len(entries[tp]) < end for tp, end in ends.items()
                 ):
@@ -216,12 +241,12 @@ def start_gateway(folder: Path, kafka: str, dsn: str, **more: str) -> tuple[Runn
     }
     command = [sys.executable, "-W", "error", "-m", "services.gateway"]
     running = spawn("gateway", command, folder / f"gateway-{port}.log", env)
-    running.wait_ready(lambda: is_open(port), 120)
+    running.wait_ready(lambda: is_open(port), PATIENCE_S)
     return running, f"http://127.0.0.1:{port}"
 
 
 async def fill_access(kafka: str) -> Ledgers:
-    bus = KafkaLog(Connection(kafka, idempotent=False))
+    bus = log_of(Connection(kafka, idempotent=False))
     ledgers = Ledgers(bus)
     await ledgers.append("access", 0, *FACTS)
     await bus.stop()
@@ -229,7 +254,7 @@ async def fill_access(kafka: str) -> Ledgers:
 
 
 async def ready(url: str, trust: ssl.SSLContext | bool = True) -> None:
-    async with asyncio.timeout(120), aiohttp.ClientSession(url) as session:
+    async with asyncio.timeout(PATIENCE_S), aiohttp.ClientSession(url) as session:
         while True:
             async with session.get("/ready", ssl=trust) as answer:
                 if answer.status == 200:

@@ -12,6 +12,7 @@ from fastapi import Request
 from services.gateway.attempts import MAX_KINDS, DeniedAttempts
 from services.gateway.outbox import Outbox, OutgoingCommand
 from services.gateway.problem import ApiError, unavailable
+from tests.patience import PATIENCE_S
 from tests.services.gateway.stack import Stack
 
 
@@ -67,7 +68,7 @@ async def test_the_number_of_kinds_in_a_report_is_bounded() -> None:
 
 async def test_the_gateway_tells_access_of_its_own_accord(stack: Stack) -> None:
     assert (await stack.call("DELETE", "/v1/keys/secret-name", key="ada"))[0] == 403
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             envelopes = [
                 msgspec.json.decode(e.value or b"") for e in await stack.read("access.commands", 0)

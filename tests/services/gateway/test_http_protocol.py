@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
 import uvicorn
 
 from services.gateway import http_protocol
-from services.gateway.http_protocol import HeaderTimeoutProtocol
+from services.gateway.http_protocol import limited_protocol
+from shared.capped_connections import ConnectionCap
+from tests.patience import PATIENCE_S
+from tests.serving import closed
 
-PATIENCE_S = 30.0
 Message = MutableMapping[str, Any]
 
 
@@ -21,16 +23,15 @@ async def app(
     scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[..., Awaitable[None]]
 ) -> None:
     if scope["type"] == "http":
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(float(scope["path"].removeprefix("/")))
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body"})
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[int]:
-    config = uvicorn.Config(
-        app, port=0, http=HeaderTimeoutProtocol, lifespan="off", log_config=None
-    )
+async def serving(most: int = 2) -> AsyncIterator[int]:
+    protocol = limited_protocol(ConnectionCap(most, counts_loopback=True))
+    config = uvicorn.Config(app, port=0, http=protocol, lifespan="off", log_config=None)
     server = uvicorn.Server(config)
     task = asyncio.create_task(server._serve())
     while not server.started:
@@ -58,11 +59,34 @@ async def test_a_connection_without_a_whole_header_is_closed(
 async def test_a_request_that_takes_longer_than_its_header_is_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http_protocol, "HEADERS_S", 0.1)
+    monkeypatch.setattr(http_protocol, "HEADERS_S", 2.0)
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(2):
-            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            writer.write(b"GET /2.5 HTTP/1.1\r\nHost: x\r\n\r\n")
             async with asyncio.timeout(PATIENCE_S):
                 assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204")
         writer.close()
+
+
+async def test_an_address_has_as_many_connections_as_are_allowed() -> None:
+    async with serving(most=1) as port, asyncio.timeout(PATIENCE_S):
+        _, first = await asyncio.open_connection("127.0.0.1", port)
+        refused, second = await asyncio.open_connection("127.0.0.1", port)
+        with suppress(OSError):
+            assert await refused.read() == b""
+        await closed(second)
+        await closed(first)
+        while not await is_answered(port):
+            await asyncio.sleep(0.01)
+
+
+async def is_answered(port: int) -> bool:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(b"GET /0 HTTP/1.1\r\nHost: x\r\n\r\n")
+        return (await reader.read(12)) == b"HTTP/1.1 204"
+    except OSError:
+        return False
+    finally:
+        await closed(writer)

@@ -12,7 +12,7 @@ from services.gateway.core.submission import Sender
 from services.gateway.inbound import LIMIT_BYTES, RoutedCommand, SubmissionRecord, route_submission
 from shared.contracts.codec import decode_command, encode
 from shared.contracts.identity import derive_command_id, derive_job_id
-from shared.contracts.jobs import CancelJob, RejectSubmission, SubmitJob
+from shared.contracts.job_commands import CancelJob, RejectSubmission, SubmitJob
 from shared.ledger import cloudevents
 from tests.services.gateway.core.bodies import hostile
 

@@ -13,6 +13,7 @@ from shared.contracts.access import TenantRegistered
 from shared.contracts.identity import derive_command_id, derive_job_id
 from shared.contracts.topics import submissions
 from shared.ledger import cloudevents
+from tests.patience import PATIENCE_S
 from tests.services.gateway.stack import LANES, Stack
 
 
@@ -26,29 +27,29 @@ def record_body(
 
 
 async def until(stack: Stack, command_id: str) -> dict[str, Any]:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while (envelope := await stack.command(command_id)) is None:
             await asyncio.sleep(0.1)
     return envelope
 
 
 async def test_submissions_of_a_tenant_become_commands(stack: Stack) -> None:
-    place = len(await stack.read("submissions.ada", 3))
     trace = "00-" + "3" * 32 + "-" + "4" * 16 + "-01"
-    await stack.put(
+    offsets = await stack.put(
         "submissions.ada",
         3,
         record_body("k1", {"name": "flat", "pool": "side"}, traceparent=trace),
         record_body("k2", {"spec": {"name": "nested"}, "idempotency_key": "own"}),
         record_body("k3", {"job_id": "some-job", "pool": "side"}, "job.cancel.v1"),
     )
-    flat = await until(stack, derive_command_id("submissions.ada", 3, place))
+    ids = [derive_command_id("submissions.ada", 3, offset) for offset in offsets]
+    flat = await until(stack, ids[0])
     assert (flat["lane"], flat["tenant"], flat["pool"]) == (2, "ada", "side")
     assert flat["data"]["job_id"] == derive_job_id("ada", "side", "k1")
     assert flat["traceparent"].split("-")[1] == "3" * 32
-    nested = await until(stack, derive_command_id("submissions.ada", 3, place + 1))
+    nested = await until(stack, ids[1])
     assert nested["data"]["idempotency_key"] == "own" and nested["lane"] == 1
-    cancel = await until(stack, derive_command_id("submissions.ada", 3, place + 2))
+    cancel = await until(stack, ids[2])
     assert (cancel["type"], cancel["lane"]) == ("job.cancel.v1", 2)
     assert cancel["data"]["tenant"] == "ada"
 
@@ -68,11 +69,12 @@ async def test_an_invalid_record_is_rejected_and_blocks_no_other(stack: Stack) -
         record_body("x\x00", {"name": "x"}): "NUL",
         record_body("x", [1]): "JSON object",
     }
-    place = len(await stack.read("submissions.ada", 0))
-    await stack.put("submissions.ada", 0, *bad, record_body("good", {"name": "good"}))
-    good = await until(stack, derive_command_id("submissions.ada", 0, place + len(bad)))
+    *offsets, last = await stack.put(
+        "submissions.ada", 0, *bad, record_body("good", {"name": "good"})
+    )
+    good = await until(stack, derive_command_id("submissions.ada", 0, last))
     assert good["type"] == "job.submit.v1"
-    for offset, (raw, reason) in enumerate(bad.items(), place):
+    for offset, (raw, reason) in zip(offsets, bad.items(), strict=True):
         envelope = await until(stack, derive_command_id("submissions.ada", 0, offset))
         assert envelope["type"] == "submission.reject.v1"
         data = envelope["data"]
@@ -87,6 +89,6 @@ async def test_the_topic_of_a_new_tenant_is_read_within_seconds(stack: Stack) ->
         topics.create, Connection(stack.kafka, idempotent=False), LANES, False, specs
     )
     await stack.append("access", 0, TenantRegistered(tenant="late", default_pool="main"))
-    await stack.put("submissions.late", 0, record_body("k", {"name": "first"}))
-    envelope = await until(stack, derive_command_id("submissions.late", 0, 0))
+    [offset] = await stack.put("submissions.late", 0, record_body("k", {"name": "first"}))
+    envelope = await until(stack, derive_command_id("submissions.late", 0, offset))
     assert envelope["tenant"] == "late"

@@ -19,7 +19,7 @@ from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 from shared.rate import Rate
 from shared.telemetry.metrics import Metrics
-from tests.patience import all_hung_up
+from tests.patience import PATIENCE_S
 
 pytestmark = [
     pytest.mark.process,
@@ -52,13 +52,12 @@ async def put(connection: Connection) -> None:
 
 
 async def until(ingress: Ingress, reading: asyncio.Future[None], taken: int) -> None:
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(PATIENCE_S):
         while ingress.consumed < taken:
             assert not reading.done(), reading
             await asyncio.sleep(0.1)
 
 
-@all_hung_up()
 async def test_the_ingress_reads_on_after_the_broker_died(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     broker = await asyncio.to_thread(kafka.start, tmp_path, port)

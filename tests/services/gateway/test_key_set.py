@@ -18,6 +18,7 @@ from services.gateway.key_set import (
     usable_keys,
 )
 from services.gateway.tokens import verify_token
+from tests.patience import PATIENCE_S
 from tests.services.gateway.identity import Provider, new_ec, new_rsa, public
 from tests.services.gateway.oidc import RULES, refusal
 
@@ -62,7 +63,7 @@ async def test_known_keys_outlast_an_outage_for_a_day_and_are_refreshed_behind_i
     idp.status = 500
     at[0] = REFRESH_S + 1
     await verify_token(idp.token(), RULES, keys)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while keys.fetches < 2:
             await asyncio.sleep(0.01)
     await verify_token(idp.token(), RULES, keys)

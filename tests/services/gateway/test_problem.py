@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 
 from services.gateway.core.field_errors import FieldError, InvalidBody, NotJson
 from services.gateway.core.submission import TenantMismatch
@@ -60,10 +60,13 @@ def application(observed: list[ApiError]) -> FastAPI:
     async def query(limit: int) -> None:
         return None
 
-    @app.post("/query")
+    router = APIRouter()
+
+    @router.post("/query")
     async def change() -> None:
         return None
 
+    app.include_router(router)
     return app
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from services.gateway.hub import EventHeader
 from services.gateway.sse import OPENING, EventStream, event_frames
 from shared.bus.memory import MemoryBroker
+from tests.patience import PATIENCE_S
 from tests.services.gateway.events import LANE, event, publish, running_hub
 
 REVOKED = b'event: end\ndata: {"reason":"key_revoked"}\n\n'
@@ -96,6 +97,6 @@ async def test_a_client_that_leaves_closes_its_frames() -> None:
     async def leaves() -> dict[str, Any]:
         return {"type": "http.disconnect"}
 
-    async with aclosing(frames()) as open_frames, asyncio.timeout(60):
+    async with aclosing(frames()) as open_frames, asyncio.timeout(PATIENCE_S):
         await sent_of(open_frames, leaves)
     assert is_closed.is_set()

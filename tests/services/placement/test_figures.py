@@ -6,6 +6,7 @@ from services.placement.core.pool.state import Pool
 from services.placement.figures import figures
 from shared.telemetry.metric_names import METRICS
 from tests.services.placement.core.lane import Lane, job, lane, left
+from tests.shared.ledger_events import node_joined
 
 
 def published(pool: Lane, after_ms: int = 0) -> dict[tuple[str, ...], float]:
@@ -64,7 +65,9 @@ def test_nodes_that_are_cordoned_lost_or_suspected() -> None:
     assert result["nodes", "p", "lost"] == result["nodes", "p", "cordoned"] == 1
     assert result["nodes", "p", "alive"] == result["nodes_suspected", "p"] == 1
     assert result["nodes", "p", "silent"] == 1
-    assert result["workers_stuck", "p"] == 0
+    assert result["workers_stuck", "p"] == result["nodes", "p", "held_back"] == 0
+    pool.state.held_back["n2"] = node_joined("n2", backend="agent")
+    assert published(pool)["nodes", "p", "held_back"] == 1
     pool.state.stuck["0/1/2/0"] = "n3"
     assert published(pool)["workers_stuck", "p"] == 1
 

@@ -12,15 +12,15 @@ import pytest
 from services.placement import heartbeat_log
 from services.placement.app import decode_report
 from services.placement.core.decide import Placement
-from services.placement.core.pool.board import Node
+from services.placement.core.pool.node import Node
 from services.placement.heartbeat_log import decoded_marker
 from services.placement.heartbeats import Watcher, next_note_ms, watch
 from shared.bus.clock import now_ms
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event, Model
 from shared.contracts.nodes import NodeHeard, NodeLost, NodeSuspected
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.rejected import InputRejected
 from shared.contracts.reports import Alive, ExecutorReported, Heartbeats, NodeRegistered
 from shared.ledger import cloudevents
@@ -28,6 +28,7 @@ from shared.ledger.decider import Fact, Input
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.testing.flaky_log import FlakyLog
+from tests.patience import PATIENCE_S
 from tests.services.placement.core.lane import registered
 
 TOPIC = TP("heartbeats", 0)
@@ -67,7 +68,7 @@ class Stage:
         record = message("r1", ExecutorReported(executor_id="e1", reports=reports))
         offset = self.broker.append(TP("reports", 0), record)
         assert await self.lane.deliver(TP("reports", 0), offset, record) == "ok"
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while not all(self.has_joined(each) for each in reports):
                 await asyncio.sleep(0.001)
 
@@ -195,6 +196,20 @@ async def test_a_marker_that_may_be_lost_proves_nothing(stage: Stage) -> None:
         assert len(stage.events(NodeLost)) == 2
 
 
+async def test_time_that_passes_while_the_end_is_read_is_no_silence(stage: Stage) -> None:
+    """[R12] A heartbeat that follows the marker is not read yet: the moment before it counts."""
+    log = FlakyLog(MemoryLog(stage.broker))
+
+    async def let_time_pass(_: TP) -> None:
+        stage.now_s += LOST_S
+
+    async with watching(stage, log) as watcher:
+        await stage.after(watcher, LEASE_S - 1)
+        log.before_append = let_time_pass
+        await stage.after(watcher, 1)
+        assert stage.markers() == 1 and not stage.events(NodeLost)
+
+
 async def test_a_lost_tail_lets_all_counts_begin_anew(stage: Stage) -> None:
     """[R13] Acknowledged heartbeats are gone, and with them the proof of every silence."""
     for _ in range(5):
@@ -266,7 +281,7 @@ async def test_bytes_of_no_report_are_rejected_in_the_ledger(stage: Stage) -> No
     for value in (b"{", message("x", Heartbeats(executor_id="e", nodes={}))):
         offset = stage.broker.append(reports, value)
         assert await stage.lane.deliver(reports, offset, value) == "ok"
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while len(stage.events(InputRejected)) < 2:
             await asyncio.sleep(0.001)
 

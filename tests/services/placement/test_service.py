@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,24 +19,38 @@ from infra.broker import tansu, topics
 from infra.machine.process import free_ports
 from shared.bus.clock import now_ms
 from shared.bus.ids import new_id
-from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
 from shared.connection import Connection
-from shared.contracts.access import PoolConfigured
+from shared.contracts.attempts import JobStarted, JobSucceeded
 from shared.contracts.base import Event
-from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import JobPlaced, JobStarted, JobSucceeded
+from shared.contracts.nodes import NodeJoined, NodeLost, NodeSuspected
+from shared.contracts.placement import JobPlaced
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import Alive, ExecutorReported, Heartbeats, Report
 from shared.ledger import cloudevents
 from shared.ledger.decider import Fact
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode, pack
 from shared.testing.ledgers import stored
+from tests.broker_clients import log_of
+from tests.patience import PATIENCE_S
 from tests.services.placement.core.lane import exited, job, ready, registered
 
-PATIENCE_S = 120.0
-POOL = PoolConfigured(partition=0, pool="p", lease_s=3.0)
+LEASE_S = 10.0
+POOL = PoolConfigured(partition=0, pool="p", lease_s=LEASE_S)
 E = TypeVar("E", bound=Event)
+SHIFTED_CLOCK = """
+import time
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+wall_ns = time.time_ns
+def shifted_ns():
+    return wall_ns() + int(Path({shift!r}).read_text()) * 1_000_000_000
+time.time_ns = shifted_ns
+time.time = lambda: shifted_ns() / 1e9
+"""
+"""Runs before the program: a file has the seconds by which its wall clock is wrong."""
+HOUR_S = 3600
 
 
 class Stage:
@@ -45,16 +60,28 @@ class Stage:
         self.folder = folder
         self.kafka = kafka
         self.facts: list[Fact] = []
-        self._log = KafkaLog(Connection(kafka, idempotent=False))
-        self._tail = LedgerTail(KafkaLog(Connection(kafka, idempotent=False)), {"placement": [0]})
+        self._log = log_of(Connection(kafka, idempotent=False))
+        self._tail = LedgerTail(log_of(Connection(kafka, idempotent=False)), {"placement": [0]})
         self._process: subprocess.Popen[bytes] | None = None
+        self._shift = folder / "shift"
+
+    def shift_clock(self, seconds: int) -> None:
+        """Step the wall clock of the program, from its next reading on."""
+        written = self._shift.with_suffix(".new")
+        written.write_text(str(seconds))
+        written.rename(self._shift)
 
     async def open(self) -> None:
         await self._tail.start()
 
     def start(self) -> subprocess.Popen[bytes]:
+        if not self._shift.exists():
+            self.shift_clock(0)
+        customized = self.folder / "sitecustomize.py"
+        customized.write_text(SHIFTED_CLOCK.format(shift=str(self._shift)))
         environment = {
             "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(self.folder),
             "BERTH_KAFKA": self.kafka,
             "BERTH_PARTITIONS": "1",
             "BERTH_IDEMPOTENT": "0",
@@ -94,8 +121,37 @@ class Stage:
                     about = not subject or fact.event.subject == subject
                     if isinstance(fact.event, kind) and about:
                         return fact, fact.event
-                for accepted in await self._tail.poll(0.2):
-                    self.facts += accepted.facts()
+                await self.read()
+
+    async def read(self) -> None:
+        """Take what the program has decided meanwhile."""
+        for accepted in await self._tail.poll(0.2):
+            self.facts += accepted.facts()
+
+    async def beat(self, node_id: str) -> None:
+        alive = {node_id: Alive(incarnation="i1")}
+        await self.post("heartbeats", Heartbeats(executor_id="e1", nodes=alive))
+
+    @asynccontextmanager
+    async def beating(self, node_id: str) -> AsyncIterator[None]:
+        """Beat for the node until the block ends."""
+
+        async def beat() -> None:
+            while True:
+                await self.beat(node_id)
+                await asyncio.sleep(0.3)
+
+        beats = asyncio.create_task(beat())
+        try:
+            yield
+        finally:
+            beats.cancel()
+            with suppress(asyncio.CancelledError):
+                await beats
+
+    def has_lost(self, node_id: str) -> bool:
+        lost = (fact.event for fact in self.facts if isinstance(fact.event, NodeLost))
+        return any(event.node_id == node_id for event in lost)
 
     async def close(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -125,28 +181,54 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
 async def test_a_job_lives_through_a_kill_of_placement(stage: Stage) -> None:
     await stage.write("access", POOL)
     program = stage.start()
-    await stage.report(registered("n1"))
-    await stage.decided(NodeJoined)
+    async with stage.beating("n1"):
+        await stage.report(registered("n1"))
+        await stage.decided(NodeJoined)
+        await stage.write("admission", job("a"))
+        fact, placed = await stage.decided(JobPlaced)
+        program.send_signal(signal.SIGKILL)
+        program.wait()
+
+        program = stage.start()
+        lease = f"{fact.place}/{placed.allocations[0].rank}"
+        await stage.report(ready(lease, "a"))
+        await stage.decided(JobStarted)
+        await stage.report(exited(lease, "a"))
+        await stage.decided(JobSucceeded)
+        await asyncio.sleep(1.2 * LEASE_S)
+        await stage.read()
+        assert not stage.has_lost("n1")
+    _, lost = await stage.decided(NodeLost)
+    assert lost.node_id == "n1" and lost.silent_s > LEASE_S
+    program.terminate()
+    assert program.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parts
+@pytest.mark.stack
+async def test_a_step_of_the_wall_clock_neither_loses_nor_keeps_a_node(stage: Stage) -> None:
+    """[R22] An hour forward and two back: a node that beats stays, one that is silent is lost."""
+    await stage.write("access", POOL)
+    program = stage.start()
+    await stage.report(registered("n1"), registered("n2"))
+    await stage.decided(NodeJoined, "n2")
     await stage.write("admission", job("a"))
     fact, placed = await stage.decided(JobPlaced)
-    program.send_signal(signal.SIGKILL)
-    program.wait()
-
-    program = stage.start()
-    lease = f"{fact.place}/{placed.allocations[0].rank}"
-    await stage.report(ready(lease, "a"))
+    (allocation,) = placed.allocations
+    await stage.report(ready(f"{fact.place}/{allocation.rank}", "a"))
     await stage.decided(JobStarted)
-    await stage.report(exited(lease, "a"))
-    await stage.decided(JobSucceeded)
-    for _ in range(12):
-        alive = {"n1": Alive(incarnation="i1")}
-        await stage.post("heartbeats", Heartbeats(executor_id="e1", nodes=alive))
-        await asyncio.sleep(0.3)
-    assert not any(isinstance(each.event, NodeLost) for each in stage.facts)
-    _, lost = await stage.decided(NodeLost)
-    assert lost.node_id == "n1" and lost.silent_s > 3
+    (silent,) = {"n1", "n2"} - {allocation.node_id}
+    stage.shift_clock(HOUR_S)
+    async with stage.beating(allocation.node_id):
+        suspected, _ = await stage.decided(NodeSuspected, silent)
+        assert suspected.at > fact.at + HOUR_S * 1000 / 2, "the clock was not stepped"
+        stage.shift_clock(-HOUR_S)
+        await stage.decided(NodeLost, silent)
+        assert not stage.has_lost(allocation.node_id)
+    _, lost = await stage.decided(NodeLost, allocation.node_id)
+    assert lost.silent_s > LEASE_S
     program.terminate()
-    assert program.wait(60) == 0
+    assert program.wait(PATIENCE_S) == 0
 
 
 def solver_of(program: subprocess.Popen[bytes]) -> psutil.Process:
@@ -155,32 +237,50 @@ def solver_of(program: subprocess.Popen[bytes]) -> psutil.Process:
     return next(c for c in children if "services.placement.solver" in c.cmdline())
 
 
+SOLVED = ("optimal", "kept_greedy")
+
+
 @pytest.mark.stack
 async def test_contended_rounds_are_solved_and_outlive_their_solver(stage: Stage) -> None:
-    """Six GPUs of eight for one job after the other, while others wait for four."""
-    patient = {"solver": "cpsat", "solver_ms": 20_000, "lease_s": 600.0}
+    """Two nodes have room for one of the first jobs each; two smaller ones would fill a node."""
+    patient = {"solver": "cpsat", "solver_ms": 60_000, "lease_s": 600.0}
     await stage.write("access", POOL.model_copy(update=patient))
     program = stage.start()
-    await stage.report(registered("n1"))
-    await stage.decided(NodeJoined)
-    sizes = {"a": 6, "b": 6, "c": 4, "d": 6}
+    for node in ("n1", "n2"):
+        await stage.report(registered(node))
+        await stage.decided(NodeJoined)
+    sizes = {"a": 6, "b": 6} | {f"c{n:02d}": (5, 5, 4, 4)[n % 4] for n in range(16)}
     await stage.write("admission", *(job(name, gpus=size) for name, size in sizes.items()))
-    fact, placed = await stage.decided(JobPlaced, "a")
-    assert placed.solver in ("optimal", "kept_greedy") and placed.policy.endswith("+cpsat")
+    _, placed = await stage.decided(JobPlaced)
+    assert placed.solver in SOLVED and placed.policy.endswith("+cpsat")
     assert placed.terms["bound"] >= placed.terms["objective"] >= placed.terms["greedy_objective"]
     assert placed.terms["solve_ms"] > 0
+    before = stage.facts[-1].seq
 
     solver = solver_of(program)
     solver.kill()
-    solver.wait(60)
-    await stage.run(f"{fact.place}/0", "a")
-    fact, placed = await stage.decided(JobPlaced, "b")
-    assert placed.solver in ("died", "optimal", "kept_greedy"), "by greedy, or by the next process"
-    await stage.run(f"{fact.place}/0", "b")
-    _, placed = await stage.decided(JobPlaced, "c")
-    assert placed.solver in ("optimal", "kept_greedy")
+    solver.wait(PATIENCE_S)
+    async with asyncio.timeout(PATIENCE_S):
+        assert before < await solved_again(stage, before)
     assert solver_of(program).pid != solver.pid
     solver = solver_of(program)
     program.terminate()
-    assert program.wait(60) == 0
-    solver.wait(60)
+    assert program.wait(PATIENCE_S) == 0
+    solver.wait(PATIENCE_S)
+
+
+async def solved_again(stage: Stage, after: int) -> int:
+    """Run the jobs that are placed until a record behind `after` was solved; return its number."""
+    ran: set[str] = set()
+    while True:
+        for fact in list(stage.facts):
+            placed = fact.event
+            if not isinstance(placed, JobPlaced) or placed.job_id in ran:
+                continue
+            if fact.seq > after and placed.solver in SOLVED:
+                return fact.seq
+            assert placed.solver in ("", "died", *SOLVED), "greedy places where no solver answers"
+            ran.add(placed.job_id)
+            for allocation in placed.allocations:
+                await stage.run(f"{fact.place}/{allocation.rank}", placed.job_id)
+        await stage.read()

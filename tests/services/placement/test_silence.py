@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from services.placement.core.pool.board import Suspicion
-from services.placement.silence import NodeLife, Silence, chunks
+from services.placement.core.pool.node import Suspicion
+from services.placement.silence import Silence, SilenceKey, chunks
 from shared.contracts.reports import Alive, Heartbeats
 
-A = NodeLife("a", "i1", "1.0")
+A = SilenceKey("a", "i1", "1.0")
 
 
 def beat(incarnation: str = "i1", sent_boot_ms: int | None = 1) -> Heartbeats:
@@ -14,7 +14,7 @@ def beat(incarnation: str = "i1", sent_boot_ms: int | None = 1) -> Heartbeats:
     return Heartbeats(executor_id="e", nodes={"a": alive})
 
 
-def watching(*lives: NodeLife, at_s: float = 0.0) -> Silence:
+def watching(*lives: SilenceKey, at_s: float = 0.0) -> Silence:
     silence = Silence()
     silence.watch(lives, at_s)
     return silence

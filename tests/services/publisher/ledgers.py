@@ -9,11 +9,13 @@ import msgspec
 
 from shared.bus.ids import new_id
 from shared.bus.log import Log
-from shared.contracts.access import PoolConfigured
+from shared.contracts.admission import JobAdmitted
+from shared.contracts.attempts import JobPreempted, JobSucceeded
 from shared.contracts.base import Event
 from shared.contracts.codec import encode_event
-from shared.contracts.jobs import CommandAccepted, Gang, JobAdmitted, JobSpec
-from shared.contracts.placement import JobPreempted, JobSucceeded
+from shared.contracts.command_answers import CommandAccepted
+from shared.contracts.job_spec import Gang, JobSpec
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, StoredEvent, encode, pack
 

@@ -22,6 +22,7 @@ from shared.contracts.rejected import InputRejected
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
+from tests.patience import PATIENCE_S
 from tests.services.publisher.ledgers import Ledgers, accepted, admitted, pool, preempted, succeeded
 from tests.services.publisher.shipping import LogShipper
 
@@ -64,7 +65,7 @@ class Stack:
         return self.broker.entries(TP(topic, lane))
 
     async def wait_for(self, count: int, topic: str = "events", lane: int = 0) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while len(self.entries(topic, lane)) < count:
                 await asyncio.sleep(0.01)
 
@@ -183,7 +184,7 @@ async def test_a_crash_anywhere_loses_nothing_and_repeats_only_the_same_bytes(
         await flaky.session()
     async with stack.running():
         for topic in ("events", "events.ada"):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_S):
                 while len({e["id"] for e in stack.events(topic)}) < 12:
                     await asyncio.sleep(0.01)
     for topic in ("events", "events.ada"):

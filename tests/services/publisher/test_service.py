@@ -16,12 +16,13 @@ from infra.broker import tansu, topics
 from infra.machine.process import Running, free_ports, spawn
 from services.publisher.shipper import KafkaShipper, OutgoingRecord
 from shared.bus.ids import new_id
-from shared.bus.kafka import KafkaLog
 from shared.bus.log import Entry
 from shared.connection import Connection
 from shared.contracts.topics import TOPICS, tenant_events
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode
+from tests.broker_clients import log_of
+from tests.patience import PATIENCE_S
 from tests.services.publisher.ledgers import _packed, accepted, admitted, succeeded
 
 pytestmark = pytest.mark.process
@@ -67,7 +68,7 @@ async def fill(kafka: str, records: int) -> None:
 
 
 async def read(kafka: str, topic: str) -> list[Entry]:
-    bus = KafkaLog(Connection(kafka, idempotent=False))
+    bus = log_of(Connection(kafka, idempotent=False))
     feed = await bus.feed({TP(topic, 0): 0}, lossy=True)
     entries: list[Entry] = []
     while polled := await feed.poll(1.0, 5000):
@@ -95,7 +96,7 @@ async def test_kills_lose_no_event_and_repeat_only_the_same_bytes(
 
 async def complete(kafka: str, topic: str) -> None:
     expected = {f"admission/0/{seq}/{i}" for seq in range(1, RECORDS + 1) for i in range(3)}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             values: dict[str, set[bytes]] = {}
             for entry in await read(kafka, topic):

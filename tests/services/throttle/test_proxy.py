@@ -17,7 +17,7 @@ from shared.contracts.access import KeyRevoked, TenantRegistered
 from shared.contracts.codec import encode
 from shared.ledger import cloudevents
 from shared.ledger.reader import Accepted
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
 from tests.services.throttle.llm import serve_command
 from tests.services.throttle.shell import REQUESTS, Stack, chat, key
 
@@ -159,7 +159,7 @@ async def test_a_revoked_key_is_refused(stack: Stack) -> None:
     async with stack.running() as client:
         assert (await post(client, chat()))[0] == 200
         stack.access(KeyRevoked(key_id="acme-1"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while (await post(client, chat()))[0] != 401:
                 await asyncio.sleep(0.01)
 

@@ -9,11 +9,9 @@ import aiohttp
 import pytest
 
 from infra.security import certificates
-from tests.patience import all_hung_up
 from tests.services.throttle.shell import KEY, Stack, chat
 
 
-@all_hung_up()
 async def test_the_proxy_accepts_only_tls_with_its_certificate(tmp_path: Path) -> None:
     certificates.make(tmp_path)
     stack = Stack(tmp_path, tls_cert=tmp_path / "api.crt", tls_key=tmp_path / "api.key")

@@ -8,7 +8,7 @@ from pathlib import Path
 from shared.backup.save import save, saved_topics
 from shared.bus.log import Entry
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.placement import JobCancelled
+from shared.contracts.attempts import JobCancelled
 from shared.ledger.partition import TP
 
 TOPICS_OF_TWO = saved_topics(1, ["ada"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -25,7 +24,8 @@ from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.testing.flaky_log import FlakyLog
 from shared.testing.ledger import SeatDecider, Seats, fold
-from tests.patience import all_hung_up
+from tests.broker_clients import log_of
+from tests.patience import PATIENCE_S
 
 PARTITIONS = 48
 QUICK = LaneSettings(window_ms=2, snapshot_every=2, snapshot_pause_s=0)
@@ -44,6 +44,10 @@ class Broker:
         if self.memory is not None:
             return MemoryLog(self.memory)
         return KafkaLog(self.connection)
+
+    def patient_log(self) -> Log:
+        """Return a log whose appends wait as long as a test does."""
+        return self.log() if self.memory is not None else log_of(self.connection)
 
 
 def wide_topics(connection: Connection) -> None:
@@ -104,7 +108,7 @@ class Bench:
         self.ledger = TP("admission", self.partition)
         self.commands = TP("commands", self.partition)
         self.placement = TP("placement", self.partition)
-        self.raw = broker.log()
+        self.raw = broker.patient_log()
         self.reports: list[tuple[list[Fact], list[str]]] = []
         self._running: list[tuple[Lane[Seats], asyncio.Task[None]]] = []
 
@@ -140,7 +144,7 @@ class Bench:
         for running, task in self._running:
             if running is lane:
                 await lane.revoke()
-                await asyncio.wait([task], timeout=30)
+                await asyncio.wait([task], timeout=PATIENCE_S)
                 task.result()
                 await lane.stop()
         self._running = [pair for pair in self._running if pair[0] is not lane]
@@ -168,7 +172,7 @@ class Bench:
         return entries
 
     async def until(self, lane: Lane[Seats], answers: int) -> None:
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(PATIENCE_S):
             while len(lane.state.answers) < answers or lane.inbox.pending:
                 await asyncio.sleep(0.01)
 
@@ -184,11 +188,10 @@ class Bench:
 
 @pytest.fixture
 async def bench(broker: Broker, tmp_path: Path) -> AsyncIterator[Bench]:
-    async with all_hung_up() if broker.connection.ca else nullcontext():
-        made = Bench(broker, tmp_path)
-        await made.raw.start()
-        yield made
-        await made.close()
+    made = Bench(broker, tmp_path)
+    await made.raw.start()
+    yield made
+    await made.close()
 
 
 @pytest.fixture

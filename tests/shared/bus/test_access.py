@@ -16,7 +16,7 @@ from shared.contracts.access import KeyCreated, KeyRevoked
 from shared.contracts.keys import hash_secret
 from shared.ledger.reader import Accepted
 from shared.testing.ledgers import LedgerWriter
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
 
 OLD = KeyCreated(key_id="old", sha256=hash_secret("s"), role="admin", tenant=None)
 NEW = KeyCreated(key_id="new", sha256=hash_secret("s"), role="admin", tenant=None)
@@ -67,7 +67,7 @@ async def access(
     made = AccessFollower(lambda: MemoryLog(broker))
     running = asyncio.create_task(made.run())
     late.now.set()
-    await asyncio.wait_for(made.caught_up.wait(), 30)
+    await asyncio.wait_for(made.caught_up.wait(), PATIENCE_S)
     late.now.clear()
     yield made
     running.cancel()
@@ -82,7 +82,7 @@ async def test_a_key_that_was_created_a_moment_ago_is_valid(
     await asyncio.wait({request}, timeout=0.1)
     assert not request.done()
     late.now.set()
-    bearer = await asyncio.wait_for(request, 30)
+    bearer = await asyncio.wait_for(request, PATIENCE_S)
     assert bearer is not None and bearer.key_id == "new"
 
 
@@ -101,7 +101,7 @@ async def test_the_wait_for_an_unknown_key_has_a_limit(
 ) -> None:
     monkeypatch.setattr("shared.bus.access.CATCH_UP_S", 0.05)
     writer.write([NEW])
-    assert await asyncio.wait_for(access.authenticate("new.s"), 30) is None
+    assert await asyncio.wait_for(access.authenticate("new.s"), PATIENCE_S) is None
 
 
 async def test_a_ledger_that_cannot_be_read_is_read_again(

@@ -10,7 +10,7 @@ from shared.bus.access_feed import AccessFeed
 from shared.bus.inbox import ACCESS
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.ledger.partition import TP
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
 
 
 class FedLane:
@@ -108,7 +108,7 @@ async def test_a_lane_is_primed_once_it_has_read_to_the_end_of_the_start(scene: 
     await until(lambda: lane.next == 2)
     assert not scene.held[0].primed.is_set()
     lane.unblock.set()
-    await asyncio.wait_for(scene.held[0].primed.wait(), 30)
+    await asyncio.wait_for(scene.held[0].primed.wait(), PATIENCE_S)
     assert lane.next == 3
     await until(lambda: scene.primings > 0)
 
@@ -117,7 +117,7 @@ async def test_a_lane_that_lacks_the_last_record_is_not_primed(scene: Scene) -> 
     lane, revoked = FedLane(), FedLane(2)
     revoked.refuses = True
     scene.assign(lane, revoked)
-    await asyncio.wait_for(scene.held[0].primed.wait(), 30)
+    await asyncio.wait_for(scene.held[0].primed.wait(), PATIENCE_S)
     assert not scene.held[1].primed.is_set()
 
 

@@ -7,7 +7,8 @@ import pytest
 from shared.bus.draft import MAX_EVENTS, Draft, build_record, draft_facts
 from shared.bus.gather import Batch
 from shared.bus.inbox import PendingRecord
-from shared.contracts.jobs import CancelJob, CommandAccepted
+from shared.contracts.command_answers import CommandAccepted
+from shared.contracts.job_commands import CancelJob
 from shared.ledger.decider import Decision, Input, UnitStart, WakeStart
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor, Reader

@@ -7,12 +7,18 @@ import sys
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 pytestmark = pytest.mark.process
 
 
 def ends(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
 
 

@@ -4,19 +4,10 @@ import ssl
 from pathlib import Path
 
 import faust
-import pytest
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
-from infra.security import certificates
 from shared.bus.faust_connection import faust_arguments
 from shared.connection import Connection
-
-
-@pytest.fixture(scope="module")
-def pems(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pems")
-    certificates.make(folder)
-    return folder
 
 
 def test_a_plain_connection_has_an_address_per_server() -> None:

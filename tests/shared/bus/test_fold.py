@@ -7,7 +7,7 @@ import pytest
 from shared.bus.fold import Fold, Replica
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.snapshots import Snapshots
-from shared.contracts.jobs import CommandAccepted
+from shared.contracts.command_answers import CommandAccepted
 from shared.ledger.errors import TailLost
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Cursor

@@ -9,7 +9,7 @@ import pytest
 from shared.bus.gather import BUSY_WINDOWS, IDLE_WAKE_S, MAX_INPUTS, Batch, Gatherer
 from shared.bus.inbox import Inbox
 from shared.bus.local_inputs import LocalInputs
-from shared.contracts.jobs import CancelJob
+from shared.contracts.job_commands import CancelJob
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.testing.ledger import command

@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from shared.bus.held_lane import HeldLane
-from shared.contracts.jobs import CancelJob
+from shared.contracts.job_commands import CancelJob
 from shared.ledger.errors import LaneRevoked
 from shared.testing.ledger import Seats
+from tests.patience import PATIENCE_S
 from tests.shared.bus.conftest import Bench
 
 
@@ -50,8 +51,8 @@ async def test_an_append_in_flight_delays_the_stop_for_a_limited_time(
     await lane.start()
     run = asyncio.create_task(lane.run())
     undecided = lane.offer(CancelJob(job_id="job"))
-    await asyncio.wait_for(appending.wait(), 30)
-    await asyncio.wait_for(HeldLane(lane, [run, shell]).stop(), 30)
+    await asyncio.wait_for(appending.wait(), PATIENCE_S)
+    await asyncio.wait_for(HeldLane(lane, [run, shell]).stop(), PATIENCE_S)
     assert run.cancelled()
     with pytest.raises(LaneRevoked):
         await undecided

@@ -14,14 +14,12 @@ import pytest
 from infra.broker import kafka, tansu, topics
 from infra.machine.process import Running, free_ports, spawn
 from infra.security import kafka_users
-from infra.supervisor.supervise import STOP_S
-from shared.bus.kafka import KafkaLog
-from shared.bus.producer import TopicProducer
 from shared.bus.tail import LedgerTail
 from shared.connection import Connection
 from shared.ledger.decider import Fact
 from shared.testing.ledger import SeatDecider, Seats, command
-from tests.patience import all_hung_up
+from tests.broker_clients import PatientLog, log_of, producer_of
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
 
@@ -41,8 +39,8 @@ class Stage:
         self.folder = folder
         self.running: list[Running] = []
 
-    def log(self) -> KafkaLog:
-        return KafkaLog(self.connection)
+    def log(self) -> PatientLog:
+        return log_of(self.connection)
 
     def start(self, name: str, *, lanes: str = "", failpoint: str = "") -> Running:
         environment = {
@@ -75,14 +73,14 @@ class Stage:
         self.broker.kill()
         self.broker = kafka.run(self.folder / "broker", self.port)
 
-    def ready(self, running: Running, timeout_s: float = 30) -> None:
+    def ready(self, running: Running) -> None:
         mark = self.folder / running.name / "admission.ready"
-        running.wait_ready(mark.exists, timeout_s)
+        running.wait_ready(mark.exists, PATIENCE_S)
 
     def end(self, running: Running) -> int:
-        """Stop by SIGTERM; return the exit code, within the time that a supervisor allows."""
+        """Stop by SIGTERM; return the exit code."""
         running.process.send_signal(signal.SIGTERM)
-        return running.process.wait(STOP_S)
+        return running.process.wait(PATIENCE_S)
 
 
 class Answers:
@@ -99,8 +97,8 @@ class Answers:
     def count(self, prefix: str) -> int:
         return sum(id.startswith(prefix) for state in self.states for id in state.answers)
 
-    async def until(self, prefix: str, count: int, timeout_s: float = 120) -> None:
-        async with asyncio.timeout(timeout_s):
+    async def until(self, prefix: str, count: int) -> None:
+        async with asyncio.timeout(PATIENCE_S):
             while self.count(prefix) < count:
                 for accepted in await self.tail.poll(0.2):
                     for fact in accepted.facts(own=True):
@@ -138,18 +136,17 @@ def stage(
 
 @pytest.fixture
 async def answers(stage: Stage) -> AsyncIterator[Answers]:
-    async with all_hung_up():
-        answers = Answers(stage)
-        await answers.tail.start()
-        yield answers
-        await answers.tail.stop()
+    answers = Answers(stage)
+    await answers.tail.start()
+    yield answers
+    await answers.tail.stop()
     for running in stage.running:
         running.stop(grace_s=0)
     stage.running.clear()
 
 
 async def send(stage: Stage, prefix: str, count: int) -> None:
-    async with TopicProducer(stage.connection) as producer:
+    async with producer_of(stage.connection) as producer:
         posted = [
             await producer.post("commands", n % LANES, command(f"{prefix}{n}"))
             for n in range(count)
@@ -175,7 +172,7 @@ async def test_a_crash_at_any_point_of_an_append_loses_and_repeats_nothing(
     await send(stage, "crash", 40)
     for place in ("before_send", "in_flight", "after_ack"):
         service = stage.start(place, lanes=ALL, failpoint=f"{place}:2")
-        assert service.process.wait(90) == 137
+        assert service.process.wait(PATIENCE_S) == 137
         await send(stage, place, 10)
     service = stage.start("survivor", lanes=ALL)
     await answers.until("crash", 40)
@@ -219,12 +216,12 @@ async def test_a_restart_of_the_broker_loses_nothing(stage: Stage, answers: Answ
     assert stage.end(service) == 0
 
 
-async def test_an_input_with_an_answer_too_large_for_a_record_is_set_aside(
+async def test_an_input_with_an_answer_too_large_for_a_record_is_quarantined(
     stage: Stage, answers: Answers
 ) -> None:
     service = stage.start("violator", lanes=ALL)
     stage.ready(service)
-    async with TopicProducer(stage.connection) as producer:
+    async with producer_of(stage.connection) as producer:
         await producer.send("commands", 3, command("huge", reason="burst 4000"))
         await producer.send("commands", 3, command("behind-it"))
     await answers.until("behind-it", 1)

@@ -11,6 +11,7 @@ from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.ledger.record import Position, Record, encode, pack
 from shared.testing.ledger import command
+from tests.patience import PATIENCE_S
 
 COMMANDS, PLACEMENT = TP("commands", 0), TP("placement", 0)
 
@@ -61,7 +62,7 @@ async def test_closing_an_inbox_releases_its_waiters(inbox: Inbox) -> None:
     inbox.close()
     inbox.settle({})
     assert inbox.is_holding
-    await asyncio.wait_for(inbox.wait_for_room(COMMANDS), 1)
+    await asyncio.wait_for(inbox.wait_for_room(COMMANDS), PATIENCE_S)
 
 
 async def test_there_is_room_for_access_while_all_other_inputs_wait_for_it(inbox: Inbox) -> None:
@@ -69,7 +70,7 @@ async def test_there_is_room_for_access_while_all_other_inputs_wait_for_it(inbox
         inbox.put(COMMANDS, offset, command(f"c{offset}", access_next=1))
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(inbox.wait_for_room(COMMANDS), 0.01)
-    await asyncio.wait_for(inbox.wait_for_room(ACCESS), 1)
+    await asyncio.wait_for(inbox.wait_for_room(ACCESS), PATIENCE_S)
     inbox.put(ACCESS, 0, record(1))
     assert inbox.pending == LIMIT_INPUTS + 1
     inbox.note_used(inbox.batch(2, 10**9))

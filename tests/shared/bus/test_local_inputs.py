@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from shared.bus.local_inputs import LocalInputs
-from shared.contracts.jobs import CancelJob, CommandAccepted
+from shared.contracts.command_answers import CommandAccepted
+from shared.contracts.job_commands import CancelJob
 from shared.ledger.decider import Fact, Input
 from shared.ledger.errors import Busy, LaneRevoked
 

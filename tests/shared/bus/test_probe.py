@@ -13,6 +13,7 @@ from shared.ledger.partition import TP
 from shared.telemetry.figures import Figure
 from shared.telemetry.metrics import Metrics
 from shared.testing.ledger import Seats, command
+from tests.patience import PATIENCE_S
 from tests.shared.bus.test_lanes import Shell
 
 COMMANDS = TP("commands", 1)
@@ -40,11 +41,11 @@ async def test_lag_counts_the_unread_records_of_a_topic(shell: Shell) -> None:
     for n in range(5):
         shell.broker.append(COMMANDS, command(f"c{n}"))
     await shell.lanes.deliver(COMMANDS, 0, command("c0"))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while not shell.lanes.held[1].cursor.seq:  # it is in the ledger, and out of the inbox
             await asyncio.sleep(0.01)
     looks = asyncio.ensure_future(probe_lanes(shell.lanes, metrics, figures))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while value(metrics, "berth_queue_gpus", pool="p") != 1:
             await asyncio.sleep(0.01)
     looks.cancel()
@@ -71,7 +72,7 @@ async def test_ignored_records_and_lost_appends_are_counted_once(shell: Shell) -
     lane = shell.lanes.held[1]
     lane._committer.lost_appends = 3
     shell.broker.append(TP("access", 0), b"no record at all")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while not lane.inbox.ignored:
             await asyncio.sleep(0.01)
     for now in range(3):

@@ -1,4 +1,4 @@
-"""An input on which a decider raises is set aside, and its lane goes on."""
+"""An input on which a decider raises is quarantined, and its lane goes on."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from shared.bus.flood import MOST_IN_A_ROW, MOST_OF_LATEST
 from shared.bus.lane import Lane
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.bus.quarantine import LATEST, MOST_IN_A_ROW, MOST_OF_LATEST, Flood, describe, place_of
+from shared.bus.quarantine import describe, place_of
 from shared.contracts.base import Event
-from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused, JobSpec, SubmitJob
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.job_commands import CancelJob, SubmitJob
+from shared.contracts.job_spec import JobSpec
 from shared.contracts.rejected import InputQuarantined
 from shared.ledger.decider import Decision, Fact, Input
 from shared.ledger.errors import LaneHalted, Quarantined
@@ -25,6 +28,7 @@ from shared.testing.ledger import SeatDecider, Seats, command
 
 COMMANDS, PLACEMENT, LEDGER = TP("commands", 0), TP("placement", 0), TP("admission", 0)
 RAISE, SPOIL, WAKE_RAISES = "raise", "spoil", "wake raises"
+FLOOD = 1_000
 
 
 class Defective(SeatDecider):
@@ -54,12 +58,13 @@ class Case:
     """A lane with a defective decider."""
 
     broker: MemoryBroker = field(default_factory=MemoryBroker)
+    decider: SeatDecider = field(default_factory=lambda: Defective())
     lane: Lane[Seats] = field(init=False)
 
     def __post_init__(self) -> None:
         decoder = InputDecoder("admission")
         inputs = [COMMANDS, PLACEMENT]
-        self.lane = Lane(Defective(), 0, MemoryLog(self.broker), inputs=inputs, decoder=decoder)
+        self.lane = Lane(self.decider, 0, MemoryLog(self.broker), inputs=inputs, decoder=decoder)
 
     async def send(self, *values: bytes, tp: TP = COMMANDS) -> None:
         for value in values:
@@ -89,22 +94,22 @@ async def case() -> Case:
 
 
 @pytest.mark.parametrize("defect", [RAISE, SPOIL])
-async def test_one_defective_input_of_many_is_set_aside_and_all_others_are_decided(
+async def test_one_defective_input_of_many_is_quarantined_and_all_others_are_decided(
     case: Case, defect: str
 ) -> None:
     names = [f"c{n}" for n in range(20)]
     values = [command(name, reason=defect if name == "c7" else "") for name in names]
     await case.send(*values)
     await case.decide()
-    (aside,) = case.quarantined()
-    assert (aside.topic, aside.partition, aside.offset, aside.message_id) == (
-        "commands",
-        0,
-        7,
-        "c7",
-    )
-    assert aside.sha256 == hashlib.sha256(values[7]).hexdigest()
-    assert aside.message_type == CancelJob.TYPE
+    (quarantined,) = case.quarantined()
+    assert (
+        quarantined.topic,
+        quarantined.partition,
+        quarantined.offset,
+        quarantined.message_id,
+    ) == ("commands", 0, 7, "c7")
+    assert quarantined.sha256 == hashlib.sha256(values[7]).hexdigest()
+    assert quarantined.message_type == CancelJob.TYPE
     assert sorted(case.lane.state.answers) == sorted({*names} - {"c7"})
     assert case.lane.state.problems() == []
     assert case.lane.cursor.inputs["commands-0"] == 20
@@ -136,15 +141,17 @@ async def test_another_process_folds_the_same_and_does_not_decide_it_again(case:
     assert again.lane.next_offsets()[COMMANDS] == 2
 
 
-async def test_an_answer_that_fits_no_record_is_set_aside(case: Case) -> None:
+async def test_an_answer_that_fits_no_record_is_quarantined(case: Case) -> None:
     await case.send(command("a"), command("big", reason="burst 4000"), command("b"))
     await case.decide()
-    (aside,) = case.quarantined()
-    assert aside.message_id == "big" and aside.reason.startswith("TooLarge: one answer needs")
+    (quarantined,) = case.quarantined()
+    assert quarantined.message_id == "big" and quarantined.reason.startswith(
+        "TooLarge: one answer needs"
+    )
     assert sorted(case.lane.state.answers) == ["a", "b"]
 
 
-async def test_a_record_that_cannot_be_decoded_for_another_reason_than_its_bytes_is_set_aside(
+async def test_a_record_that_cannot_be_decoded_for_another_reason_than_its_bytes_is_quarantined(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Defect(InputDecoder):
@@ -159,9 +166,9 @@ async def test_a_record_that_cannot_be_decoded_for_another_reason_than_its_bytes
     monkeypatch.setattr(case.lane.inbox._channels["commands-0"], "_decoder", Defect("admission"))
     await case.send(command("a"), b"defective", command("b"))
     await case.decide()
-    (aside,) = case.quarantined()
-    assert (aside.offset, aside.reason) == (1, "ZeroDivisionError: in an upcaster")
-    assert "decode_plain" in aside.place
+    (quarantined,) = case.quarantined()
+    assert (quarantined.offset, quarantined.reason) == (1, "ZeroDivisionError: in an upcaster")
+    assert "decode_plain" in quarantined.place
     assert sorted(case.lane.state.answers) == ["a", "b"]
 
 
@@ -173,8 +180,8 @@ async def test_a_local_command_that_is_defective_fails_and_the_lane_goes_on(case
     with pytest.raises(Quarantined):
         await failed
     assert len(await good) == 1
-    (aside,) = case.quarantined()
-    assert (aside.topic, aside.offset, aside.sha256) == ("local", -1, "")
+    (quarantined,) = case.quarantined()
+    assert (quarantined.topic, quarantined.offset, quarantined.sha256) == ("local", -1, "")
 
 
 async def test_a_wake_that_raises_halts_the_lane(case: Case) -> None:
@@ -186,7 +193,7 @@ async def test_a_wake_that_raises_halts_the_lane(case: Case) -> None:
     assert case.quarantined() == []
 
 
-async def test_a_lane_of_a_broken_build_sets_few_inputs_aside_and_halts(case: Case) -> None:
+async def test_a_lane_of_a_broken_build_quarantines_few_inputs_and_halts(case: Case) -> None:
     await case.send(*(command(f"c{n}", reason=RAISE) for n in range(50)))
     with pytest.raises(LaneHalted, match=f"{MOST_IN_A_ROW + 1} inputs in a row"):
         await case.decide()
@@ -194,16 +201,52 @@ async def test_a_lane_of_a_broken_build_sets_few_inputs_aside_and_halts(case: Ca
     assert case.lane.cursor.inputs["commands-0"] == MOST_IN_A_ROW
 
 
-def test_a_flood_is_many_of_the_latest_inputs_too() -> None:
-    flood = Flood("lane")
-    for _ in range(MOST_OF_LATEST):
-        flood.check()
-        flood.note_quarantined()
-        flood.note_decided(1)
-    with pytest.raises(LaneHalted, match=f"of the latest {LATEST} inputs"):
-        flood.check()
-    flood.note_decided(LATEST)
-    flood.check()
+@pytest.mark.parametrize(("period", "quarantined"), [(1, MOST_IN_A_ROW), (2, MOST_OF_LATEST)])
+async def test_what_waits_behind_a_flood_is_decided_by_the_mended_build(
+    case: Case, period: int, quarantined: int
+) -> None:
+    """Every `period`-th of a thousand inputs is defective."""
+    names = [f"c{n}" for n in range(FLOOD)]
+    reasons = [RAISE if n % period == 0 else "" for n in range(FLOOD)]
+    await case.send(
+        *(command(name, reason=reason) for name, reason in zip(names, reasons, strict=True))
+    )
+    with pytest.raises(LaneHalted):
+        await case.decide()
+    left = [event.message_id for event in case.quarantined()]
+    assert left == names[: quarantined * period : period]
+    assert case.lane.cursor.inputs["commands-0"] == quarantined * period
+
+    mended = Case(case.broker, SeatDecider())
+    await mended.lane.start()
+    await mended.send()
+    await mended.decide()
+    assert sorted(mended.lane.state.answers) == sorted({*names} - {*left})
+    assert mended.lane.state.problems() == [] and mended.quarantined() == case.quarantined()
+
+
+async def test_a_service_restored_to_before_the_quarantine_meets_the_input_again(
+    case: Case,
+) -> None:
+    await case.send(command("good"))
+    await case.decide()
+    backup = list(case.broker.entries(LEDGER))
+    await case.send(command("bad", reason=RAISE), command("last"))
+    await case.decide()
+    restored = {}
+    for decider in (Defective(), SeatDecider()):
+        broker = MemoryBroker()
+        for tp, entries in ((LEDGER, backup), (COMMANDS, case.broker.entries(COMMANDS))):
+            for entry in entries:
+                broker.append(tp, entry.value or b"")
+        restored[type(decider)] = again = Case(broker, decider)
+        await again.lane.start()
+        await again.send()
+        await again.decide()
+    assert restored[Defective].quarantined() == case.quarantined()
+    assert sorted(restored[Defective].lane.state.answers) == ["good", "last"]
+    assert sorted(restored[SeatDecider].lane.state.answers) == ["bad", "good", "last"]
+    assert restored[SeatDecider].quarantined() == []
 
 
 def submitted(**spec: Any) -> list[Input]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shared.contracts.checkpoint import kept_ms, restart_ms
-from shared.contracts.jobs import JobSpec, Simulated
+from shared.contracts.job_spec import JobSpec, Simulated
+
+AT_THE_STOP = {"checkpoint_interval_s": 60, "checkpoint_cost_s": 9, "grace_s": 9}
 
 
 @pytest.mark.parametrize(
@@ -33,3 +35,23 @@ def test_intervals_are_cluster_seconds_and_the_grace_is_wall_seconds() -> None:
     assert kept_ms(spec, 25_000, 60.0) == 23_000
     assert kept_ms(spec, 25_000, 10.0) == 0
     assert restart_ms(JobSpec(name="x", simulated=Simulated(restart_s=90)), 60.0) == 1500
+
+
+@pytest.mark.parametrize(
+    ("spec", "worked_ms", "reported_ms", "kept"),
+    [
+        ({}, 500_000, 90_000, 90_000),
+        ({"checkpoint_interval_s": 60}, 70_000, 65_000, 65_000),
+        ({"checkpoint_interval_s": 60}, 184_999, 65_000, 65_000),
+        ({"checkpoint_interval_s": 60}, 185_000, 65_000, 185_000),
+        ({"checkpoint_interval_s": 60}, 244_999, 65_000, 185_000),
+        ({"checkpoint_interval_s": 60}, 5_000, 65_000, 5_000),
+        (AT_THE_STOP, 99_000, 65_000, 90_000),
+        (AT_THE_STOP, 66_000, 65_000, 65_000),
+    ],
+)
+def test_a_reported_checkpoint_counts_and_intervals_once_two_have_passed(
+    spec: dict[str, float], worked_ms: int, reported_ms: int, kept: int
+) -> None:
+    parsed = JobSpec.model_validate({"name": "x", **spec})
+    assert kept_ms(parsed, worked_ms, 1.0, reported_ms) == kept

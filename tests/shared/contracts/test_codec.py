@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from shared.contracts.attempts import AllocationReleased
 from shared.contracts.base import UnknownType
 from shared.contracts.codec import decode_command, decode_event, encode, encode_event, owner_of
-from shared.contracts.jobs import CancelJob
+from shared.contracts.job_commands import CancelJob
 from shared.contracts.nodes import NodeCordoned
-from shared.contracts.placement import AllocationReleased
 
 
 def test_an_event_is_decoded_to_what_was_encoded() -> None:

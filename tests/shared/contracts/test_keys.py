@@ -9,6 +9,7 @@ from shared.contracts.keys import (
     Key,
     format_key,
     hash_secret,
+    parse_bearer,
     parse_key,
     verify_secret,
 )
@@ -38,3 +39,18 @@ def test_a_secret_has_one_hash() -> None:
 
 def test_a_secret_that_is_not_unicode_can_be_compared() -> None:
     assert not verify_secret("\udc80", hash_secret("secret"))
+
+
+@pytest.mark.parametrize(
+    ("header", "secret"),
+    [
+        ("Bearer a.b", "a.b"),
+        ("bearer  a.b ", "a.b"),
+        ("Basic a.b", ""),
+        ("a.b", ""),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_only_a_bearer_header_has_a_secret(header: str | None, secret: str) -> None:
+    assert parse_bearer(header) == secret

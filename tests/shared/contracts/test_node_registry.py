@@ -9,11 +9,13 @@ from shared.contracts.enrolment import (
     NodeApproved,
     NodeCredentialRenewed,
     NodeEnrolled,
+    NodeForgotten,
     NodeRevoked,
     NodeTokenCreated,
+    NodeTokenRevoked,
 )
 from shared.contracts.keys import hash_secret
-from shared.contracts.node_registry import EnrolledNode, NodeRegistry, Refusal
+from shared.contracts.node_registry import TOKENS_KEPT, EnrolledNode, NodeRegistry, Refusal
 
 NOW = 1_000
 TOKEN = NodeTokenCreated(token_id="t.1", sha256=hash_secret("ts"), pool="gpu", expires_at=NOW)
@@ -78,6 +80,14 @@ def test_a_revoked_credential_is_named_as_such_and_the_next_one_counts() -> None
     assert isinstance(registry(*events, anew).authenticate("n.1.two", NOW), EnrolledNode)
 
 
+def test_a_replaced_credential_is_refused() -> None:
+    anew = NODE.model_copy(update={"credential_sha256": hash_secret("three"), "approved": True})
+    replaced = registry(NODE, APPROVED, RENEWED, anew)
+    for secret in ("one", "two"):
+        assert refusal(f"n.1.{secret}", NODE, APPROVED, RENEWED, anew) == (403, "node_revoked")
+    assert isinstance(replaced.authenticate("n.1.three", NOW), EnrolledNode)
+
+
 def test_both_credentials_count_for_a_while_after_a_renewal() -> None:
     renewed = registry(NODE, APPROVED, RENEWED)
     assert isinstance(renewed.authenticate("n.1.one", NOW + 9), EnrolledNode)
@@ -102,3 +112,25 @@ def test_a_token_counts_the_nodes_that_used_it() -> None:
     assert registry(TOKEN).verify_token("t.1.ts") == TOKEN
     once = registry(TOKEN.model_copy(update={"max_uses": 1}), NODE)
     assert once.tokens["t.1"].uses == 1 and once.tokens["t.1"].state(0) == "used_up"
+
+
+def test_a_bounded_number_of_tokens_is_known_and_ended_ones_go_first() -> None:
+    used_up = NODE.model_copy(update={"token_id": "t.once"})
+    once = {"token_id": "t.once", "expires_at": NOW + 10_000, "max_uses": 1}
+    made = registry(TOKEN, TOKEN.model_copy(update=once), used_up)
+    made.apply(TOKEN.model_copy(update={"token_id": "t.revoked", "expires_at": NOW + 20_000}))
+    made.apply(NodeTokenRevoked(token_id="t.revoked"))
+    kept = [f"t.{n}" for n in range(2, TOKENS_KEPT + 2)]
+    for number, name in enumerate(kept):
+        made.apply(TOKEN.model_copy(update={"token_id": name, "expires_at": NOW + 100 + number}))
+    assert list(made.tokens) == kept
+    assert made.valid_tokens(NOW + 100) == TOKENS_KEPT - 1
+
+
+def test_a_forgotten_node_has_no_identity() -> None:
+    made = registry(NODE, APPROVED, NodeForgotten(node_id="n.1"), APPROVED)
+    assert made.nodes == {}
+    assert refusal("n.1.one", NODE, APPROVED, NodeForgotten(node_id="n.1")) == (
+        401,
+        "unknown_credential",
+    )

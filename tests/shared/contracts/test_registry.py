@@ -8,13 +8,13 @@ from shared.contracts.access import (
     EndpointConfigured,
     KeyCreated,
     KeyRevoked,
-    PoolConfigured,
     TenantRegistered,
     TenantRetired,
 )
 from shared.contracts.base import Event
-from shared.contracts.jobs import CommandAccepted
+from shared.contracts.command_answers import CommandAccepted
 from shared.contracts.keys import hash_secret
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.registry import AccessView, Bearer
 
 KEY = KeyCreated(key_id="a.b", sha256=hash_secret("secret"), role="submitter", tenant="acme")
@@ -59,6 +59,17 @@ def test_a_retired_tenant_is_inactive_but_registered() -> None:
     assert registry.default_pool("acme") == "main"
     registry.apply(acme)
     assert registry.is_active("acme")
+
+
+def test_tenants_of_older_records_are_numbered_in_the_order_of_the_ledger() -> None:
+    names = ("acme", "beta", "acme", "gamma")
+    old = [TenantRegistered(tenant=name, default_pool="main") for name in names]
+    new = TenantRegistered(tenant="delta", default_pool="main", number=3)
+    retired = TenantRetired(tenant="beta")
+    registry = view(*old[:2], retired, *old[2:], new, old[1])
+    numbers = {name: tenant.number for name, tenant in registry.tenants.items()}
+    assert numbers == {"acme": 0, "beta": 1, "gamma": 2, "delta": 3}
+    assert registry.number_of("epsilon") == 4
 
 
 def test_a_pool_is_returned_by_its_name() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from shared.contracts.access import PoolConfigured
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.terms import fold_terms, present_silence_bound_ms, silence_bound_ms
 
 POOL = PoolConfigured(partition=0, pool="p", lease_s=4.0)

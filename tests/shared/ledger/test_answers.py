@@ -6,7 +6,8 @@ import pytest
 
 from shared.contracts.access import RetireTenant
 from shared.contracts.bookkeeping import TenantNoted
-from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.job_commands import CancelJob
 from shared.ledger.answers import AnsweredCommands, accept_command, fold_answer, refuse_command
 from shared.ledger.decider import Decision, Fact, Input
 

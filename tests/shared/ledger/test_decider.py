@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from shared.contracts.jobs import CancelJob, CommandAccepted
+from shared.contracts.command_answers import CommandAccepted
+from shared.contracts.job_commands import CancelJob
 from shared.contracts.rejected import InputRejected
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 

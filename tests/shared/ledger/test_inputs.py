@@ -9,7 +9,7 @@ import pytest
 from shared.contracts.access import RevokeKey
 from shared.contracts.base import Command
 from shared.contracts.codec import encode
-from shared.contracts.jobs import CancelJob
+from shared.contracts.job_commands import CancelJob
 from shared.contracts.nodes import CordonNode
 from shared.ledger import cloudevents
 from shared.ledger.decider import Undecodable

@@ -2,14 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from shared.contracts.access import (
-    EndpointConfigured,
-    PoolConfigured,
-    TenantRegistered,
-    TenantRetired,
-)
+from shared.contracts.access import EndpointConfigured, TenantRegistered, TenantRetired
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.restate import restate_settings, restate_tenants
 from shared.testing.decider import an_input
 

@@ -5,25 +5,14 @@ from __future__ import annotations
 import random
 
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.access import PoolConfigured, TenantRegistered
-from shared.contracts.jobs import (
-    CommandAccepted,
-    Gang,
-    JobAdmitted,
-    JobDeferred,
-    JobRejected,
-    JobSpec,
-)
-from shared.contracts.nodes import NodeCordoned, NodeJoined
-from shared.contracts.placement import (
-    Allocation,
-    AllocationReleased,
-    JobEnqueued,
-    JobHeld,
-    JobPlaced,
-    JobStarted,
-    JobSucceeded,
-)
+from shared.contracts.access import TenantRegistered
+from shared.contracts.admission import JobAdmitted, JobDeferred, JobRejected
+from shared.contracts.attempts import AllocationReleased, JobStarted, JobSucceeded
+from shared.contracts.command_answers import CommandAccepted
+from shared.contracts.job_spec import Gang, JobSpec
+from shared.contracts.nodes import NodeCordoned
+from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import QueueRanked, Ranked
 from shared.contracts.rejected import InputRejected
 from shared.projections import cursor
@@ -32,6 +21,7 @@ from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.source import Source
 from shared.testing.ledgers import LedgerWriter
+from tests.shared.ledger_events import node_joined
 
 SPEC = JobSpec(name="train", gang=Gang(gpus_per_worker=2), command=("run",), env={"A": "1"})
 
@@ -43,20 +33,7 @@ def history(jobs: int = 30) -> MemoryBroker:
     placement = LedgerWriter(broker, "placement")
     pens["access"].write([PoolConfigured(pool="p", partition=0)])
     pens["access"].write([TenantRegistered(tenant="red", default_pool="p", weight=2)])
-    placement.write(
-        [
-            NodeJoined(
-                node_id="n1",
-                incarnation="i",
-                executor_id="e",
-                backend="virtual",
-                gpu_type="a100",
-                gpus=8,
-                cpus=8,
-                mem_gib=64,
-            )
-        ]
-    )
+    placement.write([node_joined()])
     for number in range(jobs):
         run_job(pens["admission"], pens["priority"], placement, number)
         if number % 7 == 0:

@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shared.contracts.access import Attempt, AttemptsRefused
+from shared.contracts.admission import ArrayCancelRequested, CancelRequested
 from shared.contracts.base import Event
-from shared.contracts.jobs import (
-    ArrayCancelRequested,
-    CancelRequested,
-    CommandAccepted,
-    CommandRefused,
-)
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.nodes import NodeCordoned
 from shared.projections.audit import audit_rows
 from tests.shared.ledger_events import AT, ledger_event

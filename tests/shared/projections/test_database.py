@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from shared.projections.database import terminate_after
+from tests.patience import PATIENCE_S
 
 
 class TerminableConnection:
@@ -18,7 +19,7 @@ class TerminableConnection:
 async def test_a_block_that_takes_too_long_terminates_its_connection() -> None:
     conn = TerminableConnection()
     with terminate_after(conn, 0.001):
-        await asyncio.wait_for(conn.terminated.wait(), timeout=10)
+        await asyncio.wait_for(conn.terminated.wait(), timeout=PATIENCE_S)
 
 
 async def test_a_block_in_time_leaves_its_connection_alone() -> None:

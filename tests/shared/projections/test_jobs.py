@@ -6,26 +6,19 @@ import json
 
 import pytest
 
-from shared.contracts.base import Event
-from shared.contracts.failures import WorkerFailure
-from shared.contracts.jobs import (
+from shared.contracts.admission import (
     CancelRequested,
-    Gang,
     JobAdmitted,
     JobDeferred,
     JobReadmitted,
     JobRejected,
-    JobSpec,
 )
-from shared.contracts.placement import (
-    Allocation,
+from shared.contracts.attempts import (
     JobAttemptFailed,
     JobCancelled,
-    JobEnqueued,
+    JobCheckpointed,
     JobFailed,
-    JobHeld,
     JobMigrated,
-    JobPlaced,
     JobPreempted,
     JobRequeued,
     JobResized,
@@ -35,6 +28,10 @@ from shared.contracts.placement import (
     JobSucceeded,
     WorkersReady,
 )
+from shared.contracts.base import Event
+from shared.contracts.failures import WorkerFailure
+from shared.contracts.job_spec import Gang, JobSpec
+from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced
 from shared.projections.jobs import (
     AdmissionRow,
     PlacementRow,
@@ -165,6 +162,19 @@ def test_a_requeued_job_waits_for_its_next_attempt() -> None:
     assert (row.phase, row.attempt, row.gpu_ms) == ("waiting", 2, 1500)
     assert (row.enqueued_at, row.waiting_since) == (AT, AT + 3)
     assert (row.placed_at, row.started_at) == (0, 0)
+
+
+def test_a_running_job_has_the_last_checkpoint_of_its_start() -> None:
+    started = JobStarted(job_id="j", tenant="red", attempt=1)
+    saved = [
+        JobCheckpointed(job_id="j", tenant="red", attempt=1, worked_ms=ms, step=step)
+        for ms, step in ((9_000, 3), (60_000, 8))
+    ]
+    row = placement_row(started, *saved)
+    assert (row.checkpointed_at, row.checkpoint_step) == (row.started_at + 60_000, 8)
+    again = JobRequeued(job_id="j", tenant="red", attempt=2, reason="outranked")
+    row = placement_row(started, *saved, again)
+    assert (row.checkpointed_at, row.checkpoint_step) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -44,3 +44,39 @@ async def test_a_migration_without_a_server_ends_with_a_message(tmp_path: Path) 
     )
     assert process.returncode == 1
     assert "nothing was changed" in process.stderr and "Traceback" not in process.stderr
+
+
+BEFORE = """
+ALTER TABLE berth.dead_letter
+    DROP COLUMN message_id, DROP COLUMN message_type, DROP COLUMN is_quarantined,
+    DROP COLUMN decision, DROP COLUMN decision_reason, DROP COLUMN decided_at,
+    DROP COLUMN outcome, DROP COLUMN state, DROP COLUMN settled;
+DROP INDEX berth.dead_letter_by_time, berth.job_placement_line;
+UPDATE berth.schema_version SET version_num = '0007';
+INSERT INTO berth.dead_letter
+    SELECT id, 'admission', 'commands', 0, 1, reason, '', '', 5
+    FROM (VALUES ('a/0/1/0', 'no JSON'), ('a/0/2/0', 'set aside: E'), ('a/0/3/0', 'set aside: E'),
+        ('a/0/4/0', 'set aside: E')) AS letter (id, reason);
+INSERT INTO berth.command
+    SELECT id, 'access', 0, type, input, '', accepted, false, '', '', 1, 7
+    FROM (VALUES ('c1', 'input.skip.v1', 'a/0/3/0', true),
+        ('c2', 'input.retry.v1', 'a/0/4/0', true), ('c3', 'input.skip.v1', 'a/0/2/0', false))
+        AS answer (id, type, input, accepted)
+"""
+
+
+async def test_inputs_that_were_settled_before_their_state_was_kept_stay_settled(
+    database: str,
+) -> None:
+    await migrate(database)
+    conn = await connect(database)
+    await conn.execute(BEFORE)
+    await migrate(database)
+    rows = await conn.fetch("SELECT dead_id, state, decided_at FROM berth.dead_letter ORDER BY 1")
+    assert [tuple(row) for row in rows] == [
+        ("a/0/1/0", "rejected", 0),
+        ("a/0/2/0", "open", 0),
+        ("a/0/3/0", "skipped", 7),
+        ("a/0/4/0", "retried", 7),
+    ]
+    await conn.close()

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from shared.contracts.base import EVENTS
-from shared.contracts.jobs import CommandAccepted
+from shared.contracts.command_answers import CommandAccepted
 from shared.contracts.ranking import PolicyRestored
 from shared.projections.ledger_events import LedgerEvent
 from shared.projections.models import ANSWERS, COMMAND, PROJECTIONS, TABLES, projections_of

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import json
 
+from shared.contracts.attempts import AllocationReleased
 from shared.contracts.base import Event
 from shared.contracts.nodes import (
     NodeCordoned,
     NodeHealthNoted,
-    NodeJoined,
+    NodeHeldBack,
     NodeLost,
     NodeUncordoned,
 )
-from shared.contracts.placement import Allocation, AllocationReleased, JobPlaced
+from shared.contracts.placement import Allocation, JobPlaced
 from shared.projections.nodes import NodeRow, allocation_rows, fold_node, release_allocation
-from tests.shared.ledger_events import AT, ledger_event
+from tests.shared.ledger_events import AT, ledger_event, node_joined
 
-JOINED = NodeJoined(
-    node_id="n1",
-    incarnation="i",
-    executor_id="e",
-    backend="virtual",
-    gpu_type="a100",
-    gpus=8,
-    cpus=64,
-    mem_gib=512,
-    rack="r1",
-    labels={"zone": "a"},
-)
+JOINED = node_joined(cpus=64, mem_gib=512, rack="r1", labels={"zone": "a"})
 LOST = NodeLost(node_id="n1", incarnation="i", reason="silent")
 PLACED = JobPlaced(
     job_id="j",
@@ -62,6 +52,13 @@ def test_a_lost_node_may_join_again() -> None:
     assert (row.alive, row.lost_at, row.reason) == (False, AT + 1, "silent")
     row = node_row(JOINED, LOST, JOINED)
     assert (row.alive, row.lost_at, row.joined_at) == (True, 0, AT + 2)
+
+
+def test_a_node_shows_that_another_machine_of_its_name_waits() -> None:
+    held = NodeHeldBack(node_id="n1", reason="machine_changed", registration=JOINED)
+    row = node_row(JOINED, LOST, held)
+    assert row.reason.startswith("machine_changed: another machine") and not row.alive
+    assert node_row(JOINED, held, JOINED).reason == ""
 
 
 def test_a_cordon_lasts_until_the_node_is_uncordoned() -> None:

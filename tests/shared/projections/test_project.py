@@ -7,16 +7,15 @@ import random
 import pytest
 
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.nodes import NodeHealthNoted
-from shared.contracts.placement import (
-    Allocation,
+from shared.contracts.attempts import (
     JobAttemptFailed,
-    JobEnqueued,
     JobMigrated,
     JobRequeued,
     JobResized,
     JobSucceeded,
 )
+from shared.contracts.nodes import NodeHealthNoted
+from shared.contracts.placement import Allocation, JobEnqueued
 from shared.projections.cursor import CursorMoved
 from shared.projections.database import SCHEMA, connect
 from shared.projections.migrate import migrate

@@ -21,7 +21,7 @@ async def test_a_rebuild_equals_the_live_rows_and_replaces_them(database: str) -
     broker = history()
     await project_all(database, broker)
     progress: list[int] = []
-    result = await rebuild(database, MemoryLog(broker), 2, swap=True, progress=progress.append)
+    result = await rebuild(database, MemoryLog(broker), 2, swap=True, report_events=progress.append)
     assert result.different == [] and result.swapped and result.events == sum(progress) > 100
     conn = await connect(database)
     assert await hashes(conn, SCHEMA) == result.live

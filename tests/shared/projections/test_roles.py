@@ -10,19 +10,15 @@ import asyncpg
 import pytest
 
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.access import EndpointConfigured, PoolConfigured, TenantRegistered
+from shared.contracts.access import EndpointConfigured, TenantRegistered
+from shared.contracts.admission import JobAdmitted, QuotaChanged
+from shared.contracts.attempts import AllocationReleased, JobSucceeded
+from shared.contracts.command_answers import CommandAccepted
 from shared.contracts.faults import FaultSuspected
-from shared.contracts.jobs import CommandAccepted, JobAdmitted, JobSpec, QuotaChanged
+from shared.contracts.job_spec import JobSpec
 from shared.contracts.llm import LlmRequestQueued
-from shared.contracts.nodes import NodeJoined
-from shared.contracts.placement import (
-    Allocation,
-    AllocationReleased,
-    JobEnqueued,
-    JobHeld,
-    JobPlaced,
-    JobSucceeded,
-)
+from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import QueueRanked, Ranked
 from shared.contracts.rejected import InputRejected
 from shared.projections.database import OPERATOR, connect
@@ -32,6 +28,7 @@ from shared.projections.rebuild import rebuild
 from shared.projections.roles import GATEWAY, OWNER, PROJECTOR, ROLES, credentials, scram_verifier
 from shared.projections.source import Source
 from shared.testing.ledgers import LedgerWriter
+from tests.shared.ledger_events import node_joined
 
 TENANTS = ("ada", "bob")
 ALL = "SELECT t::text AS t FROM {} t"
@@ -54,20 +51,7 @@ def two_tenants() -> MemoryBroker:
             *(TenantRegistered(tenant=name, default_pool="p") for name in TENANTS),
         ]
     )
-    pens["placement"].write(
-        [
-            NodeJoined(
-                node_id="n1",
-                incarnation="i",
-                executor_id="e",
-                backend="virtual",
-                gpu_type="a100",
-                gpus=8,
-                cpus=8,
-                mem_gib=64,
-            )
-        ]
-    )
+    pens["placement"].write([node_joined()])
     for tenant in TENANTS:
         write_rows_of(tenant, pens)
     ranked = [Ranked(job_id=f"{name}-waits", score=n) for n, name in enumerate(TENANTS)]

@@ -6,15 +6,9 @@ import json
 
 import pytest
 
-from shared.contracts.access import (
-    EndpointConfigured,
-    PoolConfigured,
-    TenantRegistered,
-    TenantRetired,
-)
-from shared.contracts.base import Event
-from shared.contracts.jobs import QuotaChanged
-from shared.contracts.placement import (
+from shared.contracts.access import EndpointConfigured, TenantRegistered, TenantRetired
+from shared.contracts.admission import QuotaChanged
+from shared.contracts.attempts import (
     JobAttemptFailed,
     JobCancelled,
     JobFailed,
@@ -23,6 +17,8 @@ from shared.contracts.placement import (
     JobStarted,
     JobSucceeded,
 )
+from shared.contracts.base import Event
+from shared.contracts.pools import PoolConfigured
 from shared.projections.ledger_events import NotFolded
 from shared.projections.tenants import (
     EndpointRow,

@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
-from shared.contracts.jobs import CancelRequested, JobAdmitted, JobSpec
-from shared.contracts.placement import JobStarted
+from shared.contracts.admission import CancelRequested, JobAdmitted
+from shared.contracts.attempts import JobStarted
+from shared.contracts.job_spec import JobSpec
 from shared.projections.timeline import JOB_TYPES, JobEventRow, job_event_row, public_data
 from tests.shared.ledger_events import AT, ledger_event
 

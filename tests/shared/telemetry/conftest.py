@@ -6,7 +6,7 @@ import io
 import logging
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -15,6 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from shared.contracts.placement import Allocation, JobHeld, JobPlaced
 from shared.ledger.decider import Fact
 from shared.telemetry.json_logs import log_json
+from tests.serving import Quiet, serving
 
 
 class Sink(ThreadingHTTPServer):
@@ -46,34 +47,25 @@ class Sink(ThreadingHTTPServer):
         ]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet):
     protocol_version = "HTTP/1.1"
     server: Sink
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.received()
         self.server.closing.wait(self.server.delay_s)
         status = self.server.answers.pop(0) if self.server.answers else 200
         if status == 200 and self.path == "/v1/traces":
             self.server.bodies.append(body)
-        self.send_response(status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+        self.answer(status)
 
 
 @pytest.fixture
 def sink() -> Iterator[Sink]:
     server = Sink()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield server
-    server.closing.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield server
+        server.closing.set()
 
 
 def placed(job_id: str = "j1", traceparent: str = "", seq: int = 7, score: float = 0.5) -> Fact:

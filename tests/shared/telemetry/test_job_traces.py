@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from shared.contracts.admission import JobAdmitted, JobRejected
+from shared.contracts.attempts import JobMigrated, JobPreempted, JobSucceeded
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import AttemptNoted, JobEnd, JobsReleased
-from shared.contracts.jobs import JobAdmitted, JobRejected, JobSpec
+from shared.contracts.job_spec import JobSpec
 from shared.contracts.nodes import NodeHealthNoted
-from shared.contracts.placement import Allocation, JobMigrated, JobPreempted, JobSucceeded
+from shared.contracts.placement import Allocation
 from shared.ledger.decider import Fact
 from shared.telemetry.job_traces import JobTraces
 from shared.telemetry.spans import Spans

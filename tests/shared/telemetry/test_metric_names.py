@@ -12,19 +12,6 @@ from shared.telemetry.figures import Figure
 from shared.telemetry.metric_names import METRICS, QUERYABLE, MetricName, Spec, samples
 from shared.telemetry.metrics import Metrics
 
-UNITS = (
-    "seconds",
-    "bytes",
-    "ratio",
-    "tokens",
-    "records",
-    "total",
-    "count",
-    "bucket",
-    "sum",
-    "tokens_per_second",
-)
-
 
 def test_the_list_has_every_name_once_and_in_order() -> None:
     assert set(METRICS) == set(get_args(MetricName))

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from shared.telemetry.metrics import CaughtUp, Metrics, probe_loop_stall
+from tests.patience import PATIENCE_S
 
 
 def get(port: int, path: str) -> tuple[int, str]:
-    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     connection.request("GET", path)
     response = connection.getresponse()
     text = response.read().decode()
@@ -46,6 +47,24 @@ def test_the_disk_is_known_before_the_folder_is_made(tmp_path: Path) -> None:
         metrics.registry.get_sample_value(f"berth_disk_{what}_bytes") for what in ("free", "size")
     )
     assert free is not None and size is not None and 0 < free < size
+
+
+class EndingCertificate:
+    left_s = 5.0
+
+    def expires_in_s(self) -> float:
+        return self.left_s
+
+
+def test_the_end_of_a_certificate_is_read_at_each_scrape() -> None:
+    certificate, name = EndingCertificate(), "berth_certificate_expires_seconds"
+    metrics, plain = Metrics("gateway"), Metrics("gateway")
+    metrics.watch_certificate(certificate)
+    plain.watch_certificate(None)
+    assert metrics.registry.get_sample_value(name) == 5
+    certificate.left_s = -1
+    assert metrics.registry.get_sample_value(name) == -1
+    assert plain.registry.get_sample_value(name) is None
 
 
 def test_a_reader_at_the_end_is_not_behind() -> None:

@@ -10,6 +10,7 @@ from shared.telemetry.figures import Figure
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.page import render_page
 from shared.telemetry.scrape import quantile, samples_of, scrape, scrape_all
+from tests.patience import PATIENCE_S
 
 AT = "2026-11-21 12:00:00 UTC"
 
@@ -48,6 +49,17 @@ def test_the_figures_of_all_services_stand_on_one_page() -> None:
     assert "1 of 1 services answer" in text and AT in text
 
 
+def test_connected_agents_are_listed_by_pool_and_version() -> None:
+    metrics = Metrics("executor")
+    metrics.show([Figure("berth_agent_sessions", 3, ("gpu", "0.2.0"))])
+    endpoint = metrics.serve(0, lambda: True)
+    try:
+        text = render_page(scrape_all({"executor": f"127.0.0.1:{endpoint.port}"}), AT)
+    finally:
+        endpoint.close()
+    assert "<td>gpu</td><td>0.2.0</td><td>3</td>" in text
+
+
 def test_an_unreachable_service_is_named_and_its_figures_are_not_zero() -> None:
     text = render_page(scrape_all({"priority": f"127.0.0.1:{free_port()}"}), AT)
     assert "0 of 1 services answer" in text
@@ -65,7 +77,9 @@ def test_what_answers_nonsense_is_away_as_well() -> None:
 def test_the_page_is_served_beside_the_metrics_and_may_load_and_run_nothing() -> None:
     endpoint = Metrics("gateway").serve(0, lambda: True, pages={"/": lambda: render_page([], AT)})
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/", timeout=60) as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{endpoint.port}/", timeout=PATIENCE_S
+        ) as answer:
             text = answer.read().decode()
             policy = answer.headers["Content-Security-Policy"]
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shared.contracts.placement import JobPreempted
+from shared.contracts.attempts import JobPreempted
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.names import AttributeValue, SpanName
 from shared.telemetry.sampling import hash_share, is_kept, missed_objective, sampling_key

@@ -15,6 +15,7 @@ import pytest
 
 from shared.settings import Settings
 from shared.telemetry.setup import start_telemetry
+from tests.patience import PATIENCE_S
 
 from .conftest import Sink, placed
 
@@ -98,7 +99,11 @@ raise KeyError("main")
 @pytest.mark.process
 def test_uncaught_errors_are_logged_as_lines() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", UNCAUGHT], timeout=60, check=False, capture_output=True, text=True
+        [sys.executable, "-c", UNCAUGHT],
+        timeout=PATIENCE_S,
+        check=False,
+        capture_output=True,
+        text=True,
     )
     warned, *lines = (json.loads(line) for line in done.stderr.splitlines())
     assert (warned["level"], "deprecated" in warned["message"]) == ("warning", True)
@@ -139,4 +144,7 @@ def test_the_sdk_is_not_loaded_where_spans_are_off() -> None:
         "s.Spans('gateway', '', 'g1').shutdown()\n"
         "raise SystemExit('opentelemetry' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", code], timeout=PATIENCE_S, check=False).returncode
+        == 0
+    )

@@ -12,6 +12,7 @@ import pytest
 from shared.telemetry import memory
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.upkeep import run_upkeep
+from tests.patience import PATIENCE_S
 
 FREED = """
 import psutil
@@ -29,7 +30,11 @@ print(before - resident())
 @pytest.mark.process
 def test_what_was_freed_between_what_is_in_use_goes_back_to_the_system() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", FREED], timeout=60, check=True, capture_output=True, text=True
+        [sys.executable, "-c", FREED],
+        timeout=PATIENCE_S,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     assert int(done.stdout) > 50 * 2**20
 
@@ -38,7 +43,7 @@ async def test_it_goes_back_again_and_again(monkeypatch: pytest.MonkeyPatch) -> 
     trims: list[None] = []
     monkeypatch.setattr(memory, "trim", lambda: trims.append(None))
     beside = asyncio.create_task(memory.return_free_memory(every_s=0.001))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while len(trims) < 3:
             await asyncio.sleep(0.001)
     beside.cancel()
@@ -49,7 +54,7 @@ async def test_a_stall_of_the_loop_is_measured() -> None:
     beside = asyncio.create_task(run_upkeep(metrics))
     await asyncio.sleep(0.05)
     time.sleep(0.2)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while (metrics.registry.get_sample_value("berth_event_loop_stall_seconds_sum") or 0) < 0.1:
             await asyncio.sleep(0.01)
     beside.cancel()

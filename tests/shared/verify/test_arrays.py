@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from shared.contracts.admission import ArrayCancelRequested, JobAdmitted, JobDeferred
+from shared.contracts.attempts import JobCancelled
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import JobEnd, JobsReleased
-from shared.contracts.jobs import (
-    ArrayCancelRequested,
-    CommandAccepted,
-    JobAdmitted,
-    JobDeferred,
-    JobSpec,
-)
-from shared.contracts.placement import JobCancelled
+from shared.contracts.command_answers import CommandAccepted
+from shared.contracts.job_spec import JobSpec
 from shared.verify.arrays import ArrayCancelRule, array_of
 from tests.shared.ledger_events import ledger_event
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from shared.contracts.admission import JobDeferred
+from shared.contracts.attempts import JobCancelled, JobSucceeded
 from shared.contracts.base import Event, UnknownType
-from shared.contracts.jobs import CommandAccepted, CommandRefused, JobDeferred, JobSpec
-from shared.contracts.placement import JobCancelled, JobSucceeded
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.job_spec import JobSpec
 from shared.verify.commands import CommandAnswerRule, SentCommand
 from shared.verify.rules import Bounds
 from tests.shared.ledger_events import ledger_event

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
+from shared.contracts.attempts import AllocationReleased, JobSucceeded
 from shared.contracts.base import Event
-from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import Allocation, AllocationReleased, JobPlaced, JobSucceeded
+from shared.contracts.nodes import NodeLost
+from shared.contracts.placement import Allocation, JobPlaced
 from shared.verify.gpus import GpuCapacityRule
-from tests.shared.ledger_events import ledger_event
+from tests.shared.ledger_events import ledger_event, node_joined
 
-JOINED = NodeJoined(
-    node_id="n1",
-    incarnation="i",
-    executor_id="e",
-    backend="virtual",
-    gpu_type="a100",
-    gpus=2,
-    cpus=4,
-    mem_gib=8,
-)
+JOINED = node_joined(gpus=2, cpus=4, mem_gib=8)
 LOST = NodeLost(node_id="n1", incarnation="i", reason="silent")
 
 

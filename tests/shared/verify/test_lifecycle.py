@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from shared.contracts.base import Event
-from shared.contracts.jobs import JobAdmitted, JobRejected, JobSpec
-from shared.contracts.placement import (
-    Allocation,
+from shared.contracts.admission import JobAdmitted, JobRejected
+from shared.contracts.attempts import (
     JobAttemptFailed,
     JobCancelled,
-    JobEnqueued,
-    JobHeld,
-    JobPlaced,
+    JobCheckpointed,
     JobPreempted,
     JobRequeued,
     JobStarted,
     JobSucceeded,
     WorkersReady,
 )
+from shared.contracts.base import Event
+from shared.contracts.job_spec import JobSpec
+from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced
 from shared.verify.lifecycle import NEXT, JobLifecycleRule
 from shared.verify.rules import Bounds
 from tests.shared.ledger_events import ledger_event
@@ -59,6 +58,15 @@ def violations(
 
 def test_a_job_runs_to_its_end() -> None:
     assert violations([ADMITTED], [ENQUEUED, HELD, HELD, PLACED, STARTED, SUCCEEDED]) == []
+
+
+def test_a_checkpoint_leaves_a_running_job_as_it_is() -> None:
+    checkpoint = JobCheckpointed(job_id="j", tenant="red", attempt=1, worked_ms=5)
+    running = [ENQUEUED, PLACED, STARTED, checkpoint, checkpoint]
+    assert violations([ADMITTED], [*running, PREEMPTED]) == []
+    assert violations([ADMITTED], [ENQUEUED, checkpoint]) == [
+        ("placement/0/2/0", "j: checkpointed cannot follow enqueued")
+    ]
 
 
 def test_a_preempted_job_waits_for_its_next_attempt() -> None:

@@ -76,7 +76,7 @@ def test_a_dead_letter_without_rejection_is_reported() -> None:
     ]
 
 
-ASIDE = InputQuarantined(
+QUARANTINED = InputQuarantined(
     topic="reports", partition=0, offset=7, reason="KeyError: 'x'", sha256="ab"
 )
 INPUT_ID = "placement/0/4/0"
@@ -91,13 +91,13 @@ INPUT_ID = "placement/0/4/0"
         ([InputSkipped(input_id="placement/0/5/0", reason="another")], True),
     ],
 )
-def test_an_input_that_was_set_aside_is_open_until_it_is_settled(
+def test_a_quarantined_input_is_open_until_it_is_settled(
     settled: list[Event], is_open: bool
 ) -> None:
     """The ledgers are read in any order: access may come first."""
     rule = QuarantineRule()
     for event in settled:
         rule.observe(ledger_event("access", event))
-    rule.observe(ledger_event("placement", ASIDE, seq=4))
+    rule.observe(ledger_event("placement", QUARANTINED, seq=4))
     lines = [(finding.position, finding.detail) for finding in rule.open()]
     assert lines == ([(INPUT_ID, "reports/0/7 is open: KeyError: 'x'")] if is_open else [])

@@ -9,7 +9,7 @@ import pytest
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Command
 from shared.contracts.codec import encode
-from shared.contracts.jobs import CancelJob, RejectSubmission
+from shared.contracts.job_commands import CancelJob, RejectSubmission
 from shared.contracts.nodes import CordonNode, NodeCordoned
 from shared.contracts.reports import ExecutorReported, WorkerReady
 from shared.ledger import cloudevents

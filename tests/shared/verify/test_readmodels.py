@@ -6,18 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
+from shared.contracts.admission import JobAdmitted
+from shared.contracts.attempts import AllocationReleased, JobRequeued, JobStarted, JobSucceeded
 from shared.contracts.base import Event
-from shared.contracts.jobs import CommandAccepted, JobAdmitted, JobSpec
-from shared.contracts.placement import (
-    Allocation,
-    AllocationReleased,
-    JobEnqueued,
-    JobPlaced,
-    JobRequeued,
-    JobStarted,
-    JobSucceeded,
+from shared.contracts.command_answers import CommandAccepted
+from shared.contracts.job_spec import JobSpec
+from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
+from shared.contracts.rejected import (
+    InputQuarantined,
+    InputRejected,
+    InputRetried,
+    InputRetryRequested,
+    InputSkipped,
 )
-from shared.contracts.rejected import InputRejected
 from shared.verify.readmodels import ReadModelRule, Rows, StoredRows, keyed
 from tests.shared.ledger_events import AT, ledger_event
 
@@ -52,7 +53,7 @@ def stored_tables() -> dict[str, Rows]:
         "job_admission": {"j": ("admitted",)},
         "allocation": {"0/2/0/0": ("j", "n1", 500, True)},
         "command": {"c": ("admission", True, 1)},
-        "dead_letter": {"admission/0/3/0": ("commands", 4, "ab")},
+        "dead_letter": {"admission/0/3/0": ("commands", 4, "ab", "rejected")},
     }
 
 
@@ -84,6 +85,35 @@ def test_a_stale_row_is_reported_with_both_values() -> None:
             f"stored ('waiting', 2, 1500, 0), the fold gives ('succeeded', 2, 1500, {AT})",
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("events", "state"),
+    [
+        ([], "open"),
+        ([("access", InputSkipped(input_id="admission/0/1/0", reason="x"))], "skipped"),
+        ([("access", InputRetryRequested(input_id="admission/0/1/0"))], "retrying"),
+        (
+            [
+                ("admission", InputRetried(input_id="admission/0/1/0", outcome="decided")),
+                ("access", InputRetryRequested(input_id="admission/0/1/0")),
+            ],
+            "retried",
+        ),
+    ],
+)
+def test_a_row_in_another_state_than_that_of_its_decision_is_reported(
+    events: list[tuple[str, Event]], state: str
+) -> None:
+    quarantined = InputQuarantined(topic="reports", partition=0, offset=7, reason="E", sha256="ab")
+    for stored, wrong in ((state, False), ("lost", True)):
+        rows: Rows = {"admission/0/1/0": ("reports", 7, "ab", stored)}
+        tables = dict.fromkeys(stored_tables(), Rows()) | {"dead_letter": rows}
+        rule = ReadModelRule(StoredRows({("admission", 0): 9, ("access", 0): 9}, tables))
+        rule.observe(ledger_event("admission", quarantined, seq=1))
+        for seq, (ledger, event) in enumerate(events, 2):
+            rule.observe(ledger_event(ledger, event, seq=seq))
+        assert bool(list(rule.finish())) == wrong
 
 
 @pytest.mark.parametrize("table", sorted(stored_tables()))

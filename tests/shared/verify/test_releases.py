@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shared.contracts.access import PoolConfigured
+from shared.contracts.attempts import AllocationReleased
 from shared.contracts.base import Event
 from shared.contracts.nodes import NodeHeard, NodeJoined, NodeLost, NodeSuspected, NodeTermsApplied
-from shared.contracts.placement import Allocation, AllocationReleased, JobPlaced
+from shared.contracts.placement import Allocation, JobPlaced
+from shared.contracts.pools import PoolConfigured
 from shared.verify.releases import ReleaseProofRule
 from tests.shared.ledger_events import ledger_event
 

@@ -8,34 +8,29 @@ from collections.abc import Callable
 import pytest
 
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.base import EVENTS, Event
-from shared.contracts.codec import encode
-from shared.contracts.jobs import (
+from shared.contracts.admission import (
     ArrayAccepted,
     ArrayCancelRequested,
-    CancelJob,
-    CommandAccepted,
-    CommandRefused,
-    Gang,
     JobAdmitted,
     JobDeferred,
     JobRejected,
-    JobSpec,
-    SubmitJob,
 )
-from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import (
-    Allocation,
+from shared.contracts.attempts import (
     AllocationReleased,
     JobCancelled,
-    JobEnqueued,
     JobMigrated,
-    JobPlaced,
     JobRequeued,
     JobResized,
     JobStarted,
     JobSucceeded,
 )
+from shared.contracts.base import EVENTS, Event
+from shared.contracts.codec import encode
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.job_commands import CancelJob, SubmitJob
+from shared.contracts.job_spec import Gang, JobSpec
+from shared.contracts.nodes import NodeLost
+from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
 from shared.contracts.rejected import InputRejected
 from shared.contracts.reports import ExecutorReported, WorkerReady
 from shared.ledger import cloudevents
@@ -48,6 +43,7 @@ from shared.projections.source import Source
 from shared.testing.ledgers import LedgerWriter
 from shared.verify.reading import InstallationLog
 from shared.verify.run import VerifyReport, verify
+from tests.shared.ledger_events import node_joined
 
 SPEC = JobSpec(name="train", gang=Gang(gpus_per_worker=2))
 BAD = b"not json"
@@ -159,20 +155,7 @@ class World:
         self.broker.append(TP("dead", 0), value, headers=tuple(headers.items()))
 
     def join(self, node: str) -> None:
-        self.placement.write(
-            [
-                NodeJoined(
-                    node_id=node,
-                    incarnation="i",
-                    executor_id="e",
-                    backend="virtual",
-                    gpu_type="a100",
-                    gpus=4,
-                    cpus=8,
-                    mem_gib=64,
-                )
-            ]
-        )
+        self.placement.write([node_joined(node, gpus=4)])
 
     def enqueue(self, job: str) -> None:
         self.placement.write([JobEnqueued(job_id=job, tenant="red", submitted_at=1, spec=SPEC)])

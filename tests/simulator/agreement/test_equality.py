@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pytest
 
-from shared.contracts.access import NEVER_S, QueueMode
+from shared.contracts.pools import NEVER_S, EasyRuntime, QueueMode
 from simulator.engine.models import FOLDER
 from simulator.engine.run import simulate
 from simulator.engine.scenario import FIRST_MS, POOL, Scenario, simulated_pool
@@ -35,6 +35,21 @@ REFRESH_S = 5.0
 LEARNED, MODEL = "learned", "berth-preempt"
 BAND = json.loads((FOLDER / f"{MODEL}.json").read_bytes()).get("band", 0.0)
 
+
+@dataclass(frozen=True)
+class Progress:
+    """Settings of the pool under the names of both engines, and what the jobs are like."""
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    checkpoint_cost_s: float = 0.0
+    fixed_share: float = 0.0
+
+
+RESIDENCY = Progress({"preemption_protection": "residency"})
+FLOOR = {"tenant_floor": 0.4}
+NO_FLOOR = Progress(RESIDENCY.settings | {"tenant_floor": 0.0})
+
+EASY_RUNTIMES: tuple[EasyRuntime, ...] = ("user", "history")
 PLAIN = ("fcfs", "smallest_first", "sjf", "saf", "f1", "wfp3", "unicep", "multifactor")
 
 
@@ -82,6 +97,8 @@ def faithful(
     margin: float,
     large: float,
     after_s: float | None,
+    progress: Progress | None,
+    easy: EasyRuntime,
 ) -> tuple[Ints, Ints, int]:
     learned = policy == LEARNED
     pool = simulated_pool(
@@ -89,11 +106,13 @@ def faithful(
         learned=MODEL if learned else None,
         queue_mode=mode,
         runtime=runtime,
+        easy_runtime=easy,
         min_residency_s=RESIDENCY_S,
         preempt_margin=margin,
         preemption="ranked" if ranked else "class",
         large_gang_share=large,
         defragment_after_s=NEVER_S if after_s is None else after_s,
+        **(FLOOR | (progress or RESIDENCY).settings),
     )
     done = simulate(
         Scenario(
@@ -103,7 +122,9 @@ def faithful(
             window_s=window_of(jobs),
             restart_s=RESTART_S,
             checkpoint_s=CHECKPOINT_S,
-            walltime="oracle",
+            checkpoint_cost_s=progress.checkpoint_cost_s if progress else 0.0,
+            fixed_share=progress.fixed_share if progress else 0.0,
+            walltime="oracle" if easy == "user" else "none",
         )
     )
     stops = int((done.outcome.starts - 1).clip(0).sum())
@@ -119,12 +140,15 @@ def compiled(
     margin: float,
     large: float,
     after_s: float | None,
+    progress: Progress | None,
+    easy: EasyRuntime,
 ) -> tuple[Ints, Ints, int]:
     work = build_work(columns_from(jobs))
     rules = kernel.Rules(
         policy=policy,
         queue_mode=mode,
         runtime=runtime,
+        easy_runtime=easy,
         preemption=ranked,
         min_residency_s=RESIDENCY_S,
         restart_s=RESTART_S,
@@ -133,6 +157,9 @@ def compiled(
         large_gang_share=large,
         preempt_margin=margin,
         defragment_after_s=after_s,
+        checkpoint_cost_s=progress.checkpoint_cost_s if progress else 0.0,
+        fixed_share=progress.fixed_share if progress else 0.0,
+        **(FLOOR | (progress or RESIDENCY).settings),
         theta=theta_of((FOLDER / f"{MODEL}.onnx").read_bytes()),
         band=BAND,
     )
@@ -154,10 +181,12 @@ def assert_same(
     margin: float = 0.0,
     large: float = 1.0,
     after_s: float | None = None,
+    progress: Progress | None = None,
+    easy: EasyRuntime = "user",
 ) -> int:
     """How many jobs were stopped on the way."""
-    live = faithful(jobs, policy, mode, runtime, ranked, margin, large, after_s)
-    kern = compiled(jobs, policy, mode, runtime, ranked, margin, large, after_s)
+    live = faithful(jobs, policy, mode, runtime, ranked, margin, large, after_s, progress, easy)
+    kern = compiled(jobs, policy, mode, runtime, ranked, margin, large, after_s, progress, easy)
     assert live[0].tolist() == kern[0].tolist()
     assert live[1].tolist() == kern[1].tolist()
     assert live[2] == kern[2]
@@ -173,6 +202,27 @@ def test_orders_without_preemption_agree_in_every_mode(policy: str, mode: QueueM
 @pytest.mark.parametrize("policy", ["saf", "qssf", "gittins"])
 def test_run_times_of_history_agree(policy: str) -> None:
     assert_same(workload(seed=11, tenants=3), policy, "skip", "history")
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "saf", "wfp3", "gittins"])
+def test_backfilling_by_predicted_run_times_agrees(policy: str) -> None:
+    """Predictions differ from the true run times so much that jobs start at other times."""
+    runtime: Runtime = "history" if policy in ("saf", "gittins") else "oracle"
+    jobs = slowed(workload(seed=26, tenants=3), 10)
+    assert_same(jobs, policy, "easy", runtime, easy="history")
+    known, predicted = (
+        compiled(jobs, policy, "easy", runtime, False, 0.0, 1.0, None, NO_FLOOR, easy)[0].tolist()
+        for easy in EASY_RUNTIMES
+    )
+    assert known != predicted
+
+
+def test_backfilling_by_predicted_run_times_agrees_with_preemption() -> None:
+    stops = [
+        assert_same(workload(s, tenants=3), "srsf", "easy", ranked=True, easy="history")
+        for s in range(3)
+    ]
+    assert sum(stops) > 0
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
@@ -215,3 +265,76 @@ def test_preemption_by_rank_of_history_agrees(policy: str, mode: QueueMode) -> N
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
 def test_the_learned_order_without_preemption_agrees(mode: QueueMode) -> None:
     assert_same(slowed(workload(5, tenants=3), 10), LEARNED, mode, "history")
+
+
+def progress_of(**settings: Any) -> Progress:
+    """Rules of a size with these short jobs: about every rule protects some job in each run."""
+    plain = {
+        "preemption_protection": "progress",
+        "checkpoint_window_s": 3.0,
+        "start_protection_s": 4.0,
+        "cheap_restarts": 1,
+        "loss_share": 0.03,
+        "loss_window_s": 600.0,
+        "preempt_price": 1.0,
+    }
+    own = {
+        name: settings.pop(name)
+        for name in ("checkpoint_cost_s", "fixed_share")
+        if name in settings
+    }
+    return Progress(plain | settings, **own)
+
+
+PROGRESS = {
+    "all rules": progress_of(),
+    "no budget": progress_of(loss_share=1.0),
+    "no price": progress_of(preempt_price=0.0),
+    "no window": progress_of(checkpoint_window_s=NEVER_S, loss_share=1.0),
+    "a small budget": progress_of(loss_share=0.01, loss_window_s=100.0),
+    "stops write checkpoints": progress_of(checkpoint_cost_s=2.0),
+    "some jobs are fixed": progress_of(fixed_share=0.3),
+}
+
+
+@pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
+@pytest.mark.parametrize(
+    "rules",
+    ["all rules", *(pytest.param(name, marks=pytest.mark.parts) for name in [*PROGRESS][1:])],
+)
+@pytest.mark.parametrize("policy", ["srsf", "gittins", LEARNED])
+def test_preemption_that_makes_progress_agrees(policy: str, rules: str, mode: QueueMode) -> None:
+    runtime: Runtime = "oracle" if policy == "srsf" else "history"
+    stops = 0
+    for seed in (1, 2):
+        factor = 1 if policy == "srsf" else 4
+        stops += assert_same(
+            slowed(workload(seed, tenants=3), factor),
+            policy,
+            mode,
+            runtime,
+            ranked=True,
+            margin=0.1,
+            large=0.5,
+            after_s=30.0,
+            progress=PROGRESS[rules],
+        )
+    assert stops > 0
+
+
+@pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
+@pytest.mark.parametrize("policy", ["srsf", "gittins"])
+@pytest.mark.parametrize("ranked", [False, True])
+def test_jobs_that_tenants_are_entitled_to_agree(
+    policy: str, mode: QueueMode, ranked: bool
+) -> None:
+    """With a part of the pool that decides which jobs start, not only without one."""
+    runtime: Runtime = "oracle" if policy == "srsf" else "history"
+    jobs = slowed(workload(4, tenants=4), 4)
+    starts = []
+    for floor in (0.0, 0.5, 1.0):
+        rules = progress_of(tenant_floor=floor)
+        assert_same(jobs, policy, mode, runtime, ranked=ranked, margin=0.2, progress=rules)
+        ran = compiled(jobs, policy, mode, runtime, ranked, 0.2, 1.0, None, rules, "user")
+        starts.append(ran[0].tolist())
+    assert starts[0] != starts[2] or not ranked

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from shared.bus.memory import MemoryBroker
 from shared.contracts.access import TenantRegistered
-from shared.contracts.jobs import CancelJob
-from shared.contracts.placement import JobStarted
+from shared.contracts.attempts import JobStarted
+from shared.contracts.job_commands import CancelJob
 from shared.ledger import cloudevents
 from shared.ledger.decider import Fact
 from shared.ledger.partition import TP

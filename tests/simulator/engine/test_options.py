@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from shared.contracts.access import LOG_SCORE_MARGIN, default_of
-from simulator.engine.options import SimulationOptions, configure_pool, margin_of
+from shared.contracts.pools import LOG_SCORE_MARGIN, default_of
+from simulator.engine.options import SimulationOptions, build_scenario, configure_pool, margin_of
+from simulator.engine.scenario import submission
+from tests.simulator.kernel.workloads import mixed
 
 SHARED = (
     "runtime",
@@ -45,3 +47,13 @@ def test_the_margin_is_a_factor_of_two_where_scores_are_logarithms(
 def test_an_unknown_base_policy_is_an_error() -> None:
     with pytest.raises(ValidationError):
         configure_pool(SimulationOptions("alphabetical"))
+
+
+def test_the_protection_and_the_kinds_of_jobs_reach_the_scenario() -> None:
+    options = SimulationOptions(
+        nodes=1, preemption_protection="progress", loss_share=0.02, fixed_share=1.0
+    )
+    scenario, _ = build_scenario(mixed(3, 1), options)
+    assert scenario.pool.preemption_protection == "progress"
+    assert scenario.pool.loss_share == 0.02
+    assert not any(submission(scenario, index).spec.preemptible for index in range(3))

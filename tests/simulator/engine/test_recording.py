@@ -66,7 +66,7 @@ async def test_any_beginning_keeps_every_rule_of_verify(folder: Path) -> None:
     assert whole.violations == []
     decided = moments(folder)
     sizes = []
-    for at in decided[:: len(decided) // 6]:
+    for at in decided[: -1 : len(decided) // 6]:
         judged = await verify_ledgers(beginning(folder, at))
         assert judged.violations == []
         sizes.append(judged.counts["events"])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from simulator.engine.options import SimulationOptions
-from simulator.engine.report import runtime_knowledge, to_json
+from simulator.engine.report import runtime_source_of, to_json
 from simulator.metrics.measures import measure
 from tests.simulator.metrics.test_measures import outcome
 
 
 @pytest.mark.parametrize(
-    ("options", "knowledge"),
+    ("options", "source"),
     [
         (SimulationOptions("fcfs"), "blind"),
         (SimulationOptions("las", runtime="oracle"), "blind"),
@@ -20,10 +20,12 @@ from tests.simulator.metrics.test_measures import outcome
         (SimulationOptions("fcfs", learned="berth"), "history"),
         (SimulationOptions("fcfs", queue_mode="easy", walltime="oracle"), "oracle"),
         (SimulationOptions("fcfs", queue_mode="skip", walltime="oracle"), "blind"),
+        (SimulationOptions("fcfs", queue_mode="easy"), "history"),
+        (SimulationOptions("fcfs", queue_mode="easy", easy_runtime="user"), "user"),
     ],
 )
-def test_a_report_names_the_source_of_run_times(options: SimulationOptions, knowledge: str) -> None:
-    assert runtime_knowledge(options) == knowledge
+def test_a_report_names_the_source_of_run_times(options: SimulationOptions, source: str) -> None:
+    assert runtime_source_of(options) == source
 
 
 def test_nan_is_null_in_json() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from services.placement.core.pool.state import Pool
 from services.placement.core.solver.contended import solve_now
-from shared.contracts.placement import PlanReady
+from shared.contracts.solver_plan import PlanReady
 from simulator.engine.options import SimulationOptions, build_scenario
 from simulator.engine.run import Simulation, simulate
 from simulator.workload.source import SYNTHETIC, load

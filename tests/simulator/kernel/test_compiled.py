@@ -12,14 +12,14 @@ import onnxruntime
 import pytest
 from numba import njit
 
-from services.placement.core.pool.board import Board, Kind, Node
+from services.placement.core.pool.board import Board
 from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.node import Kind, Node
 from services.placement.core.pool.shape import GPU, Shape
 from services.placement.core.round import fit
 from services.priority.core import history, keys
 from services.priority.core import learned as live
 from services.priority.core.features import compute_features
-from services.priority.core.queue_view import QueueView
 from simulator.kernel import board, forecast, learned, ranking, state
 from simulator.kernel.codes import INPUTS, PER_HIDDEN
 from simulator.kernel.initial import initial_state
@@ -27,6 +27,7 @@ from simulator.kernel.network import theta_of
 from simulator.kernel.run import POLICIES, Rules, pack_rules
 from simulator.kernel.work import build_work
 from simulator.workload.jobs import columns_from
+from tests.services.priority.core.queues import view_of
 from tests.simulator.kernel.workloads import mixed
 
 pytestmark = pytest.mark.slow
@@ -163,7 +164,7 @@ def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None
     attained_s = np.where(running, random.uniform(1, 5000, count), 0.0)
     restarts = random.integers(0, 3, count)
     nothing = np.zeros(count)
-    view = QueueView.of_columns(
+    view = view_of(
         now_s=0.0,
         capacity_gpus=64.0,
         used_gpus=40.0,

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from shared.contracts.access import PoolSettings, default_of
+from shared.contracts.pools import PoolSettings, default_of
 from simulator.kernel.run import Rules
 
 OWN = {"preemption"}

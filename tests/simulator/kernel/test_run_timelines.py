@@ -35,7 +35,9 @@ def test_skip_passes_over_a_job_that_does_not_fit() -> None:
 
 def test_easy_backfills_only_jobs_that_end_by_the_shadow() -> None:
     jobs = work((0, 100, 1, 6), (10, 30, 1, 8), (20, 50, 1, 2), (80, 200, 1, 2))
-    outcome = simulate(jobs, ONE_NODE, Rules("fcfs", "easy", runtime="oracle")).outcome
+    outcome = simulate(
+        jobs, ONE_NODE, Rules("fcfs", "easy", runtime="oracle", easy_runtime="user")
+    ).outcome
     assert times(outcome) == [
         (0.001, 100.001),
         (100.002, 130.002),
@@ -63,6 +65,7 @@ def test_rank_stops_the_job_with_more_remaining_work(residency_s: float, stopped
         runtime="oracle",
         preemption=True,
         min_residency_s=residency_s,
+        preemption_protection="residency",
         large_gang_share=1.0,
         restart_s=60.0,
         checkpoint_s=60.0,
@@ -125,7 +128,13 @@ def test_a_job_that_cannot_fit_has_no_times() -> None:
 @pytest.mark.parametrize("policy", ["srsf", "gittins", "learned", "las"])
 def test_equal_inputs_give_equal_outputs_and_all_work_is_done(policy: str) -> None:
     jobs = build_work(columns_from(mixed(150, 3)))
-    rules = Rules(policy, preemption=True, min_residency_s=20.0, large_gang_share=1.0)
+    rules = Rules(
+        policy,
+        preemption=True,
+        min_residency_s=20.0,
+        preemption_protection="residency",
+        large_gang_share=1.0,
+    )
     one, other = (simulate(jobs, np.full(4, 8, np.int64), rules) for _ in range(2))
     assert one.preemptions > 0
     assert times(one.outcome) == times(other.outcome)

@@ -33,3 +33,15 @@ def mixed(count: int, seed: int) -> list[WorkloadJob]:
         row = (submit_s, duration_s, workers, gpus)
         jobs.append(job(at, row, f"u{random.randrange(3)}", f"n{random.randrange(4)}-7"))
     return jobs
+
+
+def long_and_short(count: int, seed: int, nodes: int) -> list[WorkloadJob]:
+    """Jobs of minutes that wait behind jobs of days: about what `nodes` of 8 GPUs can do."""
+    random, submit_s, jobs = Random(seed), 0.0, []
+    for at in range(count):
+        workers, gpus = random.choice([(1, 1), (1, 1), (1, 2), (1, 4), (1, 8), (2, 8)])
+        duration_s = round(min(172_800.0, random.lognormvariate(6.5, 2.2)), 3) + 1.0
+        submit_s = round(submit_s + random.expovariate(nodes / 2_500), 3)
+        row = (submit_s, duration_s, workers, gpus)
+        jobs.append(job(at, row, f"u{random.randrange(3)}", f"n{random.randrange(4)}-7"))
+    return jobs

@@ -30,7 +30,8 @@ def outcome() -> ScheduleOutcome:
         fits=np.array([True, True, True, False]),
         capacity_gpus=4.0,
         window_s=(100.0, 1000.0),
-        busy_gpu_s=560.0,
+        held_by_hour=np.array([560.0]),
+        lost_by_hour=np.array([100.0]),
         horizon_s=1000.0,
     )
 

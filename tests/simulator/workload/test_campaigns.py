@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.workload.campaigns import START_S, WALLTIMES_S, duration_s, generate_campaigns
+from simulator.workload.arrivals import START_S
+from simulator.workload.campaigns import WALLTIMES_S, duration_s, generate_campaigns
 from simulator.workload.columns import Columns
 from simulator.workload.errors import TraceError
 from simulator.workload.jobs import columns_from
-from simulator.workload.locate import TRACES
+from simulator.workload.locate import has_trace
 from simulator.workload.profiles import LEVELS, PROFILES
 from simulator.workload.rows import WorkloadJob
 from simulator.workload.source import load, read_columns
@@ -173,7 +174,7 @@ def test_users_ask_for_round_walltimes_that_are_mostly_too_long() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_statistics_are_those_of_the_public_data(name: str) -> None:
-    if not (TRACES / f"{SOURCES[name]}.parquet").is_file():
+    if not has_trace(SOURCES[name]):
         pytest.skip(f"needs the shared trace {SOURCES[name]}")
     profile, columns = PROFILES[name], read_columns(SOURCES[name])
     low = -1.0

@@ -12,7 +12,7 @@ import pytest
 
 from simulator.workload.columns import UNKNOWN
 from simulator.workload.jobs import jobs_of
-from simulator.workload.locate import TRACES
+from simulator.workload.locate import has_trace
 from simulator.workload.names import DEMO_TENANTS
 from simulator.workload.source import load, read_columns
 
@@ -83,7 +83,7 @@ def test_the_synthetic_workload_has_arrays_too() -> None:
 
 @pytest.mark.parametrize("name", ["alibaba_gpu_2023", "helios_vc_users", "philly"])
 def test_arrays_of_a_real_trace_are_those_of_its_jobs(name: str) -> None:
-    if not (TRACES / f"{name}.parquet").is_file():
+    if not has_trace(name):
         pytest.skip(f"needs the shared trace {name}")
     columns = read_columns(name)
     trace = load(name)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from simulator.workload.errors import TraceError
-from simulator.workload.locate import TRACES, job_traces, locate
+from simulator.workload.locate import VARIABLE, has_trace, job_traces, locate, traces_folder
 from simulator.workload.source import load
 
 pytestmark = pytest.mark.slow
@@ -51,9 +51,25 @@ def test_an_absent_folder_is_answered_clearly(tmp_path: Path) -> None:
         locate("absent", tmp_path / "none")
 
 
+def test_the_folder_is_the_one_that_is_set_else_one_beside_the_checkout(tmp_path: Path) -> None:
+    checkout = tmp_path / "berth"
+    assert traces_folder({}, checkout) is None, "an installation is no checkout"
+    checkout.mkdir()
+    (checkout / "pyproject.toml").touch()
+    assert traces_folder({}, checkout) == tmp_path / "shared" / "traces"
+    assert traces_folder({VARIABLE: "/data/traces"}, checkout) == Path("/data/traces")
+
+
+def test_without_a_folder_the_error_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simulator.workload.locate.traces_folder", lambda: None)
+    with pytest.raises(TraceError, match="^absent: no such file, and BERTH_TRACES is not set"):
+        locate("absent")
+    assert not has_trace("absent")
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_every_row_of_a_real_trace_is_read_or_counted(name: str) -> None:
-    if not (TRACES / f"{name}.parquet").is_file():
+    if not has_trace(name):
         pytest.skip(f"needs the shared trace {name}")
     trace = load(name)
     assert len(trace.jobs) + trace.never_started == ROWS[name]
@@ -62,6 +78,7 @@ def test_every_row_of_a_real_trace_is_read_or_counted(name: str) -> None:
 
 
 def test_the_list_of_job_traces_holds_all_that_are_known() -> None:
-    if not TRACES.is_dir():
+    folder = traces_folder()
+    if folder is None or not folder.is_dir():
         pytest.skip("needs the shared traces")
-    assert {path.stem for path in job_traces()} >= set(ROWS)
+    assert {path.stem for path in job_traces(folder)} >= set(ROWS)

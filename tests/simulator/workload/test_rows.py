@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.contracts.jobs import Gang
+from shared.contracts.job_spec import Gang
 from simulator.workload.rows import make_gang
 
 

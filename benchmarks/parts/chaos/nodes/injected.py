@@ -45,7 +45,7 @@ Action = Callable[[], Awaitable[None]]
 
 
 async def nothing() -> None:
-    """Some faults heal by themselves."""
+    """Heal nothing: the fault ends by itself."""
 
 
 @dataclass(slots=True)

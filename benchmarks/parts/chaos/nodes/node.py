@@ -20,6 +20,7 @@ from infra.drills.proxy import Proxy
 from infra.machine.process import Running, free_ports, spawn
 
 TOKENS = ("BERTH_WORKER_TOKEN", "BERTH_STEP_TOKEN")
+GPU_TYPE = "bench"
 CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -53,7 +54,7 @@ class Node:
         (port,) = free_ports(1)
         await self.proxy.start(port)
         # One user: workers of all jobs append to the same files.
-        lines = {"gpus": self.gpus, "gpu_type": "bench", "cpus": 999.0, "mem_gib": 999.0}
+        lines = {"gpus": self.gpus, "gpu_type": GPU_TYPE, "cpus": 999.0, "mem_gib": 999.0}
         lines |= {"state": str(self.state), "run": str(self.run), "uid_first": 0}
         text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in lines.items())
         (self.folder / "config.toml").write_text(f"login_shell = false\n{text}\n")

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from benchmarks.parts.agents.node_pool import POOL
 from benchmarks.parts.chaos.loaded_stack import LoadedStack
+from benchmarks.parts.chaos.nodes.node import GPU_TYPE
 from benchmarks.parts.chaos.nodes.ticks import WORKER
-from shared.contracts.jobs import Gang, JobSpec, Retry
-from shared.contracts.placement import AllocationReleased, JobPlaced, JobStarted
+from shared.contracts.attempts import AllocationReleased, JobStarted
+from shared.contracts.job_spec import Gang, JobSpec, Retry
+from shared.contracts.placement import JobPlaced
 from shared.ledger.reader import Accepted
 
 SHORT_S = (0.3, 4.0)
@@ -67,6 +69,7 @@ class NodeLoad(LoadedStack):
             name="chaos",
             command=(sys.executable, "-ISc", WORKER, self.folder, f"{seconds:.2f}"),
             gang=Gang() if self.is_uniform else gang,
+            gpu_types=(GPU_TYPE,),
             grace_s=1.0,
             retry=Retry(max_attempts=100, backoff_s=0.2, avoid_failed_node=False),
         )

@@ -6,44 +6,61 @@ import asyncio
 import os
 import signal
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from benchmarks.parts.agents.fleet import Fleet, running_fleet
+from benchmarks.parts.agents.observation import wall_ms
 from benchmarks.parts.chaos import faults
 from benchmarks.parts.chaos.nodes.account import Account
 from benchmarks.parts.chaos.nodes.run import judge
 from benchmarks.parts.chaos.nodes.site import Site, SiteOptions, quick_terms, running_site
 from benchmarks.parts.chaos.nodes.ticks import boot_ms
 from benchmarks.parts.chaos.options import ChaosOptions
-from benchmarks.parts.command import Json, Say
+from benchmarks.parts.command import Json
 from infra.supervisor import control
+from shared.progress import ReportLine
 
 JOBS = 6
 DEFAULT_TERMS_FROM_S = 60.0
 """Outages at least so long are those of a pool with the default settings."""
 STARTED_S = 180.0
 BACK_S = 300.0
+LEASE_OUTAGES = 25
+"""Length of the lease of a short outage, in outages."""
+CLIENTS = 2
+"""Processes of simulated agents."""
 UNTIL_ENDED_S = 1e6
 """Run time of jobs that end only with the load, s."""
 
 
-async def outage(options: ChaosOptions, say: Say) -> Json:
-    """Kill all services, the broker and Postgres, and start them again after `outage_s`."""
+async def outage(options: ChaosOptions, report_line: ReportLine) -> Json:
+    """Kill all services, the broker and Postgres, and start them again after `outage_s`.
+
+    Beside the nodes whose workers are watched, `sessions` simulated agents come back at once.
+    """
     site_options = SiteOptions(
         broker=options.broker,
         nodes=options.agents,
         per_s=0.0,
         most_open=JOBS,
         long_s=UNTIL_ENDED_S,
-        terms=terms_of(options.outage_s),
+        terms=terms_of(options.outage_s, options.sessions),
         is_uniform=True,
     )
-    async with running_site(site_options, say) as site:
+    async with (
+        running_site(site_options, report_line) as site,
+        simulated_agents(site, options.sessions) as fleet,
+    ):
         await start_jobs(site, JOBS)
         before = {node.node_id: node.lease().get("incarnation") for node in site.nodes}
-        took_s = await away(site, options.outage_s)
+        await away(site, options.outage_s)
+        healed_ms = wall_ms()
+        took_s = await nodes_back(site)
+        sessions_back = await count_back(fleet, healed_ms)
         after = {node.node_id: node.lease().get("incarnation") for node in site.nodes}
         figures = await judge(site, Account(least_s=float("inf")))
         return {
@@ -51,17 +68,45 @@ async def outage(options: ChaosOptions, say: Say) -> Json:
             "jobs": JOBS,
             "nodes_fenced": sum(before[name] != after[name] for name in before),
             "back_s": took_s,
+            "sessions": options.sessions,
+            "sessions_back": sessions_back,
+            "sessions_fenced": count_fenced(fleet),
             "longest_gap_s": longest_gap_s(Path(site.load.folder)),
             **figures,
         }
 
 
-def terms_of(outage_s: float) -> dict[str, Any]:
+def terms_of(outage_s: float, sessions: int = 0) -> dict[str, Any]:
     """Return the settings of the pool: the defaults, unless the outage is a short one.
 
-    The lease of a short one also has to cover the start of the broker on a busy machine.
+    The lease of a short one also has to cover the start of the broker on a busy machine. Many
+    sessions have the heartbeats of the default settings.
     """
-    return {} if outage_s >= DEFAULT_TERMS_FROM_S else quick_terms(10 * outage_s)
+    if outage_s >= DEFAULT_TERMS_FROM_S:
+        return {}
+    stop_after_s = LEASE_OUTAGES * outage_s
+    return {"stop_after_s": stop_after_s} if sessions else quick_terms(stop_after_s)
+
+
+@asynccontextmanager
+async def simulated_agents(site: Site, count: int) -> AsyncIterator[Fleet]:
+    """Join so many agents without workers, and keep their sessions until the block ends."""
+    gateway = site.load.bench.stack.gateway
+    async with running_fleet(gateway, site.token, count, CLIENTS, run_s=0.0) as fleet:
+        await fleet.all_connected(0.0, STARTED_S)
+        yield fleet
+
+
+async def count_back(fleet: Fleet, since_ms: float) -> int:
+    """Wait until all simulated agents are heard again; return how many are."""
+    with suppress(TimeoutError):
+        await fleet.wait_until(lambda: fleet.connected_since(since_ms) == fleet.agents, BACK_S)
+    return fleet.connected_since(since_ms)
+
+
+def count_fenced(fleet: Fleet) -> int:
+    """Return how often a simulated agent was to begin a new incarnation."""
+    return sum(count for fault, count in fleet.faults.items() if fault.endswith("fence"))
 
 
 async def start_jobs(site: Site, count: int) -> None:
@@ -75,8 +120,8 @@ def running(site: Site) -> int:
     return sum(attempt.is_started for attempt in site.load.attempts.values())
 
 
-async def away(site: Site, outage_s: float) -> float | None:
-    """Kill everything but the nodes for so long; return s until all nodes are heard again."""
+async def away(site: Site, outage_s: float) -> None:
+    """Kill everything but the nodes for so long."""
     data_dir = site.data_dir
     processes = await asyncio.to_thread(control.processes, data_dir)
     supervisor = int((data_dir / "supervisord.pid").read_text())
@@ -87,6 +132,10 @@ async def away(site: Site, outage_s: float) -> float | None:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, number)
         await asyncio.sleep(outage_s)
+
+
+async def nodes_back(site: Site) -> float | None:
+    """Return s until all nodes are heard again, None if they are not."""
     began, healed_ms = time.monotonic(), boot_ms()
     if await faults.wait_until(lambda: site.are_renewed_since(healed_ms), BACK_S) is None:
         return None

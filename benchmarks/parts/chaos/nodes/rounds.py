@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from benchmarks.parts.chaos import faults
@@ -91,12 +92,31 @@ def _group(kind: str) -> str:
 
 
 @dataclass(slots=True)
+class Patience:
+    """How long a recovery may take: a node cannot recover while services are away."""
+
+    service_changes: int = 0
+    """Begins and ends of rounds of the services so far; odd while such a round goes on."""
+
+    async def is_over(self, lane: int, is_over: Callable[[], bool]) -> bool:
+        """Return whether a fault was over in time; the time of a node begins anew with services."""
+        while True:
+            seen = self.service_changes
+            if await faults.wait_until(is_over, RECOVERED_S) is not None:
+                return True
+            were_present = seen == self.service_changes and seen % 2 == 0
+            if lane == CONTROL or were_present:
+                return False
+
+
+@dataclass(slots=True)
 class Rounds:
     """Runs the rounds: those of one lane one after the other, lanes at the same time."""
 
     site: Site
     account: Account
     seed: int
+    patience: Patience = field(default_factory=Patience)
 
     async def run(self, rounds: list[Round]) -> None:
         async with asyncio.TaskGroup() as group:
@@ -106,12 +126,17 @@ class Rounds:
 
     async def _run_lane(self, rounds: Iterator[Round]) -> None:
         for planned in rounds:
-            node = None if planned.lane == CONTROL else self.site.nodes[planned.lane]
-            self.site.faulty.update({node.node_id} if node else ())
+            if planned.lane == CONTROL:
+                self.patience.service_changes += 1
+                await self._run(planned, None)
+                self.patience.service_changes += 1
+                continue
+            node = self.site.nodes[planned.lane]
+            self.site.faulty.add(node.node_id)
             try:
                 await self._run(planned, node)
             finally:
-                self.site.faulty.difference_update({node.node_id} if node else ())
+                self.site.faulty.discard(node.node_id)
 
     async def _run(self, planned: Round, node: Node | None) -> None:
         draw = random.Random(f"{self.seed}-{planned.number}")
@@ -136,11 +161,7 @@ class Rounds:
         """Wait for the fact that each fault is over, and note the outages."""
         began = time.monotonic()
         for fault, healed_ms in zip(injected, healed, strict=True):
-            took_s = await faults.wait_until(
-                lambda f=fault, ms=healed_ms: f.is_over(ms),  # type: ignore[misc]
-                RECOVERED_S,
-            )
-            if took_s is None:
+            if not await self.patience.is_over(planned.lane, partial(fault.is_over, healed_ms)):
                 self.account.not_recovered.append(f"{planned}: {fault.kind}")
             times = self.account.recovery_s.setdefault(fault.kind, [])
             times.append(time.monotonic() - began)
@@ -148,4 +169,4 @@ class Rounds:
                 self.account.outages.append(
                     Outage(fault.node, begun_at, time.time(), planned.is_long)
                 )
-        self.site.load.say(f"{planned}: over after {time.monotonic() - began:.1f} s")
+        self.site.load.report_line(f"{planned}: over after {time.monotonic() - began:.1f} s")

@@ -21,8 +21,9 @@ from benchmarks.parts.chaos.nodes.site import (
 from benchmarks.parts.chaos.nodes.ticks import find_double_attempts, find_double_uses, read_uses
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.chaos.verdict import check_installation
-from benchmarks.parts.command import Json, Say
+from benchmarks.parts.command import Json
 from benchmarks.parts.percentiles import summarize
+from shared.progress import ReportLine
 
 FIRST_JOBS_S = 120.0
 ALL_ENDED_S = 300.0
@@ -32,7 +33,7 @@ SHOWN = 10
 PER_S, MOST_OPEN = 2.0, 14
 
 
-async def nodes(options: ChaosOptions, say: Say) -> Json:
+async def nodes(options: ChaosOptions, report_line: ReportLine) -> Json:
     """Run the rounds in a stack of their own; each of the four first figures must be 0."""
     terms = quick_terms(options.stop_after_s)
     site_options = SiteOptions(
@@ -49,9 +50,9 @@ async def nodes(options: ChaosOptions, say: Say) -> Json:
     )
     account = Account(harmless_s(terms))
     began = time.monotonic()
-    async with running_site(site_options, say) as site:
+    async with running_site(site_options, report_line) as site:
         await faults.wait_until(lambda: len(site.load.ended) > 5, FIRST_JOBS_S)
-        say(f"seed {options.seed}: {len(planned)} rounds")
+        report_line(f"seed {options.seed}: {len(planned)} rounds")
         await Rounds(site, account, options.seed).run(planned)
         figures = await judge(site, account)
     return (
@@ -71,7 +72,7 @@ async def judge(site: Site, account: Account) -> Json:
     """End the load, wait for all jobs, and compare what workers, ledger and nodes say."""
     load = site.load
     load.end_all()
-    load.say(f"waiting for {load.outstanding} jobs to end")
+    load.report_line(f"waiting for {load.outstanding} jobs to end")
     all_ended = await load.all_ended(ALL_ENDED_S)
     await faults.wait_until(lambda: not any(n.left_behind() for n in site.nodes), TIDY_S)
     left = [f"{n.node_id}: {thing}" for n in site.nodes for thing in n.left_behind()]

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.parts.agents.node_pool import EXECUTOR, agents_stack, prepare_pool
+from benchmarks.parts.agents.node_pool import agent_port, agents_stack, prepare_pool
 from benchmarks.parts.chaos.loaded_stack import running_load
 from benchmarks.parts.chaos.nodes.node import Node
 from benchmarks.parts.chaos.nodes.node_load import NodeLoad
-from benchmarks.parts.command import Say
 from benchmarks.parts.stack import until_joined
 from infra.drills.proxy import Proxy
 from infra.supervisor.running import Broker
+from shared.progress import ReportLine
 
 GRACE_S = 1.0
 """Of the jobs: they are ended so long before the deadline."""
@@ -44,6 +44,8 @@ class Site:
 
     load: NodeLoad
     nodes: tuple[Node, ...]
+    token: str
+    """With which further nodes join."""
     faulty: set[str] = field(default_factory=set)
     """Nodes with a fault of their own at present."""
 
@@ -78,12 +80,12 @@ def harmless_s(terms: dict[str, Any]) -> float:
 
 
 @asynccontextmanager
-async def running_site(options: SiteOptions, say: Say) -> AsyncIterator[Site]:
+async def running_site(options: SiteOptions, report_line: ReportLine) -> AsyncIterator[Site]:
     """Run everything until the block ends, and remove it."""
     async with AsyncExitStack() as open_:
-        bench = await open_.enter_async_context(agents_stack(options.broker, say))
+        bench = await open_.enter_async_context(agents_stack(options.broker, report_line))
         token, lane = await prepare_pool(bench, **options.terms)
-        target = bench.stack.ports[EXECUTOR]["http"]
+        target = agent_port(bench)
         nodes = []
         for number in range(1, options.nodes + 1):
             folder = bench.stack.data_dir / f"node-{number}"
@@ -95,8 +97,8 @@ async def running_site(options: SiteOptions, say: Say) -> AsyncIterator[Site]:
         await until_joined(bench, options.nodes, lane)
         ticks = bench.stack.data_dir / "ticks"
         ticks.mkdir()
-        load = NodeLoad(bench, options.per_s, say, most_open=options.most_open)
+        load = NodeLoad(bench, options.per_s, report_line, most_open=options.most_open)
         load.lane, load.folder, load.long_s = lane, str(ticks), options.long_s
         load.is_uniform = options.is_uniform
         await open_.enter_async_context(running_load(load, [lane]))
-        yield Site(load, tuple(nodes))
+        yield Site(load, tuple(nodes), token)

@@ -16,13 +16,14 @@ from benchmarks.parts.chaos.nodes.run import judge
 from benchmarks.parts.chaos.nodes.site import SiteOptions, running_site
 from benchmarks.parts.chaos.nodes.ticks import boot_ms
 from benchmarks.parts.chaos.options import ChaosOptions
-from benchmarks.parts.command import Json, Say
+from benchmarks.parts.command import Json
 from benchmarks.parts.percentiles import summarize
+from shared.progress import ReportLine
 
 UPGRADED_S = 120.0
 
 
-async def upgrade(options: ChaosOptions, say: Say) -> Json:
+async def upgrade(options: ChaosOptions, report_line: ReportLine) -> Json:
     """Install and start another version of the agent `upgrades` times below `upgrade_jobs` jobs."""
     site_options = SiteOptions(
         broker=options.broker,
@@ -34,7 +35,7 @@ async def upgrade(options: ChaosOptions, say: Say) -> Json:
         gpus=options.upgrade_jobs,
         is_uniform=True,
     )
-    async with running_site(site_options, say) as site:
+    async with running_site(site_options, report_line) as site:
         (node,) = site.nodes
         await start_jobs(site, options.upgrade_jobs)
         before = node.lease().get("incarnation")

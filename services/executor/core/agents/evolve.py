@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from services.executor.core.agents.launch import launches
 from services.executor.core.agents.state import (
+    GONE_KEPT,
+    LOST_KEPT,
     AgentJob,
     AgentNode,
     AgentPool,
     AgentWorker,
-    Place,
+    OrderPosition,
     Released,
 )
-from services.executor.core.inventory import ADDRESS_LABEL
-from shared.contracts.access import PoolConfigured
-from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import (
+from shared.contracts.agents import ADDRESS_LABEL
+from shared.contracts.attempts import (
     AllocationReleased,
     JobCancelled,
-    JobEnqueued,
     JobFailed,
     JobMigrated,
-    JobPlaced,
     JobPreempted,
     JobResized,
     JobStarted,
@@ -28,14 +26,18 @@ from shared.contracts.placement import (
     JobStopRequested,
     JobSucceeded,
 )
+from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.contracts.placement import JobEnqueued, JobPlaced
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.terms import fold_terms
 from shared.ledger.decider import Fact
+from shared.ledger.folds import unknown_event
 
 Stop = JobPreempted | JobMigrated | JobResized | JobStopRequested | JobStartFailed
 
 
 def evolve(state: AgentPool, fact: Fact) -> frozenset[str]:
-    """Fold a fact and return the nodes that have new orders; other types change nothing."""
+    """Fold a consumed fact and return the nodes that have new orders."""
     match fact.event:
         case JobPlaced() as e:
             return _on_placed(state, fact, e)
@@ -57,14 +59,16 @@ def evolve(state: AgentPool, fact: Fact) -> frozenset[str]:
             state.jobs[e.job_id] = AgentJob(e.tenant, e.spec, e.array_index)
         case JobSucceeded() | JobFailed() | JobCancelled() as e:
             state.jobs.pop(e.job_id, None)
-        case _:
-            pass
+        case event:
+            raise unknown_event("placement", event)
     return frozenset()
 
 
-def end_record(state: AgentPool, seq: int, events: int) -> None:
+def end_record(state: AgentPool, seq: int, events: int, writer: str) -> None:
     """Note that a record of so many events is folded as a whole."""
-    state.through = Place.of_event(seq, events)
+    if not state.writers or state.writers[-1][1] != writer:
+        state.writers.append((seq, writer))
+    state.through = OrderPosition.of_event(seq, events)
 
 
 def _on_placed(state: AgentPool, fact: Fact, e: JobPlaced) -> frozenset[str]:
@@ -77,7 +81,7 @@ def _on_placed(state: AgentPool, fact: Fact, e: JobPlaced) -> frozenset[str]:
         allocation_id = f"{fact.place}/{allocation.rank}"
         if node is None or allocation_id in state.workers:
             continue
-        at = Place.of_event(fact.seq, fact.index, launch.local_rank)
+        at = OrderPosition.of_event(fact.seq, fact.index, launch.local_rank)
         worker = AgentWorker(allocation_id, node.node_id, node.incarnation, launch, at)
         state.workers[allocation_id] = node.workers[allocation_id] = worker
         state.of_job.setdefault(e.job_id, []).append(allocation_id)
@@ -88,16 +92,16 @@ def _on_placed(state: AgentPool, fact: Fact, e: JobPlaced) -> frozenset[str]:
 def _on_started(state: AgentPool, fact: Fact, e: JobStarted) -> frozenset[str]:
     workers = state.workers_of(e.job_id, e.attempt)
     for worker in workers:
-        worker.started = Place.of_event(fact.seq, fact.index, worker.launch.local_rank)
+        worker.started = OrderPosition.of_event(fact.seq, fact.index, worker.launch.local_rank)
         worker.master_port = e.master_port
     return frozenset(worker.node_id for worker in workers)
 
 
 def _on_stop(state: AgentPool, fact: Fact, e: Stop) -> frozenset[str]:
-    """The first stop counts: later ones ask for the same."""
+    """Note the stop of the workers; only the first stop of a worker counts."""
     workers = [w for w in state.workers_of(e.job_id, e.attempt) if w.stopped is None]
     for worker in workers:
-        worker.stopped = Place.of_event(fact.seq, fact.index, worker.launch.local_rank)
+        worker.stopped = OrderPosition.of_event(fact.seq, fact.index, worker.launch.local_rank)
     return frozenset(worker.node_id for worker in workers)
 
 
@@ -111,8 +115,12 @@ def _on_released(state: AgentPool, fact: Fact, e: AllocationReleased) -> frozens
         del state.of_job[e.job_id]
     node = state.nodes[worker.node_id]
     node.workers.pop(e.allocation_id, None)
-    at = Place.of_event(fact.seq, fact.index)
+    at = OrderPosition.of_event(fact.seq, fact.index)
     node.released.append(Released(at, e.allocation_id, worker.incarnation, worker.source))
+    if node.lost is not None:
+        state.lost.setdefault(node.node_id)
+        _forget_lost(state)
+        _note_gone(state, node)
     return frozenset((worker.node_id,))
 
 
@@ -120,12 +128,14 @@ def _on_joined(state: AgentPool, fact: Fact, e: NodeJoined) -> frozenset[str]:
     state.addresses[e.node_id] = e.labels.get(ADDRESS_LABEL, "127.0.0.1")
     if e.backend != "agent":
         return frozenset()
-    at = Place.of_event(fact.seq, fact.index)
+    at = OrderPosition.of_event(fact.seq, fact.index)
     address = state.addresses[e.node_id]
     node = AgentNode(e.node_id, e.incarnation, e.generation, at, address, e.terms_id)
     if (old := state.nodes.get(e.node_id)) is not None:
         node.generation = max(node.generation, old.generation)
         node.workers, node.released = old.workers, old.released
+    state.lost.pop(e.node_id, None)
+    state.gone.pop(e.node_id, None)
     state.nodes[e.node_id] = node
     return frozenset((e.node_id,))
 
@@ -134,9 +144,40 @@ def _on_lost(state: AgentPool, fact: Fact, e: NodeLost) -> frozenset[str]:
     node = state.nodes.get(e.node_id)
     if node is None or node.incarnation != e.incarnation:
         return frozenset()
-    node.lost = Place.of_event(fact.seq, fact.index)
+    node.lost = OrderPosition.of_event(fact.seq, fact.index)
     node.fenced = node.fenced or e.reason != "left"
+    state.lost.setdefault(e.node_id)
+    _forget_lost(state)
+    _note_gone(state, node)
     return frozenset((e.node_id,))
+
+
+def _forget_lost(state: AgentPool) -> None:
+    """Forget all but the generation of nodes that were lost long ago and hold no worker."""
+    for node_id in list(state.lost)[:-LOST_KEPT]:
+        node = state.nodes[node_id]
+        if not node.workers:
+            node.released.clear()
+            state.addresses.pop(node_id, None)
+            del state.lost[node_id]
+
+
+def _note_gone(state: AgentPool, node: AgentNode) -> None:
+    """Note that a lost node holds nothing, and forget the one that is gone longest.
+
+    Its agent, if it comes back, has no newer generation than the floor: it is fenced, and begins
+    above it.
+    """
+    if node.workers:
+        return
+    state.gone.setdefault(node.node_id)
+    if len(state.gone) > GONE_KEPT:
+        oldest = next(iter(state.gone))
+        del state.gone[oldest]
+        state.lost.pop(oldest, None)
+        state.addresses.pop(oldest, None)
+        forgotten = state.nodes.pop(oldest)
+        state.generation_floor = max(state.generation_floor, forgotten.generation)
 
 
 def _on_pool(state: AgentPool, fact: Fact, e: PoolConfigured) -> frozenset[str]:
@@ -144,5 +185,5 @@ def _on_pool(state: AgentPool, fact: Fact, e: PoolConfigured) -> frozenset[str]:
     state.terms = fold_terms(state.terms, e, fact.seq, fact.index)
     if state.terms.agent == old:
         return frozenset()
-    state.terms_at = Place.of_event(fact.seq, fact.index)
+    state.terms_at = OrderPosition.of_event(fact.seq, fact.index)
     return frozenset(state.nodes)

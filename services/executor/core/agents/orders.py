@@ -5,47 +5,54 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from services.executor.core.agents.state import AgentNode, AgentPool, AgentWorker, Place
+from services.executor.core.agents.state import AgentNode, AgentPool, AgentWorker, OrderPosition
 from shared.contracts.agents import MAX_ORDERS, Order, OrderKind, StepState
 
 
 class OrderList(NamedTuple):
-    """Orders by place; no order at or below `through` follows."""
+    """Orders by position; no order at or below `through` follows."""
 
     orders: list[Order]
-    through: Place
+    through: OrderPosition
 
 
-def poll_wait_s(asked_s: float, session_id: str) -> float:
-    """Return how long a poll waits: half of what the agent asks for up to all of it, by session.
+def poll_wait_s(wait_s: float, session_id: str) -> float:
+    """Return how long a poll waits: from half of the requested time up to all of it, by session.
 
     Polls of agents that connected together would otherwise end together, again and again.
     """
     share = int(session_id[:8], 16) / 0xFFFFFFFF
-    return asked_s * (1 + share) / 2
+    return wait_s * (1 + share) / 2
 
 
-def orders(state: AgentPool, node_id: str, after: Place) -> OrderList:
-    """Return the orders of a node after that place, the oldest `MAX_ORDERS` of them."""
+def orders(
+    state: AgentPool, node_id: str, after: OrderPosition, most: int = MAX_ORDERS
+) -> OrderList:
+    """Return the orders of a node after that position, the oldest `most` of them."""
     node = state.nodes.get(node_id)
     if node is None:
         return OrderList([], max(state.through, after))
     new = sorted(
-        (order for order in _orders(state, node, after) if Place.of(order.position) > after),
-        key=lambda order: Place.of(order.position),
+        (
+            order
+            for order in _orders(state, node, after)
+            if OrderPosition.of(order.position) > after
+        ),
+        key=lambda order: OrderPosition.of(order.position),
     )
-    if len(new) <= MAX_ORDERS:
+    if len(new) <= most:
         return OrderList(new, max(state.through, after))
-    return OrderList(new[:MAX_ORDERS], Place.of(new[MAX_ORDERS - 1].position))
+    return OrderList(new[:most], OrderPosition.of(new[most - 1].position) if most else after)
 
 
 def confirmations(
-    state: AgentPool, node_id: str, applied: Place, held: tuple[StepState, ...]
+    state: AgentPool, node_id: str, applied: OrderPosition, held: tuple[StepState, ...]
 ) -> list[Order]:
     """Return the orders that follow a hello: the agent answers each with a report of its state.
 
-    `confirm` names the workers up to `applied`; `forget` those that it holds and the ledger
-    released so long ago that the order is not remembered.
+    `confirm` names the workers up to `applied`; `forget` those that it holds and the ledger does
+    not: it released them so long ago that the order is not remembered, or the agent died after it
+    had noted the order, or another ledger placed them. The agent ends one that lives.
     """
     node = state.nodes.get(node_id)
     if node is None:
@@ -55,16 +62,20 @@ def confirmations(
         for worker in node.workers.values()
         if worker.placed <= applied
     ]
-    remembered = {released.allocation_id for released in node.released}
-    dead = (step.allocation_id for step in held if step.phase == "dead")
-    gone = [name for name in dead if name not in node.workers and name not in remembered]
+    coming = {released.allocation_id for released in node.released if released.at > applied}
+    known_names = node.workers.keys() | coming
+    gone = [
+        step.allocation_id
+        for step in held
+        if step.allocation_id not in known_names and not state.may_lie_ahead(step.allocation_id)
+    ]
     return [
         *known,
         *(_order("forget", applied, node.incarnation, allocation_id) for allocation_id in gone),
     ]
 
 
-def _orders(state: AgentPool, node: AgentNode, after: Place) -> Iterator[Order]:
+def _orders(state: AgentPool, node: AgentNode, after: OrderPosition) -> Iterator[Order]:
     if node.lost is None:
         yield _order("joined", node.joined, node.incarnation)
     elif node.fenced:
@@ -78,8 +89,8 @@ def _orders(state: AgentPool, node: AgentNode, after: Place) -> Iterator[Order]:
         yield _order("forget", released.at, released.incarnation, released.allocation_id)
 
 
-def _worker_orders(worker: AgentWorker, after: Place) -> Iterator[Order]:
-    """A stop replaces what the node has not noted yet: such a worker never starts."""
+def _worker_orders(worker: AgentWorker, after: OrderPosition) -> Iterator[Order]:
+    """Yield the worker's orders; a stop replaces those that the node has not noted yet."""
     name, incarnation = worker.allocation_id, worker.incarnation
     if worker.stopped is not None:
         yield _order("stop", worker.stopped, incarnation, name)
@@ -92,7 +103,7 @@ def _worker_orders(worker: AgentWorker, after: Place) -> Iterator[Order]:
         yield go.model_copy(update={"master_port": worker.master_port})
 
 
-def _order(kind: OrderKind, at: Place, incarnation: str, allocation_id: str = "") -> Order:
+def _order(kind: OrderKind, at: OrderPosition, incarnation: str, allocation_id: str = "") -> Order:
     return Order(
         kind=kind, position=at.position, incarnation=incarnation, allocation_id=allocation_id
     )

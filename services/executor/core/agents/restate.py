@@ -51,8 +51,8 @@ def restate(
 
     None is for workers that the ledger has released, for those that were placed on another
     incarnation (another machine may have reported under the node's name since), and for those of
-    another ledger: a node may still hold workers of an installation that it left. With
-    `is_complete` the fold has read the ledger's end of after the request.
+    another ledger: a node may still hold workers of an installation that it left.
+    `is_complete`: the ledger was read to its end after the request came.
     Raises ForeignWorker and NotFolded.
     """
     match report:
@@ -75,10 +75,10 @@ def restate(
             name = report.allocation_id
             worker = state.workers.get(name)
             if worker is None:
-                if not is_complete:
-                    _check_folded(state, name)
+                if not is_complete and state.may_lie_ahead(name):
+                    raise NotFolded(name)
                 return None
-            job_id = _job_of(worker, node_id, incarnation)
+            job_id = job_of(worker, node_id, incarnation)
             return _of_worker(report, job_id) if job_id else None
 
 
@@ -106,16 +106,8 @@ def _of_worker(
             return WorkerStuck(allocation_id=name, job_id=job_id, detail=detail)
 
 
-def _job_of(worker: AgentWorker, node_id: str, incarnation: Incarnation) -> str:
+def job_of(worker: AgentWorker, node_id: str, incarnation: Incarnation) -> str:
     """Return the job of a worker of the incarnation; "" for a worker of another one."""
     if worker.node_id != node_id:
         raise ForeignWorker(worker.allocation_id)
     return worker.launch.job_id if worker.incarnation == incarnation.uuid else ""
-
-
-def _check_folded(state: AgentPool, allocation_id: str) -> None:
-    """Raise NotFolded for a worker that may stand in the part of the ledger not read yet."""
-    partition, _, rest = allocation_id.partition("/")
-    seq = rest.partition("/")[0]
-    if partition == str(state.partition) and seq.isdecimal() and int(seq) > state.through.seq:
-        raise NotFolded(allocation_id)

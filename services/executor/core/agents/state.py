@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from shared.contracts.agents import Launch, Position, Terms
-from shared.contracts.jobs import JobSpec
+from shared.contracts.job_spec import JobSpec
 from shared.contracts.terms import PoolTerms
 
 RELEASED_KEPT = 256
 """Releases per node that are remembered for `forget` and for the last output; an agent that missed
 more forgets later."""
+LOST_KEPT = 64
+"""Lost nodes of which releases are remembered, the latest; of others only the generation is, until
+they are forgotten."""
+GONE_KEPT = 2048
+"""Lost nodes without workers that are known each, the latest; fewer than placement keeps, so that
+`generation_floor` is never below its floor."""
 ORDERS_PER_EVENT = 4096
-"""Places reserved for each event, so that orders of one gang on one node differ in theirs."""
+"""Positions reserved for each event, so that orders of one gang on one node differ in theirs."""
 
 
-class Place(NamedTuple):
-    """A place among the orders of a lane: total, and the same for every executor that folds it."""
+class OrderPosition(NamedTuple):
+    """A position among the orders of a lane: total, the same for every executor that folds it."""
 
     seq: int = 0
     step: int = 0
 
     @classmethod
-    def of_event(cls, seq: int, event_index: int, ordinal: int = 0) -> Place:
-        """Return the place of an order of an event; `ordinal` tells apart orders of one event."""
+    def of_event(cls, seq: int, event_index: int, ordinal: int = 0) -> OrderPosition:
+        """Return the position of an order; `ordinal` separates the orders of one event."""
         return cls(seq, event_index * ORDERS_PER_EVENT + ordinal)
 
     @classmethod
-    def of(cls, position: Position) -> Place:
+    def of(cls, position: Position) -> OrderPosition:
         return cls(position.seq, position.index)
 
     @property
@@ -55,9 +62,9 @@ class AgentWorker:
     incarnation: str
     """Uuid of the incarnation that the worker was placed on."""
     launch: Launch
-    placed: Place
-    started: Place | None = None
-    stopped: Place | None = None
+    placed: OrderPosition
+    started: OrderPosition | None = None
+    stopped: OrderPosition | None = None
     master_port: int | None = None
 
     @property
@@ -78,7 +85,7 @@ class OutputSource(NamedTuple):
 class Released(NamedTuple):
     """An allocation that the ledger released; its last output may still come."""
 
-    at: Place
+    at: OrderPosition
     allocation_id: str
     incarnation: str
     source: OutputSource
@@ -91,11 +98,11 @@ class AgentNode:
     node_id: str
     incarnation: str
     generation: int
-    joined: Place
+    joined: OrderPosition
     address: str
     terms_id: str = ""
     """Terms under which it registered; empty: those of the pool at its NodeJoined."""
-    lost: Place | None = None
+    lost: OrderPosition | None = None
     fenced: bool = False
     """Its loss is one after which nothing of this incarnation may go on."""
     workers: dict[str, AgentWorker] = field(default_factory=dict)
@@ -106,19 +113,28 @@ class AgentNode:
 class AgentPool:
     """The fold of one lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "agents-3"
+    SCHEMA: ClassVar[str] = "agents-7"
 
     partition: int
-    through: Place = Place()
-    """The last place of the last record that is folded."""
+    through: OrderPosition = OrderPosition()
+    """The last position of the last record that is folded."""
+    writers: list[tuple[int, str]] = field(default_factory=list)
+    """Each process that wrote the ledger, with the sequence number of its first record."""
     terms: PoolTerms | None = None
-    terms_at: Place = Place()
+    terms_at: OrderPosition = OrderPosition()
     jobs: dict[str, AgentJob] = field(default_factory=dict)
     nodes: dict[str, AgentNode] = field(default_factory=dict)
     addresses: dict[str, str] = field(default_factory=dict)
     """Address of each node of the pool, also of nodes without an agent."""
     workers: dict[str, AgentWorker] = field(default_factory=dict)
     of_job: dict[str, list[str]] = field(default_factory=dict)
+    lost: dict[str, None] = field(default_factory=dict)
+    """Lost nodes whose releases and address are remembered, in the order of their losses."""
+
+    gone: dict[str, None] = field(default_factory=dict)
+    """Lost nodes without workers, in the order in which that came to be."""
+    generation_floor: int = 0
+    """Highest generation of the nodes that are forgotten: names that are not known begin above."""
 
     def workers_of(self, job_id: str, attempt: int) -> list[AgentWorker]:
         workers = (self.workers[name] for name in self.of_job.get(job_id, ()))
@@ -133,12 +149,23 @@ class AgentPool:
             return worker.source
         return next((r.source for r in node.released if r.allocation_id == allocation_id), None)
 
+    def may_lie_ahead(self, allocation_id: str) -> bool:
+        """Whether a worker may stand in the part of the ledger that is not folded yet."""
+        partition, _, rest = allocation_id.partition("/")
+        seq = rest.partition("/")[0]
+        return partition == str(self.partition) and seq.isdecimal() and int(seq) > self.through.seq
+
+    def writer_of(self, seq: int) -> str:
+        """Return the process that wrote a record; empty before the first one."""
+        index = bisect_right(self.writers, seq, key=lambda entry: entry[0])
+        return self.writers[index - 1][1] if index else ""
+
     def agent_terms(self) -> Terms | None:
         """Return the present terms of nodes with an agent; None before the pool is configured."""
         return self.terms.agent if self.terms else None
 
-    def terms_due_at(self, node: AgentNode) -> Place | None:
-        """Return the place of the order to use the present terms; None: the node uses them.
+    def terms_due_at(self, node: AgentNode) -> OrderPosition | None:
+        """Return the position of the order to use the present terms; None: the node uses them.
 
         The terms may have changed between the registration of a node and its NodeJoined: then the
         order follows right after the latter.
@@ -149,4 +176,4 @@ class AgentPool:
         if self.terms_at > node.joined:
             return self.terms_at
         is_present = node.terms_id in ("", terms.terms_id)
-        return None if is_present else Place(node.joined.seq, node.joined.step + 1)
+        return None if is_present else OrderPosition(node.joined.seq, node.joined.step + 1)

@@ -1,43 +1,28 @@
-"""The rules of a gang on its GPUs: its start, the stop of all workers when one fails, its end."""
+"""The rules of a gang on its GPUs: its start, and the stop of all workers when one fails."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from services.placement.core.lifecycle import ends
 from services.placement.core.pool.job import Job
-from shared.contracts.base import Event
-from shared.contracts.construct import construct
-from shared.contracts.failures import Failure
-from shared.contracts.placement import (
-    Allocation,
+from shared.contracts.attempts import (
     AllocationReleased,
-    JobAttemptFailed,
-    JobCancelled,
-    JobFailed,
-    JobPlaced,
     JobPreempted,
-    JobRequeued,
     JobStarted,
     JobStartFailed,
     JobStopRequested,
-    JobSucceeded,
-    SolverStatus,
     WorkersReady,
 )
+from shared.contracts.construct import construct
+from shared.contracts.failures import Failure
+from shared.contracts.placement import Allocation, JobPlaced, SolverStatus
 from shared.ledger.decider import Decision
-
-START_FAILURES_MOST = 8
-"""Failed starts in a row after which the job fails."""
 
 Release = Literal["exited", "stopped", "refused", "lease_over"]
 StopReason = Literal["cancelled", "start_failed", "worker_failed"]
 Preemption = Literal["higher_class", "spot_reclaimed", "outranked", "node_drained", "node_lost"]
-
-
-def job_decision(job: Job, cause: str, event: Event) -> Decision:
-    """Return a decision about a job: it carries the job's trace, whichever report led to it."""
-    return Decision(event, cause, job.trace)
 
 
 def place_job(
@@ -68,7 +53,7 @@ def place_job(
         terms=terms,
         solver=solver,
     )
-    return job_decision(job, job.cause, event)
+    return ends.job_decision(job, job.cause, event)
 
 
 def count_ready_workers(
@@ -82,7 +67,7 @@ def count_ready_workers(
     if job.phase != "placed" or not new:
         return
     if len(job.ready) + len(new) < len(job.allocations):
-        yield job_decision(
+        yield ends.job_decision(
             job,
             cause,
             construct(
@@ -94,7 +79,7 @@ def count_ready_workers(
             ),
         )
         return
-    yield job_decision(
+    yield ends.job_decision(
         job,
         cause,
         construct(
@@ -128,7 +113,7 @@ def release_worker(
         yield preempt_job(job, "node_lost", "", 0.0, cause)
     elif phase == "running" and code != 0 and job.allocations:
         yield request_stop(job, "worker_failed", cause)
-    yield from conclude(job, now, cause)
+    yield from ends.conclude(job, now, cause)
 
 
 def release_allocation(
@@ -139,7 +124,7 @@ def release_allocation(
     cause: str,
     failure: Failure | None = None,
 ) -> Decision:
-    return job_decision(
+    return ends.job_decision(
         job,
         cause,
         construct(
@@ -157,7 +142,7 @@ def release_allocation(
 
 
 def fail_start(job: Job, nodes: tuple[str, ...], reason: str, cause: str) -> Iterator[Decision]:
-    yield job_decision(
+    yield ends.job_decision(
         job,
         cause,
         JobStartFailed(
@@ -174,7 +159,7 @@ def fail_start(job: Job, nodes: tuple[str, ...], reason: str, cause: str) -> Ite
 
 
 def request_stop(job: Job, reason: StopReason, cause: str, detail: str = "") -> Decision:
-    return job_decision(
+    return ends.job_decision(
         job,
         cause,
         JobStopRequested(
@@ -191,7 +176,7 @@ def preempt_job(
     cause: str,
     terms: dict[str, float] | None = None,
 ) -> Decision:
-    return job_decision(
+    return ends.job_decision(
         job,
         cause,
         construct(
@@ -203,115 +188,5 @@ def preempt_job(
             by_job_id=by,
             lost_work_s=lost_s,
             terms=terms or {},
-        ),
-    )
-
-
-def conclude(job: Job, now: int, cause: str) -> Iterator[Decision]:
-    """Decide what becomes of the job once no worker of its gang is left on any node."""
-    if job.allocations or job.phase in ("waiting", "parked"):
-        return
-    match job.stop:
-        case "cancelled":
-            yield cancel_job(job, job.stop_reason, now, cause)
-        case "start_failed" if is_final(job):
-            yield fail_job(job, "start_failed", now, cause)
-        case "start_failed":
-            yield requeue_job(job, "start_failed", now, cause)
-        case "preempted" if not (job.clean and job.started_at):
-            yield requeue_job(job, job.stop_reason, now, cause)
-        case "worker_failed":
-            yield fail_attempt(job, now, cause)
-        case _:
-            yield fail_attempt(job, now, cause) if job.exit_code else complete_job(job, now, cause)
-
-
-def is_final(job: Job) -> bool:
-    """Return whether no further start is tried: it would fail again, or has failed too often."""
-    permanent = job.failure is not None and job.failure.permanent
-    return permanent or job.start_failures >= START_FAILURES_MOST
-
-
-def cancel_job(job: Job, reason: str, now: int, cause: str) -> Decision:
-    return job_decision(
-        job,
-        cause,
-        JobCancelled(
-            job_id=job.job_id,
-            tenant=job.tenant,
-            attempt=job.attempt,
-            reason=reason,
-            ran_ms=job.ran_ms(now),
-            gpu_s=job.gpu_s(now),
-        ),
-    )
-
-
-def requeue_job(job: Job, reason: str, now: int, cause: str) -> Decision:
-    return job_decision(
-        job,
-        cause,
-        construct(
-            JobRequeued,
-            job_id=job.job_id,
-            tenant=job.tenant,
-            attempt=job.attempt + 1,
-            reason=reason,
-            avoid_nodes=job.avoid,
-            gpu_s=job.gpu_s(now),
-        ),
-    )
-
-
-def fail_attempt(job: Job, now: int, cause: str) -> Decision:
-    """Let the job start again, unless it would fail again for the same reason, or may not."""
-    permanent = job.failure is not None and job.failure.permanent
-    if permanent or job.failures + 1 >= job.spec.retry.max_attempts:
-        return fail_job(job, "worker_failed", now, cause)
-    return job_decision(
-        job,
-        cause,
-        JobAttemptFailed(
-            job_id=job.job_id,
-            tenant=job.tenant,
-            attempt=job.attempt,
-            exit_code=job.exit_code,
-            node_ids=(job.failed_node,) if job.failed_node else (),
-            reason="worker_failed",
-            gpu_s=job.gpu_s(now),
-            failure=job.failure,
-        ),
-    )
-
-
-def fail_job(job: Job, reason: str, now: int, cause: str) -> Decision:
-    return job_decision(
-        job,
-        cause,
-        construct(
-            JobFailed,
-            job_id=job.job_id,
-            tenant=job.tenant,
-            attempt=job.attempt,
-            exit_code=job.exit_code,
-            reason=reason,
-            ran_ms=job.ran_ms(now),
-            gpu_s=job.gpu_s(now),
-            failure=job.failure,
-        ),
-    )
-
-
-def complete_job(job: Job, now: int, cause: str) -> Decision:
-    return job_decision(
-        job,
-        cause,
-        construct(
-            JobSucceeded,
-            job_id=job.job_id,
-            tenant=job.tenant,
-            attempt=job.attempt,
-            ran_ms=job.ran_ms(now),
-            gpu_s=job.gpu_s(now),
         ),
     )

@@ -28,18 +28,18 @@ def note_fault(pool: Pool, message: Fault, item: Input, now: int) -> Iterator[De
     match message:
         case FaultSuspected(slowdown=slowdown):
             if node_id in pool.board.nodes:
-                yield health_noted(pool, node_id, fault_id, slowdown, item)
+                yield restate_health(pool, node_id, fault_id, slowdown, item)
         case FaultCleared(reason="job_ended") if fault_id in slowdowns:
             until = now + round(MEMORY_S * 1000 / pool.time_scale)
-            yield health_noted(pool, node_id, fault_id, slowdowns[fault_id], item, until)
+            yield restate_health(pool, node_id, fault_id, slowdowns[fault_id], item, until)
         case FaultCleared(reason="recovered"):
             for other in [f for f in slowdowns if f == fault_id or f in pool.board.fading]:
-                yield health_noted(pool, node_id, other, HEALTHY, item)
+                yield restate_health(pool, node_id, other, HEALTHY, item)
         case FaultDismissed() if fault_id in slowdowns:
-            yield health_noted(pool, node_id, fault_id, HEALTHY, item)
+            yield restate_health(pool, node_id, fault_id, HEALTHY, item)
 
 
-def health_noted(
+def restate_health(
     pool: Pool,
     node_id: str,
     fault_id: str,
@@ -60,7 +60,7 @@ def forget_faults(pool: Pool, now: int) -> Iterator[Decision]:
     """Forget suspicions whose time is over; `next_wake` stays due until none is left."""
     over = [f for f, fading in pool.board.fading.items() if fading.until <= now]
     for fault_id in over[:FORGOTTEN_PER_STEP]:
-        yield health_noted(pool, pool.board.fading[fault_id].node_id, fault_id, HEALTHY, None)
+        yield restate_health(pool, pool.board.fading[fault_id].node_id, fault_id, HEALTHY, None)
 
 
 def due_at(pool: Pool) -> int | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core.lifecycle import gangs
+from services.placement.core.lifecycle import ends, gangs
 from services.placement.core.pool.state import Pool
+from shared.contracts.admission import CancelRequested, JobAdmitted, JobReadmitted
 from shared.contracts.construct import construct
-from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
 from shared.contracts.placement import JobEnqueued
 from shared.ledger.decider import Decision, Input
 
@@ -33,7 +33,7 @@ def enqueue_again(pool: Pool, message: JobReadmitted, item: Input) -> Iterator[D
     job = pool.jobs.get(message.job_id)
     if job is None or job.phase != "parked":
         return
-    yield gangs.job_decision(
+    yield ends.job_decision(
         job,
         item.id,
         construct(
@@ -60,4 +60,4 @@ def cancel(pool: Pool, message: CancelRequested, item: Input, now: int) -> Itera
     if job.allocations:
         yield gangs.request_stop(job, "cancelled", item.id, message.reason)
     else:
-        yield gangs.cancel_job(job, message.reason, now, item.id)
+        yield ends.cancel_job(job, message.reason, now, item.id)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from services.placement.core.lifecycle.gangs import job_decision
+from services.placement.core.lifecycle.ends import job_decision
 from services.placement.core.lifecycle.nodes import join, lose, release_all
-from services.placement.core.pool.board import Node
+from services.placement.core.pool.node import Node
 from services.placement.core.pool.state import Pool
 from shared.contracts.nodes import (
     DeclareNodeLost,
@@ -49,10 +49,10 @@ def note_silence(pool: Pool, message: NodesSilent, cause: str) -> Iterator[Decis
         if silent.silent_ms >= pool.lost_after_ms(node):
             yield from lose(pool, node, "silent", cause, silent_ms=silent.silent_ms)
         elif silent.silent_ms >= pool.suspect_after_ms(node) or node.suspicion is not None:
-            yield UnitStart(suspected(pool, node, silent, message.offset), cause)
+            yield UnitStart(suspect_node(pool, node, silent, message.offset), cause)
 
 
-def suspected(pool: Pool, node: Node, silent: SilentNode, offset: int) -> NodeSuspected:
+def suspect_node(pool: Pool, node: Node, silent: SilentNode, offset: int) -> NodeSuspected:
     lost_after_ms = pool.lost_after_ms(node)
     return NodeSuspected(
         node_id=node.node_id,
@@ -72,11 +72,16 @@ def note_heard(pool: Pool, message: NodesHeard, cause: str) -> Iterator[Decision
 
 
 def apply_terms(pool: Pool, report: NodeTermsReported, cause: str) -> Iterator[Decision]:
-    """Note that a node uses no terms older than these any more."""
+    """Note that a node uses no terms older than these any more.
+
+    The report counts as a heartbeat. The end of a suspicion is an event of its own: it is public,
+    and jobs that wait are tried again.
+    """
     node = pool.board.nodes.get(report.node_id)
     if node is None or node.incarnation != report.incarnation:
         return
     if report.terms_id in list(node.terms)[1:]:
+        yield from note_heard(pool, NodesHeard(nodes={node.node_id: node.incarnation}), cause)
         applied = NodeTermsApplied(
             node_id=report.node_id, incarnation=report.incarnation, terms_id=report.terms_id
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from services.placement.core.lifecycle import gangs
-from services.placement.core.pool.board import Machine, Node
+from services.placement.core.lifecycle import ends, gangs
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.node import Machine, Node
 from services.placement.core.pool.state import Pool
 from shared.contracts.failures import Failure
 from shared.contracts.nodes import (
@@ -41,7 +41,7 @@ def register(
     """
     if is_outdated(pool, report):
         return
-    registration = joined(report, executor_id)
+    registration = restate_registration(report, executor_id)
     old = pool.board.nodes.get(report.node_id)
     if old is not None and old.jobs and not is_same_machine(old, registration):
         yield from hold_back(pool, registration, cause)
@@ -59,7 +59,8 @@ def is_outdated(pool: Pool, report: NodeRegistered) -> bool:
     unless the node has joined with a generation.
     """
     if report.generation:
-        return report.generation <= pool.generations.get(report.node_id, 0)
+        floor = 0 if report.backend in IN_EXECUTOR else pool.generation_floor
+        return report.generation <= pool.generations.get(report.node_id, floor)
     old = pool.board.nodes.get(report.node_id)
     if report.backend not in IN_EXECUTOR:
         return True
@@ -99,7 +100,7 @@ def join(pool: Pool, registration: NodeJoined, cause: str) -> Iterator[Decision]
         yield Decision(again, cause)
 
 
-def joined(report: NodeRegistered, executor_id: str) -> NodeJoined:
+def restate_registration(report: NodeRegistered, executor_id: str) -> NodeJoined:
     return NodeJoined(executor_id=executor_id, **report.model_dump(exclude={"kind"}))
 
 
@@ -135,10 +136,10 @@ def lose(
         )
         yield UnitStart(event, cause)
     for job_id in job_ids:
-        yield from as_unit(stop(pool.jobs[job_id], cause))
+        yield from as_unit(stop_gang(pool.jobs[job_id], cause))
 
 
-def stop(job: Job, cause: str) -> Iterator[Decision]:
+def stop_gang(job: Job, cause: str) -> Iterator[Decision]:
     """Stop the gang of a lost node, unless it stops already."""
     if job.phase in ("placed", "running"):
         yield gangs.preempt_job(job, "node_lost", "", 0.0, cause)
@@ -148,13 +149,13 @@ def release_all(pool: Pool, node: Node, now: int, cause: str) -> Iterator[Decisi
     """Release what jobs hold on a node of which nothing lives any more."""
     for job_id in list(node.jobs):
         job = pool.jobs[job_id]
-        yield from as_unit(stop(job, cause))
+        yield from as_unit(stop_gang(job, cause))
         on_node = [n for n, held in job.allocations.items() if held.slot.node_id == node.node_id]
         for allocation_id in on_node:
             yield UnitStart(
                 *gangs.release_allocation(job, allocation_id, "lease_over", None, cause)
             )
-        yield from gangs.conclude(job, now, cause)
+        yield from ends.conclude(job, now, cause)
 
 
 def cordon_refusing(pool: Pool, node_id: str, failure: Failure, cause: str) -> Iterator[Decision]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from services.placement.core.lifecycle import gangs
+from services.placement.core.lifecycle import ends
 from services.placement.core.pool.allocations import allocations_of
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.plan import Migration
-from shared.contracts.placement import JobMigrated
+from shared.contracts.attempts import JobMigrated
 from shared.ledger.decider import Decision
 
 
@@ -24,4 +24,4 @@ def migrate_job(pool: Pool, migration: Migration, now: int, cause: str) -> Decis
         target=allocations_of(migration.slots),
         lost_work_s=job.lost_work_s(now, pool.time_scale),
     )
-    return gangs.job_decision(job, cause, event)
+    return ends.job_decision(job, cause, event)

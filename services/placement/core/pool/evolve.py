@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from services.placement.core.pool import fold_gangs, fold_nodes, fold_queue
 from services.placement.core.pool.state import Pool
-from shared.contracts.access import PoolConfigured
+from shared.contracts.attempts import (
+    AllocationReleased,
+    JobAttemptFailed,
+    JobCancelled,
+    JobCheckpointed,
+    JobFailed,
+    JobMigrated,
+    JobPreempted,
+    JobRequeued,
+    JobResized,
+    JobStarted,
+    JobStartFailed,
+    JobStopRequested,
+    JobSucceeded,
+    WorkersReady,
+)
 from shared.contracts.base import Event
-from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.nodes import (
     NodeCordoned,
     NodeHealthNoted,
@@ -20,30 +35,17 @@ from shared.contracts.nodes import (
     WorkerStuckNoted,
 )
 from shared.contracts.placement import (
-    AllocationReleased,
-    JobAttemptFailed,
-    JobCancelled,
     JobEnqueued,
-    JobFailed,
     JobHeld,
-    JobMigrated,
     JobPlaced,
-    JobPreempted,
-    JobRequeued,
-    JobResized,
-    JobStarted,
-    JobStartFailed,
-    JobStopRequested,
-    JobSucceeded,
+    PreemptionPaused,
     RanksNoted,
     RoundEnded,
     RoundOpened,
-    WorkersReady,
 )
-from shared.contracts.rejected import InputQuarantined, InputRejected, InputRetried
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import fold_answer
-from shared.ledger.decider import Fact
-from shared.ledger.folds import EventFold, ignore, unknown_event
+from shared.ledger.folds import INPUT_FOLDS, EventFold, folding
 
 FOLDS: dict[type[Event], EventFold[Pool]] = {
     JobEnqueued: fold_queue.enqueue,
@@ -55,11 +57,13 @@ FOLDS: dict[type[Event], EventFold[Pool]] = {
     JobPlaced: fold_gangs.place,
     WorkersReady: fold_gangs.note_ready,
     JobStarted: fold_gangs.start,
+    JobCheckpointed: fold_gangs.note_checkpoint,
     AllocationReleased: fold_gangs.release,
     JobStartFailed: fold_gangs.fail_start,
     JobPreempted: fold_gangs.preempt,
     JobMigrated: fold_gangs.migrate,
     JobResized: fold_gangs.resize,
+    PreemptionPaused: fold_gangs.note_pause,
     JobStopRequested: fold_gangs.request_stop,
     JobAttemptFailed: fold_gangs.park,
     JobSucceeded: fold_gangs.end,
@@ -78,17 +82,8 @@ FOLDS: dict[type[Event], EventFold[Pool]] = {
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,
     WorkerStuckNoted: fold_gangs.note_stuck,
-    InputRejected: ignore,
-    InputQuarantined: ignore,
-    InputRetried: ignore,
+    **INPUT_FOLDS,
 }
 """Every event type of the placement ledger, and its fold."""
 
-
-def evolve(pool: Pool, fact: Fact) -> None:
-    """Fold one event; raises TypeError on a type that placement does not write."""
-    event = fact.event
-    fold = FOLDS.get(type(event))
-    if fold is None:
-        raise unknown_event("placement", event)
-    fold(pool, event, fact)
+evolve = folding("placement", FOLDS)

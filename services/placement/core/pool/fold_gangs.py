@@ -9,17 +9,13 @@ from services.placement.core.pool.fold_nodes import forget_if_gone
 from services.placement.core.pool.job import Job, WorkerAllocation
 from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Pool
-from shared.contracts.construct import construct
-from shared.contracts.failures import WorkerFailure
-from shared.contracts.nodes import WorkerStuckNoted
-from shared.contracts.placement import (
-    Allocation,
+from shared.contracts.attempts import (
     AllocationReleased,
     JobAttemptFailed,
     JobCancelled,
+    JobCheckpointed,
     JobFailed,
     JobMigrated,
-    JobPlaced,
     JobPreempted,
     JobResized,
     JobStarted,
@@ -28,6 +24,10 @@ from shared.contracts.placement import (
     JobSucceeded,
     WorkersReady,
 )
+from shared.contracts.construct import construct
+from shared.contracts.failures import WorkerFailure
+from shared.contracts.nodes import WorkerStuckNoted
+from shared.contracts.placement import Allocation, JobPlaced, PreemptionPaused
 from shared.ledger.decider import Fact
 
 
@@ -42,6 +42,7 @@ def place(pool: Pool, event: JobPlaced, fact: Fact) -> None:
     for allocation in event.allocations:
         slot = slot_of(allocation)
         pool.board.shift(slot, -1)
+        pool.count_use(slot, 1, fact.at)
         workers = pool.board.nodes[slot.node_id].jobs
         workers[job.job_id] = workers.get(job.job_id, 0) + 1
         job.allocations[f"{fact.place}/{allocation.rank}"] = WorkerAllocation(allocation.rank, slot)
@@ -62,11 +63,21 @@ def start(pool: Pool, event: JobStarted, fact: Fact) -> None:
     """The job runs; under a guarantee, or where rank may stop jobs, that is a change."""
     job = pool.jobs[event.job_id]
     job.phase, job.started_at = "running", fact.at
+    job.starts += 1
+    job.checkpointed_ms = 0
     if job.spec.elastic is not None:
         pool.elastic[job.job_id] = None
     job.start_failures = 0
     pool.starting.pop(event.job_id, None)
     if pool.waiting and (job.spec.guaranteed_s or pool.is_ranked):
+        pool.touch(fact.at)
+
+
+def note_checkpoint(pool: Pool, event: JobCheckpointed, fact: Fact) -> None:
+    """Rank may stop the job now: a round has to see it. It delays no round that is due anyway."""
+    job = pool.jobs[event.job_id]
+    job.checkpointed_ms = event.worked_ms
+    if pool.waiting and pool.is_ranked and not pool.changed:
         pool.touch(fact.at)
 
 
@@ -77,6 +88,7 @@ def release(pool: Pool, event: AllocationReleased, fact: Fact) -> None:
     pool.stuck.pop(event.allocation_id, None)
     node = pool.board.nodes[allocation.slot.node_id]
     pool.board.shift(allocation.slot, 1)
+    pool.count_use(allocation.slot, -1, fact.at)
     node.jobs[job.job_id] -= 1
     if not node.jobs[job.job_id]:
         del node.jobs[job.job_id]
@@ -115,11 +127,16 @@ def fail_start(pool: Pool, event: JobStartFailed, fact: Fact) -> None:
 
 
 def preempt(pool: Pool, event: JobPreempted, fact: Fact) -> None:
+    """Stop the job; only the stops that rank decides are paid from the loss budget."""
     stop_for(pool, event.job_id, event.reason, event.by_job_id, fact.at)
+    if event.reason == "outranked":
+        charge_loss(pool, event.job_id, fact.at)
 
 
 def migrate(pool: Pool, event: JobMigrated, fact: Fact) -> None:
     stop_for(pool, event.job_id, "migrated", event.by_job_id, fact.at)
+    if event.reason == "defragment":
+        charge_loss(pool, event.job_id, fact.at)
     keep_target(pool, event.job_id, event.target)
 
 
@@ -152,13 +169,24 @@ def stop_for(pool: Pool, job_id: str, reason: str, by_job_id: str, at: int) -> N
         pool.reservations.setdefault(by_job_id, {})[job_id] = None
 
 
+def charge_loss(pool: Pool, job_id: str, at: int) -> None:
+    """Take what a stop costs from the loss budget: the lost work and the restart, per GPU."""
+    job = pool.jobs[job_id]
+    if job.started_at:
+        pool.loss.charge(at, job.gpus_milli, job.debt_ms, pool.loss_share)
+
+
+def note_pause(pool: Pool, event: PreemptionPaused, fact: Fact) -> None:
+    pool.loss.is_reported = True
+
+
 def keep_target(pool: Pool, job_id: str, target: Iterable[Allocation]) -> None:
     """Keep the target of a migration until the job is placed again."""
     pool.migrations[job_id] = tuple(map(slot_of, target))
 
 
 def park(pool: Pool, event: JobAttemptFailed, fact: Fact) -> None:
-    """Set the job aside until admission lets it in again."""
+    """Park the job until admission lets it in again."""
     job = pool.jobs[event.job_id]
     pool.let_go(job)
     # The GPU time of this attempt is reported: a cancel while it is parked reports no more.

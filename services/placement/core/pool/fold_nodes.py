@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from services.placement.core.pool.board import Kind, Machine, Node, Suspicion
+from services.placement.core.pool.node import Kind, Machine, Node, Suspicion
 from services.placement.core.pool.shape import GPU, MIB
 from services.placement.core.pool.state import Pool
-from shared.contracts.access import PoolConfigured
 from shared.contracts.nodes import (
     NodeCordoned,
     NodeHealthNoted,
@@ -17,9 +16,13 @@ from shared.contracts.nodes import (
     NodeTermsApplied,
     NodeUncordoned,
 )
-from shared.contracts.terms import fold_terms
+from shared.contracts.pools import PoolConfigured
+from shared.contracts.terms import IN_EXECUTOR, fold_terms
 from shared.ledger.decider import Fact
 
+GONE_KEPT = 4096
+"""Lost nodes with an agent whose generations are known each; executors keep fewer, so that the
+generations that they hand out are never below placement's floor."""
 PAST_TERMS = 16
 """Terms of which a node that joins may name one."""
 
@@ -29,6 +32,7 @@ def configure(pool: Pool, event: PoolConfigured, fact: Fact) -> None:
 
     A node may use new terms from now on, and older ones until it says that it does not.
     """
+    pool.loss.settle(fact.at, pool.loss_share)
     pool.settings = event
     terms = fold_terms(pool.terms[-1] if pool.terms else None, event, fact.seq, fact.index)
     if terms not in pool.terms[-1:]:
@@ -65,6 +69,7 @@ def join(pool: Pool, event: NodeJoined, fact: Fact) -> None:
     )
     pool.generations[event.node_id] = event.generation
     pool.held_back.pop(event.node_id, None)
+    pool.gone.pop(event.node_id, None)
     update_index(pool, node)
     pool.touch(fact.at)
     pool.mark_unreported()
@@ -107,6 +112,25 @@ def forget_if_gone(pool: Pool, node: Node) -> None:
     if node.lost_at is not None and not node.jobs:
         del pool.board.nodes[node.node_id]
         del pool.lost[node.node_id]
+        if node.backend not in IN_EXECUTOR:
+            forget_oldest(pool, node.node_id)
+
+
+def forget_oldest(pool: Pool, node_id: str) -> None:
+    """Note that a node is gone, and forget the one that is gone longest if they are too many.
+
+    Names that are not known begin above the generations of all that were forgotten, so no old
+    registration of one is ever newer than what has joined. A cordon that ends with the next join
+    is forgotten as well; one of an operator stays.
+    """
+    pool.gone[node_id] = None
+    if len(pool.gone) > GONE_KEPT:
+        oldest = next(iter(pool.gone))
+        del pool.gone[oldest]
+        pool.generation_floor = max(pool.generation_floor, pool.generations.pop(oldest))
+        if oldest in pool.leaving:
+            pool.leaving.discard(oldest)
+            del pool.cordons[oldest]
 
 
 def cordon(pool: Pool, event: NodeCordoned, fact: Fact) -> None:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.ranks import Ranks
 from services.placement.core.pool.shape import shape_of, tier_of
-from services.placement.core.pool.state import OpenRound, Pool, Ranks
-from shared.contracts.placement import (
-    JobEnqueued,
-    JobHeld,
-    JobRequeued,
-    RanksNoted,
-    RoundEnded,
-    RoundOpened,
-)
+from services.placement.core.pool.state import OpenRound, Pool
+from shared.contracts.attempts import JobRequeued
+from shared.contracts.placement import JobEnqueued, JobHeld, RanksNoted, RoundEnded, RoundOpened
 from shared.ledger.decider import Fact
 
 BACKOFF_MS = 500
@@ -37,7 +32,8 @@ def enqueue(pool: Pool, event: JobEnqueued, fact: Fact) -> None:
         )
         pool.note_arrival(job.shape)
     job.cause = fact.id
-    job.resumes, job.debt_ms = False, 0
+    job.predicted_s = pool.ranks.run_s.get(event.job_id)
+    job.resumes, job.debt_ms, job.starts = False, 0, 0
     wait_again(pool, job, event.attempt, event.avoid_nodes, fact.at)
 
 
@@ -71,7 +67,12 @@ def note_hold(pool: Pool, event: JobHeld, fact: Fact) -> None:
 def note_ranks(pool: Pool, event: RanksNoted, fact: Fact) -> None:
     """Take over the new order; where rank may stop jobs, it may also let one start."""
     scores = {entry.job_id: entry.score for entry in (*event.running, *event.ranked)}
-    pool.rank(Ranks(event.ranked_at, event.base_policy, event.model_sha256, scores))
+    gittins_s = {
+        entry.job_id: entry.gittins_s for entry in event.running if entry.gittins_s is not None
+    }
+    run_s = {entry.job_id: entry.run_s for entry in event.ranked if entry.run_s is not None}
+    ranks = Ranks(event.ranked_at, event.base_policy, event.model_sha256, scores, gittins_s, run_s)
+    pool.rank(ranks)
     if pool.is_ranked and pool.waiting:
         pool.touch(fact.at)
 

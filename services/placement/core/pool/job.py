@@ -8,14 +8,18 @@ from typing import Literal, NamedTuple
 
 from services.placement.core.pool.queue import UNRANKED, QueueEntry
 from services.placement.core.pool.shape import Shape, Slot
-from shared.contracts.checkpoint import kept_ms, restart_ms, wall_ms
+from shared.contracts.checkpoint import interval_ms, kept_ms, restart_ms, stop_cost_ms, wall_ms
 from shared.contracts.failures import WorkerFailure
-from shared.contracts.jobs import JobSpec
+from shared.contracts.job_spec import JobSpec
 
 LOST_WORK_CAP_S = 604_800.0
 
 Phase = Literal["waiting", "placed", "running", "stopping", "parked"]
 Stop = Literal["", "cancelled", "start_failed", "worker_failed", "preempted"]
+ProtectionRule = Literal[
+    "", "residency", "progress", "checkpoint", "guarantee", "no_checkpoints", "loss_budget"
+]
+"""The rule that protects a job; `loss_budget` protects all jobs of a pool that has spent it."""
 
 
 class WorkerAllocation(NamedTuple):
@@ -23,6 +27,22 @@ class WorkerAllocation(NamedTuple):
 
     rank: int
     slot: Slot
+
+
+class StopWindow(NamedTuple):
+    """When rank may stop one start of a job: not before `opens_ms`, and then until `closes_ms`."""
+
+    key: tuple[object, ...]
+    """Everything that it was computed from, but the moment `since_ms`."""
+    since_ms: int
+    """It says nothing of earlier moments."""
+    opens_ms: int
+    closes_ms: int
+    """The last ms of the window; what follows has to be computed anew."""
+    rule: ProtectionRule
+    """Rule that protects the job until the window opens."""
+    restart_ms: int
+    """Wall ms that the next start takes before its work goes on."""
 
 
 @dataclass(slots=True)
@@ -52,6 +72,8 @@ class Job:
     allocations: dict[str, WorkerAllocation] = field(default_factory=dict)
     """By allocation id; an entry goes when its release is folded."""
     gpus: float = 0.0
+    predicted_s: float | None = None
+    """Run time that priority predicts, in cluster s, where EASY backfills by it."""
     ready: set[int] = field(default_factory=set)
     master_port: int | None = None
     """Port of the worker of rank 0, once it is ready."""
@@ -73,14 +95,22 @@ class Job:
     """An earlier start was preempted: each further one pays for the restart."""
     debt_ms: int = 0
     """Cost of the last preemption: the work that was lost, and the restart after it."""
+    checkpointed_ms: int = 0
+    """Wall ms of work of this start in the last checkpoint that it reported; 0: none."""
+    starts: int = 0
+    """Starts since it entered the queue new, or again after its program failed."""
+    stop_window: StopWindow | None = field(default=None, compare=False, repr=False)
+    """Memo of `round.protection`: it can be computed again at any moment."""
 
     def ran_ms(self, now: int) -> int:
         return max(0, now - self.started_at) if self.started_at else 0
 
     def estimate_ms(self, time_scale: float) -> int | None:
-        """Return the wall ms that its user expects it to run; None without an estimate."""
-        walltime_s = self.spec.walltime_s
-        return None if walltime_s is None else max(1, wall_ms(walltime_s, time_scale))
+        """Return the wall ms that it is predicted to run, at most what its user estimates; None if
+        neither is known.
+        """
+        estimates_s = [s for s in (self.spec.walltime_s, self.predicted_s) if s is not None]
+        return max(1, wall_ms(min(estimates_s), time_scale)) if estimates_s else None
 
     def entry(self, scores: Mapping[str, float]) -> QueueEntry:
         """Return its entry in the queue, as ranked by these scores."""
@@ -89,10 +119,32 @@ class Job:
         return QueueEntry(True, self.tier, True, negated_score, self.submitted_at, self.job_id)
 
     def lost_ms(self, now: int, time_scale: float) -> int:
-        """Return the wall ms of work since the last checkpoint, which a preemption would undo."""
-        restart = restart_ms(self.spec, time_scale) if self.resumes else 0
-        worked = max(0, self.ran_ms(now) - restart)
-        return worked - kept_ms(self.spec, worked, time_scale)
+        """Return the wall ms of work since the last checkpoint, which a preemption would undo.
+
+        Checkpoints count from the last one that it reported in this start.
+        """
+        worked = max(0, self.ran_ms(now) - self.paid_ms(time_scale))
+        return worked - kept_ms(self.spec, worked, time_scale, self.checkpointed_ms)
+
+    def paid_ms(self, time_scale: float) -> int:
+        """Return the wall ms of restart that this start pays before its work goes on."""
+        return restart_ms(self.spec, time_scale) if self.resumes else 0
+
+    def work_from_ms(self, time_scale: float) -> int:
+        """Return the ms from which this start works."""
+        return self.started_at + self.paid_ms(time_scale)
+
+    def interval_ms(self, time_scale: float) -> int | None:
+        """Return the wall ms of work between checkpoints; None if it makes none."""
+        return interval_ms(self.spec, time_scale)
+
+    def stop_cost_ms(self, time_scale: float) -> int:
+        """Return the wall ms of work that a stop loses which writes a checkpoint; 0: none does."""
+        return stop_cost_ms(self.spec, time_scale)
+
+    @property
+    def gpus_milli(self) -> int:
+        return round(self.gpus * 1000)
 
     def lost_work_s(self, now: int, time_scale: float) -> float:
         """Return the same in cluster seconds, at most a week."""
@@ -106,6 +158,11 @@ class Job:
 
     def gpu_s(self, now: int) -> float:
         return self.gpus * self.ran_ms(now) / 1000
+
+    @property
+    def has_permanent_failure(self) -> bool:
+        """Whether a worker failed for a reason that makes every further attempt fail."""
+        return self.failure is not None and self.failure.permanent
 
     @property
     def nodes(self) -> tuple[str, ...]:

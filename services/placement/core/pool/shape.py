@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from shared.contracts.jobs import PRIORITY_CLASSES, JobSpec
+from shared.contracts.job_spec import PRIORITY_CLASSES, JobSpec
 
 GPU = 1000
 """Thousandths of one device."""

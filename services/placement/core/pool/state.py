@@ -8,14 +8,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from services.placement.core.pool.board import Board, Node
+from services.placement.core.pool.board import Board
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.loss_budget import (
+    MILLI,
+    LossAccount,
+    budget_of,
+    earned_after_ms,
+    share_of,
+)
+from services.placement.core.pool.node import Node
 from services.placement.core.pool.queue import EquivalenceClass, Queue, bucket_of
+from services.placement.core.pool.ranks import Ranks
 from services.placement.core.pool.shape import Shape, Slot
-from shared.contracts.access import PoolConfigured, default_of
 from shared.contracts.checkpoint import wall_ms
 from shared.contracts.nodes import NodeJoined
-from shared.contracts.terms import IN_EXECUTOR, PoolTerms, silence_bound_ms
+from shared.contracts.pools import PoolConfigured, default_of
+from shared.contracts.terms import PoolTerms, silence_bound_ms, suspicion_bound_ms
 from shared.ledger.answers import AnsweredCommands
 
 LARGE_MOST = 0.1
@@ -24,18 +33,6 @@ LARGE_MEMORY = 100.0
 """Arrivals after which an old one counts 1/e."""
 SUSPECT_AFTER_S: float = default_of("suspect_after_s")
 START_TIMEOUT_S: float = default_of("start_timeout_s")
-
-
-@dataclass(slots=True)
-class Ranks:
-    """The last order from priority; jobs that are not known yet keep their place in it."""
-
-    at: int = 0
-    policy: str = ""
-    model: str = ""
-    """sha256 of the learned policy; empty: the base decided."""
-    scores: dict[str, float] = field(default_factory=dict)
-    """By job id: of waiting jobs, and where rank may stop jobs of those on GPUs as well."""
 
 
 class OpenRound(NamedTuple):
@@ -52,7 +49,7 @@ class OpenRound(NamedTuple):
 class Pool:
     """All jobs and nodes of one pool: one lane of the ledger."""
 
-    SCHEMA: ClassVar[str] = "placement-10"
+    SCHEMA: ClassVar[str] = "placement-15"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
@@ -66,6 +63,10 @@ class Pool:
     """Terms of leases, the present ones last; older ones for nodes that join under them."""
     generations: dict[str, int] = field(default_factory=dict)
     """Node id -> highest generation that joined; it outlives the node."""
+    gone: dict[str, None] = field(default_factory=dict)
+    """Lost nodes with an agent that hold nothing any more, the latest; the oldest first."""
+    generation_floor: int = 0
+    """Highest generation of the nodes with an agent that are forgotten: names begin above it."""
     held_back: dict[str, NodeJoined] = field(default_factory=dict)
     """Node id -> registration of another machine, until the older one holds nothing."""
     stuck: dict[str, str] = field(default_factory=dict)
@@ -103,6 +104,8 @@ class Pool:
     again_at: int | None = None
     unscanned: int = 0
     """Number of waiting jobs that no round has passed over yet."""
+    loss: LossAccount = field(default_factory=LossAccount)
+    """The cost of stops by rank and of migrations."""
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
 
     @property
@@ -149,8 +152,7 @@ class Pool:
         settings = self.settings
         if settings is None:
             return round(SUSPECT_AFTER_S * 1000)
-        is_inside = node.backend in IN_EXECUTOR
-        return round((settings.lease_s if is_inside else settings.suspect_after_s) * 1000)
+        return suspicion_bound_ms(settings, node.backend)
 
     @property
     def start_timeout_ms(self) -> int:
@@ -161,6 +163,28 @@ class Pool:
     def min_residency_ms(self) -> int:
         """Wall ms from a start before which a job is neither outranked, migrated nor resized."""
         return wall_ms(self.settings.min_residency_s if self.settings else 0.0, self.time_scale)
+
+    @property
+    def loss_share(self) -> int:
+        """Share of GPU time that stops may cost, in 1 / `loss_budget.SHARES`."""
+        return share_of(self.settings.loss_share if self.settings else 0.0)
+
+    @property
+    def loss_budget(self) -> int:
+        """The most that stops may cost at a time, in the units of `loss_budget`."""
+        window_s = self.settings.loss_window_s if self.settings else 0.0
+        window_ms = wall_ms(window_s, self.time_scale)
+        return budget_of(self.loss_share, self.board.gpus * MILLI, window_ms)
+
+    def loss_opens_at_ms(self, now: int) -> int | None:
+        """Return when stops are paid for again at the present use; None: not foreseeable."""
+        spent = self.loss.spent_at(now, self.loss_share)
+        wait_ms = earned_after_ms(spent, self.loss_share, self.loss_budget, self.loss.used_milli)
+        return None if wait_ms is None else now + max(0, wait_ms)
+
+    def count_use(self, slot: Slot, sign: int, at: int) -> None:
+        """Count the GPUs of a slot as in use, or no longer (-1), from `at` ms on."""
+        self.loss.use(at, sign * len(slot.gpus) * slot.milli, self.loss_share)
 
     def running_elastic(self) -> list[Job]:
         """Return the elastic jobs that run, in the order in which they started."""
@@ -239,6 +263,7 @@ class Pool:
 
     def rank(self, ranks: Ranks) -> None:
         """Take over a new order; only entries whose score has changed are moved."""
+        self.predict(ranks)
         old, new = self.ranks.scores, ranks.scores
         self.ranks = ranks
         if old == new:
@@ -254,3 +279,15 @@ class Pool:
             equivalence_class = self.equivalence_class(job)
             self.queue.remove(equivalence_class, job.entry(old))
             self.queue.add(equivalence_class, job.entry(new))
+
+    def predict(self, ranks: Ranks) -> None:
+        """Take over the run times of a new order: the class of a waiting job depends on its own."""
+        if not (ranks.run_s or self.ranks.run_s):
+            return
+        for job in [self.waiting[name] for name in ranks.scores if name in self.waiting]:
+            run_s = ranks.run_s.get(job.job_id)
+            if job.predicted_s != run_s:
+                entry = job.entry(self.ranks.scores)
+                self.queue.remove(self.equivalence_class(job), entry)
+                job.predicted_s = run_s
+                self.queue.add(self.equivalence_class(job), entry)

@@ -14,7 +14,7 @@ from services.placement.core.pool.shape import Slot
 from services.placement.core.resize.elastic import RESIZES_PER_ROUND, ElasticJob
 from services.placement.core.round.fit import probe
 from services.placement.core.round.plan import Plan, Resize
-from services.placement.core.round.protection import NEVER
+from services.placement.core.round.progress import NEVER
 from services.placement.core.round.view import View
 from shared.contracts.checkpoint import wall_ms
 
@@ -23,7 +23,7 @@ LEAST_S = 60.0
 
 
 def grow(jobs: list[ElasticJob], view: View, draft: Draft, plan: Plan) -> None:
-    """Grow jobs, the highest class first; ask for another round where one may grow later."""
+    """Grow jobs, the highest class first; request another round where one may grow later."""
     again_ms = max(1, wall_ms(LEAST_S, view.time_scale))
     for elastic in sorted(jobs, key=in_order):
         job, movable_ms = elastic.job, elastic.movable_ms

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from services.placement.core.lifecycle import gangs
+from services.placement.core.lifecycle import ends
 from services.placement.core.pool.allocations import allocations_of
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.plan import Resize
-from shared.contracts.placement import JobResized
+from shared.contracts.attempts import JobResized
 from shared.ledger.decider import Decision
 
 
@@ -24,4 +24,4 @@ def resize_job(pool: Pool, resize: Resize, now: int) -> Decision:
         by_job_id=by.job_id if by else "",
         lost_work_s=job.lost_work_s(now, pool.time_scale),
     )
-    return gangs.job_decision(job, by.cause if by else "", event)
+    return ends.job_decision(job, by.cause if by else "", event)

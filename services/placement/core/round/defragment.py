@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from services.placement.core.pool.allocations import slots_by_rank
-from services.placement.core.pool.board import Node
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.node import Node
 from services.placement.core.pool.shape import GPU, Shape, Slot
 from services.placement.core.round.fit import place, probe_anywhere, too_few
 from services.placement.core.round.plan import Migration, Plan
-from services.placement.core.round.protection import movable_from_ms
+from services.placement.core.round.protection import movable_from_ms, stoppable
 from services.placement.core.round.view import View
 
 DEFRAGMENTED_PER_ROUND = 2
@@ -91,7 +91,7 @@ class DefragmentationSearch:
 def may_defragment(view: View, draft: Draft, shape: Shape) -> bool:
     """Whether the gang would fit if the free GPUs lay side by side."""
     rules = view.rank_rules
-    if rules is None or rules.defragment_after_ms is None:
+    if rules is None or rules.defragment_after_ms is None or rules.is_paused:
         return False
     return not shape.is_share and shape.gpus > 0 and not too_few(draft.board, shape)
 
@@ -186,7 +186,9 @@ def is_movable(view: View, job: Job) -> bool:
     (allocation,) = job.allocations.values()
     if allocation.slot.milli != GPU or job.started_at + rules.defragment_after_ms > view.now:
         return False
-    return movable_from_ms(job, rules.min_residency_ms, view.time_scale) <= view.now
+    if movable_from_ms(job, rules.protection.min_residency_ms, view.time_scale) > view.now:
+        return False
+    return stoppable(job, rules.protection, view.now).at_ms <= view.now
 
 
 def migrate_all(

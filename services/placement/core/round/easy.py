@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from services.placement.core.pool.allocations import slots_of
-from services.placement.core.pool.board import Node
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.node import Node
 from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.round.fit import Avoid, place
 from services.placement.core.round.plan import Assignment

@@ -55,7 +55,7 @@ class EvictionSearch:
         return self._draft.reserve(eviction.slots)
 
     def _repeat_later(self, job: Job) -> None:
-        """Ask for another round when the next victim is no longer protected."""
+        """Request another round when the next victim is no longer protected."""
         expiry = self._view.victims.next_for(job)
         if expiry is not None:
             self._plan.repeat_at(expiry)

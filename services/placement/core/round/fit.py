@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 
-from services.placement.core.pool.board import Board, Kind, Node
+from services.placement.core.pool.board import Board
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.node import Kind, Node
 from services.placement.core.pool.shape import GPU, Shape, Slot
 
 Avoid = tuple[str, ...] | frozenset[str]

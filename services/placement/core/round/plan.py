@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import Slot
-from shared.contracts.placement import HoldReason, MoveReason
+from shared.contracts.attempts import MoveReason
+from shared.contracts.placement import HoldReason
 
 
 class Assignment(NamedTuple):
@@ -29,6 +31,8 @@ class Eviction(NamedTuple):
     lost_work_s: float
     score: float | None = None
     by_score: float | None = None
+    costs: Mapping[str, float] = {}
+    """Terms of the event: what the stop costs beside the lost work."""
 
 
 class Migration(NamedTuple):
@@ -79,11 +83,13 @@ class Plan:
 
     def stopped_jobs(self) -> frozenset[str]:
         """Return the ids of the jobs that stop so that others start."""
+        if not (self.evictions or self.migrations):
+            return frozenset()
         return frozenset(
             [eviction.job.job_id for eviction in self.evictions]
             + [migration.job.job_id for migration in self.migrations]
         )
 
     def repeat_at(self, at: int) -> None:
-        """Ask for another round at `at` ms, or earlier if that was asked for already."""
+        """Request another round at `at` ms, or earlier if that was asked for already."""
         self.again_at = at if self.again_at is None else min(self.again_at, at)

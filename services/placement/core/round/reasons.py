@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from services.placement.core.lifecycle import gangs
+from services.placement.core.lifecycle import ends
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import QueueScan
@@ -129,7 +129,23 @@ class HoldReasons:
             detail["head"] = head.job_id
             if head.at is not None:
                 detail["shadow_at"] = float(head.at)
+        if reason == "no_capacity":
+            detail |= self.protection_of(job)
         return Hold(job, reason, short, detail)
+
+    def protection_of(self, job: Job) -> dict[str, float | str]:
+        """Return until when, and by which rule, the jobs that this one outranks are protected."""
+        rules = self.view.rank_rules
+        if rules is None or rules.protection.progress is None:
+            return {}
+        if rules.is_paused:
+            until_ms, rule = rules.opens_at_ms, "loss_budget"
+        elif (peer := self.view.victims.first_protected(job)) is not None:
+            until_ms, rule = peer.until_ms, peer.rule
+        else:
+            return {}
+        known = {} if until_ms is None else {"protected_until": float(until_ms)}
+        return {"protected_by": rule, **known}
 
     def count(self, shape: Shape, ever: bool) -> int:
         """Return how many workers fit now, or would fit on empty nodes (`ever`)."""
@@ -157,4 +173,4 @@ def hold_job(hold: Hold) -> Decision:
         short_gpus=hold.short_gpus,
         detail=hold.detail,
     )
-    return gangs.job_decision(job, job.cause, event)
+    return ends.job_decision(job, job.cause, event)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from services.placement.core.pool.allocations import slots_of
-from services.placement.core.pool.board import Node
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.node import Node
 from services.placement.core.pool.shape import GPU, Shape, Slot
 from services.placement.core.round.fit import probe_anywhere
 from services.placement.core.round.view import View

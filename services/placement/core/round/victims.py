@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import SPOT_TIER
 from services.placement.core.round.lower_tiers import LowerTiers
-from services.placement.core.round.peers import Peers, RankRules
+from services.placement.core.round.peers import Peers, Protected, RankRules
 from services.placement.core.round.plan import Eviction
 
 
@@ -28,9 +28,10 @@ class Victims:
         """`tiers`: number of jobs of each."""
         self._now = now
         self._time_scale = time_scale
+        self._shows_costs = rules is not None and rules.protection.progress is not None
         self._scores: Mapping[str, float] = rules.scores if rules else {}
         self._lower = LowerTiers(jobs, tiers, now, time_scale)
-        self._peers = Peers(jobs, rules, now, time_scale) if rules else None
+        self._peers = Peers(jobs, rules, now) if rules else None
 
     def of(self, job: Job) -> list[Job]:
         """Return the job's victims in the order of choice.
@@ -53,7 +54,7 @@ class Victims:
             return False
         if self._lower.below(job.tier):
             return True
-        return bool(self._peers and self._peers.outranked_by(job))
+        return self._peers is not None and self._peers.outranks_any(job)
 
     def next_for(self, job: Job) -> int | None:
         """Return the ms when the next job that is protected for a while may be stopped."""
@@ -61,11 +62,25 @@ class Victims:
             return None
         ends = self._lower.guarantee_ends(job.tier)
         if self._peers:
-            ends += self._peers.protection_ends(job)
+            ends += [peer.until_ms for peer in self._peers.protected_from(job)]
         return min(ends, default=None)
+
+    def first_protected(self, job: Job) -> Protected | None:
+        """Return the job of its own class that it may stop next, and the rule until then."""
+        if job.tier >= SPOT_TIER or not self._peers:
+            return None
+        peers = self._peers.protected_from(job)
+        return min(peers, key=lambda peer: (peer.until_ms, peer.job_id), default=None)
 
     def eviction(self, victim: Job, by: Job) -> Eviction:
         """Return the eviction of a victim with its price, and both scores where rank may stop."""
         lost_work_s = victim.lost_work_s(self._now, self._time_scale)
         scores = self._scores.get(victim.job_id), self._scores.get(by.job_id)
-        return Eviction(victim, by, lost_work_s, *scores)
+        return Eviction(victim, by, lost_work_s, *scores, self._costs_of(victim))
+
+    def _costs_of(self, victim: Job) -> dict[str, float]:
+        """Return the restart that the victim will pay, cluster s, and how often it started."""
+        if not self._shows_costs:
+            return {}
+        restart_s = victim.spec.simulated.restart_s if victim.spec.simulated else 0.0
+        return {"restart_s": restart_s, "starts": float(victim.starts)}

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from services.placement.core.pool.board import Board
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.loss_budget import fill_of, is_paused
 from services.placement.core.pool.queue import Queue, QueueScan
 from services.placement.core.pool.shape import SPOT_TIER, Shape, Slot
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.fit import Avoid
 from services.placement.core.round.peers import RankRules
+from services.placement.core.round.progress import scaled_price
+from services.placement.core.round.protection import ProgressRules, Protection
 from services.placement.core.round.victims import Victims
-from shared.contracts.access import NEVER_S, QueueMode, default_of
 from shared.contracts.checkpoint import wall_ms
+from shared.contracts.pools import NEVER_S, QueueMode, default_of
 
 RANK_FRESH_MS = 10_000
 """An older rank is ignored: priority is down. With `rank_ms` 0 each change is ranked at once, so
@@ -88,7 +92,7 @@ def view_of(pool: Pool, now: int) -> View:
     stale = bool(ranks.at) and not is_lasting and now - ranks.at >= RANK_FRESH_MS
     usable = bool(ranks.at) and not stale
     scores = ranks.scores if usable else {}
-    rules, oldest = rank_rules(pool, scores), oldest_overdue(pool, now)
+    rules, oldest = rank_rules(pool, scores, now), oldest_overdue(pool, now)
     return View(
         now=now,
         time_scale=pool.time_scale,
@@ -112,12 +116,59 @@ def view_of(pool: Pool, now: int) -> View:
     )
 
 
-def rank_rules(pool: Pool, scores: Mapping[str, float]) -> RankRules | None:
+def rank_rules(pool: Pool, scores: Mapping[str, float], now: int) -> RankRules | None:
     if pool.settings is None or not pool.is_ranked:
         return None
-    margin, after_s = pool.settings.preempt_margin, pool.settings.defragment_after_s
+    settings, after_s = pool.settings, pool.settings.defragment_after_s
     after_ms = None if after_s >= NEVER_S else wall_ms(after_s, pool.time_scale)
-    return RankRules(scores, margin, pool.min_residency_ms, pool.largest_victim_gpus, after_ms)
+    rules = protection(pool)
+    if rules.progress is None:
+        return RankRules(scores, settings.preempt_margin, rules, pool.largest_victim_gpus, after_ms)
+    share, budget = pool.loss_share, pool.loss_budget
+    spent = pool.loss.spent_at(now, share)
+    paused = is_paused(spent, share, budget)
+    return RankRules(
+        scores,
+        settings.preempt_margin,
+        rules,
+        pool.largest_victim_gpus,
+        after_ms,
+        paused,
+        pool.loss_opens_at_ms(now) if paused else None,
+        scaled_price(settings.preempt_price, fill_of(spent, share, budget)),
+        pool.ranks.gittins_s,
+    )
+
+
+def protection(pool: Pool) -> Protection:
+    """Return what protects the pool's running jobs from rank."""
+    settings, scale = pool.settings, pool.time_scale
+    if settings is None or settings.preemption_protection != "progress":
+        return Protection(pool.min_residency_ms, scale)
+    return progress_protection(
+        settings.min_residency_s,
+        settings.checkpoint_window_s,
+        settings.start_protection_s,
+        settings.cheap_restarts,
+        scale,
+    )
+
+
+@lru_cache(maxsize=64)
+def progress_protection(
+    min_residency_s: float,
+    checkpoint_window_s: float,
+    start_protection_s: float,
+    cheap_restarts: int,
+    time_scale: float,
+) -> Protection:
+    """Return the same object for the same settings: rounds compare it."""
+    rules = ProgressRules(
+        wall_ms(checkpoint_window_s, time_scale),
+        wall_ms(start_protection_s, time_scale),
+        cheap_restarts,
+    )
+    return Protection(wall_ms(min_residency_s, time_scale), time_scale, rules)
 
 
 def oldest_overdue(pool: Pool, now: int) -> str:

@@ -14,17 +14,13 @@ from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.plan import Plan
 from services.placement.core.round.view import View, view_of
+from services.placement.core.solver.bound import most_gain
 from services.placement.core.solver.checker import find_violations
 from services.placement.core.solver.export import instance_of
 from services.placement.core.solver.instance import Fixed, Instance, RoundPlan, Solution, Start
 from services.placement.core.solver.objective import at_speed, class_of, speed_of
-from shared.contracts.placement import (
-    PlannedStart,
-    PlannedStop,
-    PlanReady,
-    RoundOpened,
-    SolverStatus,
-)
+from shared.contracts.placement import RoundOpened, SolverStatus
+from shared.contracts.solver_plan import PlannedStart, PlannedStop, PlanReady
 from shared.ledger.decider import Decision
 
 WORK_PER_MS = 0.001
@@ -47,8 +43,13 @@ def is_contended(pool: Pool, view: View, greedy: Plan) -> bool:
 
 
 def open_round(pool: Pool, view: View, greedy: Plan) -> Decision | None:
-    """Return the decision that opens the round for the solver; None if greedy's plan will do."""
+    """Return the decision that opens the round for the solver; None if greedy's plan will do.
+
+    The targets of migrations must be reserved (`targets_reserved`), as for greedy's plan.
+    """
     if pool.settings is None or not is_contended(pool, view, greedy):
+        return None
+    if most_gain(instance_of(view, greedy)) <= 0:
         return None
     until = view.now + pool.settings.solver_ms
     return Decision(RoundOpened(pool=pool.name, waiting=len(pool.waiting), until=until))

@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 
 from benchmarks.parts.agents.fleet import Fleet
-from benchmarks.parts.agents.happening import Happening, Kind
+from benchmarks.parts.agents.observation import Kind, Observation
 from benchmarks.parts.agents.simulated_agent import SimulatedAgent
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
+from tests.services.executor.agents.installation import Installation
 from tests.services.executor.core.agents.history import ENQUEUED, PLACED, STARTED, joined
-from tests.services.executor.sessions.installation import PATIENCE_S, Installation
 
 
 def reported(site: Installation) -> list[str]:
@@ -20,11 +20,11 @@ def reported(site: Installation) -> list[str]:
 async def test_it_registers_runs_a_worker_and_reconnects(tmp_path: Path) -> None:
     site, fleet = Installation(tmp_path), Fleet(1)
 
-    def tell(kind: Kind, name: str, begun_ms: float, ended_ms: float) -> None:
-        fleet.note(Happening(kind, name, begun_ms, ended_ms))
+    def observe(kind: Kind, name: str, begun_ms: float, ended_ms: float) -> None:
+        fleet.note(Observation(kind, name, begun_ms, ended_ms))
 
     async with site.serving():
-        agent = SimulatedAgent("n1", "n1.s3", f"http://127.0.0.1:{site.port}", 0.0, tell)
+        agent = SimulatedAgent("n1", "n1.s3", f"http://127.0.0.1:{site.port}", 0.0, observe)
         running = asyncio.ensure_future(agent.run())
         await fleet.wait_until(lambda: bool(fleet.heartbeats), PATIENCE_S)
         [registration] = site.sent("reports")[0]["reports"]

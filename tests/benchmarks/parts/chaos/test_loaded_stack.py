@@ -10,7 +10,7 @@ from benchmarks.parts.stack import Bench
 
 
 def loaded() -> LoadedStack:
-    return LoadedStack(cast("Bench", None), per_s=1.0, say=lambda line: None)
+    return LoadedStack(cast("Bench", None), per_s=1.0, report_line=lambda line: None)
 
 
 def test_a_job_is_outstanding_until_it_has_ended() -> None:

@@ -71,3 +71,10 @@ def test_a_goal_without_results_is_shown_as_not_measured() -> None:
     empty: dict[str, dict[str, object]] = {"runs": {}, "parts": {}, "simulation": {}, "checks": {}}
     for goal in GOALS:
         assert row(goal, empty, {})[3] == NOT_MEASURED, goal.name
+
+
+def test_services_of_an_earlier_release_are_named() -> None:
+    old = {"growth_mib_per_h": {"executor-local": 1.6}, "run": RUN}
+    text = render_page({**RESULT, "parts": {"other": old}}, {})
+    note = "Of an earlier release, which had these services: `executor-local`."
+    assert note in text and note not in render_page(RESULT, {})

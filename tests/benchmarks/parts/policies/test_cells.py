@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.parts.policies.cells import METRICS, USE, compare
+from benchmarks.parts.policies.cells import METRICS, USES, compare
 from simulator.metrics.policy_jobs import PolicyJobs
 
 FIELDS: dict[str, object] = {
@@ -12,7 +12,7 @@ FIELDS: dict[str, object] = {
     "load": None,
     "mode": "strict",
     "base": "fcfs",
-    "knows": "blind",
+    "runtime_source": "blind",
     "policy": "ours",
 }
 
@@ -20,7 +20,8 @@ FIELDS: dict[str, object] = {
 def side(times: float, use: float) -> PolicyJobs:
     """Return four jobs in two blocks, `times` as long as those of the base."""
     delays = times * np.array([10.0, 20.0, 30.0, 40.0])
-    return PolicyJobs(delays, 2 * delays, 3 * delays, np.array([0, 0, 1, 1]), np.array([use, use]))
+    unit, uses = np.array([0, 0, 1, 1]), np.array([use, use])
+    return PolicyJobs(delays, 2 * delays, 3 * delays, unit, uses, uses / 2)
 
 
 def test_less_time_and_more_use_are_gains_and_the_worst_seed_has_the_least_of_each() -> None:
@@ -28,7 +29,7 @@ def test_less_time_and_more_use_are_gains_and_the_worst_seed_has_the_least_of_ea
     cells = compare(side(1.0, 0.4), side(0.5, 0.6), FIELDS, seeds=seeds)
     assert [cell.metric for cell in cells] == list(METRICS)
     for cell in cells:
-        expected, worst = (0.5, 0.25) if cell.metric == USE else (0.5, -1.0)
+        expected, worst = (0.5, 0.25) if cell.metric in USES else (0.5, -1.0)
         assert cell.gain == pytest.approx(expected)
         assert cell.ci_low == pytest.approx(expected) == pytest.approx(cell.ci_high)
         assert cell.worst_seed == pytest.approx(worst)

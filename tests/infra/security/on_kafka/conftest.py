@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from infra.broker import kafka
 from infra.machine.process import free_ports
 from tests.infra.security.on_kafka.guarded_broker import Guarded, create_users
-from tests.patience import all_hung_up
 
 
 @pytest.fixture(scope="package")
@@ -21,10 +20,3 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         yield Guarded(running, folder, port, create_users(kafka.root(folder), folder / "secrets"))
     finally:
         running.stop()
-
-
-@pytest.fixture
-async def connections_closed(guarded: Guarded) -> AsyncIterator[None]:
-    """The broker is started before the open sockets are counted."""
-    async with all_hung_up():
-        yield

@@ -19,7 +19,6 @@ MARKS = [
     pytest.mark.parts,
     pytest.mark.kafka,
     pytest.mark.skipif(bool(kafka.missing()), reason=kafka.missing() or "Kafka is there"),
-    pytest.mark.usefixtures("connections_closed"),
 ]
 """Marks of each file that uses the fixture `guarded`."""
 TENANTS = ("ada", "ada.b")

@@ -7,12 +7,10 @@ import pytest
 from services.access.core.decide import Access
 from shared.contracts.access import (
     ConfigureEndpoint,
-    ConfigurePool,
     CreateKey,
     EndpointConfigured,
     KeyCreated,
     KeyRevoked,
-    PoolConfigured,
     RegisterTenant,
     RetireTenant,
     RevokeKey,
@@ -20,8 +18,10 @@ from shared.contracts.access import (
     TenantRetired,
 )
 from shared.contracts.base import Command, Event
-from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.job_commands import CancelJob
 from shared.contracts.keys import hash_secret
+from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.rejected import InputRejected
 from shared.ledger.decider import Undecodable
 from shared.testing.decider import an_input, fold, given, run, run_facts
@@ -34,12 +34,18 @@ HASH = hash_secret("s3")
 def configured(**fields: Any) -> PoolConfigured:
     """Return the event of a command with these fields; old events have other defaults."""
     return PoolConfigured(
-        solver="cpsat", large_gang_share=0.25, defragment_after_s=1800.0, **fields
+        solver="cpsat",
+        large_gang_share=0.25,
+        defragment_after_s=1800.0,
+        preemption_protection="progress",
+        publish_predictions=True,
+        easy_runtime="history",
+        **fields,
     )
 
 
 POOL = configured(partition=0, pool="main")
-TENANT = TenantRegistered(tenant="acme", default_pool="main")
+TENANT = TenantRegistered(tenant="acme", default_pool="main", number=0)
 KEY = KeyCreated(key_id="k1", sha256=HASH, role="submitter", tenant="acme")
 ENDPOINT = EndpointConfigured(endpoint="chat", partition=0, tokens_per_s=50, batch_tokens=4096)
 

@@ -6,7 +6,7 @@ from services.access.core.evolve import FOLDS, evolve
 from services.access.core.state import AccessState
 from shared.contracts.access import TenantRegistered
 from shared.contracts.base import Event
-from shared.contracts.jobs import CommandRefused
+from shared.contracts.command_answers import CommandRefused
 from shared.ledger.decider import Fact
 from shared.testing.decider import AT
 from tests.contracts.event_folds import assert_folds_every_type_of, assert_folds_take_their_types
@@ -39,7 +39,7 @@ def test_an_event_of_another_ledger_raises() -> None:
 
 def test_events_of_the_registry_are_folded_into_the_view() -> None:
     state = AccessState()
-    tenant = TenantRegistered(tenant="acme", default_pool="main")
+    tenant = TenantRegistered(tenant="acme", default_pool="main", number=0)
     fold(state, tenant)
     assert state.view.tenants == {"acme": tenant}
 

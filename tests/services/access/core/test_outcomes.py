@@ -5,15 +5,17 @@ from shared.contracts.access import (
     Attempt,
     AttemptsRefused,
     ConfigureEndpoint,
-    ConfigurePool,
     CreateKey,
     EndpointConfigured,
     KeyCreated,
     NoteAttempts,
-    PoolConfigured,
     RegisterTenant,
+    TenantRegistered,
+    TenantRetired,
 )
-from shared.contracts.jobs import CancelJob
+from shared.contracts.job_commands import CancelJob
+from shared.contracts.pool_version import version_of
+from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.registry import AccessView
 
 SHA256 = "ab" * 32
@@ -42,7 +44,47 @@ def test_every_setting_of_the_command_is_recorded() -> None:
     )
     outcome = decide_outcome(AccessView(), 4, command)
     assert isinstance(outcome, Grant) and outcome.event is not None
-    assert outcome.event.model_dump(exclude={"partition"}) == command.model_dump()
+    named = command.model_dump(exclude={"if_version"})
+    assert outcome.event.model_dump(exclude={"partition"}) == named
+
+
+def test_a_pool_is_opened_to_registered_tenants_alone() -> None:
+    view = AccessView()
+    view.apply(TenantRegistered(tenant="ada", default_pool="main"))
+    outcome = decide_outcome(view, 4, ConfigurePool(pool="main", tenants=("ada",)))
+    assert isinstance(outcome, Grant) and isinstance(outcome.event, PoolConfigured)
+    assert outcome.event.is_open_to("ada") and not outcome.event.is_open_to("bob")
+    outcome = decide_outcome(view, 4, ConfigurePool(pool="main", tenants=("ada", "bbo")))
+    detail = "tenants: 'bbo': no such tenant; register it first"
+    assert outcome == Denial("main", "unknown_tenant", detail)
+
+
+def test_of_two_changes_that_are_based_on_one_version_the_second_is_denied() -> None:
+    view = AccessView()
+    present = PoolConfigured(partition=2, pool="main")
+    view.apply(present)
+    base = version_of(present)
+    first = decide_outcome(view, 4, ConfigurePool(pool="main", rank_ms=7, if_version=base))
+    assert isinstance(first, Grant) and first.event is not None
+    view.apply(first.event)
+    changed = version_of(view.pools["main"])
+    second = decide_outcome(view, 4, ConfigurePool(pool="main", round_ms=9, if_version=base))
+    rule = f"pool main has version {changed}; read it again and repeat the change"
+    assert second == Denial("main", "version_conflict", f"if_version: '{base}': {rule}")
+    repeated = decide_outcome(view, 4, ConfigurePool(pool="main", rank_ms=7, if_version=base))
+    assert repeated == Grant("main", None)
+    retried = ConfigurePool(pool="main", round_ms=9, rank_ms=7, if_version=changed)
+    assert isinstance(decide_outcome(view, 4, retried), Grant)
+
+
+def test_a_pool_is_created_only_once_where_that_is_the_condition() -> None:
+    view = AccessView()
+    command = ConfigurePool(pool="main", rank_ms=7, if_version="absent")
+    created = decide_outcome(view, 4, command)
+    assert isinstance(created, Grant) and created.event is not None
+    view.apply(PoolConfigured(partition=0, pool="main"))
+    denied = decide_outcome(view, 4, command)
+    assert isinstance(denied, Denial) and denied.reason == "version_conflict"
 
 
 def test_settings_that_a_command_does_not_name_return_to_their_defaults() -> None:
@@ -51,7 +93,7 @@ def test_settings_that_a_command_does_not_name_return_to_their_defaults() -> Non
     view.apply(PoolConfigured(partition=2, pool="main", solver="greedy", round_ms=5, spot_gpus=8))
     outcome = decide_outcome(view, 4, ConfigurePool(pool="main", rank_ms=77))
     assert isinstance(outcome, Grant) and outcome.event is not None
-    defaults = ConfigurePool(pool="main").model_dump()
+    defaults = ConfigurePool(pool="main").model_dump(exclude={"if_version"})
     assert outcome.event.model_dump() == defaults | {"partition": 2, "rank_ms": 77}
 
 
@@ -81,3 +123,24 @@ def test_a_viewers_key_may_serve_all_tenants() -> None:
     command = CreateKey(key_id="k1", sha256=SHA256, role="viewer")
     event = KeyCreated(key_id="k1", sha256=SHA256, role="viewer")
     assert decide_outcome(AccessView(), 4, command) == Grant("k1", event)
+
+
+def test_a_tenant_is_numbered_once_and_keeps_its_number() -> None:
+    view = AccessView()
+    view.apply(PoolConfigured(partition=0, pool="main"))
+    view.apply(TenantRegistered(tenant="old", default_pool="main"))
+
+    def register(tenant: str, weight: float = 1.0) -> int | None:
+        command = RegisterTenant(tenant=tenant, default_pool="main", weight=weight)
+        outcome = decide_outcome(view, 4, command)
+        assert isinstance(outcome, Grant)
+        if outcome.event is None:
+            return None
+        assert isinstance(outcome.event, TenantRegistered)
+        view.apply(outcome.event)
+        return outcome.event.number
+
+    assert register("old") is None
+    assert [register("ada"), register("bob"), register("ada", 2.0)] == [1, 2, 1]
+    view.apply(TenantRetired(tenant="ada"))
+    assert [register("carl"), register("ada", 2.0), register("old", 2.0)] == [3, 1, 0]

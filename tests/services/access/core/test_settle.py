@@ -1,4 +1,4 @@
-"""An input that was set aside is settled once."""
+"""A quarantined input is settled once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from services.access.core.decide import Access
 from shared.contracts.access import RetryInput, SkipInput
-from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.rejected import InputRetryRequested, InputSkipped
 from shared.testing.decider import an_input, given, run
 

@@ -8,14 +8,17 @@ from typing import Any
 from services.admission.core.decide import Admission
 from services.admission.core.evolve_pool import NODE_SETTLE_MS
 from services.admission.core.state import AdmissionState
-from shared.contracts.access import PoolConfigured
+from shared.contracts.admission import QuotaChanged
+from shared.contracts.attempts import JobCancelled, JobFailed, JobSucceeded
 from shared.contracts.base import Event, Model
 from shared.contracts.bookkeeping import CapacityNoted, NodeShape, TenantNoted
-from shared.contracts.jobs import CancelJob, JobSpec, QuotaChanged, SetQuota, SubmitJob
-from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import JobCancelled, JobFailed, JobSucceeded
+from shared.contracts.job_commands import CancelJob, SetQuota, SubmitJob
+from shared.contracts.job_spec import JobSpec
+from shared.contracts.nodes import NodeLost
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.decider import Input
 from shared.testing.decider import AT, an_input, given, run, wake
+from tests.shared.ledger_events import node_joined
 
 ADMISSION = Admission()
 NOW = AT + NODE_SETTLE_MS
@@ -74,18 +77,7 @@ def placed(event: Event, at: int = NOW) -> Input:
 
 
 def joined(name: str, gpus: int = 8) -> Input:
-    return placed(
-        NodeJoined(
-            node_id=name,
-            incarnation="i",
-            executor_id="e",
-            backend="virtual",
-            gpu_type="h100",
-            gpus=gpus,
-            cpus=64,
-            mem_gib=512,
-        )
-    )
+    return placed(node_joined(name, gpu_type="h100", gpus=gpus, cpus=64, mem_gib=512))
 
 
 def lost(name: str, reason: Any = "left") -> Input:

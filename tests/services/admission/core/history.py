@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from services.access.core.decide import Access
-from shared.contracts.access import ConfigurePool, CreateKey, RegisterTenant, RevokeKey
+from shared.contracts.access import CreateKey, RegisterTenant, RevokeKey
+from shared.contracts.attempts import JobAttemptFailed, JobFailed, JobSucceeded
 from shared.contracts.codec import encode_event
-from shared.contracts.placement import JobAttemptFailed, JobFailed, JobSucceeded
+from shared.contracts.pools import ConfigurePool
 from shared.ledger.decider import Decider, Input
 from shared.testing.decider import an_input, run
 from tests.services.admission.core.cases import (

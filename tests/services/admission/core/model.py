@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from shared.contracts.base import Event
-from shared.contracts.bookkeeping import JobSizeNoted, JobsReleased
-from shared.contracts.jobs import (
+from shared.contracts.admission import (
     ArrayAccepted,
     ArrayCancelRequested,
     CancelRequested,
-    CommandAccepted,
-    CommandRefused,
     JobAdmitted,
     JobDeferred,
     JobRejected,
     QuotaChanged,
 )
-from shared.contracts.placement import JobCancelled
+from shared.contracts.attempts import JobCancelled
+from shared.contracts.base import Event
+from shared.contracts.bookkeeping import JobSizeNoted, JobsReleased
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 
 PHASES = {"deferred": {"", "deferred"}, "admitted": {"", "deferred"}, "over": {"", "deferred"}}
 """Phases that a job may come from; an admitted job is over only by a release."""

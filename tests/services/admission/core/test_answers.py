@@ -4,7 +4,7 @@ import pytest
 
 from services.admission.core.answers import answer_cancel
 from services.admission.core.ended_jobs import Outcome
-from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 
 
 def test_a_cancelled_job_makes_its_cancel_accepted() -> None:

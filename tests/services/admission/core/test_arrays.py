@@ -6,15 +6,11 @@ import pytest
 
 from services.admission.core.reconsider import BUDGET_BYTES
 from services.admission.core.state import AdmissionState
+from shared.contracts.admission import ArrayCancelRequested, CancelRequested
+from shared.contracts.attempts import JobCancelled, JobFailed, JobSucceeded
 from shared.contracts.base import Event
 from shared.contracts.codec import encode_event
-from shared.contracts.jobs import (
-    ArrayCancelRequested,
-    CancelRequested,
-    CommandAccepted,
-    CommandRefused,
-)
-from shared.contracts.placement import JobCancelled, JobFailed, JobSucceeded
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.ledger.decider import Fact
 from shared.testing.decider import run_facts, wake
 from tests.services.admission.core.cases import (

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from services.admission.core.body import DIGEST_CHARS, canonical_body, digest_of
-from shared.contracts.jobs import Gang, JobSpec
+from shared.contracts.job_spec import Gang, JobSpec
 
 SPEC = JobSpec(name="train", env={"B": "2", "A": "1"})
 

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from shared.contracts.admission import CancelRequested
 from shared.contracts.base import Event
-from shared.contracts.jobs import CancelRequested, CommandRefused
+from shared.contracts.command_answers import CommandRefused
 from tests.services.admission.core.cases import (
     cancel,
     cancelled,

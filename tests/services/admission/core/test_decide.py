@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from shared.contracts.access import PoolConfigured, TenantRegistered, TenantRetired
+from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.bookkeeping import TenantNoted
-from shared.contracts.jobs import CommandAccepted, RejectSubmission
+from shared.contracts.command_answers import CommandAccepted
+from shared.contracts.job_commands import RejectSubmission
 from shared.contracts.nodes import CordonNode
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.rejected import InputRejected
 from shared.ledger.decider import Undecodable
 from shared.testing.decider import an_input, given

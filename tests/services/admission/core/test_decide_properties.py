@@ -12,16 +12,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from services.admission.core.evolve_pool import NODE_SETTLE_MS
 from shared.contracts.access import TenantRegistered, TenantRetired
-from shared.contracts.base import Event
-from shared.contracts.jobs import CancelJob, QuotaChanged, SetQuota
-from shared.contracts.placement import (
-    Allocation,
+from shared.contracts.admission import QuotaChanged
+from shared.contracts.attempts import (
     JobAttemptFailed,
     JobCancelled,
     JobFailed,
     JobResized,
     JobSucceeded,
 )
+from shared.contracts.base import Event
+from shared.contracts.job_commands import CancelJob, SetQuota
+from shared.contracts.placement import Allocation
 from shared.ledger.decider import Fact, Input
 from shared.testing.decider import an_input, run_facts
 from tests.services.admission.core.cases import (

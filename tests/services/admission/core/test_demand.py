@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from services.admission.core.demand import demand_of, gang_milli_of, node_class_of
-from shared.contracts.jobs import JobSpec
+from shared.contracts.job_spec import JobSpec
 from tests.services.admission.core.cases import shape
 
 SPEC = JobSpec.model_validate(

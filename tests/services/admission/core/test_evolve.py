@@ -4,8 +4,9 @@ import pytest
 
 from services.admission.core.evolve import FOLDS, evolve
 from services.admission.core.state import AdmissionState
+from shared.contracts.admission import ArrayCancelRequested, JobRejected
 from shared.contracts.base import Event
-from shared.contracts.jobs import ArrayCancelRequested, CommandAccepted, JobRejected
+from shared.contracts.command_answers import CommandAccepted
 from shared.ledger.decider import Fact
 from shared.testing.decider import AT
 from tests.contracts.event_folds import assert_folds_every_type_of, assert_folds_take_their_types

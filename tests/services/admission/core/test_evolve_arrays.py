@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from shared.contracts.jobs import ArrayAccepted, ArrayCancelRequested, JobAdmitted, JobSpec
+from shared.contracts.admission import ArrayAccepted, ArrayCancelRequested, JobAdmitted
+from shared.contracts.job_spec import JobSpec
 from tests.services.admission.core.cases import NOW, pool
 
 SPEC = JobSpec(name="sweep")

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from services.admission.core.evolve_jobs import charge
 from services.admission.core.state import QuotaUse
+from shared.contracts.admission import JobAdmitted, JobDeferred, JobReadmitted, JobRejected
+from shared.contracts.attempts import JobCancelled
 from shared.contracts.bookkeeping import AttemptNoted, JobEnd, JobSizeNoted, JobsReleased
-from shared.contracts.jobs import JobAdmitted, JobDeferred, JobReadmitted, JobRejected, JobSpec
-from shared.contracts.placement import JobCancelled
+from shared.contracts.job_spec import JobSpec
 from tests.services.admission.core.cases import NOW, pool
 
 SPEC = JobSpec.model_validate({"name": "train", "gang": {"workers": 2, "gpus_per_worker": 0.5}})

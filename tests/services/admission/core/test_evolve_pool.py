@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from services.admission.core.demand import node_class_of
 from services.admission.core.evolve_pool import NODE_SETTLE_MS
+from shared.contracts.admission import JobDeferred
 from shared.contracts.bookkeeping import CapacityNoted
-from shared.contracts.jobs import JobDeferred, JobSpec
+from shared.contracts.job_spec import JobSpec
 from shared.testing.decider import AT
 from tests.services.admission.core.cases import POOL, pool, quota, shape
 
@@ -32,7 +33,7 @@ def test_nodes_settle_some_time_after_the_last_change() -> None:
     assert pool().nodes_settled_at == AT + NODE_SETTLE_MS
 
 
-def test_a_lowered_bound_sets_a_job_aside_and_a_raised_one_queues_it_again() -> None:
+def test_a_lowered_bound_skips_a_job_and_a_raised_one_queues_it_again() -> None:
     state = pool(quota(8), DEFERRED, quota(2))
     assert list(state.waiting.oversized["acme"]) == ["j1"]
     state = pool(quota(2), DEFERRED, quota(8))

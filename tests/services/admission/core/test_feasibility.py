@@ -6,7 +6,7 @@ import pytest
 
 from services.admission.core.demand import Demand, demand_of, node_class_of
 from services.admission.core.feasibility import count_workers, fits, workers_by_gpus
-from shared.contracts.jobs import JobSpec
+from shared.contracts.job_spec import JobSpec
 from tests.services.admission.core.cases import shape
 
 TWO_NODES = {node_class_of(shape("n1", labels={"rack": "r1"})): 2}

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from shared.contracts.jobs import CommandAccepted, CommandRefused, JobAdmitted
+from services.admission.core.quota import spot_share
+from shared.contracts.admission import JobAdmitted
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.testing.decider import an_input, given, run_facts
 from tests.services.admission.core.cases import (
     ADMISSION,
@@ -90,6 +92,13 @@ def test_a_lane_without_a_pool_has_no_quotas() -> None:
     (answer,) = when(given(ADMISSION), set_quota(2))
     assert isinstance(answer, CommandRefused)
     assert answer.reason == "unknown_pool"
+
+
+def test_the_bound_of_the_spot_jobs_is_that_of_the_pool_where_it_has_one() -> None:
+    bounded = POOL.model_copy(update={"spot_gpus": 6.0})
+    assert spot_share(given(ADMISSION, bounded), "acme").bound == 6000
+    assert spot_share(given(ADMISSION, POOL), "acme").bound is None
+    assert spot_share(given(ADMISSION), "acme").bound is None
 
 
 def test_a_larger_spot_quota_of_the_pool_admits_waiting_jobs() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from shared.contracts.jobs import JobReadmitted
-from shared.contracts.placement import JobAttemptFailed
+from shared.contracts.admission import JobReadmitted
+from shared.contracts.attempts import JobAttemptFailed
 from tests.services.admission.core.cases import (
     ADMISSION,
     NOW,

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from services.admission.core.restate_placement import restate_placement
 from services.admission.core.state import AdmissionState
+from shared.contracts.attempts import JobAttemptFailed
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import AttemptNoted, CapacityNoted, JobEnd, JobsReleased
-from shared.contracts.placement import JobAttemptFailed
 from shared.ledger.decider import Input
 from tests.services.admission.core.cases import (
     NOW,

@@ -6,7 +6,8 @@ import pytest
 
 from services.admission.core.rules import MAX_BODY_BYTES, MAX_ID_CHARS, check_rules
 from services.admission.core.verdict import Reject
-from shared.contracts.jobs import JobSpec, SubmitJob
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import JobSpec
 from tests.services.admission.core.cases import POOL
 
 

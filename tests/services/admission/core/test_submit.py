@@ -5,14 +5,9 @@ from typing import Any
 import pytest
 
 from services.admission.core.rules import MAX_BODY_BYTES
+from shared.contracts.admission import JobAdmitted, JobDeferred, JobRejected
 from shared.contracts.bookkeeping import CapacityNoted, TenantNoted
-from shared.contracts.jobs import (
-    CommandAccepted,
-    CommandRefused,
-    JobAdmitted,
-    JobDeferred,
-    JobRejected,
-)
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.testing.decider import fold, given, run_facts
 from tests.services.admission.core.cases import (
     ADMISSION,
@@ -100,6 +95,19 @@ def test_an_unknown_tenant_is_refused() -> None:
 def test_a_retired_tenant_is_refused() -> None:
     state = pool(TenantNoted(tenant="acme", active=False))
     assert refusal(when(state, submit("j1"))).reason == "unknown_tenant"
+
+
+def test_a_pool_that_names_its_tenants_refuses_others_and_keeps_what_it_has() -> None:
+    state = pool()
+    when(state, submit("j1"))
+    assert "j1" in state.admitted
+    closed = pool(POOL.model_copy(update={"tenants": ("beta",)}))
+    refused = refusal(when(closed, submit("j2")))
+    assert refused.reason == "tenant_not_allowed"
+    rule = "tenant 'acme' is not in the pool's setting `tenants`"
+    assert refused.detail == f"pool: 'main': {rule}"
+    when(closed, submit("j3", tenant="beta"))
+    assert "j3" in closed.admitted
 
 
 def test_a_lane_without_a_pool_refuses_submissions() -> None:

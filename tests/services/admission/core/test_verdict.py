@@ -5,7 +5,7 @@ from typing import Any
 from services.admission.core.demand import demand_of
 from services.admission.core.state import PendingJob
 from services.admission.core.verdict import Admit, Defer, Reject, judge
-from shared.contracts.jobs import JobSpec
+from shared.contracts.job_spec import JobSpec
 from shared.testing.decider import given
 from tests.services.admission.core.cases import ADMISSION, NOW, POOL, pool, quota, submit, when
 

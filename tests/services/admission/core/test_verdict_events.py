@@ -4,7 +4,8 @@ from services.admission.core.demand import demand_of
 from services.admission.core.state import PendingJob
 from services.admission.core.verdict import Admit, Defer, Reject
 from services.admission.core.verdict_events import verdict_decision, verdict_event
-from shared.contracts.jobs import JobAdmitted, JobDeferred, JobRejected, JobSpec
+from shared.contracts.admission import JobAdmitted, JobDeferred, JobRejected
+from shared.contracts.job_spec import JobSpec
 
 SPEC = JobSpec(name="train")
 

@@ -7,17 +7,7 @@ import pytest
 from services.failslow.core import state as state_module
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.state import FailSlowState
-from shared.contracts.base import Event
-from shared.contracts.faults import (
-    DismissFault,
-    FaultCleared,
-    FaultDismissed,
-    FaultSuspected,
-    GangsNoted,
-    MarkFalseAlarm,
-)
-from shared.contracts.jobs import CommandAccepted, CommandRefused
-from shared.contracts.placement import (
+from shared.contracts.attempts import (
     JobAttemptFailed,
     JobCancelled,
     JobFailed,
@@ -26,6 +16,16 @@ from shared.contracts.placement import (
     JobStartFailed,
     JobStopRequested,
     JobSucceeded,
+)
+from shared.contracts.base import Event
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.faults import (
+    DismissFault,
+    FaultCleared,
+    FaultDismissed,
+    FaultSuspected,
+    GangsNoted,
+    MarkFalseAlarm,
 )
 from shared.ledger.decider import Fact, Undecodable
 from shared.testing.decider import an_input, given, run

@@ -7,7 +7,6 @@ in job_3 workers 6 to 9 become 25-30 % slower near step 2,200 and stay so; no ot
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
@@ -16,20 +15,21 @@ from services.failslow.core.evidence import Evidence
 from services.failslow.core.peers import Thresholds
 from shared.contracts.faults import FaultCleared, FaultSuspected
 from shared.testing.decider import an_input, given, run
+from simulator.workload.locate import has_trace, locate
 from tests.services.failslow.gangs import POOL, gang, report, watched
 
-TRACE = Path(__file__).parents[5] / "shared" / "traces" / "failslow_pai_minibatch.parquet"
+TRACE = "failslow_pai_minibatch"
 WORKERS = 10
 ROWS_PER_REPORT = 2
 """A row is every tenth minibatch; `services/failslow/README.md` has the results of other sizes."""
 
 
 def rows(job: str) -> dict[int, dict[int, float]]:
-    if not TRACE.exists():
-        pytest.skip(f"no ../shared/traces/{TRACE.name}")
+    if not has_trace(TRACE):
+        pytest.skip(f"needs the shared trace {TRACE}")
     parquet = pytest.importorskip("pyarrow.parquet")
     rows_by_step: dict[int, dict[int, float]] = defaultdict(dict)
-    for row in parquet.read_table(TRACE).to_pylist():
+    for row in parquet.read_table(locate(TRACE)).to_pylist():
         if row["job"] == job:
             rows_by_step[row["time"]][row["worker"]] = float(row["batch_time_norm"])
     return rows_by_step

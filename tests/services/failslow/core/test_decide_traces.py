@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.state import FailSlowState
+from shared.contracts.attempts import JobSucceeded
 from shared.contracts.faults import FaultCleared, FaultSuspected
-from shared.contracts.placement import JobSucceeded
 from shared.telemetry.trace_ids import new_traceparent
 from shared.testing.decider import an_input, given, run_facts
 from tests.services.failslow.core.test_decide import HEALTHY, SLOW

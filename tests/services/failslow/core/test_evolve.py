@@ -6,10 +6,10 @@ import pytest
 
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.evolve import FOLDS
+from shared.contracts.attempts import JobSucceeded
 from shared.contracts.base import Event
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.faults import FaultCleared, FaultDismissed
-from shared.contracts.jobs import CommandAccepted, CommandRefused
-from shared.contracts.placement import JobSucceeded
 from shared.contracts.rejected import InputRejected
 from shared.testing.decider import fold, given
 from tests.contracts.event_folds import assert_folds_every_type_of, assert_folds_take_their_types

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.failslow.core.gangs import GangChanges
 from services.failslow.core.state import FailSlowState, GangState
-from shared.contracts.placement import JobSucceeded
+from shared.contracts.attempts import JobSucceeded
 from shared.testing.decider import an_input
 from tests.services.failslow.gangs import placed
 

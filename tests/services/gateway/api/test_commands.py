@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from shared.contracts.jobs import JobAdmitted, JobSpec
+from shared.contracts.admission import JobAdmitted
+from shared.contracts.job_spec import JobSpec
 from shared.contracts.keys import hash_secret
 from shared.telemetry.spans import Spans
 from tests.services.gateway.stack import TRACE, Stack
@@ -63,6 +64,7 @@ async def test_an_order_becomes_the_command_of_its_owner(
     assert command is not None and command["type"] == type_
     if "node" in type_ or "fault" in type_:
         assert command["lane"] == 2
+        assert command["data"].get("reason", "") == (body.get("reason", ""))
 
 
 @pytest.mark.parametrize(("method", "path", "key", "body", "topic", "type_"), ORDERS)
@@ -121,7 +123,7 @@ async def test_an_llm_request_goes_to_the_lane_of_its_endpoint(stack: Stack) -> 
 
 async def test_an_unknown_node_is_not_found(stack: Stack) -> None:
     assert (await stack.call("POST", "/v1/nodes/ghost/cordon", {}, key="op"))[0] == 404
-    assert (await stack.call("POST", "/v1/nodes/ghost/paint", {}, key="op"))[0] == 422
+    assert (await stack.call("POST", "/v1/nodes/ghost/paint", {}, key="op"))[0] == 404
 
 
 async def test_an_unknown_fault_is_not_found(stack: Stack) -> None:
@@ -130,10 +132,9 @@ async def test_an_unknown_fault_is_not_found(stack: Stack) -> None:
 
 
 async def test_probes_and_documents_need_no_key(stack: Stack) -> None:
-    async with stack.client("") as client:
-        for path in ("/", "/health", "/ready", "/metrics", "/openapi.json", "/docs"):
-            async with client.get(path) as answer:
-                assert answer.status == 200, path
+    for path in ("/", "/health", "/ready", "/metrics", "/openapi.json", "/docs"):
+        async with stack.request("GET", path, key="") as answer:
+            assert answer.status == 200, path
 
 
 async def test_openapi_describes_every_route_body_and_problem(stack: Stack) -> None:
@@ -152,6 +153,8 @@ async def test_an_unknown_path_or_method_is_a_problem_too(stack: Stack) -> None:
     status, content, _ = await stack.call("GET", "/v1/nothing")
     assert (status, content["reason"]) == (404, "not_found")
     assert (await stack.call("PUT", "/v1/jobs"))[0] == 405
+    status, _, headers = await stack.call("POST", "/v1/nodes/tokens/t1", {}, key="op")
+    assert (status, headers["allow"]) == (405, "DELETE")
 
 
 async def test_spans_come_in_and_are_shown_with_their_job(stack: Stack) -> None:

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+from urllib.parse import urlencode
 
 import pytest
 
-from shared.contracts.access import PoolConfigured, TenantRegistered
+from shared.contracts.access import TenantRegistered
+from shared.contracts.admission import JobAdmitted, QuotaChanged
+from shared.contracts.attempts import JobPreempted
+from shared.contracts.command_answers import CommandAccepted
 from shared.contracts.faults import FaultSuspected
-from shared.contracts.jobs import CommandAccepted, JobAdmitted, JobSpec, QuotaChanged
-from shared.contracts.nodes import NodeHealthNoted, NodeJoined
-from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced, JobPreempted
-from shared.contracts.ranking import QueueRanked, Ranked
-from shared.contracts.rejected import InputRejected
+from shared.contracts.job_spec import Gang, JobSpec
+from shared.contracts.nodes import NodeHealthNoted
+from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced
+from shared.contracts.pools import PoolConfigured
+from shared.contracts.ranking import JobStartEstimated, QueueRanked, Ranked
+from shared.contracts.rejected import (
+    InputQuarantined,
+    InputRejected,
+    InputRetried,
+    InputRetryRequested,
+    InputSkipped,
+)
+from tests.patience import PATIENCE_S
 from tests.services.gateway.stack import Stack
+from tests.shared.ledger_events import node_joined
 
+FLOOD = 500
 SPEC = JobSpec(name="train", command=("run", "canary-argv"), env={"A": "canary-env"})
 
 
@@ -34,21 +48,7 @@ async def fill(stack: Stack) -> None:
         TenantRegistered(tenant="ada", default_pool="main"),
         TenantRegistered(tenant="bob", default_pool="main"),
     )
-    await stack.project(
-        "placement",
-        1,
-        1,
-        NodeJoined(
-            node_id="n1",
-            incarnation="i",
-            executor_id="e",
-            backend="virtual",
-            gpu_type="a100",
-            gpus=2,
-            cpus=8,
-            mem_gib=64,
-        ),
-    )
+    await stack.project("placement", 1, 1, node_joined(gpus=2))
     for seq, (job, tenant) in enumerate([("a1", "ada"), ("a2", "ada"), ("b1", "bob")], 10):
         await admit(stack, seq, job, tenant)
     await stack.project(
@@ -75,6 +75,16 @@ async def fill(stack: Stack) -> None:
             runtime="history",
             waiting=3,
             ranked=(Ranked(job_id="b1", score=2.0), Ranked(job_id="a2", score=0.5)),
+        ),
+        JobStartEstimated(
+            job_id="a2",
+            tenant="ada",
+            pool="virtual",
+            p10_at=50,
+            p50_at=60,
+            p90_at=90,
+            coverage=0.79,
+            samples=40,
         ),
     )
     await stack.project(
@@ -117,15 +127,15 @@ async def fill(stack: Stack) -> None:
     )
 
 
-async def admit(stack: Stack, seq: int, job: str, tenant: str) -> None:
+async def admit(stack: Stack, seq: int, job: str, tenant: str, spec: JobSpec = SPEC) -> None:
     await stack.project(
-        "admission", 1, seq, JobAdmitted(job_id=job, tenant=tenant, submitted_at=seq, spec=SPEC)
+        "admission", 1, seq, JobAdmitted(job_id=job, tenant=tenant, submitted_at=seq, spec=spec)
     )
     await stack.project(
         "placement",
         1,
         seq,
-        JobEnqueued(job_id=job, tenant=tenant, submitted_at=seq, spec=SPEC),
+        JobEnqueued(job_id=job, tenant=tenant, submitted_at=seq, spec=spec),
         JobHeld(job_id=job, tenant=tenant, reason="no_capacity", short_gpus=2),
     )
 
@@ -216,8 +226,10 @@ async def test_why_names_the_place_in_line_and_what_decided_a_placing(rows: Stac
     assert (line["score_ahead"], line["best_score"]) == (2.0, 2.0)
     assert (line["learned"], line["runtime"]) == ("venus", "history")
     assert waits["placing"] is None
+    start = {"p10_at": 50, "p50_at": 60, "p90_at": 90, "coverage": 0.79, "samples": 40}
+    assert waits["start"] == {"at": waits["start"]["at"], "of": "job", **start}
     _, placed, _ = await rows.call("GET", "/v1/jobs/a1/why")
-    assert placed["line"] is None
+    assert placed["line"] is None and placed["start"] is None
     assert placed["placing"]["policy"] == "fcfs" and placed["placing"]["nodes"] == ["n1"]
     assert "b1" not in str(waits)
 
@@ -244,6 +256,14 @@ async def test_an_operator_sees_who_preempted(rows: Stack) -> None:
 async def test_nodes_show_how_much_of_each_gpu_is_taken(rows: Stack) -> None:
     _, content, _ = await rows.call("GET", "/v1/nodes")
     assert [(n["node_id"], n["used_milli"]) for n in content["items"]] == [("n1", [0, 1000])]
+    assert (await rows.call("GET", "/v1/nodes/n1"))[:2] == (200, content["items"][0])
+    assert (await rows.call("GET", "/v1/nodes/n9"))[0] == 404
+
+
+async def test_a_node_that_is_alive_is_not_forgotten(rows: Stack) -> None:
+    status, problem, _ = await rows.call("DELETE", "/v1/nodes/n1", key="op")
+    assert (status, problem["reason"]) == (409, "node_alive")
+    assert (await rows.call("DELETE", "/v1/nodes/n9", key="op"))[0] == 404
 
 
 async def test_the_queue_allocations_and_tenants_are_shown(rows: Stack) -> None:
@@ -253,8 +273,23 @@ async def test_the_queue_allocations_and_tenants_are_shown(rows: Stack) -> None:
     assert [item["gpus"] for item in held["items"]] == [[1]]
     _, tenant, _ = await rows.call("GET", "/v1/tenants/ada")
     assert tenant["quota"][0]["guaranteed_gpus"] == 8
+    _, tenants, _ = await rows.call("GET", "/v1/tenants", key="op")
+    assert [(t["tenant"], t["number"]) for t in tenants["items"]] == [("ada", 0), ("bob", 1)]
+    assert tenant["number"] == 0
     assert (await rows.call("GET", "/v1/pools"))[1]["items"][0]["pool"] == "main"
     assert (await rows.call("GET", "/v1/endpoints"))[0] == 200
+
+
+async def test_a_tenant_sees_whether_a_pool_is_open_to_it_but_not_to_whom(rows: Stack) -> None:
+    closed = PoolConfigured(pool="vault", partition=3, tenants=("bob",))
+    await rows.project("access", 0, 2, closed)
+    seen = {}
+    for key in ("ada", "bob", "op"):
+        _, content, _ = await rows.call("GET", "/v1/pools", key=key)
+        [main, vault] = content["items"]
+        assert main["open"]
+        seen[key] = (vault["open"], vault["settings"].get("tenants"))
+    assert seen == {"ada": (False, None), "bob": (True, None), "op": (True, ["bob"])}
 
 
 async def test_the_answer_to_a_command_is_its_senders(rows: Stack) -> None:
@@ -268,7 +303,7 @@ async def test_an_answer_of_access_is_shown_once_the_gateway_applies_it(rows: St
     await rows.project("access", 0, 900, made)
     assert (await rows.call("GET", "/v1/commands/c-late", key="root"))[0] == 404
     await rows.append("access", 0, made)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while (content := await rows.call("GET", "/v1/commands/c-late", key="root"))[0] != 200:
             await asyncio.sleep(0.05)
     assert (content[1]["ledger"], content[1]["accepted"]) == ("access", True)
@@ -277,7 +312,87 @@ async def test_an_answer_of_access_is_shown_once_the_gateway_applies_it(rows: St
 async def test_dead_letters_are_listed_for_their_tenant_and_operators(rows: Stack) -> None:
     for key in ("bob", "op"):
         _, content, _ = await rows.call("GET", "/v1/dead", key=key)
-        assert content["items"][0]["topic"] == "submissions.bob"
+        letter = content["items"][0]
+        assert letter["topic"] == "submissions.bob"
+        path = f"/v1/dead/{letter['dead_id']}"
+        assert (await rows.call("GET", path, key=key))[:2] == (200, letter)
+        assert (await rows.call("GET", path, key="ada"))[0] == 404
+
+
+async def test_a_reason_that_was_stored_with_a_prefix_is_shown_without_it(rows: Stack) -> None:
+    stored = InputQuarantined(
+        topic="commands",
+        partition=0,
+        offset=7,
+        message_id="c7",
+        message_type="job.submit.v1",
+        reason="set aside: KeyError: 'x'",
+        place="decide.py:1 decide",
+        sha256="0" * 64,
+        tenant="bob",
+    )
+    await rows.project("admission", 0, 790, stored)
+    _, shown, _ = await rows.call("GET", "/v1/dead/admission/0/790/0", key="op")
+    assert (shown["reason"], shown["state"]) == ("KeyError: 'x'", "open")
+
+
+async def test_a_flood_of_dead_letters_of_one_moment_is_paged(rows: Stack) -> None:
+    """They differ in nothing but their ids, which have no fixed width."""
+    flood = [
+        InputQuarantined(
+            topic="commands",
+            partition=0,
+            offset=offset,
+            message_id=f"c{offset}",
+            message_type="job.submit.v1",
+            reason="KeyError",
+            place="decide.py:1 decide",
+            sha256="0" * 64,
+            tenant="flooded",
+        )
+        for offset in range(FLOOD)
+    ]
+    await rows.project("admission", 0, 800, *flood)
+    seen: list[int] = []
+    query: dict[str, str] = {"limit": "150"}
+    while query:
+        _, page, _ = await rows.call("GET", f"/v1/dead?{urlencode(query)}", key="op")
+        seen += [row["log_offset"] for row in page["items"] if row["tenant"] == "flooded"]
+        query = {"limit": "150", "after": page["next"]} if page["next"] else {}
+    assert len(seen) == FLOOD and set(seen) == set(range(FLOOD))
+
+
+async def test_settled_inputs_are_listed_on_request_and_shown_with_their_decision(
+    rows: Stack,
+) -> None:
+    quarantined = [
+        InputQuarantined(topic="reports", partition=0, offset=at, reason="E", sha256="0" * 64)
+        for at in range(3)
+    ]
+    await rows.project("access", 0, 850, InputSkipped(input_id="admission/0/860/0", reason="late"))
+    await rows.project("access", 0, 851, InputRetryRequested(input_id="admission/0/860/1"))
+    await rows.project("admission", 0, 860, *quarantined)
+    skipped, retried, open_ = (f"admission/0/860/{index}" for index in range(3))
+
+    async def states(query: str) -> dict[str, str]:
+        _, page, _ = await rows.call("GET", f"/v1/dead?limit=1000{query}", key="op")
+        ids = {row["dead_id"]: row["state"] for row in page["items"]}
+        return {key: ids[key] for key in (skipped, retried, open_) if key in ids}
+
+    assert await states("") == {retried: "retrying", open_: "open"}
+    await rows.project("admission", 0, 861, InputRetried(input_id=retried, outcome="decided"))
+    assert await states("") == {open_: "open"}
+    everything = {skipped: "skipped", retried: "retried", open_: "open"}
+    assert await states("&settled=true") == everything
+    _, shown, _ = await rows.call("GET", f"/v1/dead/{skipped}", key="op")
+    assert (shown["decision"], shown["decision_reason"]) == ("skip", "late")
+
+
+async def test_a_decision_on_what_was_never_quarantined_is_not_listed(rows: Stack) -> None:
+    await rows.project("access", 0, 870, InputSkipped(input_id="admission/0/870/9", reason="x"))
+    _, page, _ = await rows.call("GET", "/v1/dead?limit=1000&settled=true", key="op")
+    assert "admission/0/870/9" not in {row["dead_id"] for row in page["items"]}
+    assert (await rows.call("GET", "/v1/dead/admission/0/870/9", key="op"))[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -288,8 +403,56 @@ async def test_a_wrong_query_is_named(rows: Stack, query: str) -> None:
     assert (status, content["reason"]) == (422, "invalid")
 
 
+@pytest.mark.parametrize(
+    ("path", "field", "value", "allowed"),
+    [
+        ("/v1/jobs?phase=runing", "phase", "runing", "'running'"),
+        ("/v1/jobs?pool=mian", "pool", "mian", "main, side"),
+        ("/v1/jobs?tenant=carol", "tenant", "carol", "ada, bob"),
+        ("/v1/jobs?array=none", "array", "none", "/v1/jobs"),
+        ("/v1/nodes?pool=mian", "pool", "mian", "main, side"),
+        ("/v1/queue?pool=mian", "pool", "mian", "main, side"),
+        ("/v1/allocations?pool=mian", "pool", "mian", "main, side"),
+        ("/v1/allocations?job=none", "job", "none", "/v1/jobs"),
+        ("/v1/faults?pool=mian", "pool", "mian", "main, side"),
+        ("/v1/faults?node=n9", "node", "n9", "/v1/nodes"),
+        ("/v1/faults?state=open", "state", "open", "'suspected'"),
+        ("/v1/events?types=job.placd.v1", "types", "job.placd.v1", "job.placed.v1"),
+        ("/v1/audit?action=key.creat.v1", "action", "key.creat.v1", "key.create.v1"),
+        ("/v1/audit?outcome=denied", "outcome", "denied", "'refused'"),
+    ],
+)
+async def test_a_filter_that_no_row_can_pass_is_named(
+    rows: Stack, path: str, field: str, value: str, allowed: str
+) -> None:
+    status, content, _ = await rows.call("GET", path, key="op")
+    [error] = content["errors"]
+    assert (status, error["field"], error["value"]) == (422, field, value)
+    assert allowed in error["rule"]
+
+
+async def test_a_filter_may_pass_no_row(rows: Stack) -> None:
+    for path in ("/v1/jobs?pool=side", "/v1/allocations?job=b1", "/v1/faults?node=n1&pool=side"):
+        status, content, _ = await rows.call("GET", path, key="op")
+        assert (status, content["items"]) == (200, [])
+
+
 async def test_no_key_reads_nothing(rows: Stack) -> None:
     for path in ("/v1/jobs", "/v1/nodes", "/v1/queue", "/v1/events", "/v1/dead", "/v1/pools"):
         status, content, headers = await rows.call("GET", path, key="")
         assert (status, content["reason"]) == (401, "unauthenticated")
         assert headers["WWW-Authenticate"].startswith("Bearer")
+
+
+async def test_a_new_job_shows_the_estimate_of_the_last_one_of_its_size_until_it_has_its_own(
+    rows: Stack,
+) -> None:
+    """Of the same tenant's jobs; a job that has left the queue shows none."""
+    gang = Gang(workers=1, gpus_per_worker=8)
+    await admit(rows, 60, "a3", "ada")
+    await admit(rows, 61, "a4", "ada", SPEC.model_copy(update={"gang": gang}))
+    starts = {}
+    for job in ("a1", "a2", "a3", "a4", "b1"):
+        _, shown, _ = await rows.call("GET", f"/v1/jobs/{job}", key="op")
+        starts[job] = shown["start"] and (shown["start"]["of"], shown["start"]["p50_at"])
+    assert starts == {"a1": None, "a2": ("job", 60), "a3": ("queue", 60), "a4": None, "b1": None}

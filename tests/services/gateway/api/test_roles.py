@@ -9,6 +9,7 @@ import pytest
 from shared.contracts.access import KeyCreated, KeyRevoked, Role
 from shared.contracts.keys import hash_secret
 from shared.contracts.registry import RANK
+from tests.patience import PATIENCE_S
 from tests.services.gateway.stack import KEYS, Stack
 
 OPEN, NODE = "open", "node"
@@ -28,15 +29,19 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("GET", "/v1/jobs/{job_id}/trace"): "viewer",
     ("GET", "/v1/jobs/{job_id}/why"): "viewer",
     ("GET", "/v1/nodes"): "viewer",
+    ("GET", "/v1/nodes/{node_id}"): "viewer",
+    ("DELETE", "/v1/nodes/{node_id}"): "operator",
     ("GET", "/v1/enrolments"): "operator",
     ("GET", "/v1/enrolments/{node_id}"): "operator",
     ("POST", "/v1/nodes/tokens"): "operator",
     ("GET", "/v1/nodes/tokens"): "operator",
-    ("POST", "/v1/nodes/tokens/{token_id}/revoke"): "operator",
+    ("DELETE", "/v1/nodes/tokens/{token_id}"): "operator",
     ("POST", "/v1/nodes/{node_id}/approve"): "operator",
     ("POST", "/v1/nodes/{node_id}/revoke"): "operator",
     ("POST", "/v1/nodes/{node_id}/lost"): "operator",
-    ("POST", "/v1/nodes/{node_id}/{verb}"): "operator",
+    ("POST", "/v1/nodes/{node_id}/cordon"): "operator",
+    ("POST", "/v1/nodes/{node_id}/drain"): "operator",
+    ("POST", "/v1/nodes/{node_id}/uncordon"): "operator",
     ("POST", "/agent/v1/join"): OPEN,  # its token is the right: see test_joining.py
     ("POST", "/agent/v1/renew"): NODE,  # a node's own credential is the right: ibidem
     ("GET", "/v1/queue"): "viewer",
@@ -58,6 +63,7 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("POST", "/v1/endpoints"): "admin",
     ("GET", "/v1/commands/{command_id}"): "viewer",
     ("GET", "/v1/dead"): "viewer",
+    ("GET", "/v1/dead/{dead_id}"): "viewer",
     ("POST", "/v1/dead/{input_id}/retry"): "operator",
     ("POST", "/v1/dead/{input_id}/skip"): "operator",
     ("GET", "/v1/audit"): "operator",
@@ -74,12 +80,12 @@ VALUES = {
     "{job_id}": "no-such-job",
     "{node_id}": "no-such-node",
     "{token_id}": "no-such-token",
-    "{verb}": "cordon",
     "{tenant}": "ada",
     "{key_id}": "no-such-key",
     "{fault_id}": "f/1/0/1",
     "{input_id}": "placement/0/1/0",
     "{command_id}": "no-such-command",
+    "{dead_id}": "placement/0/1/0",
 }
 
 
@@ -97,10 +103,7 @@ async def status_of(stack: Stack, method: str, path: str, key: str, authorizatio
     headers = {"Content-Type": "application/json"} | (
         {"Authorization": authorization} if authorization else {}
     )
-    async with (
-        stack.client(key) as client,
-        client.request(method, path, data=raw, headers=headers) as answer,
-    ):
+    async with stack.request(method, path, key=key, data=raw, headers=headers) as answer:
         return answer.status
 
 
@@ -167,11 +170,11 @@ async def test_a_tenant_has_two_live_keys_and_one_is_revoked_within_five_seconds
                 tenant="ada",
             ),
         )
-    async with timeout(30):
+    async with timeout(PATIENCE_S):
         while {await status_of(stack, "GET", "/v1/jobs", n) for n in ("old", "new")} != {200}:
             await sleep(0.05)
     await stack.append("access", 0, KeyRevoked(key_id="rotated-old"))
-    async with timeout(30):
+    async with timeout(PATIENCE_S):
         while await status_of(stack, "GET", "/v1/jobs", "old") != 401:
             await sleep(0.05)
     assert await status_of(stack, "GET", "/v1/jobs", "new") == 200

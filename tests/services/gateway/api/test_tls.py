@@ -13,11 +13,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from cli.api.http import Api
+from cli.api.target import Target
 from cli.errors import BadInput, Unreachable
-from cli.http_api import Api
-from cli.target import Target
 from infra.security import certificates
-from tests.patience import all_hung_up
 from tests.services.gateway.stack import KEYS, Stack, as_gateway, ready, start_gateway
 
 
@@ -38,14 +37,9 @@ def url(stack: Stack, folder: Path) -> Iterator[str]:
         BERTH_TLS_KEY=str(folder / "api.key"),
     )
     url = http.replace("http:", "https:")
-    asyncio.run(until_ready(url, folder))
+    asyncio.run(ready(url, ssl.create_default_context(cafile=folder / "ca.crt")))
     yield url
     running.stop()
-
-
-async def until_ready(url: str, folder: Path) -> None:
-    async with all_hung_up():
-        await ready(url, ssl.create_default_context(cafile=folder / "ca.crt"))
 
 
 def test_the_command_line_trusts_the_given_authority(url: str, folder: Path) -> None:

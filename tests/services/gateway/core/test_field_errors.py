@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from services.gateway.core.field_errors import FieldError, is_private, nested, plain
-from shared.contracts.jobs import JobSpec, SubmitJob
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import JobSpec
 
 
 @pytest.mark.parametrize("value", [7, 1.5, True, "short"])

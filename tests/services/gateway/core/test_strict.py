@@ -4,7 +4,7 @@ import pytest
 
 from services.gateway.core.field_errors import InvalidBody
 from services.gateway.core.strict import parse_body
-from shared.contracts.access import ConfigurePool
+from shared.contracts.pools import ConfigurePool
 
 
 def test_a_pool_request_has_the_defaults_of_the_settings_that_it_does_not_name() -> None:

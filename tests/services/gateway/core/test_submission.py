@@ -21,7 +21,8 @@ from services.gateway.core.submission import (
     submit_job,
 )
 from shared.contracts.codec import decode_command, encode
-from shared.contracts.jobs import JobSpec, SubmitJob
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import JobSpec
 from tests.services.gateway.core.bodies import FIELDS, hostile, plain
 
 ADA = Sender("ada", "main")

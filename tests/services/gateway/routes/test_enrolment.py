@@ -8,7 +8,7 @@ from shared.contracts.node_registry import EnrolledNode, JoinToken
 
 
 def test_a_row_shows_the_state_and_no_hash_of_a_secret() -> None:
-    node = EnrolledNode("n1", "gpu", False, {"f" * 64: 500}, "hw", "t1", former={"e" * 64})
+    node = EnrolledNode("n1", "gpu", False, {"f" * 64: 500}, "hw", "t1", former={"e" * 64: None})
     assert enrolled_row(node, 499) == {
         "node_id": "n1",
         "pool": "gpu",
@@ -30,6 +30,7 @@ def test_a_row_of_a_token_shows_its_state_and_no_hash() -> None:
         "pool": "gpu",
         "state": "valid",
         "approve": False,
+        "replace": False,
         "uses": 1,
         "max_uses": 2,
         "expires_at": 500,

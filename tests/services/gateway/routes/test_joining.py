@@ -12,13 +12,16 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 
+from cli.errors import UNREACHABLE
 from infra.machine.process import spawn
 from services.gateway.join_limits import FAILED
-from shared.bus.kafka import KafkaLog
 from shared.connection import Connection
-from shared.contracts.access import PoolConfigured
 from shared.contracts.keys import hash_secret
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.partition import TP
+from tests.broker_clients import log_of
+from tests.e2e.stand import eventually
+from tests.patience import PATIENCE_S
 from tests.services.gateway.stack import KEYS, fill_access, ready, start_broker, start_gateway
 
 pytestmark = pytest.mark.process
@@ -35,12 +38,23 @@ class Site(NamedTuple):
         self, path: str, body: object, bearer: str = ""
     ) -> tuple[int, dict[str, Any], str]:
         """Return status, body and the header Retry-After."""
+        return await self._call("POST", path, bearer, json=body)
+
+    async def _call(
+        self, method: str, path: str, bearer: str, **options: Any
+    ) -> tuple[int, Any, str]:
+        """Make the request, again while a busy broker lets it fail."""
         headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
         async with (
+            asyncio.timeout(PATIENCE_S),
             aiohttp.ClientSession(self.url, headers=headers) as client,
-            client.post(path, json=body) as answer,
         ):
-            return answer.status, await answer.json(), answer.headers.get("Retry-After", "")
+            while True:
+                async with client.request(method, path, **options) as answer:
+                    if answer.status != 503:
+                        retry_after = answer.headers.get("Retry-After", "")
+                        return answer.status, await answer.json(), retry_after
+                await asyncio.sleep(0.1)
 
     async def token(self, **fields: object) -> str:
         body = {"pool": "nodes", "approve": True, **fields}
@@ -53,21 +67,20 @@ class Site(NamedTuple):
         status, answer, _ = await self.post("/agent/v1/join", {**body, **more})
         return status, answer
 
-    async def renew(self, bearer: str, secret: str) -> tuple[int, Any]:
-        body = {"credential_sha256": hash_secret(secret), "field_of_a_newer_agent": 1}
+    async def renew(self, bearer: str, secret: str, **more: object) -> tuple[int, Any]:
+        body = {"credential_sha256": hash_secret(secret), "field_of_a_newer_agent": 1, **more}
         status, answer, _ = await self.post("/agent/v1/renew", body, bearer)
         return status, answer
 
     async def shown(self, node_id: str) -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {KEYS['op']}"}
-        async with (
-            aiohttp.ClientSession(self.url, headers=headers) as client,
-            client.get(f"/v1/enrolments/{node_id}") as answer,
-        ):
-            return dict(await answer.json())
+        return dict((await self._call("GET", f"/v1/enrolments/{node_id}", KEYS["op"]))[1])
+
+    async def listed(self, pool: str) -> tuple[int, Any]:
+        params = {"pool": pool}
+        return (await self._call("GET", "/v1/enrolments", KEYS["op"], params=params))[:2]
 
     async def until(self, node_id: str, state: str) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while (await self.shown(node_id)).get("state") != state:
                 await asyncio.sleep(0.05)
 
@@ -100,7 +113,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 async def _fill(kafka: str) -> None:
     ledgers = await fill_access(kafka)
-    ledgers.bus = KafkaLog(Connection(kafka, idempotent=False))
+    ledgers.bus = log_of(Connection(kafka, idempotent=False))
     await ledgers.append(
         "access", 0, PoolConfigured(pool="nodes", partition=0, backends=("agent",))
     )
@@ -119,6 +132,15 @@ async def test_a_node_joins_and_learns_where_its_executors_are(site: Site, token
     assert joined == {"node_id": "n-1", "pool": "nodes", "approved": True, "executors": [EXECUTOR]}
 
 
+async def test_identities_are_listed_by_pool(site: Site, token: str) -> None:
+    assert (await site.join(token, "n-listed", "one"))[0] == 200
+    status, page = await site.listed("nodes")
+    assert status == 200 and "n-listed" in [row["node_id"] for row in page["items"]]
+    assert await site.listed("main") == (200, {"items": [], "next": None})
+    status, problem = await site.listed("ghost")
+    assert (status, problem["errors"][0]["field"]) == (422, "pool")
+
+
 async def test_a_join_is_repeated_without_harm(site: Site) -> None:
     token = await site.token(max_uses=1)
     first = await site.join(token, "n-2", "one")
@@ -133,6 +155,29 @@ async def test_a_second_machine_cannot_take_a_name(site: Site, token: str) -> No
     assert (status, problem["reason"]) == (409, "node_exists")
     status, problem = await site.join(token, "n-4", "one", hardware="b")
     assert (status, problem["reason"]) == (409, "machine_changed")
+
+
+async def test_a_reinstalled_machine_takes_its_name_with_a_token_that_may_replace(
+    site: Site, token: str
+) -> None:
+    assert (await site.join(token, "n-r", "one", hardware="a"))[0] == 200
+    assert (await site.join(token, "n-r", "two", hardware="a"))[0] == 409
+    words = ("--pool", "nodes", "--approve", "--replace")
+    replacing = berth(site, "nodes", "token", *words).strip()
+    assert (await site.join(replacing, "n-r", "two", hardware="b"))[0] == 409
+    assert (await site.join(replacing, "n-r", "two", hardware="a"))[0] == 200
+    status, problem = await site.renew("n-r.one", "three")
+    assert (status, problem["reason"]) == (403, "node_revoked")
+    status, problem = await site.renew("n-r.two", "three")
+    assert (status, problem["reason"]) == (409, "machine_unknown")
+    assert (await site.renew("n-r.two", "three", hardware="a"))[0] == 200
+
+
+async def test_a_copied_disk_does_not_renew(site: Site, token: str) -> None:
+    assert (await site.join(token, "n-c", "one", hardware="a"))[0] == 200
+    status, problem = await site.renew("n-c.one", "two", hardware="b", former_hardware=["c"])
+    assert (status, problem["reason"]) == (409, "machine_changed")
+    assert (await site.renew("n-c.one", "two", hardware="b", former_hardware=["a"]))[0] == 200
 
 
 async def test_a_node_waits_for_approval_where_the_token_asks_for_it(site: Site) -> None:
@@ -186,7 +231,7 @@ async def test_a_malformed_join_names_the_field_and_repeats_no_secret(
 
 async def test_no_secret_is_in_any_record(site: Site, token: str) -> None:
     await site.join(token, "n-9", "s3cret-of-the-node")
-    bus = KafkaLog(Connection(site.kafka, idempotent=False))
+    bus = log_of(Connection(site.kafka, idempotent=False))
     for topic in ("access", "access.commands"):
         feed = await bus.feed({TP(topic, 0): 0})
         entries = (await feed.poll(5.0, 5000))[TP(topic, 0)]
@@ -198,14 +243,22 @@ async def test_no_secret_is_in_any_record(site: Site, token: str) -> None:
 
 
 def berth(site: Site, *words: str) -> str:
-    """Return what the command prints, as an operator on any machine runs it."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "cli", *words],
-        env={**os.environ, "BERTH_URL": site.url, "BERTH_KEY": KEYS["op"]},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """Return what the command prints, as an operator on any machine runs it.
+
+    It is repeated while a busy broker lets it fail.
+    """
+
+    def ended() -> subprocess.CompletedProcess[str] | None:
+        ran = subprocess.run(
+            [sys.executable, "-m", "cli", *words],
+            env={**os.environ, "BERTH_URL": site.url, "BERTH_KEY": KEYS["op"]},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return None if ran.returncode == UNREACHABLE else ran
+
+    ran = eventually(ended)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
@@ -222,8 +275,11 @@ async def test_the_command_line_makes_tokens_and_lists_identities(site: Site) ->
 
 async def test_wrong_tokens_are_limited_by_address(site: Site, token: str) -> None:
     """The last test of this module: afterwards this address has to wait."""
-    statuses = [(await site.join("t.guess", "n-10", "one"))[0] for _ in range(FAILED.burst)]
-    assert statuses[0] == 401 and statuses == sorted(statuses) and set(statuses) <= {401, 429}
+    statuses = [401]
+    while statuses[-1] == 401:  # on a busy machine the bucket refills a little meanwhile
+        statuses.append((await site.join("t.guess", "n-10", "one"))[0])
+        assert len(statuses) < 100 * FAILED.burst
+    assert statuses[-1] == 429
     body = {"node_id": "n-10", "token": token, "credential_sha256": hash_secret("one")}
     status, problem, retry_after = await site.post("/agent/v1/join", body)
     assert (status, problem["reason"]) == (429, "rate_limited") and int(retry_after) >= 1

@@ -5,28 +5,22 @@ from __future__ import annotations
 import pytest
 
 from services.gateway.problem import ApiError
-from services.gateway.routes.nodes import Verb, _command, _lane, identity_of, lost_after_ms
-from shared.contracts.access import PoolConfigured
-from shared.contracts.base import Command
-from shared.contracts.enrolment import NodeEnrolled, NodeRevoked
-from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
+from services.gateway.routes.nodes import (
+    _lane,
+    check_gone,
+    identity_of,
+    is_forgotten,
+    lost_after_ms,
+    silent_ms,
+)
+from shared.bus.clock import now_ms
+from shared.contracts.enrolment import NodeEnrolled, NodeForgotten, NodeRevoked
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.registry import Bearer
 from tests.services.gateway.wired import gateway
 
 OPERATOR = Bearer("k1", "operator", None)
 MAIN, SIDE = (PoolConfigured(pool="main", partition=3), PoolConfigured(pool="side", partition=1))
-
-
-@pytest.mark.parametrize(
-    ("verb", "command"),
-    [
-        ("cordon", CordonNode(node_id="n1", reason="fan")),
-        ("drain", DrainNode(node_id="n1", reason="fan")),
-        ("uncordon", UncordonNode(node_id="n1")),
-    ],
-)
-def test_each_verb_is_a_command(verb: Verb, command: Command) -> None:
-    assert _command("n1", verb, "fan") == command
 
 
 async def test_the_named_pool_decides_the_lane() -> None:
@@ -53,6 +47,17 @@ def test_a_node_is_lost_after_the_silence_that_placement_noted_or_the_pool_requi
     assert lost_after_ms(made, {**row, "backend": "virtual", "lost_after_ms": 0}) == 60_000
 
 
+def test_the_silence_of_a_suspected_node_goes_on() -> None:
+    made, now = gateway(MAIN), now_ms()
+    row: dict[str, object] = {"pool": "main", "backend": "agent", "alive": True}
+    suspected = {**row, "suspected_at": now - 3_600_000, "silent_ms": 31_000}
+    assert 3_630_000 <= silent_ms(made, suspected) < 7_200_000
+    assert silent_ms(made, {**suspected, "silent_ms": 9_000_000}) == 9_000_000
+    assert silent_ms(made, {**suspected, "silent_ms": 0}) == 0
+    assert silent_ms(made, {**suspected, "alive": False}) == 31_000
+    assert silent_ms(made, {**row, "suspected_at": 0, "silent_ms": 0}) == 0
+
+
 def test_a_row_has_the_state_of_the_nodes_identity() -> None:
     enrolled = NodeEnrolled(
         node_id="n1", pool="main", credential_sha256="ab", approved=True, expires_at=2**52
@@ -62,3 +67,31 @@ def test_a_row_has_the_state_of_the_nodes_identity() -> None:
     assert identity_of(made, {"node_id": "virtual-1"}) is None
     revoked = gateway(MAIN, enrolled, NodeRevoked(node_id="n1"))
     assert identity_of(revoked, {"node_id": "n1"}) == "revoked"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [({"alive": True}, "node_alive"), ({"used_milli": [0, 500]}, "node_holds_gpus")],
+)
+def test_a_node_that_may_hold_a_worker_is_not_forgotten(
+    change: dict[str, object], reason: str
+) -> None:
+    gone = {"node_id": "n1", "alive": False, "state": "lost", "used_milli": [0, 0]}
+    check_gone(gone)
+    with pytest.raises(ApiError) as refused:
+        check_gone({**gone, **change})
+    assert (refused.value.status, refused.value.reason) == (409, reason)
+
+
+def test_a_forgotten_node_is_shown_as_long_as_it_lives_or_holds_gpus() -> None:
+    enrolled = NodeEnrolled(
+        node_id="n1", pool="main", credential_sha256="ab", approved=True, expires_at=2**52
+    )
+    row: dict[str, object] = {"node_id": "n1", "alive": False, "backend": "agent", "used_milli": []}
+    made = gateway(MAIN, enrolled, NodeRevoked(node_id="n1"))
+    assert not is_forgotten(made, row)
+    made.access.view.apply(NodeForgotten(node_id="n1"))
+    made.access.caught_up.set()
+    assert is_forgotten(made, row)
+    for shown in ({"alive": True}, {"used_milli": [500]}, {"backend": "virtual"}):
+        assert not is_forgotten(made, {**row, **shown})

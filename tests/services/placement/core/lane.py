@@ -9,11 +9,13 @@ from itertools import count
 from services.placement.core.decide import Placement
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.state import Pool
-from shared.contracts.access import PoolConfigured
+from shared.contracts.admission import CancelRequested, JobAdmitted, JobReadmitted
 from shared.contracts.base import Event, Model
-from shared.contracts.jobs import CancelRequested, Gang, JobAdmitted, JobReadmitted, JobSpec
+from shared.contracts.job_spec import Gang, JobSpec
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import QueueRanked, Ranked
 from shared.contracts.reports import (
+    CheckpointsReported,
     ExecutorReported,
     NodeLeaving,
     NodeRegistered,
@@ -21,6 +23,7 @@ from shared.contracts.reports import (
     NodesSilent,
     Report,
     SilentNode,
+    WorkerCheckpointed,
     WorkerExited,
     WorkerReady,
     WorkerRefused,
@@ -82,6 +85,15 @@ class Lane:
     def report(self, *reports: Report, after_ms: int = 0) -> list[Event]:
         message = ExecutorReported(executor_id="e1", reports=reports)
         return self.feed(self.an("reports", message), after_ms=after_ms)
+
+    def checkpoint(self, *reports: WorkerCheckpointed, after_ms: int = 0) -> list[Event]:
+        message = CheckpointsReported(executor_id="e1", checkpoints=reports)
+        return self.feed(self.an("reports", message), after_ms=after_ms)
+
+    def checkpoint_now(self, job_id: str, after_ms: int = 0) -> list[Event]:
+        """Let the worker of rank 0 report, with the time since its start."""
+        ran_ms = self.now + after_ms - self.job(job_id).started_at
+        return self.checkpoint(written(self.ids_of(job_id)[0], job_id, ran_ms), after_ms=after_ms)
 
     def submit(self, *jobs: JobAdmitted, after_ms: int = 0) -> list[Event]:
         return self.feed(*(self.an("admission", job) for job in jobs), after_ms=after_ms)
@@ -185,6 +197,10 @@ def ready(allocation_id: str, job_id: str) -> WorkerReady:
 
 def exited(allocation_id: str, job_id: str, code: int = 0) -> WorkerExited:
     return WorkerExited(allocation_id=allocation_id, job_id=job_id, exit_code=code)
+
+
+def written(allocation_id: str, job_id: str, ran_ms: int, step: int = 0) -> WorkerCheckpointed:
+    return WorkerCheckpointed(allocation_id=allocation_id, job_id=job_id, ran_ms=ran_ms, step=step)
 
 
 def stopped(allocation_id: str, job_id: str) -> WorkerStopped:

@@ -7,7 +7,8 @@ from services.placement.core.pool.allocations import allocations_of
 from services.placement.core.pool.shape import GPU, MIB, Slot
 from services.placement.core.round.view import view_of
 from services.placement.core.solver.contended import no_plan, solve_now
-from shared.contracts.placement import JobPlaced, PlannedStart, PlannedStop
+from shared.contracts.placement import JobPlaced
+from shared.contracts.solver_plan import PlannedStart, PlannedStop
 from tests.services.placement.core.lane import Lane, job, kinds, lane
 
 WORK = 1.0

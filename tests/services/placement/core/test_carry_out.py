@@ -8,7 +8,8 @@ from services.placement.core.carry_out import carry_out, placement_terms, preemp
 from services.placement.core.pool.shape import GPU, Slot
 from services.placement.core.round.plan import Assignment, Eviction, Hold, Plan
 from services.placement.core.round.view import View, view_of
-from shared.contracts.placement import JobHeld, JobPlaced, JobPreempted, RoundEnded
+from shared.contracts.attempts import JobPreempted
+from shared.contracts.placement import JobHeld, JobPlaced, RoundEnded
 from tests.services.placement.core.lane import Lane, job, lane
 
 

@@ -6,16 +6,10 @@ import pytest
 
 from services.placement.core.resize.elastic import RESIZES_PER_ROUND
 from services.placement.core.resize.grow import LEAST_S
+from shared.contracts.admission import JobAdmitted
+from shared.contracts.attempts import JobPreempted, JobRequeued, JobResized
 from shared.contracts.base import Event
-from shared.contracts.jobs import JobAdmitted
-from shared.contracts.placement import (
-    JobHeld,
-    JobPlaced,
-    JobPreempted,
-    JobRequeued,
-    JobResized,
-    RoundEnded,
-)
+from shared.contracts.placement import JobHeld, JobPlaced, RoundEnded
 from tests.services.placement.core.lane import Lane, job, kinds, lane, only
 
 

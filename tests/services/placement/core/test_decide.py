@@ -15,24 +15,22 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Pool
-from shared.contracts.base import Event
-from shared.contracts.jobs import PRIORITY_CLASSES, CommandAccepted, CommandRefused, JobSpec
-from shared.contracts.nodes import CordonNode, DrainNode, NodeJoined, NodeLost, UncordonNode
-from shared.contracts.placement import (
-    Allocation,
+from shared.contracts.attempts import (
     AllocationReleased,
     JobCancelled,
-    JobEnqueued,
     JobFailed,
     JobMigrated,
-    JobPlaced,
     JobPreempted,
     JobRequeued,
     JobResized,
     JobStarted,
     JobSucceeded,
-    RoundEnded,
 )
+from shared.contracts.base import Event
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.job_spec import PRIORITY_CLASSES, JobSpec
+from shared.contracts.nodes import CordonNode, DrainNode, NodeJoined, NodeLost, UncordonNode
+from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced, RoundEnded
 from shared.testing.hash_seeds import printed_under_two_hash_seeds
 from tests.services.placement.core.lane import (
     Lane,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
 from tests.services.placement.core.lane import Lane, job, kinds, lane
 

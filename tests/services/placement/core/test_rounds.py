@@ -197,3 +197,15 @@ def test_the_end_of_a_backoff_is_a_change_and_settles_like_one() -> None:
     assert pool.decider.next_wake(pool.state) == failed + 520
     pool.submit(job("c", 2), after_ms=20)
     assert pool.decider.next_wake(pool.state) == failed + 530
+
+
+def test_the_solver_is_asked_only_where_a_better_plan_may_exist() -> None:
+    pool = lane("n1", solver="cpsat", solver_ms=500)
+    assert kinds(pool.submit(job("a", gpus=4), job("b", gpus=4), job("c", gpus=4)))[-4:] == [
+        "JobPlaced",
+        "JobPlaced",
+        "JobHeld",
+        "RoundEnded",
+    ]
+    other = lane("n1", solver="cpsat", solver_ms=500)
+    assert "RoundOpened" in kinds(other.submit(job("a"), job("b", gpus=4), job("c", gpus=7)))

@@ -18,12 +18,12 @@ from services.placement.core.solver.instance import Instance
 from services.placement.core.solver.solve import solve
 from services.placement.solver.frames import SolverReply, SolverRequest, pack, reply_of, request_of
 from services.placement.solver.process import PROGRAM, Solver, SolverDied
+from tests.patience import PATIENCE_S
 from tests.services.placement.core.lane import job, lane
 
 pytestmark = pytest.mark.process
 
 WORK = 0.3
-PATIENCE_S = 60.0
 
 
 def instance() -> Instance:

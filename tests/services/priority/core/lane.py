@@ -6,30 +6,24 @@ from typing import Any, TypeVar
 
 from services.priority.core.decide import Priority
 from services.priority.core.state import Queue
-from shared.contracts.access import PoolConfigured
+from shared.contracts.admission import JobAdmitted
+from shared.contracts.attempts import JobPreempted, JobRequeued, JobStarted, JobSucceeded
 from shared.contracts.base import Event
-from shared.contracts.jobs import Gang, JobAdmitted, JobSpec
-from shared.contracts.nodes import NodeJoined
-from shared.contracts.placement import (
-    Allocation,
-    JobPlaced,
-    JobPreempted,
-    JobRequeued,
-    JobStarted,
-    JobSucceeded,
-)
+from shared.contracts.job_spec import Gang, JobSpec
+from shared.contracts.placement import Allocation, JobPlaced
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import QueueRanked
 from shared.ledger.decider import Input
 from shared.testing.decider import AT, an_input, run
+from tests.shared.ledger_events import node_joined
 
 PRIORITY = Priority()
 E = TypeVar("E", bound=Event)
 
 
 def pool(policy: str = "fcfs", **more: Any) -> PoolConfigured:
-    return PoolConfigured.model_validate(
-        {"pool": "p", "partition": 0, "base_policy": policy, **more}
-    )
+    fields = {"pool": "p", "partition": 0, "base_policy": policy, "publish_predictions": True}
+    return PoolConfigured.model_validate(fields | more)
 
 
 def admitted(
@@ -78,18 +72,7 @@ def succeeded(job: str, at: int = AT) -> Input:
 
 
 def node(name: str, gpus: int) -> Input:
-    return from_placement(
-        NodeJoined(
-            node_id=name,
-            incarnation="1",
-            executor_id="e",
-            backend="virtual",
-            gpu_type="a100",
-            gpus=gpus,
-            cpus=1,
-            mem_gib=1,
-        )
-    )
+    return from_placement(node_joined(name, incarnation="1", gpus=gpus, cpus=1, mem_gib=1))
 
 
 def from_placement(event: Event, at: int = AT) -> Input:

@@ -8,15 +8,15 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from services.priority.core.state import Queue
-from shared.contracts.nodes import NodeLost
-from shared.contracts.placement import (
-    Allocation,
+from shared.contracts.attempts import (
     JobAttemptFailed,
     JobCancelled,
     JobFailed,
     JobMigrated,
     JobRequeued,
 )
+from shared.contracts.nodes import NodeLost
+from shared.contracts.placement import Allocation
 from shared.contracts.ranking import QueueChanged
 from shared.ledger.decider import Input
 from shared.testing.decider import AT, given, run
@@ -60,7 +60,9 @@ def test_attained_time_counts_over_attempts_and_kept_work_by_checkpoints() -> No
     }
     run(PRIORITY, state, running("a", at=AT + 30_000), AT + 30_000)
     view = state.view(AT + 31_000)
-    assert (view.kept_s[0], view.since_go_s[0], view.attained_s[0]) == (180.0, 10.0, 190.0)
+    assert (view.kept_s[0], view.since_go_s[0], view.attained_s[0]) == (180.0, 10.0, 180.0)
+    view = state.view(AT + 33_000)
+    assert (view.since_go_s[0], view.attained_s[0]) == (30.0, 190.0), "a restart is no work"
 
 
 def test_a_job_without_checkpoints_begins_anew() -> None:

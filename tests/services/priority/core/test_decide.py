@@ -7,9 +7,11 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from services.priority.core.decide import HEAD_MS, REFRESH_MS
-from shared.contracts.access import PoolConfigured, TenantRegistered
-from shared.contracts.jobs import JobSpec
-from shared.contracts.placement import JobAttemptFailed, JobEnqueued, JobRequeued, JobSucceeded
+from shared.contracts.access import TenantRegistered
+from shared.contracts.attempts import JobAttemptFailed, JobRequeued, JobSucceeded
+from shared.contracts.job_spec import JobSpec
+from shared.contracts.placement import JobEnqueued
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import RANKED_MOST, QueueChanged, QueueRanked
 from shared.ledger.decider import Input
 from shared.testing.decider import AT, an_input, fold, given, run, wake

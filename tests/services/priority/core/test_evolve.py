@@ -6,10 +6,13 @@ import pytest
 
 from services.priority.core.decide import Priority
 from services.priority.core.evolve import FOLDS
+from shared.contracts.attempts import JobSucceeded
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
-from shared.contracts.placement import JobSucceeded
 from shared.contracts.ranking import (
+    IntervalsDrifted,
+    IntervalsRecovered,
+    JobStartEstimated,
     PolicyDegraded,
     PolicyRestored,
     QueueChanged,
@@ -40,6 +43,9 @@ WRITTEN = (
     ShadowRanked(pool="p", policy="sjf", top=(), agreement=1.0, waiting=0),
     FAILED,
     PolicyRestored(pool="p", learned="net", shadow=True),
+    JobStartEstimated(job_id="a", tenant="red", pool="p", p10_at=1, p50_at=2, p90_at=3),
+    IntervalsDrifted(pool="p", coverage=0.6, claimed=0.8, samples=900),
+    IntervalsRecovered(pool="p", coverage=0.78, claimed=0.8, samples=1900),
     InputRejected(topic="admission", partition=0, offset=1, reason="not JSON", sha256="0" * 64),
 )
 """One event of each type in the priority ledger."""

@@ -7,14 +7,14 @@ import pytest
 
 from services.priority.core import expected
 from services.priority.core.history import BINS, PRIOR, VALUES, gittins_of, mean_left_of
-from services.priority.core.queue_view import QueueView
+from tests.services.priority.core.queues import view_of
 
 
 @pytest.mark.parametrize("count", [2, expected.FEW + 2])
 def test_a_working_job_is_estimated_anew_and_an_idle_one_as_it_stopped(count: int) -> None:
     attained_s = np.linspace(0.0, 500.0, count)
     since_go_s = np.where(np.arange(count) == 0, 0.0, 1.0)
-    view = QueueView.of_columns(
+    view = view_of(
         rows=np.arange(count),
         distributions=np.tile(PRIOR, (count, 1)),
         attained_s=attained_s,

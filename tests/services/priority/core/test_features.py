@@ -13,8 +13,8 @@ from services.priority.core.decide import Priority
 from services.priority.core.feature_cache import STALE
 from services.priority.core.features import compute_features
 from services.priority.core.state import Queue
-from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import (
     Finished,
     NodeGpus,

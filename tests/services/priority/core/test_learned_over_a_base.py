@@ -13,14 +13,12 @@ from services.priority.core.history import BINS, fill_prior, gittins_s, mean_lef
 from services.priority.core.learned import BadModel, LearnedModel, load_model, model_name
 from services.priority.core.policies import POLICIES
 from services.priority.core.state import Queue
-from shared.contracts.access import PoolConfigured
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import QueueRanked
 from shared.ledger.decider import Input
 from shared.testing.decider import AT, given, run
 from tests.services.priority.core.lane import admitted, node, only, pool, running, succeeded
 from tests.services.priority.core.networks import manifest, network, weights
-
-AGING = {"wfp3", "unicep", "multifactor"}
 
 
 def banded(band: float, **given_weights: float) -> LearnedModel:

@@ -12,7 +12,8 @@ from services.priority.core import history, keys
 from services.priority.core.ordering import order_by
 from services.priority.core.queue_view import QueueView
 from services.priority.core.state import Queue
-from shared.contracts.access import RuntimeSource, TenantRegistered
+from shared.contracts.access import TenantRegistered
+from shared.contracts.pools import RuntimeSource
 from shared.testing.decider import AT, an_input, fold, given, run
 from tests.services.priority.core.lane import (
     PRIORITY,

@@ -47,3 +47,10 @@ def test_scores_are_listed_by_place() -> None:
     view = queue(entry("a"), entry("b")).view(AT)
     assert list(ids_and_scores(view, np.array([1.0, 2.0]), [1, 0])) == [("b", 2.0), ("a", 1.0)]
     assert list(ids_and_scores(view, np.zeros(2), [])) == []
+
+
+def test_a_column_is_gathered_on_first_use_and_only_once() -> None:
+    view = queue(entry("a")).view(AT)
+    assert "gpus" not in vars(view)
+    assert view.gpus is view.gpus
+    assert type(view).gpus.__doc__ == "GPUs of the whole gang, as requested."

@@ -13,8 +13,8 @@ from services.priority.core.features import SCHEMA, compute_features
 from services.priority.core.learned import BadModel, LearnedModel, ModelManifest, session_of
 from services.priority.core.shadows import SHADOW_MS
 from services.priority.core.state import Queue
-from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import PolicyDegraded, PolicyRestored, QueueRanked, ShadowRanked
 from shared.testing.decider import AT, an_input, given, run
 from shared.testing.hash_seeds import printed_under_two_hash_seeds

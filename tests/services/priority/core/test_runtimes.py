@@ -9,7 +9,8 @@ import pytest
 
 from services.priority.core.queue_view import QueueView
 from services.priority.core.runtimes import LEAST_S, RunTimes
-from shared.contracts.access import RuntimeSource
+from shared.contracts.pools import RuntimeSource
+from tests.services.priority.core.queues import view_of
 
 
 def a_view() -> QueueView:
@@ -24,9 +25,7 @@ def a_view() -> QueueView:
         "samples": [0.0, 0.0, 5.0, 0.0],
     }
     arrays = {name: np.array(values) for name, values in numbers.items()}
-    return QueueView.of_columns(
-        waiting=4, rows=np.arange(4), distributions=np.zeros((4, 48)), **arrays
-    )
+    return view_of(waiting=4, rows=np.arange(4), distributions=np.zeros((4, 48)), **arrays)
 
 
 @pytest.mark.parametrize(

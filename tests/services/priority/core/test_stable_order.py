@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.priority.core.stable_order import rank_running, rank_stable, refresh_order
 from services.priority.core.state import Queue
-from shared.contracts.access import PoolConfigured
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import Ranked
 from shared.testing.decider import AT
 from tests.services.priority.core.queues import change, entry, holding, queue

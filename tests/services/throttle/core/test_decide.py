@@ -9,7 +9,7 @@ from services.throttle.core.state import EndpointState
 from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
-from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.llm import (
     LlmRequestFinished,
     LlmRequestQueued,

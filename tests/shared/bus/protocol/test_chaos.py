@@ -19,6 +19,7 @@ from shared.ledger.reader import Accepted
 from shared.ledger.record import decode
 from shared.testing.flaky_log import Accident, FlakyLog
 from shared.testing.ledger import SeatDecider, Seats, accepted, command
+from tests.patience import PATIENCE_S
 from tests.shared.bus.conftest import Bench, Broker
 
 COMMANDS = 120
@@ -115,7 +116,7 @@ class Chaos:
 
     async def settled(self, lane: Lane[Seats]) -> None:
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 while lane.inbox.pending:
                     await asyncio.sleep(0.01)
         except TimeoutError:

@@ -13,13 +13,14 @@ from shared.bus.log import Entry, fetch
 from shared.bus.rounds import MAX_SILENT
 from shared.bus.tail import LedgerTail, TopicTail
 from shared.contracts.codec import encode_event
-from shared.contracts.jobs import CancelJob
+from shared.contracts.job_commands import CancelJob
 from shared.contracts.nodes import NodeUncordoned
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
 from shared.ledger.record import LIMIT_BYTES, Record, StoredEvent, encode, next_of, pack
 from shared.testing.flaky_log import Accident
 from shared.testing.ledger import accepted, command
+from tests.patience import PATIENCE_S
 from tests.shared.bus.conftest import Bench
 
 NUMBER = 20
@@ -96,7 +97,7 @@ async def test_no_accident_of_an_append_loses_or_repeats_an_input(
         await bench.send(command(f"c{n}"))
         await bench.deliver(lane)
         await bench.until(lane, n + 1)
-    answer = await asyncio.wait_for(lane.offer(CancelJob(job_id="local")), 60)
+    answer = await asyncio.wait_for(lane.offer(CancelJob(job_id="local")), PATIENCE_S)
     truth = await bench.truth()
     assert truth.problems() == []
     assert len(truth.answers) == 7
@@ -153,7 +154,7 @@ async def test_many_silent_inputs_move_the_vector_with_an_empty_record(twin: Ben
     for n in range(MAX_SILENT + 10):
         await twin.send(command(f"s{n}", reason="silent"))
     await twin.deliver(lane)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not lane.cursor.seq:
             await asyncio.sleep(0.01)
     assert next_of(lane.cursor.inputs[twin.commands.key]) >= MAX_SILENT
@@ -200,16 +201,16 @@ async def test_local_inputs_are_answered_with_their_facts(bench: Bench) -> None:
     lane, _ = await bench.started()
     answers = [lane.offer(CancelJob(job_id=f"l{n}")) for n in range(3)]
     silent = lane.offer(CancelJob(job_id="s", reason="silent"))
-    resolved = await asyncio.wait_for(asyncio.gather(*answers), 60)
+    resolved = await asyncio.wait_for(asyncio.gather(*answers), PATIENCE_S)
     assert [[f.event.of for f in facts] for facts in resolved] == [["l0"], ["l1"], ["l2"]]  # type: ignore[attr-defined]
-    assert await asyncio.wait_for(silent, 30) == []
+    assert await asyncio.wait_for(silent, PATIENCE_S) == []
     assert len((await bench.truth()).answers) == 3
 
 
 async def test_a_wake_is_kept_without_any_input(bench: Bench) -> None:
     lane, _ = await bench.started()
-    (fact,) = await asyncio.wait_for(lane.offer(CancelJob(job_id="alarm")), 60)
-    async with asyncio.timeout(90):
+    (fact,) = await asyncio.wait_for(lane.offer(CancelJob(job_id="alarm")), PATIENCE_S)
+    async with asyncio.timeout(PATIENCE_S):
         # The state of a lane is ahead of its log while a decision is being appended.
         while len((truth := await bench.truth()).answers) < 2:
             await asyncio.sleep(0.01)
@@ -275,7 +276,7 @@ async def test_a_soft_tail_starts_at_the_end(bench: Bench) -> None:
     await tail.start_at_end([tp])
     await bench.raw.append(tp, b"new")
     entries: list[Entry] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not entries:
             entries = (await tail.poll(0.5)).get(tp, [])
     await tail.stop()
@@ -296,7 +297,7 @@ def again_id(cursor: Cursor, bench: Bench) -> str:
 
 async def drain(tail: LedgerTail, last_seq: int) -> list[int]:
     seqs: list[int] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while last_seq not in seqs:
             seqs += [a.record.seq for a in await tail.poll(0.3)]
     return seqs

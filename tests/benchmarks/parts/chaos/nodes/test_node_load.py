@@ -7,16 +7,17 @@ from typing import cast
 from benchmarks.parts.chaos.nodes.node_load import NodeLoad
 from benchmarks.parts.stack import Bench
 from shared.bus.memory import MemoryBroker
+from shared.contracts.attempts import AllocationReleased, JobStarted
 from shared.contracts.base import Event
 from shared.contracts.failures import Failure
-from shared.contracts.placement import Allocation, AllocationReleased, JobPlaced, JobStarted
+from shared.contracts.placement import Allocation, JobPlaced
 from shared.ledger.partition import TP
 from shared.ledger.reader import Reader
 from shared.testing.ledgers import LedgerWriter
 
 
 def load() -> NodeLoad:
-    return NodeLoad(cast("Bench", None), per_s=1.0, say=lambda line: None)
+    return NodeLoad(cast("Bench", None), per_s=1.0, report_line=lambda line: None)
 
 
 def test_jobs_are_short_and_long_and_some_are_gangs() -> None:

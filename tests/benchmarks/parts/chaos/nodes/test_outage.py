@@ -11,10 +11,13 @@ from benchmarks.parts.chaos.nodes.outage import longest_gap_s, outage, terms_of
 from benchmarks.parts.chaos.options import ChaosOptions
 from infra.broker import kafka
 
+SESSIONS = 200
+
 
 def test_long_outages_are_those_of_the_default_settings() -> None:
     assert terms_of(480.0) == {}
-    assert terms_of(12.0)["stop_after_s"] == 120.0
+    assert terms_of(12.0)["stop_after_s"] == 300.0
+    assert terms_of(12.0, sessions=9) == {"stop_after_s": 300.0}
 
 
 def test_the_longest_gap_is_that_of_one_worker_on_one_gpu(tmp_path: Path) -> None:
@@ -28,7 +31,9 @@ def test_the_longest_gap_is_that_of_one_worker_on_one_gpu(tmp_path: Path) -> Non
 @pytest.mark.kafka
 @pytest.mark.skipif(bool(kafka.missing()), reason=kafka.missing() or "Kafka is there")
 async def test_no_worker_notices_that_everything_else_was_killed() -> None:
-    figures = await outage(ChaosOptions(outage_s=12.0, agents=3), lambda line: None)
-    zeros = (*node_figures.ZEROS, "nodes_fenced")
+    options = ChaosOptions(outage_s=12.0, agents=3, sessions=SESSIONS)
+    figures = await outage(options, lambda line: None)
+    zeros = (*node_figures.ZEROS, "nodes_fenced", "sessions_fenced")
     assert {name: figures[name] for name in zeros} == dict.fromkeys(zeros, 0), figures
     assert (figures["attempts"], figures["verify"]) == (figures["jobs"], "ok")
+    assert figures["sessions_back"] == SESSIONS

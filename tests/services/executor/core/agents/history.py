@@ -6,12 +6,13 @@ from typing import Any
 
 from services.executor.core.agents.evolve import end_record, evolve
 from services.executor.core.agents.state import AgentPool
-from shared.contracts.access import PoolConfigured
 from shared.contracts.agents import Hello
+from shared.contracts.attempts import JobStarted
 from shared.contracts.base import Event
-from shared.contracts.jobs import JobSpec
+from shared.contracts.job_spec import JobSpec
 from shared.contracts.nodes import NodeJoined
-from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced, JobStarted
+from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.decider import Fact
 
 UUID, OTHER_UUID = "a" * 32, "b" * 32
@@ -65,6 +66,7 @@ class History:
     def __init__(self, *events: Event) -> None:
         self.state = AgentPool(partition=1)
         self.seq = 0
+        self.writer = "w1"
         for event in events:
             self.add(event)
 
@@ -73,7 +75,7 @@ class History:
         nodes = set[str]()
         for index, event in enumerate(events):
             nodes |= evolve(self.state, Fact(event, "placement", 1, self.seq, index, 1000))
-        end_record(self.state, self.seq, len(events))
+        end_record(self.state, self.seq, len(events), self.writer)
         return nodes
 
 

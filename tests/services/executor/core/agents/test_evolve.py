@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from services.executor.core.agents.state import Place
+from services.executor.core.agents.state import LOST_KEPT, OrderPosition
+from shared.contracts.attempts import AllocationReleased, JobStopRequested, JobSucceeded
 from shared.contracts.nodes import NodeLost
-from shared.contracts.placement import AllocationReleased, JobStopRequested, JobSucceeded
 from tests.services.executor.core.agents.history import (
     ENQUEUED,
     OTHER_UUID,
@@ -92,5 +92,33 @@ def test_a_change_of_the_terms_concerns_every_node() -> None:
 
 def test_a_record_is_folded_as_a_whole() -> None:
     history = running()
-    assert history.state.through > Place.of_event(6, 0, 4095)
-    assert history.state.through < Place.of_event(7, 0)
+    assert history.state.through > OrderPosition.of_event(6, 0, 4095)
+    assert history.state.through < OrderPosition.of_event(7, 0)
+
+
+def lost(node_id: str, **fields: str) -> NodeLost:
+    return NodeLost.model_validate(
+        {"node_id": node_id, "incarnation": UUID, "reason": "silent", **fields}
+    )
+
+
+def test_of_nodes_that_were_lost_long_ago_the_generation_alone_is_remembered() -> None:
+    history = running()
+    for rank in (1, 2):
+        history.add(released(rank))
+    history.add(lost("n1"))
+    history.add(lost("n2"))
+    names = [f"m{number}" for number in range(LOST_KEPT)]
+    for name in names:
+        history.add(joined(name, generation=7))
+        history.add(lost(name))
+    state = history.state
+    assert not state.nodes["n1"].released and "n1" not in state.addresses
+    assert state.nodes["n1"].generation == 1
+    # A worker of the other one is not released yet.
+    assert allocation(0) in state.nodes["n2"].workers and "n2" in state.addresses
+    assert all(name in state.addresses for name in names)
+    history.add(joined("m0", OTHER_UUID, generation=8))
+    assert "m0" not in state.lost
+    history.add(joined("n1", OTHER_UUID, generation=9))
+    assert state.addresses["n1"] == "n1.example" and state.nodes["n1"].lost is None

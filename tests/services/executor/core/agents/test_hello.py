@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from services.executor.core.agents.hello import action_for, last_generation
+from services.executor.core.agents.hello import (
+    MAX_GENERATION_STEP,
+    action_for,
+    generation_fault,
+    last_generation,
+)
 from shared.contracts.nodes import NodeLost
 from tests.services.executor.core.agents.history import OTHER_UUID, UUID, hello, running
 
@@ -28,6 +33,22 @@ def test_an_agent_goes_on_only_as_the_joined_incarnation(
     assert action_for(running().state, hello(**fields)) == action
 
 
+def test_an_agent_that_is_ahead_of_the_whole_ledger_has_another_history() -> None:
+    ahead = hello(applied={"seq": 99, "index": 0})
+    assert action_for(running().state, ahead, is_complete=True) == "fence"
+
+
+@pytest.mark.parametrize(
+    ("writer", "action"), [("w1", "continue"), ("w0", "fence"), ("", "continue")]
+)
+def test_orders_of_a_record_that_another_process_wrote_are_of_another_history(
+    writer: str, action: str
+) -> None:
+    """The ledger was restored, and has grown since beyond what the agent carried out."""
+    applied = {"seq": 6, "index": 0}
+    assert action_for(running().state, hello(applied=applied, writer=writer)) == action
+
+
 def test_a_lost_incarnation_is_fenced_and_a_newer_one_registers() -> None:
     history = running()
     history.add(NodeLost(node_id="n1", incarnation=UUID, reason="silent"))
@@ -39,3 +60,19 @@ def test_a_lost_incarnation_is_fenced_and_a_newer_one_registers() -> None:
 def test_the_last_generation_is_that_of_the_ledger() -> None:
     assert last_generation(running().state, "n1") == 1
     assert last_generation(running().state, "ghost") == 0
+
+
+@pytest.mark.parametrize(("node_id", "last"), [("n1", 1), ("ghost", 0)])
+def test_a_generation_is_known_up_to_a_step_above_the_last(node_id: str, last: int) -> None:
+    """A restored ledger may know none of a node that has had many."""
+
+    def fault(generation: int) -> str:
+        incarnation = {"generation": generation, "uuid": OTHER_UUID}
+        return generation_fault(running().state, hello(node_id=node_id, incarnation=incarnation))
+
+    assert fault(1) == fault(last + MAX_GENERATION_STEP) == ""
+    assert fault(last + MAX_GENERATION_STEP + 1).startswith(
+        f"incarnation.generation: {last + MAX_GENERATION_STEP + 1}; "
+        f"at most {last + MAX_GENERATION_STEP} is allowed"
+    )
+    assert "delete incarnation.json" in fault(2**53 - 1)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from services.executor.core.agents import orders as module
 from services.executor.core.agents.orders import confirmations, orders, poll_wait_s
-from services.executor.core.agents.state import Place
+from services.executor.core.agents.state import OrderPosition
 from shared.contracts.agents import Order, StepState
+from shared.contracts.attempts import AllocationReleased, JobStopRequested
 from shared.contracts.nodes import NodeLost
-from shared.contracts.placement import AllocationReleased, JobStopRequested
 from tests.services.executor.core.agents.history import (
     ENQUEUED,
     PLACED,
@@ -40,7 +39,7 @@ def released(rank: int) -> AllocationReleased:
 
 
 def test_a_node_gets_its_own_orders_in_their_order() -> None:
-    listed, through = orders(running().state, "n1", Place())
+    listed, through = orders(running().state, "n1", OrderPosition())
     assert kinds(listed) == [
         ("joined", ""),
         ("prepare", allocation(1)),
@@ -56,8 +55,8 @@ def test_a_node_gets_its_own_orders_in_their_order() -> None:
 def test_every_place_divides_the_orders_without_loss_or_repetition() -> None:
     history = running()
     history.add(STOP, released(1))
-    everything = orders(history.state, "n1", Place()).orders
-    places = [Place.of(order.position) for order in everything]
+    everything = orders(history.state, "n1", OrderPosition()).orders
+    places = [OrderPosition.of(order.position) for order in everything]
     assert len(set(places)) == len(places)
     for index, place in enumerate(places[:-1]):
         assert orders(history.state, "n1", place).orders[-1] == everything[-1]
@@ -67,18 +66,18 @@ def test_every_place_divides_the_orders_without_loss_or_repetition() -> None:
 
 def test_nothing_follows_through() -> None:
     state = running().state
-    _, through = orders(state, "n1", Place())
+    _, through = orders(state, "n1", OrderPosition())
     assert orders(state, "n1", through) == ([], through)
-    assert orders(state, "ghost", Place()) == ([], state.through)
+    assert orders(state, "ghost", OrderPosition()) == ([], state.through)
 
 
 def test_a_stop_replaces_a_start_that_the_node_has_not_noted() -> None:
     history = History(POOL, joined("n1"), joined("n2"), ENQUEUED, PLACED)
-    noted = orders(history.state, "n1", Place()).through
+    noted = orders(history.state, "n1", OrderPosition()).through
     history.add(STOP)
     stops = [("stop", allocation(1)), ("stop", allocation(2))]
     assert kinds(orders(history.state, "n1", noted).orders) == stops
-    assert kinds(orders(history.state, "n1", Place()).orders) == [("joined", ""), *stops]
+    assert kinds(orders(history.state, "n1", OrderPosition()).orders) == [("joined", ""), *stops]
 
 
 def test_a_released_worker_is_forgotten() -> None:
@@ -112,17 +111,19 @@ def test_a_node_that_joins_under_older_terms_gets_the_present_ones(before: str) 
     """Terms changed between its registration and its NodeJoined."""
     history = History(POOL, POOL.model_copy(update={"stop_after_s": 60.0}))
     assert history.add(joined("n1", terms_id=before)) == {"n1"}
-    first, second = orders(history.state, "n1", Place()).orders
+    first, second = orders(history.state, "n1", OrderPosition()).orders
     assert (first.kind, second.kind) == ("joined", "terms")
     assert second.terms is not None
     assert (second.terms.terms_id, second.terms.stop_after_s) == ("2.0", 60)
-    assert kinds(orders(history.state, "n1", Place.of(first.position)).orders) == [("terms", "")]
-    assert orders(history.state, "n1", Place.of(second.position)).orders == []
+    assert kinds(orders(history.state, "n1", OrderPosition.of(first.position)).orders) == [
+        ("terms", "")
+    ]
+    assert orders(history.state, "n1", OrderPosition.of(second.position)).orders == []
 
 
 def test_terms_that_change_after_such_a_join_are_ordered_once_more() -> None:
     history = History(POOL, joined("n1", terms_id="0.9"))
-    noted = orders(history.state, "n1", Place()).through
+    noted = orders(history.state, "n1", OrderPosition()).through
     history.add(POOL.model_copy(update={"stop_after_s": 60.0}))
     [order] = orders(history.state, "n1", noted).orders
     assert order.terms is not None and order.terms.terms_id == "3.0"
@@ -131,18 +132,19 @@ def test_terms_that_change_after_such_a_join_are_ordered_once_more() -> None:
 @pytest.mark.parametrize("present", ["", "1.0"])
 def test_a_node_under_the_present_terms_gets_none(present: str) -> None:
     history = History(POOL, joined("n1", terms_id=present))
-    assert kinds(orders(history.state, "n1", Place()).orders) == [("joined", "")]
+    assert kinds(orders(history.state, "n1", OrderPosition()).orders) == [("joined", "")]
 
 
-def test_a_long_list_is_cut_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_is_cut_and_goes_on() -> None:
     state = running().state
-    everything = orders(state, "n1", Place()).orders
-    monkeypatch.setattr(module, "MAX_ORDERS", 2)
-    listed, after = list[Order](), Place()
-    while (answer := orders(state, "n1", after)).orders:
+    everything = orders(state, "n1", OrderPosition()).orders
+    listed, after = list[Order](), OrderPosition()
+    while (answer := orders(state, "n1", after, 2)).orders:
+        assert len(answer.orders) <= 2
         listed += answer.orders
         after = answer.through
     assert listed == everything
+    assert orders(state, "n1", OrderPosition(1, 0), 0) == ([], OrderPosition(1, 0))
 
 
 def test_after_a_hello_the_workers_up_to_applied_are_confirmed() -> None:
@@ -154,14 +156,33 @@ def test_after_a_hello_the_workers_up_to_applied_are_confirmed() -> None:
     assert kinds(confirmed) == [("confirm", allocation(1)), ("confirm", allocation(2))]
 
 
-def test_an_ended_worker_is_forgotten_also_long_after_its_release() -> None:
+def test_workers_that_the_ledger_does_not_hold_are_forgotten() -> None:
+    """It released them long ago, or they are of another pool, or of a ledger before a restore."""
     held = (
         StepState(allocation_id="1/2/0/0", phase="dead", exit_code=0),
         StepState(allocation_id="1/2/0/1", phase="running"),
+        StepState(allocation_id="0/99/0/0", phase="running"),
+        StepState(allocation_id="1/7/0/0", phase="running"),
+        StepState(allocation_id="1/7/0/1", phase="dead", exit_code=0),
     )
     state = running().state
-    assert kinds(confirmations(state, "n1", Place(3, 0), held)) == [("forget", "1/2/0/0")]
-    assert confirmations(state, "ghost", Place(3, 0), held) == []
+    assert state.through.seq == 6, "the fold has not reached the last two"
+    assert kinds(confirmations(state, "n1", OrderPosition(3, 0), held)) == [
+        ("forget", "1/2/0/0"),
+        ("forget", "1/2/0/1"),
+        ("forget", "0/99/0/0"),
+    ]
+    assert confirmations(state, "ghost", OrderPosition(3, 0), held) == []
+
+
+def test_an_order_to_forget_that_an_agent_noted_before_it_died_is_repeated() -> None:
+    history = running()
+    noted = history.state.through
+    history.add(released(1))
+    held = (StepState(allocation_id=allocation(1), phase="dead", exit_code=0),)
+    forget = ("forget", allocation(1))
+    assert forget not in kinds(confirmations(history.state, "n1", noted, held))
+    assert forget in kinds(confirmations(history.state, "n1", history.state.through, held))
 
 
 def test_polls_of_sessions_wait_differently_and_never_longer_than_asked() -> None:

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from services.executor.core.agents.state import Place
+from services.executor.core.agents.state import OrderPosition
 from tests.services.executor.core.agents.history import running
 
 
 def test_orders_of_one_event_have_places_of_their_own_before_the_next_event() -> None:
     places = [
-        Place.of_event(1, 0),
-        Place.of_event(1, 0, 63),
-        Place.of_event(1, 1),
-        Place.of_event(2, 0),
+        OrderPosition.of_event(1, 0),
+        OrderPosition.of_event(1, 0, 63),
+        OrderPosition.of_event(1, 1),
+        OrderPosition.of_event(2, 0),
     ]
     assert places == sorted(places) and len(set(places)) == 4
 
 
-def test_a_place_is_a_position_on_the_wire() -> None:
-    assert Place.of(Place.of_event(7, 2, 1).position) == Place.of_event(7, 2, 1)
+def test_a_position_of_an_order_is_one_on_the_wire() -> None:
+    assert OrderPosition.of(OrderPosition.of_event(7, 2, 1).position) == OrderPosition.of_event(
+        7, 2, 1
+    )
+
+
+def test_the_writer_of_a_record_is_that_of_the_last_takeover_before_it() -> None:
+    history = running()
+    history.writer = "w2"
+    history.add()
+    history.add()
+    state = history.state
+    assert [state.writer_of(seq) for seq in (0, 1, 6, 7, 8)] == ["", "w1", "w1", "w2", "w2"]
+    assert state.writers == [(1, "w1"), (7, "w2")]
 
 
 def test_workers_of_a_job_are_those_of_the_attempt() -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from services.placement.core.decide import Placement
-from shared.contracts.jobs import Retry
-from shared.contracts.placement import (
+from shared.contracts.attempts import (
     AllocationReleased,
     JobAttemptFailed,
     JobCancelled,
-    JobEnqueued,
     JobFailed,
-    JobPlaced,
     JobRequeued,
     JobStartFailed,
     JobSucceeded,
     WorkersReady,
 )
+from shared.contracts.job_spec import Retry
+from shared.contracts.placement import JobEnqueued, JobPlaced
 from shared.contracts.reports import WorkerExited, WorkerRefused
 from shared.ledger.decider import Undecodable
 from tests.services.placement.core.lane import (
@@ -90,48 +89,6 @@ def test_one_failed_worker_stops_its_gang_and_the_job_fails_when_all_are_gone() 
     assert isinstance(failed, JobFailed) and failed.exit_code == 3
 
 
-def test_a_failed_attempt_goes_back_to_admission_while_the_retry_policy_allows_one() -> None:
-    pool = lane("n1")
-    pool.run(job("a", retry={"max_attempts": 2}))
-    _, failed = pool.exited("a", code=1)
-    assert isinstance(failed, JobAttemptFailed) and failed.node_ids == ("n1",)
-    again, placed = pool.readmit("a", 2, "n1")
-    assert isinstance(again, JobEnqueued) and (again.attempt, again.avoid_nodes) == (2, ("n1",))
-    assert isinstance(placed, JobPlaced) and placed.attempt == 2
-    pool.ready("a")
-    assert kinds(pool.exited("a", code=1)) == ["AllocationReleased", "JobFailed"]
-    assert pool.readmit("a", 3) == []
-
-
-def test_each_end_of_an_attempt_reports_its_gpu_time_once() -> None:
-    pool = lane("n1", gpus=2)
-    pool.run(job("a", 2, retry={"max_attempts": 2}, priority_class="low"))
-    pool.submit(job("high", 2, priority_class="high"), after_ms=3000)
-    _, again, *_ = pool.stopped("a", after_ms=1000)
-    assert isinstance(again, JobRequeued) and again.gpu_s == 8.0
-    pool.ready("high")
-    pool.exited("high", after_ms=100)
-    pool.ready("a")
-    _, failed = pool.exited("a", code=1, after_ms=500)
-    assert isinstance(failed, JobAttemptFailed) and failed.gpu_s == 1.0
-    pool.now += 9000
-    (cancelled,) = pool.cancel("a")
-    assert isinstance(cancelled, JobCancelled)
-    assert (cancelled.gpu_s, cancelled.ran_ms) == (0.0, 0)
-
-
-def test_a_preempted_attempt_does_not_use_up_the_retry_policy() -> None:
-    pool = lane("n1", gpus=1)
-    pool.run(job("a", retry={"max_attempts": 2}, priority_class="low"))
-    pool.submit(job("high", priority_class="high"))
-    pool.stopped("a", after_ms=100)
-    pool.ready("high")
-    pool.exited("high", after_ms=100)
-    pool.ready("a")
-    assert pool.job("a").attempt == 2
-    assert kinds(pool.exited("a", code=1)) == ["AllocationReleased", "JobAttemptFailed"]
-
-
 def test_a_refused_worker_sends_the_gang_back_in_line_and_that_node_is_avoided() -> None:
     pool = lane("n1", "n2", "n3")
     pool.submit(job("a", 8, workers=2))
@@ -162,20 +119,6 @@ def test_a_gang_that_is_not_ready_in_time_starts_again_elsewhere() -> None:
     ]
     pool.wake()
     assert pool.nodes_of("a") == ("n1", "n3")
-
-
-def test_a_job_that_no_node_ever_starts_waits_longer_each_time_and_fails_in_the_end() -> None:
-    pool = lane("n1")
-    pool.submit(job("a"))
-    pauses, events = [], []
-    while "a" in pool.state.jobs:
-        events = pool.report(*pool.all("a", refused))
-        if "a" in pool.state.jobs:
-            before = pool.now
-            pool.wake()
-            pauses.append(pool.now - before)
-    assert pauses == [500, 1000, 2000, 4000, 8000, 16000, 30000]
-    assert kinds(events) == ["AllocationReleased", "JobStartFailed", "JobFailed"]
 
 
 def test_a_worker_that_dies_before_the_go_is_a_failed_start_not_a_failed_attempt() -> None:
@@ -218,13 +161,6 @@ def test_a_placed_job_is_cancelled_before_its_go() -> None:
     assert kinds(pool.stopped("a")) == ["AllocationReleased", "JobCancelled"]
 
 
-def test_a_finish_folded_first_wins_over_a_cancel() -> None:
-    pool = lane("n1")
-    pool.run(job("a"))
-    pool.exited("a")
-    assert pool.cancel("a") == []
-
-
 def test_a_job_between_two_attempts_is_cancelled_at_once_and_never_comes_back() -> None:
     pool = lane("n1")
     pool.run(job("a", retry={"max_attempts": 2}))
@@ -258,13 +194,6 @@ def test_a_report_about_an_older_attempt_does_not_touch_the_newer_one() -> None:
     assert pool.job("a").phase == "placed"
 
 
-def test_a_preempted_job_with_workers_that_all_exited_with_0_has_succeeded() -> None:
-    pool = lane("n1", gpus=1)
-    pool.run(job("a", priority_class="low"))
-    pool.submit(job("high", priority_class="high"))
-    assert kinds(pool.exited("a"))[:2] == ["AllocationReleased", "JobSucceeded"]
-
-
 def test_the_same_admission_twice_enqueues_once() -> None:
     pool = lane("n1", gpus=1)
     pool.run(job("a"))
@@ -287,30 +216,6 @@ def test_nothing_is_placed_before_the_lane_has_its_pool() -> None:
 
 def test_a_pool_of_another_lane_is_none_of_ours() -> None:
     assert lane().pool(partition=1) == []
-
-
-def permanent_refusal(allocation_id: str, job_id: str) -> WorkerRefused:
-    return WorkerRefused(
-        allocation_id=allocation_id,
-        job_id=job_id,
-        reason="command_missing",
-        detail="python",
-        permanent=True,
-    )
-
-
-def test_a_start_that_fails_on_every_node_is_not_tried_again() -> None:
-    pool = lane("n1", "n2")
-    pool.submit(job("a", 2, workers=2))
-    first, second = pool.ids_of("a")
-    decided = pool.report(permanent_refusal(second, "a"))
-    assert kinds(decided) == ["AllocationReleased", "JobStartFailed", "JobStopRequested"]
-    (failed,) = [
-        event for event in pool.report(stopped(first, "a")) if isinstance(event, JobFailed)
-    ]
-    assert failed.attempt == 1 and failed.failure is not None
-    assert (failed.failure.reason, failed.failure.detail) == ("command_missing", "python")
-    assert (failed.failure.rank, failed.failure.permanent) == (1, True)
 
 
 def test_an_older_executor_puts_the_detail_into_the_reason() -> None:
@@ -339,30 +244,3 @@ def test_a_failed_run_keeps_its_first_failure_and_the_next_start_clears_it() -> 
     attempt = next(e for e in pool.report(report) if isinstance(e, JobAttemptFailed))
     assert attempt.failure is not None and attempt.failure.exit_code == 137
     assert attempt.failure.output == ("step 1", "step 2")
-
-
-def test_a_program_that_no_node_can_execute_is_not_tried_again() -> None:
-    """Such as a script without its first line: only the start itself shows it."""
-    pool = lane("n1")
-    pool.submit(job("a", 2, retry=Retry(max_attempts=5)))
-    pool.ready("a")
-    report = WorkerExited(
-        allocation_id=pool.ids_of("a")[0],
-        job_id="a",
-        exit_code=126,
-        reason="command_unusable",
-        permanent=True,
-    )
-    failed = next(e for e in pool.report(report) if isinstance(e, JobFailed))
-    assert (failed.reason, failed.attempt, failed.exit_code) == ("worker_failed", 1, 126)
-
-
-def test_a_worker_that_its_node_fenced_does_not_count_as_an_attempt() -> None:
-    pool = lane("n1", "n2")
-    pool.submit(job("a", 2))
-    pool.ready("a")
-    (allocation_id,) = pool.ids_of("a")
-    report = WorkerExited(allocation_id=allocation_id, job_id="a", exit_code=137, reason="fenced")
-    decided = kinds(pool.report(report))
-    assert "JobPreempted" in decided and "JobRequeued" in decided
-    assert "JobAttemptFailed" not in decided and "JobFailed" not in decided

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from shared.contracts.attempts import AllocationReleased, JobStarted
 from shared.contracts.base import Event
-from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.nodes import (
     DeclareNodeLost,
     NodeHeldBack,
@@ -17,7 +18,6 @@ from shared.contracts.nodes import (
     NodeTermsApplied,
     WorkerStuckNoted,
 )
-from shared.contracts.placement import AllocationReleased, JobStarted
 from shared.contracts.reports import NodesSilent, NodeTermsReported, WorkerReady, WorkerStuck
 from shared.ledger.decider import Fact
 from tests.services.placement.core.lane import (
@@ -120,11 +120,17 @@ def test_lowered_terms_count_only_when_the_node_has_applied_them() -> None:
 
 
 def test_a_report_of_terms_ends_a_suspicion() -> None:
+    """It may be read before any heartbeat: then no heartbeat ends the suspicion any more."""
     pool = agents("n1")
     pool.silent("n1", silent_ms=60_000)
     pool.pool(backends=("agent",), stop_after_s=60.0)
-    report_terms(pool, "n1")
+    pool.submit(job("a"), after_ms=100)
+    assert pool.job("a").phase == "waiting"
+    assert kinds(report_terms(pool, "n1")) == ["NodeHeard", "NodeTermsApplied"]
     assert pool.state.board.nodes["n1"].suspicion is None
+    pool.feed(after_ms=100)
+    assert pool.job("a").phase == "placed"
+    assert pool.heard("n1") == []
 
 
 def test_terms_that_return_are_other_terms() -> None:
@@ -236,6 +242,26 @@ def test_another_machine_waits_until_the_older_incarnation_holds_nothing(
     assert kinds(events).index("AllocationReleased") < kinds(events).index("NodeJoined")
 
 
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ({"hardware": ""}, {"hardware": ""}),
+        ({"pid_namespace": ""}, {"boot_id": "boot-i1", "pid_namespace": ""}),
+        ({"boot_id": ""}, {"boot_id": ""}),
+        ({"boot_id": ""}, {}),
+    ],
+)
+def test_what_a_registration_lacks_proves_nothing(
+    first: dict[str, Any], later: dict[str, Any]
+) -> None:
+    """[R11] Machines without a board and a driver look alike."""
+    pool = agents()
+    pool.report(registered("n1", backend="agent", **first))
+    pool.run(job("a"))
+    events = pool.report(registered("n1", incarnation="i2", backend="agent", **later))
+    assert kinds(events) == ["NodeHeldBack"]
+
+
 def test_another_machine_joins_at_once_where_nothing_is_held() -> None:
     pool = agents("n1")
     clone = registered("n1", incarnation="i2", backend="agent", hardware="another")
@@ -283,8 +309,6 @@ def test_a_declared_node_is_stopped_and_its_gpus_stay_held() -> None:
     pool.submit(job("b"), after_ms=100)
     assert pool.job("b").phase == "waiting"
     assert "AllocationReleased" in kinds(pool.report(stopped(held, "a")))
-    (unknown,) = declare(pool, "n1")
-    assert isinstance(unknown, CommandRefused) and unknown.reason == "unknown_node"
 
 
 def test_a_declaration_is_answered_once_more_as_a_duplicate() -> None:
@@ -293,6 +317,19 @@ def test_a_declaration_is_answered_once_more_as_a_duplicate() -> None:
     declare(pool, "n1")
     (again,) = declare(pool, "n1")
     assert isinstance(again, CommandAccepted) and again.duplicate
+
+
+@pytest.mark.parametrize("powered_off", [False, True])
+def test_a_node_that_is_gone_is_lost_already_and_one_that_never_joined_unknown(
+    powered_off: bool,
+) -> None:
+    pool = agents("n1")
+    declare(pool, "n1")
+    assert "n1" not in pool.state.board.nodes
+    (again,) = declare(pool, "n1", powered_off=powered_off)
+    assert isinstance(again, CommandAccepted) and again.duplicate
+    (unknown,) = declare(pool, "n2", powered_off=powered_off)
+    assert isinstance(unknown, CommandRefused) and unknown.reason == "unknown_node"
 
 
 def test_powered_off_releases_at_once_but_not_what_was_just_heard() -> None:

@@ -10,10 +10,11 @@ from shared.bus.draft import Draft, draft_facts
 from shared.bus.gather import Batch
 from shared.bus.inbox import PendingRecord
 from shared.bus.local_inputs import LocalInput
+from shared.contracts.attempts import AllocationReleased, JobPreempted
 from shared.contracts.base import Event
-from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.nodes import CordonNode, DrainNode, NodeCordoned, NodeLost, UncordonNode
-from shared.contracts.placement import AllocationReleased, JobPlaced, JobPreempted
+from shared.contracts.placement import JobPlaced
 from shared.contracts.reports import ExecutorReported, NodesSilent, Report
 from shared.ledger.decider import Fact, Input
 from shared.ledger.partition import TP

@@ -12,9 +12,10 @@ from services.placement.core.pool.shape import Slot
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.plan import Eviction, Migration, Plan
 from services.placement.core.round.view import view_of
+from shared.contracts.attempts import JobMigrated, JobPreempted, JobRequeued
 from shared.contracts.base import Event
 from shared.contracts.nodes import CordonNode, DrainNode
-from shared.contracts.placement import JobMigrated, JobPlaced, JobPreempted, JobRequeued
+from shared.contracts.placement import JobPlaced
 from tests.services.placement.core.lane import Lane, job, kinds, lane, only
 
 

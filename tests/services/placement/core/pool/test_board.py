@@ -1,12 +1,10 @@
+"""The board finds nodes by what is free on them."""
+
 from __future__ import annotations
 
-from services.placement.core.pool.board import Board, Kind, Node
-from services.placement.core.pool.shape import GPU, MIB, Shape, Slot
-
-
-def node(name: str, gpus: int = 8) -> Node:
-    kind = Kind("a100", gpus, 64_000, 512 * MIB, ())
-    return Node(name, "i1", "virtual", kind, {}, [GPU] * gpus, gpus, 64_000, 512 * MIB)
+from services.placement.core.pool.board import Board
+from services.placement.core.pool.shape import GPU, MIB, Slot
+from tests.services.placement.core.pool.nodes import node
 
 
 def board(**gpus: int) -> Board:
@@ -15,10 +13,6 @@ def board(**gpus: int) -> Board:
         made.nodes[name] = node(name, count)
         made.index(made.nodes[name])
     return made
-
-
-def shape(gpus: int, cpu_milli: int = 0, milli: int = GPU) -> Shape:
-    return Shape(gpus, milli, cpu_milli, 0, (), (), 1, 1)
 
 
 def test_nodes_are_found_by_their_free_gpus_then_by_name() -> None:
@@ -51,19 +45,6 @@ def test_a_node_off_the_indexes_is_not_free() -> None:
     assert pool.are_free([slot])
     pool.unindex(pool.nodes["a"])
     assert not pool.are_free([slot]) and pool.gpus == 0 and list(pool.upward((), 0)) == []
-
-
-def test_a_node_holds_as_many_workers_as_its_scarcest_resource_allows() -> None:
-    held = node("a")
-    assert held.room(shape(2)) == 4
-    assert held.room(shape(2, cpu_milli=30_000)) == 2
-    assert held.kind.workers(shape(1, milli=250)) == 32
-
-
-def test_workers_get_the_lowest_free_gpus() -> None:
-    held = node("a", 4)
-    held.free[0] = 500
-    assert [slot.gpus for slot in held.slots(shape(1), 2)] == [(1,), (2,)]
 
 
 def test_slots_are_free_together_only_where_their_sum_is() -> None:

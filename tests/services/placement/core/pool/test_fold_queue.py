@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from services.placement.core.pool.fold_queue import BACKOFF_MOST_MS, end_round, requeue
-from shared.contracts.placement import JobRequeued, RoundEnded
+from shared.contracts.attempts import JobRequeued
+from shared.contracts.placement import RoundEnded
 from shared.ledger.decider import Fact
 from tests.services.placement.core.lane import Lane, job, lane
 

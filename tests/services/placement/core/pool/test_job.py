@@ -23,6 +23,14 @@ def test_the_estimate_is_the_walltime_on_the_pools_clock() -> None:
     assert made(walltime_s=100).estimate_ms(10.0) == 10_000
 
 
+def test_a_predicted_run_time_is_at_most_what_the_user_estimates() -> None:
+    job = made(walltime_s=100)
+    job.predicted_s = 60.0
+    assert job.estimate_ms(1.0) == 60_000
+    job.predicted_s = 600.0
+    assert job.estimate_ms(1.0) == 100_000
+
+
 def test_a_higher_score_comes_first_and_an_unranked_job_last() -> None:
     job_ = made()
     assert job_.entry({"a": 2.0}) < job_.entry({"a": 1.0}) < job_.entry({})

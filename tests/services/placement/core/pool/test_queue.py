@@ -24,7 +24,8 @@ from services.placement.core.pool.state import Pool
 from services.placement.core.round.greedy import GREEDY, RoundPlanner, plan, rank
 from services.placement.core.round.plan import Plan
 from services.placement.core.round.view import View, view_of
-from shared.contracts.jobs import PRIORITY_CLASSES, JobAdmitted
+from shared.contracts.admission import JobAdmitted
+from shared.contracts.job_spec import PRIORITY_CLASSES
 from tests.services.placement.core.lane import Lane, job, lane
 
 MODES = ("strict", "skip", "easy")

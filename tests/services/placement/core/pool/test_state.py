@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import math
 
-from services.placement.core.pool.state import Pool, Ranks
+from services.placement.core.pool.ranks import Ranks
+from services.placement.core.pool.state import Pool
 from tests.services.placement.core.lane import job, lane
 
 
@@ -45,3 +46,15 @@ def test_jobs_in_backoff_are_a_class_of_their_own() -> None:
     assert state.equivalence_class(pool.job("a")) == state.equivalence_class(pool.job("b"))
     pool.job("a").not_before = 5
     assert state.equivalence_class(pool.job("a")).alone == "a"
+
+
+def test_a_predicted_run_time_moves_a_waiting_job_to_another_class() -> None:
+    pool = lane(queue_mode="easy")
+    pool.submit(job("a", 1), job("b", 1, walltime_s=60.0))
+    state = pool.state
+    state.rank(Ranks(1, "fcfs", "", {"a": 2.0, "b": 1.0}, run_s={"a": 60.0, "b": 9000.0}))
+    (group,) = state.queue.groups.values()
+    assert [entry.job_id for entry in group] == ["a", "b"]
+    state.rank(Ranks(2, "fcfs", "", {"a": 2.0, "b": 1.0}))
+    assert pool.job("a").predicted_s is None
+    assert len(state.queue.groups) == 2

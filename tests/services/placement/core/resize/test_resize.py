@@ -5,7 +5,7 @@ from __future__ import annotations
 from services.placement.core.pool.allocations import slots_by_rank
 from services.placement.core.resize.resize import resize_job
 from services.placement.core.round.plan import Resize
-from shared.contracts.placement import JobResized
+from shared.contracts.attempts import JobResized
 from tests.services.placement.core.lane import Lane, job, lane
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from shared.contracts.access import NEVER_S
+from shared.contracts.attempts import JobMigrated
 from shared.contracts.base import Event
-from shared.contracts.placement import JobMigrated, JobPlaced
+from shared.contracts.placement import JobPlaced
+from shared.contracts.pools import NEVER_S
 from tests.services.placement.core.lane import Lane, job, kinds, lane
 
 AFTER_S = 1000.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shared.contracts.jobs import JobAdmitted
+from shared.contracts.admission import JobAdmitted
 from shared.contracts.placement import JobHeld
+from shared.contracts.ranking import QueueRanked, Ranked
 from tests.services.placement.core.lane import Lane, job, kinds, lane, only, refused
 
 
@@ -234,3 +235,14 @@ def test_skip_passes_over_what_does_not_fit() -> None:
     pool = simulated("skip", "n1")
     begin(pool, job("x", 4, walltime_s=100.0))
     assert queue_up(pool, job("big", 8), job("b", 4)) == {"big": "no_capacity", "b": "placed"}
+
+
+def test_easy_backfills_by_predicted_run_times() -> None:
+    """The head may start when `x` ends, after 100 s: `short` is gone by then, `long` is not."""
+    pool = simulated("easy", "n1", easy_runtime="history")
+    run_s = {"x": 101.0, "head": 50.0, "long": 200.0, "short": 20.0}
+    ranked = tuple(Ranked(job_id=name, score=0.0, run_s=s) for name, s in run_s.items())
+    pool.feed(pool.an("priority", QueueRanked(pool="p", base_policy="fcfs", ranked=ranked)))
+    begin(pool, job("x", 4))
+    result = queue_up(pool, job("head", 8), job("long", 2), job("short", 2))
+    assert result == {"head": "no_capacity", "long": "reserved_for_head", "short": "placed"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.contracts.placement import JobPreempted
+from shared.contracts.attempts import JobPreempted
 from tests.services.placement.core.lane import Lane, job, kinds, lane, only
 
 

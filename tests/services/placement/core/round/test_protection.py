@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from services.placement.core.pool.job import Job
+from services.placement.core.round.progress import NEVER
 from services.placement.core.round.protection import (
-    NEVER,
+    ProgressRules,
+    Protection,
     guarantee_end_ms,
     movable_from_ms,
     protected_ms,
     protected_until_ms,
+    stoppable,
 )
 from tests.services.placement.core.lane import job, lane
 
@@ -40,3 +50,49 @@ def test_a_guarantee_begins_with_the_start() -> None:
     assert guarantee_end_ms(pool.job("free"), 1.0) == 0
     pool.ready("x")
     assert guarantee_end_ms(pool.job("x"), 2.0) == pool.job("x").started_at + 5_000
+
+
+PROGRESS = ProgressRules(checkpoint_window_ms=1_000, start_protection_ms=3_000, cheap_restarts=1)
+
+
+def start_of(chance: Random, name: str) -> Job:
+    """Return a job that runs, with any of the properties that protect it."""
+    pool = lane("a")
+    interval_s = chance.choice([None, 2.0, 7.0, 60.0])
+    saves: dict[str, Any] = (
+        {"checkpoint_cost_s": 1.0, "grace_s": 5.0} if chance.random() < 0.3 else {}
+    )
+    guaranteed_s = chance.choice([0.0, 12.0])
+    pool.run(job(name, 1, checkpoint_interval_s=interval_s, guaranteed_s=guaranteed_s, **saves))
+    running = pool.job(name)
+    running.starts = chance.randrange(1, 5)
+    running.debt_ms = chance.choice([0, 900, 8_000])
+    running.resumes = running.debt_ms > 0
+    return running
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_window_that_is_kept_says_what_a_new_one_would(seed: int) -> None:
+    chance = Random(seed)
+    kept = start_of(chance, "x")
+    rules = [Protection(500, 1.0, PROGRESS), Protection(500, 2.0, PROGRESS), Protection(500, 1.0)]
+    rule, now = rules[0], kept.started_at
+    for _ in range(300):
+        now += chance.choice([0, 1, 40, 700, 5_000])
+        if chance.random() < 0.05:
+            kept.checkpointed_ms = max(1, now - kept.started_at)
+        if chance.random() < 0.05:
+            rule = chance.choice(rules)
+        assert stoppable(kept, rule, now) == stoppable(replace(kept, stop_window=None), rule, now)
+
+
+def test_a_window_is_computed_once_for_the_time_that_it_covers() -> None:
+    pool = lane("a")
+    pool.run(job("x", 1, checkpoint_interval_s=60.0))
+    x, rules = pool.job("x"), Protection(0, 1.0, PROGRESS)
+    assert stoppable(x, rules, x.started_at + 4_000).at_ms == x.started_at + 60_000
+    window = x.stop_window
+    assert stoppable(x, rules, x.started_at + 62_000).at_ms == x.started_at + 62_000
+    assert x.stop_window is window
+    assert stoppable(x, rules, x.started_at + 63_001).at_ms == x.started_at + 120_000
+    assert x.stop_window is not window

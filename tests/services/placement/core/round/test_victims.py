@@ -8,8 +8,8 @@ import pytest
 
 from services.placement.core.pool.job import Job
 from services.placement.core.round.protection import protected_ms
+from shared.contracts.attempts import JobPreempted
 from shared.contracts.base import Event
-from shared.contracts.placement import JobPreempted
 from tests.services.placement.core.lane import Lane, job, kinds, lane, only
 
 RESIDENCY_MS = 300_000

@@ -12,17 +12,11 @@ from services.placement.core.solver.contended import (
 )
 from services.placement.core.solver.instance import Instance, RoundPlan
 from services.placement.core.solver.solve import solve
+from shared.contracts.attempts import JobMigrated, JobPreempted
 from shared.contracts.base import Event
 from shared.contracts.nodes import CordonNode
-from shared.contracts.placement import (
-    JobMigrated,
-    JobPlaced,
-    JobPreempted,
-    PlanReady,
-    RoundEnded,
-    RoundOpened,
-    SolverStatus,
-)
+from shared.contracts.placement import JobPlaced, RoundEnded, RoundOpened, SolverStatus
+from shared.contracts.solver_plan import PlanReady
 from tests.services.placement.core.lane import Lane, job, kinds, lane, only
 
 WORK = 2.0

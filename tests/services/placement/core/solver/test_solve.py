@@ -27,7 +27,7 @@ from services.placement.core.solver.instance import (
 from services.placement.core.solver.objective import score
 from services.placement.core.solver.places import gpus_of
 from services.placement.core.solver.solve import solve
-from shared.contracts.jobs import JobAdmitted
+from shared.contracts.admission import JobAdmitted
 from tests.services.placement.core.lane import Lane, job
 
 LIMIT = 2.0

@@ -1,0 +1,37 @@
+"""Names of the files in the agent's folders; other versions read them, so a name never changes.
+
+First those of the state folder, then those of the run folder and of an allocation's folder.
+"""
+
+from __future__ import annotations
+
+LOCK = "lock"
+"""Held by the agent of a state folder, and by the step or agent that changes an allocation."""
+
+IDENTITY = "identity.json"
+INCARNATION = "incarnation.json"
+UIDS = "uids.json"
+OUTBOX = "outbox"
+RESERVE = "reserve"
+LEAVE = "leave"
+ALLOCATIONS = "allocations"
+ENDED = "ended"
+WORK = "work"
+"""Private directories of workers; in an allocation the file that names its own."""
+
+LEASE = "lease.json"
+STATUS = "status.json"
+STREAMED = "streamed.json"
+WAKE = "wake"
+TELEMETRY = "telemetry"
+
+ORDER = "order.json"
+SPEC = "spec.json"
+GO = "go.json"
+STOP = "stop.json"
+STATE = "state.json"
+TOMBSTONE = "tombstone"
+REPORTED = "reported"
+ALIVE = "alive"
+TERMS = "terms"
+STEP_LOG = "step.log"

@@ -1,0 +1,88 @@
+"""Space that is kept for a full disk: ends, reports and orders to stop are noted in it."""
+
+from __future__ import annotations
+
+import os
+
+from berth_agent.linux.files import FULL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SLICE_BYTES = 256 * 1024
+"""Space that is given up at once: a writer that fills the disk does not take it all."""
+
+
+def write_on_full_disk(reserve: str, write: Callable[[], None]) -> None:
+    """Call `write`; on a full disk give up a slice of the reserve and call it again.
+
+    Raises OSError once nothing is left, and for any other reason.
+    """
+    while True:
+        try:
+            write()
+        except OSError as error:
+            if error.errno not in FULL or not _give_up_slice(reserve):
+                raise
+        else:
+            return
+
+
+class Reserve:
+    """The file that holds the space. The agent keeps it, its steps use it too."""
+
+    def __init__(self, path: str, size_bytes: int) -> None:
+        self.path = path
+        self._size_bytes = size_bytes
+
+    def refill(self) -> None:
+        """Take the space, again where it was used, once the disk has twice as much without it."""
+        held_bytes = self._held_bytes()
+        if held_bytes == self._size_bytes:
+            return
+        fresh = f"{self.path}.new"
+        try:
+            disk = os.statvfs(os.path.dirname(self.path))
+            free_bytes = disk.f_bavail * disk.f_frsize + (held_bytes or 0)
+            if free_bytes >= 2 * self._size_bytes:
+                self._allocate(fresh)
+                os.rename(fresh, self.path)
+        except OSError:
+            _remove(fresh)
+
+    def is_used(self) -> bool:
+        """Whether space was given up and the disk did not have enough since."""
+        held_bytes = self._held_bytes()
+        return held_bytes is not None and held_bytes < self._size_bytes
+
+    def _held_bytes(self) -> int | None:
+        try:
+            return os.stat(self.path).st_size
+        except OSError:
+            return None
+
+    def _allocate(self, path: str) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            if self._size_bytes:
+                os.posix_fallocate(descriptor, 0, self._size_bytes)
+        finally:
+            os.close(descriptor)
+
+
+def _give_up_slice(path: str) -> bool:
+    """Return whether there was one."""
+    try:
+        size = os.stat(path).st_size
+        os.truncate(path, max(0, size - SLICE_BYTES))
+    except OSError:
+        return False
+    return size > 0
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return

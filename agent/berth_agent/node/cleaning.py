@@ -1,0 +1,95 @@
+"""Removes the files of ended workers in a thread of its own, and never under the agent's lock.
+
+A directory of millions of files takes minutes, in which heartbeats go on. The thread has the usual
+priority: one that waits for a CPU while it holds the interpreter would stop the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from berth_agent.core.retention import EndedWorker, Retention
+from berth_agent.node.config import Config
+from berth_agent.node.folders import Folders, work_name
+
+EVERY_S = 30.0
+GIB = 2**30
+
+log = logging.getLogger(__name__)
+
+
+class Cleaning:
+    """Keeps what the limits allow."""
+
+    def __init__(
+        self, config: Config, folders: Folders, now_s: Callable[[], float] = time.time
+    ) -> None:
+        self._folders = folders
+        self._work = config.work_folder
+        self._now_s = now_s
+        self._retention = Retention(
+            config.keep_ended, config.keep_ended_gib, config.keep_ended_days, config.keep_free_gib
+        )
+        self._measured: dict[tuple[str, int], EndedWorker] = {}
+        """By name and time of the end: what has ended does not grow."""
+
+    def start(self, stopping: threading.Event) -> None:
+        """Clean until `stopping` is set."""
+
+        def run() -> None:
+            while not stopping.wait(EVERY_S):
+                try:
+                    self.clean()
+                except Exception:
+                    log.exception("cleaning failed")
+
+        threading.Thread(target=run, daemon=True, name="clean").start()
+
+    def clean(self) -> None:
+        """Remove what is not kept any more. Raises OSError."""
+        self._measure_ended()
+        ended, free_gib = self._measured.values(), _free_gib(self._work)
+        held = self._folders.held_work()
+        for worker in self._retention.expired(ended, free_gib, self._now_s()):
+            # The folder, which names the directory, goes last: after a kill it is found again.
+            name = work_name(worker.folder)
+            if name and name not in held:
+                shutil.rmtree(f"{self._work}/{name}", ignore_errors=True)
+            shutil.rmtree(worker.folder, ignore_errors=True)
+
+    def _measure_ended(self) -> None:
+        """Measure what has ended since, and forget what was removed."""
+        measured = {}
+        for path in self._folders.ended():
+            key = (path.name, path.lstat().st_mtime_ns)
+            measured[key] = self._measured.get(key) or self._measure(path, key[1])
+        self._measured = measured
+
+    def _measure(self, path: Path, ended_ns: int) -> EndedWorker:
+        name, size_bytes = work_name(str(path)), _size_bytes(str(path))
+        if name:
+            size_bytes += _size_bytes(f"{self._work}/{name}")
+        return EndedWorker(str(path), ended_ns / 1e9, size_bytes / GIB)
+
+
+def _size_bytes(folder: str) -> int:
+    """Return the space that a folder takes; what cannot be read counts as none."""
+    total = 0
+    for parent, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            try:
+                total += os.lstat(f"{parent}/{name}").st_blocks * 512
+            except OSError:
+                continue
+    return total
+
+
+def _free_gib(folder: str) -> float:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize / GIB

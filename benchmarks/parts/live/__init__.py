@@ -1,0 +1,1 @@
+"""A day of a trace on a running stack, beside the same day in the simulators."""

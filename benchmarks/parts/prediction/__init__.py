@@ -1,0 +1,1 @@
+"""Predictors of run times, replayed strictly causally over traces."""

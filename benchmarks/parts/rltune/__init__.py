@@ -1,0 +1,1 @@
+"""RLTune as its authors released it: features, network, PPO, protocol and allocation."""

@@ -1,0 +1,132 @@
+"""Run times predicted on traces, strictly causally: coverage and pinball loss of each predictor.
+
+A job's run time is learnt only once it has ended; the last 40 % of a trace's time is judged. Each
+loss is the mean over p10, p50 and p90, in log10 s and in s. `starts`: the trace is scheduled by
+FCFS at load 0.9, skipping or with EASY, and the jobs that wait get an interval for their start.
+`met` or `not met` per goal; `--out DIR` writes a page. LightGBM joins in when it is installed (`pip
+install lightgbm`); it is not needed to run Berth.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.parts.command import Json, serve
+from benchmarks.parts.goals import met
+from benchmarks.parts.prediction import boosted, peers
+from benchmarks.parts.prediction.goals import goals_of
+from benchmarks.parts.prediction.history_predictors import (
+    predict_blind,
+    predict_by_history,
+    predict_calibrated,
+)
+from benchmarks.parts.prediction.jobs import Floats, JobHistory, read_history
+from benchmarks.parts.prediction.measures import errors_of
+from benchmarks.parts.prediction.page import write_files
+from benchmarks.parts.prediction.spread import add_spread, repeat_point
+from benchmarks.parts.prediction.starts import EstimatedStarts, estimate_starts
+from shared.progress import ReportLine
+from simulator.workload.locate import has_trace
+
+SHARED = ("helios_venus", "helios_vc_users", "philly", "msft_itp", "alibaba_pai_2020")
+SYNTHETIC = ("synthetic:helios", "synthetic:philly")
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionOptions:
+    """`trace` is a path or a name; without one every shared trace, or two synthetic ones."""
+
+    trace: str = ""
+    without_boosting: bool = False
+    out: str = ""
+
+
+async def run(options: PredictionOptions, report_line: ReportLine) -> Json:
+    """Return `traces` with the errors of each predictor, and `goals`."""
+    began = time.process_time()
+    histories = [read_history(name) for name in names_of(options)]
+    traces = [measure(jobs, histories, options, report_line) for jobs in histories]
+    verdicts = [verdict for trace in traces for verdict in trace["goals"].values()]  # type: ignore[attr-defined]
+    result: Json = {
+        "bench": "prediction",
+        "traces": traces,
+        "goals_met": verdicts.count("met"),
+        "goals_not_met": verdicts.count("not met"),
+        "cpu_s": round(time.process_time() - began, 1),
+    }
+    if options.out:
+        write_files(Path(options.out), result)
+    return result
+
+
+def names_of(options: PredictionOptions) -> tuple[str, ...]:
+    if options.trace:
+        return (options.trace,)
+    return tuple(name for name in SHARED if has_trace(name)) or SYNTHETIC
+
+
+def measure(
+    jobs: JobHistory,
+    histories: list[JobHistory],
+    options: PredictionOptions,
+    report_line: ReportLine,
+) -> Json:
+    """Return the errors of every predictor on one trace."""
+    name = jobs.trace
+    report_line(f"{name}: {len(jobs):,} jobs, {int(jobs.judged.sum()):,} judged")
+    predicted = predict_all(jobs)
+    if boosted.is_installed() and not options.without_boosting:
+        predicted |= predict_boosted(jobs, [other for other in histories if other is not jobs])
+    errors = {key: errors_of(jobs, quantiles_s) for key, quantiles_s in predicted.items()}
+    report_line(f"{name}: starts")
+    starts, starts_easy = (estimate_starts(name, mode) for mode in ("skip", "easy"))
+    has_owners = bool((jobs.tenant >= 0).any() or (jobs.user >= 0).any() or (jobs.name >= 0).any())
+    return {
+        "trace": name,
+        "jobs": len(jobs),
+        "judged": int(jobs.judged.sum()),
+        "predictors": {key: error.plain() for key, error in errors.items()},
+        "starts": starts.plain() if starts else "hardly any job waits",
+        "starts_easy": starts_easy.plain() if starts_easy else "hardly any job waits",
+        "goals": goals_of(errors, has_owners)
+        | goal_of_starts("start intervals hold for 75-85 %", starts)
+        | goal_of_starts("start intervals with EASY hold for 75-85 %", starts_easy),
+    }
+
+
+def goal_of_starts(name: str, starts: EstimatedStarts | None) -> dict[str, str]:
+    """Return whether the 80 % intervals of starts held for 75-85 % of the jobs that waited."""
+    if starts is None:
+        return {name: "not measured"}
+    return {name: met(0.75 <= starts.coverage <= 0.85)}
+
+
+def predict_all(jobs: JobHistory) -> dict[str, Floats]:
+    """Return [n, 3] in s per predictor; one of a single run time is also given a spread."""
+    last_two_s = peers.predict_last_two(jobs)
+    return {
+        "blind": predict_blind(jobs),
+        "last_two": repeat_point(last_two_s),
+        "last_two_spread": add_spread(jobs, last_two_s),
+        "history": predict_by_history(jobs),
+        "ours": predict_calibrated(jobs),
+    }
+
+
+def predict_boosted(jobs: JobHistory, others: list[JobHistory]) -> dict[str, Floats]:
+    """Return [n, 3] in s by boosted trees; those of other traces need other traces."""
+    qssf_s = boosted.predict_qssf(jobs, peers.predict_rolling(jobs))
+    predicted = {
+        "qssf": repeat_point(qssf_s),
+        "qssf_spread": add_spread(jobs, qssf_s),
+        "lightgbm_quantiles": boosted.predict_quantiles(jobs),
+    }
+    if others:
+        predicted["lightgbm_unseen"] = boosted.predict_unseen(jobs, others)
+    return predicted
+
+
+if __name__ == "__main__":
+    serve(run, PredictionOptions, __doc__ or "")

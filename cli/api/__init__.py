@@ -1,0 +1,1 @@
+"""The client of the REST API: which installation, requests, answers of commands."""

@@ -1,0 +1,88 @@
+"""Shared steps of the commands: call the API, wait for the answer, print it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+from cli.api.http import Api, Json, Query, part
+from cli.api.target import target
+from cli.errors import NotFound, Refused, Unreachable
+from cli.text.output import emit, lines
+
+ANSWER_S = 30.0
+LOOK_S = 0.1
+AWAY_S = 60.0
+"""How long a waiting command tolerates an unavailable API or database."""
+PAGE = 1000
+
+
+def api(data: Path | None) -> Api:
+    return Api(target(data))
+
+
+def pages(client: Api, path: str, query: Query, limit: int) -> list[Json]:
+    """Return at most `limit` rows of a list, fetching as many pages as needed."""
+    return [row for _, row in zip(range(limit), _rows(client, path, query, limit), strict=False)]
+
+
+def _rows(client: Api, path: str, query: Query, limit: int) -> Iterator[Json]:
+    after: object | None = None
+    while True:
+        page = client.get(path, {**query, "limit": min(limit, PAGE), "after": after})
+        yield from items(page)
+        after = page.get("next")
+        if not after:
+            return
+
+
+def items(page: Json) -> list[Json]:
+    return cast("list[Json]", page["items"])
+
+
+class Watch:
+    """Polls a resource that may not exist yet, through outages of the API."""
+
+    def __init__(self, client: Api, away_s: float = AWAY_S) -> None:
+        self._client = client
+        self._away_s = away_s
+        self._answered_s = time.monotonic()
+
+    def look(self, path: str) -> Json | None:
+        """Return the resource, or None. Raises Unreachable after `away_s` without an answer."""
+        resource: Json | None = None
+        try:
+            resource = self._client.get(path)
+        except NotFound:
+            pass
+        except Unreachable:
+            if time.monotonic() - self._answered_s > self._away_s:
+                raise
+            return None
+        self._answered_s = time.monotonic()
+        return resource
+
+
+def await_answer(client: Api, ticket: Json) -> Json:
+    """Wait for the result of a command. Raises Refused with its reason."""
+    command_id = str(ticket["command_id"])
+    watch = Watch(client, ANSWER_S)
+    ends_s = time.monotonic() + ANSWER_S
+    while (answer := watch.look(f"/v1/commands/{part(command_id)}")) is None:
+        if time.monotonic() > ends_s:
+            raise Unreachable(f"command {command_id} has no answer after {ANSWER_S:g} s")
+        time.sleep(LOOK_S)
+    if not answer["accepted"]:
+        parts = (answer["type"], answer["reason"], answer["detail"])
+        raise Refused(": ".join(str(text) for text in parts if text))
+    return answer
+
+
+def report(as_json: bool, value: object, *texts: str) -> None:
+    """Print a result as JSON or as lines of text."""
+    if as_json:
+        emit(value)
+    else:
+        lines(texts)

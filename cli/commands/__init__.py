@@ -1,0 +1,1 @@
+"""The verbs of `berth`: one file per group of them."""

@@ -1,0 +1,70 @@
+"""`berth faults`: list slow workers and dismiss suspicions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.api.answers import api, await_answer, pages, report
+from cli.api.http import Json, part
+from cli.app import ListGroup
+from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
+from cli.text.output import emit, table
+from cli.text.times import clock
+
+faults = typer.Typer(cls=ListGroup, help="Slow workers; without a verb: list.")
+FaultArgument = Annotated[str, typer.Argument(help="Fault id.", metavar="FAULT")]
+
+
+@faults.command("list")
+def list_(
+    pool: OnlyPool = None,
+    node: Annotated[str | None, typer.Option(help="Filter by node.")] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(help="Filter by state: suspected, cleared, dismissed or false_alarm."),
+    ] = None,
+    limit: Limit = 50,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """List suspected slow workers and the health of their nodes, newest first."""
+    rows = pages(api(data), "/v1/faults", {"pool": pool, "node": node, "state": state}, limit)
+    if as_json:
+        emit(rows)
+        return
+    columns = ("FAULT", "NODE", "SLOWDOWN", "STATE", "WHY", "HEALTH", "SINCE", "UNTIL")
+    table(columns, map(_row, rows), "no slow workers")
+
+
+def _row(fault: Json) -> tuple[object, ...]:
+    health = fault["health"]
+    return (
+        fault["fault_id"],
+        fault["node_id"],
+        f"{fault['slowdown']:.2f}",
+        fault["state"],
+        fault["reason"],
+        "-" if health is None else f"{health:.2f}",
+        clock(fault["suspected_at"]),
+        clock(fault["closed_at"]),
+    )
+
+
+@faults.command()
+def dismiss(
+    fault: FaultArgument,
+    false_alarm: Annotated[
+        bool, typer.Option("--false-alarm", help="The worker was healthy.")
+    ] = False,
+    reason: Reason = "",
+    pool: PoolOfObject = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Dismiss a suspicion; its worker is not suspected again."""
+    client, verb = api(data), "false-alarm" if false_alarm else "dismiss"
+    body: Json = {"reason": reason, **({"pool": pool} if pool else {})}
+    answer = await_answer(client, client.post(f"/v1/faults/{part(fault)}/{verb}", body))
+    report(as_json, answer, f"{fault}: dismissed")

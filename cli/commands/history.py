@@ -1,0 +1,120 @@
+"""`berth why`, `trace`, `events`: decisions and their reasons."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, cast
+
+import typer
+
+from cli.api.answers import api, items
+from cli.api.http import Api, Json, part
+from cli.commands.jobs import JobArgument
+from cli.commands.node_hints import away_lines, silent_lines
+from cli.errors import Unreachable
+from cli.input.arguments import AsJson, Data
+from cli.text.failures import failure_lines, failure_of
+from cli.text.output import emit, lines, table
+from cli.text.reasons import deciding, phase, start_lines, words
+from cli.text.times import clock, span
+
+FOR_NODES = ("no_capacity", "no_node_fits", "no_nodes")
+"""Reasons of a wait that a node which is away may cause."""
+
+
+def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
+    """Explain why a job waits or waited: each reason with its numbers and its period.
+
+    Also shows its position in the queue, or the terms of its placement.
+    """
+    client = api(data)
+    history = client.get(f"/v1/jobs/{part(job)}/why")
+    if as_json:
+        emit(history)
+        return
+    table(("SINCE", "UNTIL", "FOR", "PHASE", "WHY"), map(_period, items(history)), "no history yet")
+    lines(deciding(history.get("line"), history.get("placing")))
+    lines(start_lines(history.get("start")))
+    lines(_last_failure(items(history)))
+    lines(_node_lines(client, job, items(history)))
+
+
+def _node_lines(client: Api, job: str, rows: list[Json]) -> list[str]:
+    """Return the silent nodes of a running job; the nodes away where it waits for GPUs or nodes."""
+    if not rows or rows[-1]["until"] is not None:
+        return []
+    runs = rows[-1]["type"] == "job.started.v1"
+    if not runs and cast("Json", rows[-1]["data"]).get("reason") not in FOR_NODES:
+        return []
+    document = client.get(f"/v1/jobs/{part(job)}")
+    if runs:
+        return silent_lines(client, document["pool"], cast("list[str]", document["nodes"]))
+    return away_lines(client, document["pool"])
+
+
+def _last_failure(rows: list[Json]) -> list[str]:
+    """Return the last failure with its output, unless the job has run since."""
+    for row in reversed(rows):
+        if row["type"] in ("job.started.v1", "job.succeeded.v1"):
+            break
+        if failure := failure_of(cast("Json", row["data"])):
+            return failure_lines(failure)
+    return []
+
+
+def _period(row: Json) -> tuple[object, ...]:
+    since, until, type_ = cast("int", row["at"]), row["until"], str(row["type"])
+    lasted = span(until - since) if isinstance(until, int) else "-"
+    facts = cast("Json", row["data"])
+    return clock(since), clock(until), lasted, phase(type_), words(type_, facts)
+
+
+def trace(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
+    """Print the trace of a job as a waterfall."""
+    document = api(data).get(f"/v1/jobs/{part(job)}/trace")
+    if as_json:
+        emit(document)
+        return
+    from shared.telemetry.traced import spans_from_json
+    from shared.telemetry.waterfall import waterfall
+
+    lines(waterfall(spans_from_json(cast("list[object]", document["spans"]))))
+
+
+def events(
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Keep printing new events.")
+    ] = False,
+    types: Annotated[str, typer.Option(help="Event types, comma-separated.")] = "",
+    subject: Annotated[str, typer.Option(help="Filter by subject, such as a job or node id.")] = "",
+    since: Annotated[str, typer.Option(help="`start`, or an event position.")] = "",
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Print events; with --follow as they happen, with --json as CloudEvents."""
+    start = since or ("" if follow else "start")
+    client = api(data)
+    query = {"types": types, "subject": subject, "since": start}
+    collected: list[object] = []
+    for name, text in client.stream("/v1/events", query, alive=True):
+        if name == "alive":
+            if not follow:
+                break
+        elif name == "end":
+            raise Unreachable(f"the stream ended: {json.loads(text).get('reason')}")
+        elif as_json and not follow:
+            collected.append(json.loads(text))
+        elif as_json:
+            emit(json.loads(text))
+        else:
+            lines([_event(json.loads(text))])
+    if as_json and not follow:
+        emit(collected)
+
+
+def _event(event: Json) -> str:
+    at, facts = str(event.get("time", ""))[11:23], cast("Json", event.get("data") or {})
+    description = words(str(event.get("type")), facts)
+    pool, subject = event.get("pool", ""), event.get("subject", "")
+    text = description if description != "-" else ""
+    return f"{at}  {event.get('type'):<28} {subject}  {pool}  {text}".rstrip()

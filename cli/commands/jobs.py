@@ -1,0 +1,200 @@
+"""`berth jobs`, `show`, `cancel`, `logs`: the life of a job."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, cast
+
+import typer
+
+from cli.api.answers import api, await_answer, pages, report
+from cli.api.http import Api, Json, part
+from cli.errors import BadInput, CliError
+from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
+from cli.input.job_file import Body
+from cli.text.failures import failure_lines, failure_of
+from cli.text.output import emit, lines, report_line, table, text_of
+from cli.text.reasons import start_lines
+from cli.text.times import age_ms, clock, field_text, label, span
+
+ENDS = ("succeeded", "failed", "cancelled", "rejected")
+OF_SPEC = ("spec", "workers", "gpus", "priority_class", "user_id")
+"""Fields of a job that come from its specification."""
+COLUMNS = (
+    "JOB",
+    "NAME",
+    "TENANT",
+    "POOL",
+    "BACKEND",
+    "GPUS",
+    "PHASE",
+    "REASON",
+    "SUBMITTED",
+    "RAN",
+)
+JobArgument = Annotated[str, typer.Argument(help="Job id.", metavar="JOB")]
+
+
+def jobs(
+    tenant: Annotated[str | None, typer.Option(help="Filter by tenant.")] = None,
+    phase: Annotated[
+        str | None, typer.Option(help="Filter by phase, such as waiting or running.")
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Filter by phase failed.")] = False,
+    pool: OnlyPool = None,
+    name: Annotated[str | None, typer.Option(help="Filter by name prefix.")] = None,
+    array: Annotated[str | None, typer.Option(help="Filter by array id.")] = None,
+    limit: Limit = 50,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """List jobs, newest first."""
+    if failed and phase not in (None, "failed"):
+        raise BadInput(f"--failed excludes --phase: {phase}; give one of them")
+    wanted = "failed" if failed else phase
+    query = {"tenant": tenant, "phase": wanted, "pool": pool, "name": name, "array": array}
+    rows = pages(api(data), "/v1/jobs", query, limit)
+    if as_json:
+        emit(rows)
+        return
+    table(COLUMNS, (_row(row) for row in rows), "no jobs")
+
+
+def _row(job: Json) -> tuple[object, ...]:
+    job = _so_far(job)
+    ran = span(job["ran_ms"]) if job["ran_ms"] else "-"
+    return (
+        job["job_id"],
+        job["name"],
+        job["tenant"],
+        job["pool"],
+        job["backend"],
+        job["gpus"] if job["workers"] else "-",
+        job["phase"],
+        _reason(job),
+        clock(job["submitted_at"]),
+        ran,
+    )
+
+
+def _so_far(job: Json) -> Json:
+    """Return the job with what its present run adds to its run time and GPU time, ms.
+
+    The API counts both at the end of a run.
+    """
+    if job["phase"] != "running" or not job["started_at"]:
+        return job
+    ran_ms = max(0, round(age_ms(cast("int", job["started_at"]))))
+    gpu_ms = round(ran_ms * cast("float", job["gpus"]))
+    return {
+        **job,
+        "ran_ms": cast("int", job["ran_ms"]) + ran_ms,
+        "gpu_ms": cast("int", job["gpu_ms"]) + gpu_ms,
+    }
+
+
+def _reason(job: Json) -> object:
+    """Return why it failed in one word where that is known, else the reason of its phase."""
+    failure = failure_of(job)
+    return failure["reason"] if failure else job["reason"]
+
+
+def show(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
+    """Show a job."""
+    document = api(data).get(f"/v1/jobs/{part(job)}")
+    if as_json:
+        emit(document)
+        return
+    start = document.pop("start", None)
+    shown = _so_far(document)
+    if not shown["spec"]:
+        # The record of a job that was rejected at once has no specification.
+        shown = {name: value for name, value in shown.items() if name not in OF_SPEC}
+    cells = ((label(name), _value(name, value)) for name, value in shown.items())
+    table(("FIELD", "VALUE"), cells)
+    lines(start_lines(start))
+    if failure := failure_of(document):
+        lines(failure_lines(failure))
+
+
+def _value(name: str, value: object) -> str:
+    if name == "backend" and value == "virtual":
+        return "virtual (simulated GPUs)"
+    if name == "failure":
+        return str(value["reason"]) if isinstance(value, dict) else "-"
+    return field_text(name, value)
+
+
+def cancel(
+    job: Annotated[str, typer.Argument(help="Id of a job or array.", metavar="JOB")],
+    reason: Reason = "",
+    pool: PoolOfObject = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Cancel a job or an array."""
+    client = api(data)
+    if phase := _ended_phase(client, job):
+        report(as_json, {"job_id": job, "phase": phase}, f"{job}: already {phase}")
+        return
+    body: Body = {"reason": reason, **({"pool": pool} if pool else {})}
+    ticket = client.post(f"/v1/jobs/{part(job)}/cancel", body)
+    answer = await_answer(client, ticket) if wait else {}
+    outcome = "cancelled" if answer else "cancellation requested"
+    report(as_json, {"job_id": job, **ticket, "answer": answer or None}, f"{job}: {outcome}")
+
+
+def _ended_phase(client: Api, job: str) -> str:
+    """Return the phase of a job that has ended; empty for another, an array, or if unknown."""
+    try:
+        phase = str(client.get(f"/v1/jobs/{part(job)}")["phase"])
+    except CliError:
+        return ""
+    return phase if phase in ENDS else ""
+
+
+def logs(
+    job: JobArgument,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Keep printing new output.")
+    ] = False,
+    tail: Annotated[
+        int, typer.Option(min=1, max=10000, help="Number of lines, from the last.")
+    ] = 1000,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Print the output of a job's workers."""
+    path, client = f"/v1/jobs/{part(job)}/logs", api(data)
+    if not follow:
+        document = client.get(path, {"tail": tail})
+        printed = cast("list[Json]", document["lines"])
+        if as_json:
+            emit(document)
+        elif printed:
+            lines(_line(frame) for frame in printed)
+        else:
+            report_line(_no_output(client.get(f"/v1/jobs/{part(job)}")))
+        return
+    for event, text in client.stream(path, {"follow": "true"}):
+        frame = json.loads(text)
+        if event == "end":
+            if frame.get("reason") not in (None, "", "ended"):
+                raise CliError(f"the stream ended: {frame.get('reason')}")
+            return
+        if as_json:
+            emit(frame)
+        else:
+            lines([_line(frame)])
+
+
+def _no_output(document: Json) -> str:
+    """Return why there are no lines."""
+    if document.get("started_at"):
+        return "no output"
+    return f"no output: the job has not started, phase {document['phase']}; see `berth why JOB`"
+
+
+def _line(printed: Json) -> str:
+    return f"[{printed['attempt']}/{printed['rank']}] {text_of(printed['text'])}"

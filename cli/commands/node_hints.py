@@ -1,0 +1,76 @@
+"""Lines that follow the answer on nodes or jobs: pending nodes, silent or lost nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from cli.api.answers import items, pages
+from cli.api.http import Api, Json
+from cli.errors import Refused
+from cli.text.nodes import is_silent, state_of
+from cli.text.times import clock, span
+
+MOST = 100_000
+SHOWN = 4
+"""Nodes that a hint names."""
+
+
+def pending_lines(client: Api, pool: str | None) -> list[str]:
+    """Return a hint about nodes that wait for an approval, which operators alone may give."""
+    try:
+        rows = pages(client, "/v1/enrolments", {"pool": pool}, MOST)
+    except Refused:
+        return []
+    names = [str(row["node_id"]) for row in rows if row["state"] == "pending"]
+    if not names:
+        return []
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return [
+        f"pending: {', '.join(names[:SHOWN])}{more}; `berth nodes approve NODE` lets a node work"
+    ]
+
+
+def away_lines(client: Api, pool: object) -> list[str]:
+    """Return one line per node of the pool that is silent or lost, the latest first."""
+    rows = pages(client, "/v1/nodes", {"pool": pool}, MOST)
+    away = sorted(
+        (row for row in rows if is_silent(row) or not row["alive"]),
+        key=lambda row: -cast("int", row["lost_at"] or row["suspected_at"]),
+    )
+    lines = [_away(row) for row in away[:SHOWN]]
+    more = len(away) - SHOWN
+    return [*lines, f"{more} more nodes are silent or lost: `berth nodes`"] if more > 0 else lines
+
+
+def silent_lines(client: Api, pool: object, names: Sequence[str]) -> list[str]:
+    """Return one line per silent node of a running job: for how long, and when its workers stop."""
+    rows = pages(client, "/v1/nodes", {"pool": pool}, MOST)
+    silent = [row for row in rows if row["node_id"] in names and is_silent(row)]
+    if not silent:
+        return []
+    pools = items(client.get("/v1/pools"))
+    settings = next((cast("Json", row["settings"]) for row in pools if row["pool"] == pool), {})
+    lines = [
+        f"its node {node['node_id']} is silent for {span(node['silent_ms'])}: "
+        + _stop(node, settings)
+        for node in silent[:SHOWN]
+    ]
+    more = len(silent) - SHOWN
+    return [*lines, f"{more} more of its nodes are silent: `berth nodes`"] if more > 0 else lines
+
+
+def _stop(node: Json, settings: Json) -> str:
+    from shared.contracts.terms import IN_EXECUTOR
+
+    after_s = settings.get("lease_s" if node["backend"] in IN_EXECUTOR else "stop_after_s")
+    if isinstance(after_s, (int, float)):
+        return f"it stops its workers {span(after_s * 1000)} after the last heartbeat"
+    return "its workers run on meanwhile"
+
+
+def _away(node: Json) -> str:
+    name = f"node {node['node_id']} ({node['gpus']} GPUs)"
+    if not node["alive"]:
+        return f"{name} is {state_of(node)} since {clock(node['lost_at'])}: no job starts there"
+    return f"{name} is silent for {span(node['silent_ms'])}: no job starts there"

@@ -1,0 +1,143 @@
+"""`berth nodes`, `queue`, `cordon`, `uncordon`, `drain`: nodes and queues of the pools."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.api.answers import api, await_answer, items, pages, report
+from cli.api.http import Json, part
+from cli.app import ListGroup
+from cli.commands.enrolment import (
+    approve,
+    forget,
+    list_identities,
+    revoke,
+    revoke_token,
+    show,
+    token,
+    tokens,
+)
+from cli.commands.node_hints import pending_lines
+from cli.input.arguments import AsJson, Data, Limit, NodeArgument, OnlyPool, PoolOfObject, Reason
+from cli.text.nodes import COLUMNS, is_gone, node_row
+from cli.text.output import emit, report_line, table
+from cli.text.times import clock
+
+Everything = Annotated[
+    bool, typer.Option("--all", help="Also lost nodes that were revoked, or lost a week ago.")
+]
+PAST = {"cordon": "cordoned", "uncordon": "uncordoned", "drain": "draining"}
+"""The state of a node once the command is accepted."""
+
+nodes = typer.Typer(cls=ListGroup, help="Nodes and their identities; without a verb: list.")
+for _verb in (show, token, tokens, revoke_token, approve, revoke, forget):
+    nodes.command()(_verb)
+
+
+@nodes.command("list")
+def list_nodes(
+    pool: OnlyPool = None,
+    limit: Limit = 1000,
+    everything: Everything = False,
+    enrolled: Annotated[
+        bool, typer.Option("--enrolled", help="List identities, also of pending nodes.")
+    ] = False,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """List nodes with their GPUs and GPU use."""
+    if enrolled:
+        list_identities(api(data), pool, limit, as_json)
+        return
+    client = api(data)
+    rows = pages(client, "/v1/nodes", {"pool": pool}, limit)
+    if as_json:
+        emit(rows)
+        return
+    shown = [row for row in rows if everything or not is_gone(row)]
+    table(COLUMNS, map(node_row, shown), "no nodes")
+    if gone := len(rows) - len(shown):
+        report_line(f"{gone} more nodes are gone; `berth nodes --all` lists them")
+    for line in pending_lines(client, pool):
+        report_line(line)
+
+
+@nodes.command()
+def lost(
+    node: NodeArgument,
+    powered_off: Annotated[
+        bool,
+        typer.Option(
+            "--powered-off",
+            help="The machine is off: release its GPUs at once; refused while it is heard.",
+        ),
+    ] = False,
+    reason: Reason = "",
+    pool: PoolOfObject = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Give a node up: its jobs stop; its GPUs are released when nothing of it can be alive."""
+    client = api(data)
+    body: Json = {"powered_off": powered_off, "reason": reason, **({"pool": pool} if pool else {})}
+    answer = await_answer(client, client.post(f"/v1/nodes/{part(node)}/lost", body))
+    outcome = "already lost" if answer["duplicate"] else "declared lost"
+    report(as_json, answer, f"{node}: {outcome}")
+
+
+def queue(
+    pool: OnlyPool = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of rows.")] = 50,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """List waiting jobs in queue order."""
+    rows = items(api(data).get("/v1/queue", {"pool": pool, "limit": limit}))
+    if as_json:
+        emit(rows)
+        return
+    columns = ("POSITION", "JOB", "NAME", "TENANT", "GPUS", "HELD BY", "SHORT", "SINCE")
+    names = ("position", "job_id", "name", "tenant", "gpus", "held_reason", "short_gpus")
+    cells = ((*(row[name] for name in names), clock(row["waiting_since"])) for row in rows)
+    table(columns, cells, "no jobs waiting")
+
+
+def cordon(
+    node: NodeArgument,
+    reason: Reason = "",
+    pool: PoolOfObject = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Mark a node unschedulable."""
+    _order("cordon", node, reason, pool, as_json, data)
+
+
+def uncordon(
+    node: NodeArgument, pool: PoolOfObject = None, as_json: AsJson = False, data: Data = None
+) -> None:
+    """Mark a node schedulable again: the undo of `berth cordon` and `berth drain`."""
+    _order("uncordon", node, "", pool, as_json, data)
+
+
+def drain(
+    node: NodeArgument,
+    reason: Reason = "",
+    pool: PoolOfObject = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Cordon a node and move its jobs to other nodes; what cannot be moved is stopped and queued.
+
+    `berth cordon NODE` lets running jobs finish there instead; `berth uncordon NODE` undoes both.
+    """
+    _order("drain", node, reason, pool, as_json, data)
+
+
+def _order(verb: str, node: str, reason: str, pool: str | None, as_json: bool, data: Data) -> None:
+    client = api(data)
+    body: Json = {"reason": reason, **({"pool": pool} if pool else {})}
+    answer = await_answer(client, client.post(f"/v1/nodes/{part(node)}/{verb}", body))
+    report(as_json, answer, f"{node}: {PAST[verb]}")

@@ -1,0 +1,143 @@
+"""`berth submit`: submit a job, and wait for its end if asked to."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from cli.api.answers import Watch, api, await_answer, report
+from cli.api.http import Api, Json, part
+from cli.commands.jobs import ENDS
+from cli.errors import BadInput
+from cli.input.arguments import AsJson, Data
+from cli.input.job_file import Body, merged, read, variables
+from cli.text.failures import failure_lines, failure_of
+from cli.text.output import report_line
+
+WAIT_S = 0.3
+
+
+def submit(
+    command: Annotated[
+        list[str] | None, typer.Argument(help="Command of each worker, after `--`.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("-f", "--file", help="Job file, JSON or YAML.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="Tenant that owns the job.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Pool; defaults to the tenant's pool.")] = None,
+    name: Annotated[str | None, typer.Option(help="Job name.")] = None,
+    gpus: Annotated[float | None, typer.Option(help="GPUs per worker.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of workers.")] = None,
+    mem: Annotated[
+        float | None, typer.Option(metavar="GIB", help="Memory per worker, in GiB; 1 if not given.")
+    ] = None,
+    cpus: Annotated[
+        float | None, typer.Option(help="CPU cores per worker; 1 if not given.")
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Variable of the workers; may be repeated. A value secret://NAME is read on the "
+            "node.",
+        ),
+    ] = None,
+    gpu_type: Annotated[
+        list[str] | None, typer.Option(help="Allowed GPU type; may be repeated.")
+    ] = None,
+    priority: Annotated[
+        str | None, typer.Option("--class", help="Priority class: system, high, normal or low.")
+    ] = None,
+    after: Annotated[
+        list[str] | None, typer.Option(help="Job that must succeed first; may be repeated.")
+    ] = None,
+    array: Annotated[int | None, typer.Option(help="Number of jobs of an array.")] = None,
+    workdir: Annotated[
+        str | None, typer.Option(help="Absolute directory of the workers on their nodes.")
+    ] = None,
+    walltime: Annotated[
+        float | None, typer.Option(min=0.001, help="Longest run time, in seconds.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency key; a repeated submit returns the same job.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Submit a job: `berth submit --tenant vision --gpus 2 -- python train.py`."""
+    body = merged(
+        read(file) if file else {},
+        {"tenant": tenant, "pool": pool, "array_size": array, "idempotency_key": key},
+        {
+            "name": name,
+            "command": command,
+            "gang": {
+                "gpus_per_worker": gpus,
+                "workers": workers,
+                "mem_gib_per_worker": mem,
+                "cpus_per_worker": cpus,
+            },
+            "env": variables(env or []),
+            "gpu_types": gpu_type,
+            "priority_class": priority,
+            "depends_on": after,
+            "workdir": workdir,
+            "walltime_s": walltime,
+        },
+    )
+    client = api(data)
+    ticket = client.post("/v1/jobs", _named(body))
+    phases = _ended(client, ticket) if wait else {}
+    report(
+        as_json, {**ticket, **({"jobs": phases} if wait else {})}, *_ticket_lines(ticket, phases)
+    )
+    _explain_failures(client, phases)
+    if any(phase != "succeeded" for phase in phases.values()):
+        raise typer.Exit(1)
+
+
+def _named(body: Body) -> Body:
+    spec = cast("Body", body["spec"])
+    if not spec.get("name"):
+        argv = cast("list[str]", spec.get("command") or [])
+        if not argv:
+            raise BadInput("no command given; use -f FILE or a command after `--`")
+        spec = {**spec, "name": Path(argv[0]).name or "job"}
+    return {**body, "spec": spec}
+
+
+def _ticket_lines(ticket: Json, ended: dict[str, str]) -> list[str]:
+    if ended:
+        return [f"{job_id}  {phase}" for job_id, phase in ended.items()]
+    return [str(job_id) for job_id in cast("list[str]", ticket["job_ids"])]
+
+
+def _explain_failures(client: Api, phases: dict[str, str]) -> None:
+    """Say on stderr why the first failed job of a submission failed."""
+    for job_id, phase in phases.items():
+        if phase == "failed":
+            failure = failure_of(client.get(f"/v1/jobs/{part(job_id)}"))
+            for text in failure_lines(failure) if failure else ():
+                report_line(text)
+            return
+
+
+def _ended(client: Api, ticket: Json) -> dict[str, str]:
+    """Wait until all jobs of the ticket have ended; return their phases."""
+    await_answer(client, ticket)
+    waiting = list(cast("list[str]", ticket["job_ids"]))
+    phases: dict[str, str] = {}
+    watch = Watch(client)
+    while waiting:
+        for job_id in list(waiting):
+            phase = str((watch.look(f"/v1/jobs/{part(job_id)}") or {}).get("phase"))
+            if phase in ENDS:
+                phases[job_id] = phase
+                waiting.remove(job_id)
+        time.sleep(WAIT_S if waiting else 0)
+    return phases

@@ -1,0 +1,218 @@
+"""`berth tenants` and `berth keys`: tenants, quota, Kafka users and API keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.api.answers import api, await_answer, pages, report
+from cli.api.http import part
+from cli.api.target import data_dir
+from cli.input.arguments import AsJson, Data, Limit
+from cli.text.output import emit, report_line, table
+from cli.text.times import field_text, label, span
+
+tenants = typer.Typer(
+    no_args_is_help=True, help="Tenants: list, show, add, retire, quota, kafka-user, kafka-revoke."
+)
+keys = typer.Typer(no_args_is_help=True, help="API keys: create, revoke.")
+
+TenantArgument = Annotated[str, typer.Argument(help="Tenant.", metavar="TENANT")]
+
+
+@tenants.command("list")
+def list_(limit: Limit = 1000, as_json: AsJson = False, data: Data = None) -> None:
+    """List tenants with their GPU time and job counts."""
+    rows = pages(api(data), "/v1/tenants", {}, limit)
+    if as_json:
+        emit(rows)
+        return
+    columns = (
+        "TENANT",
+        "NUMBER",
+        "POOL",
+        "WEIGHT",
+        "ACTIVE",
+        "GPU TIME",
+        "SUCCEEDED",
+        "FAILED",
+        "CANCELLED",
+        "PREEMPTED",
+    )
+    names = ("succeeded", "failed", "cancelled", "preempted")
+    head = ("tenant", "number", "default_pool", "weight", "active")
+    cells = (
+        (*(row[n] for n in head), span(row["gpu_ms"]), *(row[n] for n in names)) for row in rows
+    )
+    table(columns, cells, "no tenants")
+
+
+@tenants.command()
+def show(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> None:
+    """Show a tenant with its quota in each pool."""
+    document = api(data).get(f"/v1/tenants/{part(tenant)}")
+    if as_json:
+        emit(document)
+    else:
+        cells = ((label(name), field_text(name, value)) for name, value in document.items())
+        table(("FIELD", "VALUE"), cells)
+
+
+@tenants.command()
+def add(
+    tenant: TenantArgument,
+    pool: Annotated[str, typer.Option(help="Default pool of its jobs.")],
+    weight: Annotated[float, typer.Option(min=0, help="Fair-share weight.")] = 1.0,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Register a tenant, and create its topics if the broker is reachable."""
+    client = api(data)
+    body = {"tenant": tenant, "default_pool": pool, "weight": weight}
+    answer = await_answer(client, client.post("/v1/tenants", body))
+    topics = _topics(tenant, data)
+    report(
+        as_json,
+        {**answer, "topics": topics},
+        f"{tenant} registered with default pool {pool}",
+        *topics,
+    )
+
+
+def _topics(tenant: str, data: Path | None) -> list[str]:
+    """Create the missing topics of a tenant; return their names."""
+    from cli.stack.bring_up import make_topics
+    from infra.supervisor.running import NoStack, load
+
+    try:
+        stack = load(data_dir(data))
+    except NoStack:
+        report_line("topics not created: no stack on this machine")
+        return []
+    return make_topics(stack, [tenant])
+
+
+@tenants.command()
+def retire(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> None:
+    """Retire a tenant: refuse its submissions, remove its Kafka user; jobs continue."""
+    client = api(data)
+    answer = await_answer(client, client.delete(f"/v1/tenants/{part(tenant)}"))
+    gone = _remove_kafka_user(tenant, data)
+    removed = [f"Kafka user removed: {gone}"] if gone else []
+    report(as_json, {**answer, "kafka_user": gone}, f"{tenant}: retired", *removed)
+
+
+def _remove_kafka_user(tenant: str, data: Path | None) -> str:
+    """Remove the tenant's Kafka user; return its name, empty if it had none."""
+    from cli.stack.tenant_user import remove_user, user_of
+    from infra.supervisor.running import NoStack, load
+
+    try:
+        stack = load(data_dir(data))
+    except NoStack:
+        report_line("Kafka user not removed: no stack on this machine")
+        return ""
+    return user_of(tenant) if stack.secrets is not None and remove_user(stack, tenant) else ""
+
+
+@tenants.command("kafka-user")
+def kafka_user(
+    tenant: TenantArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the settings to this file (mode 0600) instead of printing them."),
+    ] = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Create or renew a tenant's Kafka user; an earlier password is revoked."""
+    from cli.stack.tenant_user import client_settings, store
+    from infra.supervisor.running import load
+
+    api(data).get(f"/v1/tenants/{part(tenant)}")
+    settings = client_settings(load(data_dir(data)), tenant)
+    if out is not None:
+        store(out, settings)
+        report(as_json, {"user": settings["user"], "file": str(out)}, f"stored in {out}")
+        return
+    if not as_json:
+        report_line("shown once:")
+    report(as_json, dict(settings), *(f"{name}\t{value}" for name, value in settings.items()))
+
+
+@tenants.command("kafka-revoke")
+def kafka_revoke(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> None:
+    """Remove a tenant's Kafka user; API access is unchanged."""
+    from cli.errors import NotFound
+    from cli.stack.tenant_user import remove_user, user_of
+    from infra.supervisor.running import load
+
+    if not remove_user(load(data_dir(data)), tenant):
+        raise NotFound(f"no Kafka user: {tenant}")
+    user = user_of(tenant)
+    report(as_json, {"user": user}, f"{user}: removed from Kafka")
+
+
+@tenants.command()
+def quota(
+    tenant: TenantArgument,
+    guaranteed: Annotated[float, typer.Option(min=0, help="Guaranteed GPUs.")],
+    borrow: Annotated[
+        float | None, typer.Option(min=0, help="Borrowable GPUs; unlimited if not given.")
+    ] = None,
+    spot: Annotated[float | None, typer.Option(min=0, help="Spot GPUs.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Pool; defaults to the tenant's pool.")] = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Set a tenant's quota in a pool."""
+    options = {
+        "guaranteed_gpus": guaranteed,
+        "borrow_gpus": borrow,
+        "spot_gpus": spot,
+        "pool": pool,
+    }
+    body = {name: value for name, value in options.items() if value is not None}
+    client = api(data)
+    answer = await_answer(client, client.post(f"/v1/tenants/{part(tenant)}/quota", body))
+    report(as_json, answer, f"{tenant}: {guaranteed:g} GPUs guaranteed")
+
+
+@keys.command()
+def create(
+    tenant: Annotated[
+        str | None, typer.Option(help="Tenant of the key; none for an operator key.")
+    ] = None,
+    role: Annotated[
+        str, typer.Option(help="Role: viewer, submitter, operator or admin.")
+    ] = "submitter",
+    key_id: Annotated[
+        str | None, typer.Option("--id", help="Key id, the public part of the key.")
+    ] = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Create an API key; it is shown once and not stored."""
+    client = api(data)
+    path = f"/v1/tenants/{part(tenant)}/keys" if tenant else "/v1/keys"
+    ticket = client.post(path, {"role": role, **({"key_id": key_id} if key_id else {})})
+    await_answer(client, ticket)
+    if not as_json:
+        report_line("shown once:")
+    report(as_json, ticket, str(ticket["key"]))
+
+
+@keys.command()
+def revoke(
+    key_id: Annotated[
+        str, typer.Argument(help="Key id, the public part of the key.", metavar="KEY")
+    ],
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Revoke an API key."""
+    client = api(data)
+    answer = await_answer(client, client.delete(f"/v1/keys/{part(key_id)}"))
+    report(as_json, answer, f"{key_id}: revoked")

@@ -1,0 +1,1 @@
+"""A stack on this machine: its first setup, its node, its records and read models."""

@@ -1,0 +1,1 @@
+"""Output of commands: tables, times, and reasons and failures in words."""

@@ -1,0 +1,74 @@
+"""Text of a failure: why a worker could not start or did not end well, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from cli.text.output import printable, text_of
+
+Data = Mapping[str, object]
+
+REASONS = {
+    "command_missing": "the program does not exist on the node",
+    "command_forbidden": "the job's user may not execute the program",
+    "command_unusable": "the program cannot be executed",
+    "no_command": "there is no command",
+    "no_container_runtime": "the node runs no containers",
+    "workdir_missing": "the working directory does not exist on the node",
+    "workdir_forbidden": "the job's user may not enter the working directory",
+    "workdir_unreachable": "the file system of the working directory does not answer",
+    "secret_missing": "a secret is missing",
+    "secret_unusable": "a secret cannot be passed to a program",
+    "secret_unreadable": "a secret could not be read",
+    "user_missing": "the tenant's user does not exist on the node",
+    "no_uid": "the node has no uid left",
+    "node_folder_closed": "the node's folders are closed to the tenant",
+    "gpu_busy": "a GPU of the node is busy",
+    "no_such_gpu": "the node lacks a GPU that it registered",
+    "prolog_failed": "the node's prolog failed",
+    "node_draining": "the node takes no more work",
+    "disk_full": "the node's disk is full",
+    "check_failed": "the check before the start failed",
+    "start_failed": "the worker could not be started",
+    "step_failed": "the process that holds the worker could not be started",
+    "malformed_order": "the node could not read its order",
+    "out_of_memory": "it used more memory than requested",
+    "walltime": "it ran longer than walltime_s",
+    "fenced": "the node stopped it, as it had lost its control plane",
+    "step_lost": "the process that held it died",
+    "start_timeout": "its workers were not ready in time",
+    "exit_code": "the program failed",
+    "signal": "a signal ended the program",
+}
+
+
+def failure_of(data: Data) -> Data | None:
+    """Return the failure in an event or a job; None without one."""
+    failure = data.get("failure")
+    return cast("Data", failure) if isinstance(failure, dict) else None
+
+
+def failure_words(failure: Data) -> str:
+    """Return the failure in one line: reason, detail, place and exit code."""
+    reason = str(failure.get("reason") or "")
+    text = REASONS.get(reason, reason.replace("_", " "))
+    detail = f": {failure['detail']}" if failure.get("detail") else ""
+    code = failure.get("exit_code")
+    exited = "" if code is None else f", exit code {code}"
+    place = f"rank {failure.get('rank')} on {failure.get('node_id')}"
+    # Its detail comes from the tenant's program: it is one line, and no terminal obeys it.
+    return text_of(f"{text}{detail} ({reason}; {place}{exited})")
+
+
+def failure_lines(failure: Data) -> list[str]:
+    """Return the failure with its last output and what to do about it."""
+    shown = [f"failed: {failure_words(failure)}"]
+    output = failure.get("output")
+    if isinstance(output, (list, tuple)):
+        shown += [f"  | {printable(str(text), kept='')}" for text in output]
+    if failure.get("advice"):
+        shown.append(f"to do: {failure['advice']}")
+    if failure.get("permanent"):
+        shown.append("it was not tried again: the same start fails on every node")
+    return shown

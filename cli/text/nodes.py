@@ -1,0 +1,64 @@
+"""Text of nodes: the row of each, and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from cli.text.times import DAY_MS, age_ms, clock
+
+COLUMNS = ("NODE", "POOL", "TYPE", "GPUS", "USED", "STATE", "SILENT", "LOST AFTER", "JOINED")
+GONE_MS = 7 * DAY_MS
+MACHINE_CHANGED = "machine_changed: "
+"""Begins the reason of a node whose name another machine has registered for."""
+
+Row = Mapping[str, object]
+"""A row of a node, as the API returns it."""
+
+
+def node_row(node: Row) -> tuple[object, ...]:
+    used = sum(cast("list[int]", node["used_milli"])) / 1000
+    return (
+        node["node_id"],
+        node["pool"],
+        node["gpu_type"],
+        node["gpus"],
+        used,
+        state_of(node),
+        seconds(node["silent_ms"]) if node["silent_ms"] else "",
+        seconds(node["lost_after_ms"]),
+        clock(node["joined_at"]),
+    )
+
+
+def seconds(milliseconds: object) -> str:
+    """Return a time that a node may be silent; no limit where its workers are kept."""
+    return "never" if milliseconds is None else f"{int(cast('int', milliseconds)) // 1000} s"
+
+
+def state_of(node: Row) -> str:
+    """Return the state in words, worst first; executors refuse a node that was revoked."""
+    if str(node["reason"]).startswith(MACHINE_CHANGED):
+        return f"{'held back' if node['alive'] else 'lost'} (another machine waits)"
+    if not node["alive"]:
+        return "declared lost" if node["state"] == "declared" else f"lost ({node['reason']})"
+    if node.get("identity") in ("revoked", "expired", "pending"):
+        return f"{node['identity']}, suspected" if is_silent(node) else str(node["identity"])
+    if is_silent(node):
+        return "suspected"
+    if node["draining"]:
+        return "draining" if any(cast("list[int]", node["used_milli"])) else "drained"
+    health = cast("float", node["health"])
+    slow = f", health {health:.2f}" if health < 1 else ""
+    return ("cordoned" if node["cordoned"] else "ready") + slow
+
+
+def is_gone(node: Row) -> bool:
+    """Return whether a node is lost, holds no GPU, and was revoked or lost a week ago."""
+    if node["alive"] or node["state"] != "lost" or any(cast("list[int]", node["used_milli"])):
+        return False
+    return node.get("identity") == "revoked" or age_ms(cast("int", node["lost_at"])) > GONE_MS
+
+
+def is_silent(node: Row) -> bool:
+    return node["state"] == "suspected"

@@ -1,0 +1,260 @@
+"""Text of `berth why`: what each event meant for a job, with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from cli.text.failures import failure_of, failure_words
+from cli.text.times import age_ms, clock
+
+Data = Mapping[str, object]
+
+PHASES = {
+    "job.admitted.v1": "admitted",
+    "job.deferred.v1": "deferred",
+    "job.readmitted.v1": "admitted",
+    "job.rejected.v1": "rejected",
+    "job.enqueued.v1": "waiting",
+    "job.held.v1": "waiting",
+    "job.placed.v1": "starting",
+    "job.started.v1": "running",
+    "job.start-failed.v1": "stopping",
+    "job.preempted.v1": "stopping",
+    "job.migrated.v1": "migrating",
+    "job.resized.v1": "resizing",
+    "job.requeued.v1": "waiting",
+    "job.attempt-failed.v1": "backoff",
+    "job.cancelled.v1": "cancelled",
+    "job.succeeded.v1": "succeeded",
+    "job.failed.v1": "failed",
+}
+
+REASONS = {
+    "quota": "the tenant's quota is used up",
+    "spot_quota": "the spot quota is used up",
+    "dependency": "a dependency has not succeeded yet",
+    "no_nodes": "the pool has no nodes yet, or they are still changing",
+    "backoff": "backoff before the next attempt",
+    "no_capacity": "too few GPUs are free",
+    "no_node_fits": "no node has room for one of its workers",
+    "behind_reservation": "GPUs are reserved for a job ahead of it",
+    "behind_head": "the job at the head of the queue does not fit, and no job may pass it",
+    "reserved_for_head": "it would delay the job at the head of the queue",
+    "draining": "its nodes are being drained",
+    "infeasible": "no pool capacity could ever run it",
+    "higher_class": "a job of a higher class needed the GPUs",
+    "spot_reclaimed": "its spot GPUs were reclaimed",
+    "outranked": "a job of a better rank needed the GPUs",
+    "node_drained": "its node was drained",
+    "node_lost": "its node was lost",
+    "migrated": "it continues on GPUs reserved for it",
+    "resized": "it continues with another number of workers",
+    "drain": "its node is drained",
+    "slow_node": "its node is slow",
+    "defragment": "defragmentation for larger jobs",
+    "balance": "load balancing",
+    "grow": "it grows into idle GPUs",
+    "shrink": "a waiting job can start on the released GPUs",
+}
+
+
+PROTECTIONS = {
+    "residency": "have not run long enough to be stopped",
+    "progress": "must first do the work that their start and last stop cost",
+    "checkpoint": "are stopped just after their next checkpoint",
+    "guarantee": "have guaranteed time",
+    "no_checkpoints": "keep no checkpoints, so only a higher class stops them",
+    "loss_budget": "are not stopped while the pool has spent its loss budget",
+}
+"""Each rule that protects the jobs on GPUs that a waiting job outranks (RULES 14 and 15)."""
+
+
+def phase(type_: str) -> str:
+    return PHASES.get(type_, type_.split(".")[1])
+
+
+def words(type_: str, data: Data) -> str:
+    """Return one line; an unknown reason is shown unchanged."""
+    line_of = WORDS.get(type_)
+    if line_of is not None:
+        return line_of(data)
+    failure = failure_of(data)
+    return failure_words(failure) if failure else _because(data)
+
+
+def _admitted(data: Data) -> str:
+    return "within quota" + (", borrowed beyond its share" if data.get("borrowed") else "")
+
+
+def _migrated(data: Data) -> str:
+    by = f" (for {data['by_job_id']})" if data.get("by_job_id") else ""
+    return f"to {_few(data.get('to_nodes'))}: {_because(data)}{by}"
+
+
+def _resized(data: Data) -> str:
+    sizes = f"from {data.get('from_workers')} to {data.get('to_workers')} workers"
+    return f"{sizes}: {_because(data)}"
+
+
+def _placed(data: Data) -> str:
+    allocations = cast("list[Data]", data.get("allocations") or [])
+    shown = _few(sorted({str(allocation["node_id"]) for allocation in allocations}))
+    return f"on {shown} after {_seconds(data.get('waited_ms'))}, by {data.get('policy')}"
+
+
+def _held(data: Data) -> str:
+    """Return why a job waits, and what protects the jobs that it outranks."""
+    detail = data.get("detail")
+    if not isinstance(detail, dict) or "protected_by" not in detail:
+        return _because(data)
+    plain = {name: value for name, value in detail.items() if not name.startswith("protected_")}
+    rule, until = str(detail["protected_by"]), detail.get("protected_until")
+    lower = f"jobs of lower rank {PROTECTIONS.get(rule, f'are protected by {rule}')}"
+    known = f", until {clock(int(until))}" if isinstance(until, (int, float)) else ""
+    return f"{_because({**data, 'detail': plain})}; {lower}{known}"
+
+
+def _preempted(data: Data) -> str:
+    """Return why a job was stopped, for which one, and what the stop cost it where it is given.
+
+    Placement estimates the cost of a stop by rank alone; other stops give 0.
+    """
+    terms = cast("Data", data.get("terms") or {})
+    restart_s, starts = terms.get("restart_s"), terms.get("starts")
+    parts = ((data.get("lost_work_s"), "{} s of work"), (restart_s, "a restart of {} s"))
+    costs = [
+        text.format(_shown(cost_s))
+        for cost_s, text in parts
+        if isinstance(cost_s, (int, float)) and cost_s > 0
+    ]
+    cost = f"; it cost {' and '.join(costs)}" if costs else ""
+    reason = str(data.get("reason") or "")
+    by = f" (for {data['by_job_id']})" if data.get("by_job_id") else ""
+    so_far = f"; it had started {starts:.0f} times" if isinstance(starts, (int, float)) else ""
+    return f"{REASONS.get(reason, reason)}{by}{cost}{so_far}"
+
+
+def _few(names: object) -> str:
+    """Return the first names and the number of the rest."""
+    shown = [str(name) for name in names] if isinstance(names, (list, tuple)) else []
+    return ", ".join(shown[:4]) + (f" and {len(shown) - 4} more" if len(shown) > 4 else "")
+
+
+def _because(data: Data) -> str:
+    reason = str(data.get("reason") or "")
+    text = REASONS.get(reason, reason.replace("_", " "))
+    return "; ".join(part for part in (text, _numbers(data)) if part) or "-"
+
+
+def _numbers(data: Data) -> str:
+    """Return the numbers of a hold or an end."""
+    detail = data.get("detail")
+    numbers: dict[str, object] = dict(detail) if isinstance(detail, dict) else {}
+    if isinstance(detail, str) and detail:
+        numbers["detail"] = detail
+    for name in ("short_gpus", "exit_code", "attempt", "lost_work_s"):
+        if data.get(name) not in (None, "", 0, 0.0):
+            numbers.setdefault(name, data[name])
+    return ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in numbers.items())
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _seconds(ms: object) -> str:
+    return f"{ms / 1000:.1f} s" if isinstance(ms, (int, float)) else "-"
+
+
+WORDS: dict[str, Callable[[Data], str]] = {
+    "job.admitted.v1": _admitted,
+    "job.enqueued.v1": lambda data: f"in the queue, attempt {data.get('attempt', 1)}",
+    "job.placed.v1": _placed,
+    "job.held.v1": _held,
+    "job.preempted.v1": _preempted,
+    "job.migrated.v1": _migrated,
+    "job.resized.v1": _resized,
+    "job.readmitted.v1": lambda data: f"attempt {data.get('attempt')} may start",
+    "job.started.v1": lambda data: "all workers were ready",
+    "job.succeeded.v1": lambda data: f"ran {_seconds(data.get('ran_ms'))}",
+}
+"""The line of each event type; other types are failures, or have a reason."""
+
+
+def deciding(position: object, placing: object) -> list[str]:
+    """Return the queue position of a waiting job, or the terms of its last placement."""
+    shown: list[str] = []
+    if isinstance(position, dict):
+        shown.append(_queue_position(position))
+    if isinstance(placing, dict):
+        shown += [_placing(placing), *_terms(placing.get("terms"))]
+    return shown
+
+
+def start_lines(start: object) -> list[str]:
+    """Return when a waiting job will start, and how often such intervals held.
+
+    An interval that has passed, or ends within a second, says nothing any more.
+    """
+    if not isinstance(start, dict):
+        return []
+    early, middle, late = (clock(start[name]) for name in ("p10_at", "p50_at", "p90_at"))
+    if age_ms(start["p90_at"]) > -1000:
+        return ["no estimate of its start holds at present; the next one follows"]
+    line = f"starts between {early} and {late} with 80 %"
+    if age_ms(start["p50_at"]) < 0:
+        line += f", as likely as not by {middle}"
+    if start.get("of") == "queue":
+        line += " (as your last job before it with as many GPUs; its own estimate follows)"
+    if start.get("samples"):
+        line += f"; {start['coverage']:.0%} of the pool's last {start['samples']} intervals held"
+    return [line]
+
+
+def _queue_position(position: Data) -> str:
+    """Return the queue position with the scores of the job, the one ahead, and the first."""
+    waiting = position.get("waiting")
+    if position.get("position") is None:
+        return f"not among the first of {waiting} in the queue, by {_ranker(position)}"
+    scores = {
+        "score": position.get("score"),
+        "ahead": position.get("score_ahead"),
+        "first": position.get("best_score"),
+    }
+    shown = ", ".join(
+        f"{name} {_shown(value)}" for name, value in scores.items() if value is not None
+    )
+    return (
+        f"number {position['position']} of {waiting} in the queue, by {_ranker(position)}: {shown}"
+    )
+
+
+def _ranker(position: Data) -> str:
+    learned, runtime = position.get("learned"), position.get("runtime")
+    parts = [str(position.get("base_policy"))]
+    if runtime not in (None, "", "none"):
+        parts.append(f"run times from {runtime}")
+    if learned:
+        parts.append(f"re-ranked by {learned}{_model(position)}")
+    return ", ".join(parts)
+
+
+def _placing(placing: Data) -> str:
+    parts = [f"placed by {placing.get('policy')}"]
+    if placing.get("solver"):
+        parts.append(f"solver {placing['solver']}")
+    if placing.get("score") is not None:
+        parts.append(f"score {_shown(placing['score'])}{_model(placing)}")
+    return ", ".join(parts)
+
+
+def _model(data: Data) -> str:
+    sha256 = str(data.get("model_sha256") or "")
+    return f" (model {sha256[:12]})" if sha256 else ""
+
+
+def _terms(terms: object) -> list[str]:
+    if not isinstance(terms, dict) or not terms:
+        return []
+    return ["  " + ", ".join(f"{name} {_shown(value)}" for name, value in sorted(terms.items()))]

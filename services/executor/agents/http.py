@@ -1,0 +1,150 @@
+"""The HTTP side of sessions: authentication, bounds, parsing, and refusals as JSON."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from time import monotonic_ns
+from typing import NamedTuple, TypeVar
+
+from aiohttp import web
+from pydantic import BaseModel, ValidationError
+
+from services.executor.agents.body import KIB, read_body, replace_nul
+from services.executor.agents.refusal import Refused, limited, malformed, unavailable
+from services.executor.agents.refusal_log import RefusalLog
+from services.executor.agents.requests import AgentRequests
+from shared.bus.clock import now_ms
+from shared.contracts.agents import (
+    AGENT_API,
+    EXECUTOR_REQUESTS,
+    Heartbeat,
+    Hello,
+    OrdersRequest,
+    ReportsRequest,
+    Stream,
+)
+from shared.contracts.keys import parse_bearer, parse_key
+from shared.contracts.node_registry import EnrolledNode, NodeRegistry, Refusal
+from shared.rate import NS, Rate, TokenBuckets
+
+HEADER_BYTES = 8 * KIB
+FAILED = Rate(1, 100)
+"""Wrong credentials of one address."""
+
+log = logging.getLogger(__name__)
+M = TypeVar("M", bound=BaseModel)
+
+
+class AgentRequest(NamedTuple):
+    """A request: its message and its largest body."""
+
+    message: type[BaseModel]
+    max_bytes: int
+
+
+MAX_KIB = {"hello": 1024, "heartbeat": 4, "orders": 4, "reports": 512, "stream": 640}
+REQUESTS = {
+    name: AgentRequest(message, MAX_KIB[name] * KIB)
+    for name, (message, _) in EXECUTOR_REQUESTS.items()
+}
+PATHS = ", ".join(f"{AGENT_API}/{name}" for name in REQUESTS)
+
+
+class AgentApi:
+    """Serves `EXECUTOR_REQUESTS`; `registry` returns the present fold of the enrolments."""
+
+    def __init__(
+        self,
+        requests: AgentRequests,
+        registry: Callable[[], NodeRegistry | None],
+        catch_up: Callable[[], Awaitable[None]],
+        refusals: RefusalLog,
+    ) -> None:
+        self._requests = requests
+        self._registry = registry
+        self._catch_up = catch_up
+        self._refusals = refusals
+        self._failed = TokenBuckets(FAILED)
+
+    def application(self) -> web.Application:
+        app = web.Application()
+        app.router.add_post(f"{AGENT_API}/{{name}}", self._handle)
+        return app
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        try:
+            answer = await self._answer(request)
+        except Refused as refused:
+            self._refusals.note(_credential(request), request.remote or "", refused)
+            headers = {"Retry-After": str(refused.retry_after_s)} if refused.retry_after_s else {}
+            return _json(refused.problem, refused.status, headers)
+        return _json(answer) if answer is not None else web.Response(status=204)
+
+    async def _answer(self, request: web.Request) -> BaseModel | None:
+        expected = REQUESTS.get(request.match_info["name"])
+        if expected is None:
+            raise Refused(404, "not_found", f"path: {request.path[:64]!r}; {PATHS} are allowed")
+        node = await self._authenticated(request)
+        body = await self._read(request, expected, node.node_id)
+        try:
+            message = expected.message.model_validate_json(body)
+        except ValidationError as error:
+            raise malformed(error) from None
+        match message:
+            case Hello():
+                return await self._requests.hello(node, message)
+            case Heartbeat():
+                await self._requests.heartbeat(node, message)
+                return None
+            case OrdersRequest():
+                return await self._requests.orders(node, message)
+            case ReportsRequest():
+                return await self._requests.reports(node, message, len(body))
+            case Stream():
+                await self._requests.stream(node, message)
+                return None
+            case _:
+                raise TypeError(f"no answer to {type(message).__name__}")
+
+    async def _read(self, request: web.Request, expected: AgentRequest, node_id: str) -> bytes:
+        """Return the body once the node has room for it; no other request delays a heartbeat."""
+        limits = self._requests.limits
+        if expected.message is Heartbeat:
+            await limits.heartbeats.take(node_id)
+            return await read_body(request, expected.max_bytes)
+        await limits.requests.take(node_id)
+        await limits.bytes.take(node_id, 0)
+        body = await read_body(request, expected.max_bytes)
+        limits.bytes.spend(node_id, len(body))
+        return replace_nul(body)
+
+    async def _authenticated(self, request: web.Request) -> EnrolledNode:
+        """Return the node of the credential; one that joined a moment ago is looked for."""
+        registry = self._registry()
+        if registry is None:
+            raise unavailable("starting", "executor: access is being read")
+        credential = _credential(request)
+        answer = registry.authenticate(credential, now_ms())
+        if isinstance(answer, EnrolledNode):
+            return answer
+        address = request.remote or ""
+        if wait_ns := self._failed.take(address, monotonic_ns()):
+            raise limited("wrong credentials", str(FAILED), wait_ns / NS)
+        if parse_key(credential) is not None:
+            await self._catch_up()
+            answer = registry.authenticate(credential, now_ms())
+        if isinstance(answer, Refusal):
+            raise Refused(answer.status, answer.reason, answer.detail)
+        return answer
+
+
+def _credential(request: web.Request) -> str:
+    return parse_bearer(request.headers.get("Authorization"))
+
+
+def _json(
+    message: BaseModel, status: int = 200, headers: dict[str, str] | None = None
+) -> web.Response:
+    body = message.model_dump_json(exclude_none=True).encode()
+    return web.Response(body=body, status=status, headers=headers, content_type="application/json")

@@ -1,0 +1,67 @@
+"""The share of an executor that one node may use. What is above it waits; a flood is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from time import monotonic_ns
+
+from services.executor.agents.refusal import limited
+from shared.rate import NS, Rate, TokenBuckets
+
+HEARTBEATS = Rate(10, 100)
+REQUESTS = Rate(100, 1000)
+"""All requests but heartbeats: a node that starts a job each 100 ms sends about 50 a second."""
+BYTES = Rate(1024 * 1024, 8 * 1024 * 1024)
+REPORTS = Rate(200, 2000)
+LINES = Rate(2000, 20_000)
+LONGEST_WAIT_S = 3.0
+"""Longer waits are the client's: it would take the request for lost."""
+MOST_WAITING = 8
+"""Waiting requests of a node; an agent has one of each kind in flight."""
+
+
+class Pace:
+    """One bucket of one resource per node."""
+
+    def __init__(self, resource: str, rate: Rate) -> None:
+        self._resource = resource
+        self._buckets = TokenBuckets(rate)
+        self._waiting: Counter[str] = Counter()
+
+    async def take(self, node_id: str, count: int = 1) -> None:
+        """Count a message, once there is room for one: the wait for a large one follows it.
+
+        Raises a 429 instead of a long wait, and if many requests of the node wait already.
+        """
+        while wait_ns := self._buckets.wait_ns(node_id, monotonic_ns()):
+            await self._wait(node_id, wait_ns / NS)
+        self.spend(node_id, count)
+
+    def spend(self, node_id: str, count: int) -> None:
+        """Count what was received already; the next `take` waits for it."""
+        self._buckets.spend(node_id, monotonic_ns(), count)
+
+    async def _wait(self, node_id: str, wait_s: float) -> None:
+        if wait_s > LONGEST_WAIT_S or self._waiting[node_id] >= MOST_WAITING:
+            rate = self._buckets.rate
+            shown = f"{rate.per_s:g} a second, {rate.burst} at once, per node"
+            raise limited(self._resource, shown, wait_s)
+        self._waiting[node_id] += 1
+        try:
+            await asyncio.sleep(wait_s)
+        finally:
+            self._waiting[node_id] -= 1
+            if not self._waiting[node_id]:
+                del self._waiting[node_id]
+
+
+class NodeLimits:
+    """The limits of an executor. A client that keeps to the protocol waits, and is not refused."""
+
+    def __init__(self) -> None:
+        self.heartbeats = Pace("heartbeats", HEARTBEATS)
+        self.requests = Pace("requests", REQUESTS)
+        self.bytes = Pace("bytes", BYTES)
+        self.reports = Pace("reports", REPORTS)
+        self.lines = Pace("lines", LINES)

@@ -1,0 +1,48 @@
+"""Lines and iteration times of a node's own workers, as messages about their jobs."""
+
+from __future__ import annotations
+
+from services.executor.agents.lane import AgentLane
+from services.executor.agents.refusal import Refused
+from services.executor.core.agents.state import OutputSource
+from shared.contracts.agents import PrintedLines, Stream
+from shared.contracts.node_registry import EnrolledNode
+from shared.contracts.reports import IterationTimes, LogLines
+
+
+def other_node(allocation_id: object) -> Refused:
+    detail = f"allocation_id: {str(allocation_id)!r}; a worker of this node is allowed"
+    return Refused(403, "other_node", detail)
+
+
+def own_source(lane: AgentLane, node: EnrolledNode, allocation_id: str) -> OutputSource | None:
+    """Return the source; None for an unknown worker. Raises a 403 for another node's."""
+    worker = lane.state.workers.get(allocation_id)
+    if worker is not None and worker.node_id != node.node_id:
+        raise other_node(allocation_id)
+    return lane.state.source_of(node.node_id, allocation_id)
+
+
+def log_lines_of(source: OutputSource, printed: PrintedLines) -> LogLines:
+    return LogLines(
+        job_id=source.job_id,
+        tenant=source.tenant,
+        rank=source.rank,
+        attempt=source.attempt,
+        first_line=printed.first_line,
+        lines=printed.lines,
+    )
+
+
+def iteration_times(lane: AgentLane, node: EnrolledNode, message: Stream) -> list[IterationTimes]:
+    return [
+        IterationTimes(
+            job_id=source.job_id,
+            allocation_id=sample.allocation_id,
+            node_id=node.node_id,
+            rank=source.rank,
+            iteration_s=sample.iteration_s,
+        )
+        for sample in message.iterations
+        if (source := own_source(lane, node, sample.allocation_id)) is not None
+    ]

@@ -1,0 +1,265 @@
+"""The five requests of an agent, once it is authenticated."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from pydantic import ValidationError
+
+from services.executor.agents.checkpoints import CheckpointPace
+from services.executor.agents.lane import READ_ERRORS, AgentLane, NodeHeartbeat
+from services.executor.agents.limits import NodeLimits
+from services.executor.agents.output import iteration_times, log_lines_of, other_node, own_source
+from services.executor.agents.refusal import Refused, malformed, unavailable
+from services.executor.agents.secrets import needs_secrets, resolve_secrets
+from services.executor.agents.sessions import Session, Sessions
+from services.executor.core.agents.hello import (
+    Action,
+    action_for,
+    generation_fault,
+    last_generation,
+)
+from services.executor.core.agents.orders import OrderList, confirmations, orders, poll_wait_s
+from services.executor.core.agents.restate import ForeignWorker, NotFolded, restate
+from services.executor.core.agents.state import OrderPosition
+from services.executor.soft_outbox import SoftOutbox
+from shared.bus.clock import now_ms
+from shared.contracts.agents import (
+    Acknowledged,
+    Heartbeat,
+    Hello,
+    NodeReport,
+    Order,
+    Orders,
+    OrdersRequest,
+    ReportsRequest,
+    Stream,
+    Welcome,
+)
+from shared.contracts.node_registry import EnrolledNode
+from shared.contracts.reports import Report, TelemetryReported
+from shared.ledger.errors import OutcomeUnknown, TooLarge
+
+NOT_READ = "executor: its ledger is not read to the end; try the next one"
+
+
+class AgentRequests:
+    """Answers requests of authenticated nodes; raises Refused."""
+
+    def __init__(
+        self,
+        lanes: Mapping[str, AgentLane],
+        sessions: Sessions,
+        soft: SoftOutbox,
+        executor_id: str,
+        secrets: Path | None,
+        executors: tuple[str, ...],
+        number_of: Callable[[str], Awaitable[int | None]],
+    ) -> None:
+        self._lanes = lanes
+        self._sessions = sessions
+        self._soft = soft
+        self._executor_id = executor_id
+        self._secrets = secrets
+        self._executors = executors
+        self._number_of = number_of
+        self.limits = NodeLimits()
+        self._checkpoints = CheckpointPace()
+
+    async def hello(self, node: EnrolledNode, message: Hello) -> Welcome:
+        """Open a session; an earlier one of the node ends."""
+        lane = self._lane(node)
+        _check_identity(node, message)
+        action = await _action(lane, message)
+        if fault := generation_fault(lane.state, message):
+            raise Refused(403, "generation_too_high", fault)
+        terms = lane.state.agent_terms()
+        if terms is None:
+            raise unavailable("starting", f"pool: {lane.pool}; placement does not know it yet")
+        applied = OrderPosition.of(message.applied)
+        session = Session(
+            uuid4().hex,
+            node.node_id,
+            node.pool,
+            message.incarnation,
+            message.reports_from,
+            confirmations(lane.state, node.node_id, applied, message.steps),
+            version=message.version,
+        )
+        self._sessions.open(session)
+        return Welcome(
+            session_id=session.session_id,
+            last_generation=last_generation(lane.state, node.node_id),
+            terms=terms,
+            action=action,
+            executors=self._executors,
+        )
+
+    async def heartbeat(self, node: EnrolledNode, message: Heartbeat) -> None:
+        """Relay a heartbeat; the answer follows the broker's acknowledgement.
+
+        A fold that is behind does not matter to it, nor does the session's incarnation: placement
+        counts the heartbeats of the joined one.
+        """
+        self._sessions.get(node.node_id, message.session_id)
+        heartbeat = NodeHeartbeat(node.node_id, message.incarnation.uuid, message.sent_boot_ms)
+        try:
+            await self._lane(node).send_heartbeat(heartbeat)
+        except OutcomeUnknown:
+            raise unavailable("broker_unavailable", "heartbeat: not acknowledged") from None
+        except ValidationError as error:
+            raise malformed(error) from None
+
+    async def orders(self, node: EnrolledNode, message: OrdersRequest) -> Orders:
+        """Wait for orders after a position, at most as long as the agent requests."""
+        session = self._sessions.get(node.node_id, message.session_id)
+        lane, after = self._lane(node), OrderPosition.of(message.after)
+        session.note_request(after)
+        loop = asyncio.get_running_loop()
+        ends_s = loop.time() + poll_wait_s(message.wait_s, session.session_id)
+        while True:
+            session.wake.clear()
+            session.check()
+            if not lane.is_fresh() or lane.state.through < after:
+                raise unavailable("behind", NOT_READ)
+            listed = orders(lane.state, node.node_id, after, session.room())
+            left_s = ends_s - loop.time()
+            if listed.orders or session.confirmations or left_s <= 0:
+                sent = session.take_confirmations(after)
+                return await self._answer(sent, lane, listed)
+            try:
+                async with asyncio.timeout(left_s):
+                    await session.wake.wait()
+            except TimeoutError:
+                continue
+
+    async def reports(
+        self, node: EnrolledNode, message: ReportsRequest, size_bytes: int
+    ) -> Acknowledged:
+        """Relay reports in their order; the answer follows the broker's acknowledgement.
+
+        Reports that are durable already are not relayed again; placement knows repeated ones by
+        their allocations.
+        """
+        session = self._sessions.get(node.node_id, message.session_id)
+        await self.limits.reports.take(node.node_id, len(message.reports))
+        async with session.reporting:
+            _check_numbers(session, message)
+            new = message.reports[session.next_report - message.first_n :]
+            lane = self._lane(node)
+            try:
+                await self._relay(lane, await _restated(lane, node, message, new), size_bytes)
+            except ForeignWorker as error:
+                raise other_node(error) from None
+            except OutcomeUnknown:
+                raise unavailable("broker_unavailable", "reports: not acknowledged") from None
+            except READ_ERRORS as error:
+                raise unavailable("behind", f"{NOT_READ}: {error!r}") from None
+            except ValidationError as error:
+                raise malformed(error) from None
+            except TooLarge as error:
+                raise Refused(413, "too_large", f"reports: {error}; send fewer at once") from None
+            session.next_report += len(new)
+            return Acknowledged(n=session.next_report - 1)
+
+    async def stream(self, node: EnrolledNode, message: Stream) -> None:
+        """Pass on output, telemetry and checkpoints of the node's own workers.
+
+        The end of a worker overtakes its last lines, so those of released ones count too.
+        """
+        session = self._sessions.get(node.node_id, message.session_id)
+        lane = self._lane(node)
+        count = sum(len(printed.lines) for printed in message.printed)
+        await self.limits.lines.take(node.node_id, count)
+        for printed in message.printed:
+            source = own_source(lane, node, printed.allocation_id)
+            if source is not None:
+                self._soft.post(lane.partition, log_lines_of(source, printed), source.tenant)
+        try:
+            checkpoints = self._checkpoints.take(lane.state, session, message.checkpoints)
+        except ForeignWorker as error:
+            raise other_node(error) from None
+        if checkpoints:
+            lane.post_checkpoints(checkpoints)
+        times = tuple(iteration_times(lane, node, message))
+        if times:
+            report = TelemetryReported(executor_id=self._executor_id, at=now_ms(), times=times)
+            self._soft.post(lane.partition, report)
+
+    def _lane(self, node: EnrolledNode) -> AgentLane:
+        lane = self._lanes.get(node.pool)
+        if lane is None:
+            raise unavailable("pool_not_served", f"pool: {node.pool}; not served here")
+        if not lane.caught_up.is_set():
+            raise unavailable("starting", f"pool: {node.pool}; its ledger is being read")
+        return lane
+
+    async def _relay(self, lane: AgentLane, reports: tuple[Report, ...], size_bytes: int) -> None:
+        if reports:
+            await lane.report(reports, size_bytes)
+
+    async def _answer(self, confirming: list[Order], lane: AgentLane, listed: OrderList) -> Orders:
+        through, writer = listed.through.position, lane.state.writer_of(listed.through.seq)
+        new = [await self._completed(order) for order in listed.orders]
+        return Orders(orders=(*confirming, *new), through=through, writer=writer)
+
+    async def _completed(self, order: Order) -> Order:
+        """Return the order with what the fold of placement lacks: tenant's number, and secrets."""
+        if order.launch is None:
+            return order
+        number = await self._number_of(order.launch.tenant)
+        launch = order.launch.model_copy(update={"tenant_number": number})
+        if needs_secrets(launch):
+            launch = await asyncio.to_thread(resolve_secrets, launch, self._secrets)
+        return order.model_copy(update={"launch": launch})
+
+
+async def _action(lane: AgentLane, hello: Hello) -> Action:
+    """Return what the agent does next; a ledger that seems to be behind is read to its end."""
+    if not lane.is_fresh():
+        return "behind"
+    action = action_for(lane.state, hello)
+    if action != "behind":
+        return action
+    try:
+        await lane.read_to_end()
+    except READ_ERRORS:
+        return "behind"
+    return action_for(lane.state, hello, is_complete=True)
+
+
+async def _restated(
+    lane: AgentLane, node: EnrolledNode, message: ReportsRequest, new: Sequence[NodeReport]
+) -> tuple[Report, ...]:
+    """Return the reports for placement; the ledger is read to its end first if one is unknown."""
+    incarnation = message.incarnation
+    try:
+        reports = [restate(lane.state, node.node_id, incarnation, report) for report in new]
+    except NotFolded:
+        await lane.read_to_end()
+        reports = [
+            restate(lane.state, node.node_id, incarnation, report, is_complete=True)
+            for report in new
+        ]
+    return tuple(report for report in reports if report is not None)
+
+
+def _check_identity(node: EnrolledNode, hello: Hello) -> None:
+    if hello.node_id != node.node_id:
+        detail = f"node_id: {hello.node_id!r}; {node.node_id!r} is allowed by the credential"
+        raise Refused(403, "other_node", detail)
+    known = (hello.hardware, *hello.former_hardware)
+    if node.hardware and hello.hardware and node.hardware not in known:
+        detail = "hardware: differs from the machine that enrolled; revoke the node and join anew"
+        raise Refused(403, "machine_changed", detail)
+
+
+def _check_numbers(session: Session, message: ReportsRequest) -> None:
+    if message.incarnation != session.incarnation:
+        raise Refused(409, "unknown_session", "incarnation: not the session's; send hello again")
+    if message.first_n > session.next_report:
+        detail = f"first_n: {message.first_n}; at most {session.next_report} is allowed"
+        raise Refused(400, "malformed", detail)

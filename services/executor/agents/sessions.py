@@ -1,0 +1,136 @@
+"""Sessions by node: a newer one replaces the older."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from time import monotonic
+
+from services.executor.agents.refusal import Refused, unavailable
+from services.executor.core.agents.state import OrderPosition
+from shared.contracts.agents import MAX_ORDERS, Incarnation, Order
+
+LATELY_S = 120.0
+"""Longer than a poll for orders and than the pause between two heartbeats."""
+Ending = Callable[[], Refused]
+"""Why sessions end: a new exception for each request, as one keeps the traceback of its raise."""
+
+
+def replaced() -> Refused:
+    return Refused(409, "unknown_session", "session: replaced or unknown; send hello again")
+
+
+def stopping() -> Refused:
+    return unavailable("stopping", "executor: stopping; try the next one")
+
+
+def revoked() -> Refused:
+    return Refused(403, "node_revoked", "node: its identity has changed; authenticate again")
+
+
+@dataclass(slots=True)
+class Session:
+    """A live session of one node; lost with the process, and opened anew by the agent."""
+
+    session_id: str
+    node_id: str
+    pool: str
+    incarnation: Incarnation
+    next_report: int
+    """Number of the next report; all before are durable."""
+    confirmations: list[Order]
+    """Orders that follow the hello, until a request shows that the agent has them."""
+    answered_after: OrderPosition | None = None
+    """Position in the request whose answer had the first confirmations, `MAX_ORDERS` at most."""
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    ended: Ending | None = None
+    version: str = ""
+    """Version of the agent."""
+    heard_s: float = field(default_factory=monotonic)
+    """Time of the last request, by the monotonic clock."""
+
+    def room(self) -> int:
+        """Return how many orders the next answer has room for, beside its confirmations."""
+        return max(0, MAX_ORDERS - len(self.confirmations))
+
+    def note_request(self, after: OrderPosition) -> None:
+        """Drop the confirmations sent at a request from another position: the answer arrived."""
+        if self.answered_after not in (None, after):
+            self._drop_sent()
+
+    def take_confirmations(self, after: OrderPosition) -> list[Order]:
+        """Return the first confirmations for an answer to a request from that position.
+
+        They are returned twice for a position: an agent whose connection broke repeats its request,
+        which looks the same as the next poll of one that got no later position.
+        """
+        taken = self.confirmations[:MAX_ORDERS]
+        if self.answered_after is None:
+            self.answered_after = after
+        else:
+            self._drop_sent()
+        return taken
+
+    def _drop_sent(self) -> None:
+        self.confirmations = self.confirmations[MAX_ORDERS:]
+        self.answered_after = None
+
+    def end(self, why: Ending) -> None:
+        """Refuse all later requests, and those that wait."""
+        self.ended = why
+        self.wake.set()
+
+    def check(self) -> None:
+        """Raise why the session has ended, if it has."""
+        if self.ended is not None:
+            raise self.ended()
+
+
+class Sessions:
+    """The live sessions of an executor."""
+
+    def __init__(self) -> None:
+        self._of_node: dict[str, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._of_node)
+
+    def open(self, session: Session) -> None:
+        old = self._of_node.get(session.node_id)
+        self._of_node[session.node_id] = session
+        if old is not None:
+            old.end(replaced)
+
+    def get(self, node_id: str, session_id: str) -> Session:
+        """Return the session of the node; raises a 409 for any other id."""
+        session = self._of_node.get(node_id)
+        if session is None or session.session_id != session_id:
+            raise replaced()
+        session.check()
+        session.heard_s = monotonic()
+        return session
+
+    def count(self) -> Counter[tuple[str, str]]:
+        """Return how many nodes were heard lately, by pool and version; any thread may call it."""
+        now_s = monotonic()
+        sessions = list(self._of_node.values())
+        return Counter(
+            (session.pool, session.version)
+            for session in sessions
+            if now_s - session.heard_s < LATELY_S
+        )
+
+    def wake(self, node_ids: Iterable[str]) -> None:
+        """Let waiting polls of these nodes look for orders."""
+        for node_id in node_ids:
+            if (session := self._of_node.get(node_id)) is not None:
+                session.wake.set()
+
+    def end_all(self, why: Ending, node_ids: Iterable[str] | None = None) -> None:
+        """End the sessions of these nodes, of all if None."""
+        for node_id in list(self._of_node if node_ids is None else node_ids):
+            if (session := self._of_node.pop(node_id, None)) is not None:
+                session.end(why)

@@ -1,0 +1,1 @@
+"""Effects of the placement ledger on the virtual workers of an inventory."""

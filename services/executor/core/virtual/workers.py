@@ -1,0 +1,157 @@
+"""Virtual workers: they take time and nothing else. The caller passes the clock."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from statistics import NormalDist
+
+from services.executor.core.virtual.effects import WorkerEnded, WorkerSpec
+from shared.contracts.checkpoint import speed
+from shared.contracts.job_spec import JobSpec, Simulated
+from shared.contracts.reports import IterationTimes
+
+MEDIAN_S = 600.0
+SIGMA = 1.0
+STOPPED = 143
+SAMPLES = 16
+"""Limit of iteration times of one worker in one report: the newest are kept."""
+SAMPLED_WORKERS = 1000
+"""Limit of workers in one report; the others come first in the next."""
+JITTER = 0.02
+
+_normal = NormalDist()
+_plain = Simulated()
+
+
+def work_s(job_id: str, spec: JobSpec) -> float:
+    """Return cluster seconds of work: from the spec, or log-normal (median 600, sigma 1) by id."""
+    if spec.simulated is not None and spec.simulated.duration_s is not None:
+        return spec.simulated.duration_s
+    fraction = int.from_bytes(hashlib.sha256(job_id.encode()).digest()[:8]) / 2**64
+    return float(MEDIAN_S * 2.718281828459045 ** (SIGMA * _normal.inv_cdf(max(fraction, 1e-9))))
+
+
+@dataclass(slots=True)
+class VirtualRun:
+    """A running virtual worker; times on the caller's clock, in wall seconds."""
+
+    spec: WorkerSpec
+    started_s: float
+    due_s: float
+    scale: float
+    slowest: float
+    reported: int = 0
+
+    @property
+    def working_s(self) -> float:
+        """Moment at which its work goes on, after the restart."""
+        return self.started_s + self.spec.restart_s / self.scale
+
+
+class VirtualWorkers:
+    """Running workers by their ends. `slow` maps a node to the slowdown of its workers."""
+
+    def __init__(self, slow: Mapping[str, float]) -> None:
+        self._slow = slow
+        self._prepared: dict[str, WorkerSpec] = {}
+        self._running: dict[str, VirtualRun] = {}
+        self._gangs: dict[str, VirtualRun] = {}
+        self._heap: list[tuple[float, str]] = []
+
+    def prepare(self, spec: WorkerSpec) -> None:
+        self._prepared[spec.allocation_id] = spec
+
+    def start(self, allocation_id: str, now_s: float, scale: float) -> None:
+        """Start a worker; all of a gang end together, as each iteration waits for the slowest.
+
+        A restart takes as long on any node. Workers of an elastic gang share its work evenly, and
+        a gang is as fast as the slowest of its GPU types (`gpu_speeds` of the job).
+        """
+        spec = self._prepared.pop(allocation_id)
+        slowest = max(self._slow.get(node, 1.0) for node in spec.gang_nodes)
+        work = max(0.0, work_s(spec.job_id, spec.job_spec) - spec.done_s)
+        left_s = work * slowest / scale / speed(spec.job_spec, spec.world_size, spec.gpu_types)
+        due_s = now_s + spec.restart_s / scale + left_s
+        running = VirtualRun(spec, now_s, due_s, scale, slowest)
+        self._running[allocation_id] = running
+        if spec.world_size > 1:
+            self._gangs[allocation_id] = running
+        heapq.heappush(self._heap, (running.due_s, allocation_id))
+
+    def stop(self, allocation_id: str, now_s: float) -> WorkerEnded:
+        self._prepared.pop(allocation_id, None)
+        running = self._take(allocation_id)
+        self._compact()
+        if running is None:
+            return WorkerEnded(allocation_id, None)
+        return WorkerEnded(allocation_id, STOPPED, round((now_s - running.started_s) * 1000))
+
+    def _compact(self) -> None:
+        """Remove ends of stopped workers, which may lie years ahead, before they pile up."""
+        if len(self._heap) > 2 * len(self._running) + 1000:
+            self._heap = [(r.due_s, name) for name, r in self._running.items()]
+            heapq.heapify(self._heap)
+
+    def take_due(self, now_s: float) -> list[WorkerEnded]:
+        """Remove and return the workers whose time is over."""
+        ended: list[WorkerEnded] = []
+        while self._heap and self._heap[0][0] <= now_s:
+            due_s, allocation_id = heapq.heappop(self._heap)
+            running = self._running.get(allocation_id)
+            if running is None or running.due_s != due_s:
+                continue
+            self._take(allocation_id)
+            code = (running.spec.job_spec.simulated or _plain).exit_code
+            ended.append(
+                WorkerEnded(allocation_id, code, round((due_s - running.started_s) * 1000))
+            )
+        return ended
+
+    @property
+    def next_due_s(self) -> float | None:
+        return self._heap[0][0] if self._heap else None
+
+    def iterations(self, now_s: float) -> list[IterationTimes]:
+        """Return new iteration times of gang workers; those over the limit come first next time."""
+        chosen = list(islice(self._gangs, SAMPLED_WORKERS))
+        samples: list[IterationTimes] = []
+        for allocation_id in chosen:
+            running = self._gangs[allocation_id] = self._gangs.pop(allocation_id)
+            times = self._new_times(running, now_s)
+            if times:
+                samples.append(_sample(running.spec, times))
+        return samples
+
+    def _new_times(self, running: VirtualRun, now_s: float) -> tuple[float, ...]:
+        spec = running.spec
+        base_s = (spec.job_spec.simulated or _plain).iteration_s
+        ran_s = max(0.0, now_s - running.working_s) * running.scale
+        count = int(ran_s / (base_s * running.slowest))
+        first = max(running.reported, count - SAMPLES)
+        running.reported = count
+        own_s = base_s * self._slow.get(spec.node_id, 1.0)
+        return tuple(own_s * _jitter(spec.allocation_id, n) for n in range(first, count))
+
+    def _take(self, allocation_id: str) -> VirtualRun | None:
+        self._gangs.pop(allocation_id, None)
+        return self._running.pop(allocation_id, None)
+
+
+def _jitter(allocation_id: str, iteration: int) -> float:
+    fraction = zlib.crc32(f"{allocation_id}#{iteration}".encode()) / 2**32
+    return 1 + JITTER * (fraction - 0.5)
+
+
+def _sample(spec: WorkerSpec, times: tuple[float, ...]) -> IterationTimes:
+    return IterationTimes(
+        job_id=spec.job_id,
+        allocation_id=spec.allocation_id,
+        node_id=spec.node_id,
+        rank=spec.rank,
+        iteration_s=times,
+    )

@@ -1,0 +1,81 @@
+"""Cancellation of jobs."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from services.gateway import queries
+from services.gateway.authorization import authorize
+from services.gateway.body import json_body
+from services.gateway.commands import CommandReceipt, accepted_response, lane_of_pool, send_command
+from services.gateway.core.strict import parse_body
+from services.gateway.core.submission import CancelRequest
+from services.gateway.openapi import problem_responses, request_body
+from services.gateway.problem import ApiError, not_found, unavailable
+from services.gateway.routes.jobs import Job
+from services.gateway.wiring import Gateway, gateway_of
+from shared.contracts.job_commands import CancelJob
+from shared.contracts.registry import Bearer
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+
+@router.delete(
+    "/{job_id}",
+    status_code=202,
+    response_model=CommandReceipt,
+    responses=problem_responses(404, 422),
+)
+async def delete(request: Request, job_id: Job) -> Response:
+    """Cancel a job, or every job of an array, in any phase."""
+    return await cancel(request, job_id)
+
+
+@router.post(
+    "/{job_id}/cancel",
+    status_code=202,
+    response_model=CommandReceipt,
+    responses=problem_responses(400, 404, 413, 415, 422),
+    openapi_extra=request_body(CancelRequest, required=False),
+)
+async def cancel(request: Request, job_id: Job) -> Response:
+    """Cancel a job, or every job of an array; the command is answered when the job has ended."""
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "submitter")
+    body = parse_body(CancelRequest, await json_body(request))
+    lane = await _lane(gateway, bearer, job_id, body.pool)
+    command = CancelJob(job_id=job_id, tenant=bearer.tenant, reason=body.reason)
+    return accepted_response(
+        await send_command(
+            request,
+            gateway,
+            bearer,
+            command,
+            lane=lane,
+            subject=job_id,
+            span="cancel",
+            pool=body.pool or "",
+        )
+    )
+
+
+async def _lane(gateway: Gateway, bearer: Bearer, job_id: str, pool: str | None) -> int:
+    """Return the lane of the given pool, else of the job, else of the tenant's default pool."""
+    if pool is not None:
+        return lane_of_pool(gateway, pool)
+    recent_lane = gateway.recent.lane(job_id, bearer.tenant)
+    if recent_lane is not None:
+        return recent_lane
+    try:
+        row = await gateway.database.row(bearer, queries.LANE_OF_JOB, bearer.tenant, job_id)
+    except ApiError:
+        return _default_lane(gateway, bearer)
+    if row is None:
+        raise not_found("job")
+    return int(str(row["partition"]))
+
+
+def _default_lane(gateway: Gateway, bearer: Bearer) -> int:
+    if bearer.tenant is None:
+        raise unavailable("reads_unavailable", "Postgres unavailable; name the pool")
+    return lane_of_pool(gateway, gateway.access.sender(bearer.tenant).default_pool)

@@ -1,0 +1,91 @@
+"""Pools and LLM endpoints."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from fastapi import APIRouter, Request, Response
+
+from services.gateway import queries
+from services.gateway.authorization import admin_request, authorize
+from services.gateway.commands import (
+    accepted_response,
+    command_route,
+    decide_by_access,
+    json_response,
+    new_command_id,
+    send_access_command,
+)
+from services.gateway.database import Row
+from services.gateway.openapi import problem_responses
+from services.gateway.outbox import OutgoingCommand
+from services.gateway.wiring import gateway_of
+from shared.contracts.access import ConfigureEndpoint
+from shared.contracts.pool_version import version_of
+from shared.contracts.pools import ConfigurePool, PoolConfigured
+
+router = APIRouter(prefix="/v1", tags=["access"])
+
+
+@router.get("/pools", responses=problem_responses())
+async def list_pools(request: Request) -> Response:
+    """List pools with their lanes, settings and their version; `open`: the bearer may submit.
+
+    Tenants do not see the setting `tenants`: it names others.
+    """
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
+    rows = await gateway.database.rows(bearer, queries.POOLS)
+    return json_response({"items": [pool_row(row, bearer.tenant) for row in rows], "next": None})
+
+
+@router.post("/pools", **command_route(ConfigurePool, 409))
+async def configure_pool(request: Request) -> Response:
+    """Create or change a pool; its lane is assigned once and never changes.
+
+    With `if_version` the response comes after the decision: 409 if the settings have another
+    version by then.
+    """
+    gateway = gateway_of(request)
+    bearer, command = await admin_request(request, ConfigurePool)
+    if command.if_version is None:
+        receipt = await send_access_command(request, bearer, command, command.pool)
+        return accepted_response(receipt)
+    outgoing = OutgoingCommand(
+        new_command_id(),
+        command,
+        command.pool,
+        principal=bearer.principal,
+        access_next=gateway.access.next,
+    )
+    return accepted_response(await decide_by_access(request, gateway, outgoing))
+
+
+@router.get("/endpoints", responses=problem_responses())
+async def list_endpoints(request: Request) -> Response:
+    """List LLM endpoints with their lanes."""
+    return await _all(request, queries.ENDPOINTS)
+
+
+@router.post("/endpoints", **command_route(ConfigureEndpoint))
+async def configure_endpoint(request: Request) -> Response:
+    """Create or change an LLM endpoint."""
+    bearer, command = await admin_request(request, ConfigureEndpoint)
+    receipt = await send_access_command(request, bearer, command, command.endpoint)
+    return accepted_response(receipt)
+
+
+def pool_row(row: Row, tenant: str | None) -> Row:
+    """Return the row as the tenant sees it; an operator, without a tenant, sees all of it."""
+    settings = dict(cast("Row", row["settings"]))
+    pool = PoolConfigured.model_validate(settings)
+    if tenant is not None:
+        settings.pop("tenants", None)
+    is_open = tenant is None or pool.is_open_to(tenant)
+    return {**row, "settings": settings, "version": version_of(pool), "open": is_open}
+
+
+async def _all(request: Request, sql: str) -> Response:
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
+    return json_response({"items": await gateway.database.rows(bearer, sql), "next": None})

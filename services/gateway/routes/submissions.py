@@ -1,0 +1,110 @@
+"""Submission of jobs."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from fastapi import APIRouter, Request, Response
+
+from services.gateway.access import AccessDirectory
+from services.gateway.authorization import authorize
+from services.gateway.body import json_body
+from services.gateway.commands import (
+    COMMANDS,
+    SubmissionReceipt,
+    accepted_response,
+    append_command,
+    new_command_id,
+)
+from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.submission import (
+    FlatJobBody,
+    JobBody,
+    Sender,
+    job_ids,
+    parse_submission,
+    submit_job,
+)
+from services.gateway.openapi import problem_responses, request_body
+from services.gateway.outbox import OutgoingCommand
+from services.gateway.problem import ApiError
+from services.gateway.wiring import gateway_of
+from shared.contracts.registry import Bearer
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=SubmissionReceipt,
+    responses=problem_responses(400, 413, 415, 422),
+    openapi_extra=request_body(FlatJobBody, JobBody),
+)
+async def submit(request: Request) -> Response:
+    """Submit a job, or an array. A repeat with the same `Idempotency-Key` (or field
+    `idempotency_key`) and the same body has no effect and returns the same job id."""
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "submitter")
+    raw = await json_body(request)
+    body = parse_submission(raw)
+    sender = sender_for(gateway.access, bearer, body.tenant)
+    command = submit_job(body, sender, gateway.access.pools(), _idempotency_key(request, body))
+    lane = gateway.access.pools()[command.pool]
+    outgoing = OutgoingCommand(
+        new_command_id(),
+        command,
+        command.job_id,
+        sender.tenant,
+        command.pool,
+        principal=bearer.principal,
+        access_next=gateway.access.next,
+    )
+    ticket = await append_command(
+        request,
+        gateway,
+        "submit",
+        COMMANDS,
+        lane,
+        outgoing,
+        {"job.id": command.job_id, "tenant.id": sender.tenant, "pool.id": command.pool},
+    )
+    gateway.recent.note(command.job_id, sender.tenant, lane)
+    return accepted_response(
+        SubmissionReceipt(
+            command_id=ticket.command_id,
+            trace_id=ticket.trace_id,
+            job_id=command.job_id,
+            job_ids=job_ids(command),
+            idempotency_key=command.idempotency_key,
+            pool=command.pool,
+        )
+    )
+
+
+def sender_for(access: AccessDirectory, bearer: Bearer, named: str | None) -> Sender:
+    """Return the sender: the bearer's own tenant, or for an operator the tenant that is named."""
+    tenant = bearer.tenant or named
+    if tenant is None:
+        raise InvalidBody(
+            [FieldError(field="tenant", rule="tenant is required with an operator key")]
+        )
+    if not access.view.is_active(tenant):
+        raise ApiError(403, "unknown_tenant", f"tenant not registered or retired: {tenant}")
+    return access.sender(tenant)
+
+
+def _idempotency_key(request: Request, body: JobBody) -> str:
+    """Return the key from header or field; without either every request is a new submission."""
+    header = request.headers.get("idempotency-key")
+    if header is None:
+        return str(uuid4())
+    if not 1 <= len(header) <= 128:
+        raise InvalidBody(
+            [FieldError(field="Idempotency-Key", rule="must have 1 to 128 characters")]
+        )
+    if body.idempotency_key not in (None, header):
+        raise InvalidBody(
+            [FieldError(field="idempotency_key", rule="differs from the header Idempotency-Key")]
+        )
+    return header

@@ -1,0 +1,174 @@
+"""Tenants, their keys and quotas, and the keys of operators and admins."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+from pydantic import Field
+
+from services.gateway import queries
+from services.gateway.authorization import admin_request, authorize
+from services.gateway.body import json_body
+from services.gateway.commands import (
+    KeyReceipt,
+    accepted_response,
+    command_route,
+    json_response,
+    lane_of_pool,
+    send_access_command,
+    send_command,
+)
+from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.strict import parse_body
+from services.gateway.database import Row
+from services.gateway.openapi import problem_responses
+from services.gateway.paging import Limit, PageToken, page_of
+from services.gateway.problem import not_found
+from services.gateway.wiring import Gateway, gateway_of
+from shared.contracts.access import CreateKey, RegisterTenant, RetireTenant, RevokeKey, Role
+from shared.contracts.base import Model, Name
+from shared.contracts.job_commands import SetQuota
+from shared.contracts.keys import format_key, hash_secret
+
+router = APIRouter(prefix="/v1", tags=["access"])
+
+Tenant = Annotated[Name, Path(description="name of the tenant")]
+
+
+class CreateKeyRequest(Model):
+    """A new key; the gateway generates the secret."""
+
+    role: Role = Field("submitter", description="role of the bearer")
+    key_id: Name | None = Field(None, description="public part of the key; generated if not given")
+
+
+class SetQuotaRequest(Model):
+    """GPU quota of a tenant in one pool."""
+
+    pool: Name | None = Field(None, description="pool; the tenant's default if not given")
+    guaranteed_gpus: float = Field(
+        ge=0, le=1e6, description="GPUs admitted regardless of other tenants"
+    )
+    borrow_gpus: float | None = Field(
+        None, ge=0, le=1e6, description="borrowable GPUs; unlimited if not given"
+    )
+    spot_gpus: float | None = Field(
+        None, ge=0, le=1e6, description="spot GPUs; unlimited if not given"
+    )
+
+
+@router.get("/tenants", responses=problem_responses(422))
+async def list_tenants(request: Request, after: PageToken = None, limit: Limit = 100) -> Response:
+    """List tenants with their use in GPU-milliseconds and the outcomes of their jobs.
+
+    `number` is the tenant's for ever: its uid on nodes is `uid_first` of the agent plus it.
+    """
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
+    rows = await gateway.database.rows(bearer, queries.TENANTS, bearer.tenant, after, limit)
+    shown = [tenant_row(gateway, row) for row in rows]
+    return json_response(page_of(shown, limit, "tenant"))
+
+
+@router.get("/tenants/{tenant}", responses=problem_responses(404, 422))
+async def show_tenant(request: Request, tenant: Tenant) -> Response:
+    """Show a tenant with its quota in each pool."""
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
+    if bearer.tenant not in (None, tenant):
+        raise not_found("tenant")
+    rows = await gateway.database.rows(bearer, queries.TENANTS, tenant, None, 1)
+    if not rows:
+        raise not_found("tenant")
+    quota = await gateway.database.rows(bearer, queries.QUOTAS, tenant)
+    return json_response({**tenant_row(gateway, rows[0]), "quota": quota})
+
+
+@router.post("/tenants", **command_route(RegisterTenant))
+async def register_tenant(request: Request) -> Response:
+    """Register a tenant."""
+    bearer, command = await admin_request(request, RegisterTenant)
+    receipt = await send_access_command(request, bearer, command, command.tenant)
+    return accepted_response(receipt)
+
+
+@router.delete("/tenants/{tenant}", **command_route(None, 400, 413, 415, 422))
+async def retire_tenant(request: Request, tenant: Tenant) -> Response:
+    """Retire a tenant: it can submit nothing more; running jobs continue."""
+    bearer = await authorize(request, "admin")
+    receipt = await send_access_command(request, bearer, RetireTenant(tenant=tenant), tenant)
+    return accepted_response(receipt)
+
+
+@router.post(
+    "/tenants/{tenant}/keys", **command_route(CreateKeyRequest, required=False, receipt=KeyReceipt)
+)
+async def create_tenant_key(request: Request, tenant: Tenant) -> Response:
+    """Create a key of the tenant. The response shows it once."""
+    return await _create_key(request, tenant)
+
+
+@router.post("/keys", **command_route(CreateKeyRequest, receipt=KeyReceipt))
+async def create_key(request: Request) -> Response:
+    """Create a key of an operator or an admin. The response shows it once."""
+    return await _create_key(request, None)
+
+
+@router.delete("/keys/{key_id}", **command_route(None, 400, 413, 415, 422))
+async def revoke_key(
+    request: Request, key_id: Annotated[Name, Path(description="public part of the key")]
+) -> Response:
+    """Revoke a key; it is rejected within seconds."""
+    bearer = await authorize(request, "admin")
+    receipt = await send_access_command(request, bearer, RevokeKey(key_id=key_id), key_id)
+    return accepted_response(receipt)
+
+
+@router.post("/tenants/{tenant}/quota", **command_route(SetQuotaRequest))
+async def set_quota(request: Request, tenant: Tenant) -> Response:
+    """Set the quota of a tenant in one pool."""
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "operator")
+    body = parse_body(SetQuotaRequest, await json_body(request))
+    pool = body.pool or gateway.access.sender(tenant).default_pool
+    command = SetQuota(
+        tenant=tenant,
+        guaranteed_gpus=body.guaranteed_gpus,
+        borrow_gpus=body.borrow_gpus,
+        spot_gpus=body.spot_gpus,
+    )
+    return accepted_response(
+        await send_command(
+            request,
+            gateway,
+            bearer,
+            command,
+            lane=lane_of_pool(gateway, pool),
+            subject=tenant,
+            span="quota",
+            pool=pool,
+        )
+    )
+
+
+def tenant_row(gateway: Gateway, row: Row) -> Row:
+    """Return the row with the tenant's number; null until this gateway has read of the tenant."""
+    registered = gateway.access.view.tenants.get(str(row["tenant"]))
+    return {**row, "number": registered.number if registered else None}
+
+
+async def _create_key(request: Request, tenant: str | None) -> Response:
+    bearer, body = await admin_request(request, CreateKeyRequest)
+    is_global = body.role in ("operator", "admin")
+    if is_global != (tenant is None):
+        rule = "tenant keys are viewer or submitter; operator and admin keys have no tenant"
+        raise InvalidBody([FieldError(field="role", value=body.role, rule=rule)])
+    key_id = body.key_id or f"k{secrets.token_hex(8)}"
+    secret = secrets.token_urlsafe(32)
+    command = CreateKey(key_id=key_id, sha256=hash_secret(secret), role=body.role, tenant=tenant)
+    receipt = await send_access_command(request, bearer, command, key_id)
+    return accepted_response(
+        KeyReceipt(**receipt.model_dump(), key_id=key_id, key=format_key(key_id, secret))
+    )

@@ -1,0 +1,123 @@
+"""A node of the pool: its machine, what is free on it, and what is known of its silence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from services.placement.core.pool.shape import GPU, Shape, Slot, limit_workers
+from shared.contracts.nodes import Backend, NodeJoined
+
+MANY = 1 << 30
+
+
+class Kind(NamedTuple):
+    """Nodes of one kind hold the same when they are empty."""
+
+    gpu_type: str
+    gpus: int
+    cpu_milli: int
+    mem_mib: int
+    labels: tuple[tuple[str, str], ...]
+
+    def workers(self, shape: Shape) -> int:
+        """Return how many workers of the shape an empty node of this kind holds."""
+        if shape.types and self.gpu_type not in shape.types:
+            return 0
+        if not matches(shape, dict(self.labels)):
+            return 0
+        per_gpu = GPU // shape.milli
+        by_gpu = self.gpus // shape.gpus * per_gpu if shape.gpus else MANY
+        return limit_workers(by_gpu, shape, self.cpu_milli, self.mem_mib)
+
+
+def matches(shape: Shape, labels: dict[str, str]) -> bool:
+    return all(labels.get(key) == value for key, value in shape.selector)
+
+
+class Machine(NamedTuple):
+    """The machine of a node, as its registration described it."""
+
+    generation: int = 0
+    boot_id: str = ""
+    pid_namespace: str = ""
+    hardware: str = ""
+
+    @classmethod
+    def of(cls, event: NodeJoined) -> Machine:
+        return cls(event.generation, event.boot_id, event.pid_namespace, event.hardware)
+
+    def is_same(self, other: Machine) -> bool:
+        """Return whether both are one machine, of which the older life is certainly over.
+
+        That is the same pid namespace of the same boot (whoever registers there has ended what
+        lived before), or the same hardware after a reboot. Empty values prove nothing.
+        """
+        if self.boot_id and self.boot_id == other.boot_id:
+            return bool(self.pid_namespace) and self.pid_namespace == other.pid_namespace
+        is_reboot = bool(self.boot_id) and bool(other.boot_id)
+        return is_reboot and bool(self.hardware) and self.hardware == other.hardware
+
+
+class Suspicion(NamedTuple):
+    """The silence of a node, as far as the ledger knows."""
+
+    silent_ms: int
+    offset: int
+    """Next offset of `heartbeats` that was not read yet."""
+
+
+@dataclass(slots=True)
+class Node:
+    """One node: its capacity, what is free of it, and the jobs that hold the rest."""
+
+    node_id: str
+    incarnation: str
+    backend: Backend
+    kind: Kind
+    labels: dict[str, str]
+    free: list[int]
+    whole: int
+    cpu_free: int
+    mem_free: int
+    rack: str = ""
+    lost_at: int | None = None
+    is_over: bool = False
+    """Nothing of this incarnation lives: its silence, or a person, has proved it."""
+    machine: Machine = Machine()
+    terms: dict[str, float | None] = field(default_factory=dict)
+    """Terms that may still be in use, oldest first: id -> `stop_after_s`, None to keep workers."""
+    suspicion: Suspicion | None = None
+    """Set while nothing is heard of it."""
+    indexed: bool = False
+    jobs: dict[str, int] = field(default_factory=dict)
+    """Job id -> number of its workers here."""
+
+    @property
+    def oldest_terms(self) -> str:
+        """Id of the oldest terms that may be in use; the count of silence begins anew with it."""
+        return next(iter(self.terms), "")
+
+    def room(self, shape: Shape) -> int:
+        """Return how many workers with whole GPUs (or none) fit now."""
+        if shape.selector and not matches(shape, self.labels):
+            return 0
+        by_gpu = self.whole // shape.gpus if shape.gpus else MANY
+        return limit_workers(by_gpu, shape, self.cpu_free, self.mem_free)
+
+    def hosts(self, shape: Shape) -> bool:
+        """Whether one worker fits now, its GPUs aside."""
+        return (
+            shape.cpu_milli <= self.cpu_free
+            and shape.mem_mib <= self.mem_free
+            and (not shape.selector or matches(shape, self.labels))
+        )
+
+    def slots(self, shape: Shape, workers: int) -> list[Slot]:
+        """Return slots for that many workers, on the lowest free GPUs."""
+        name, n, milli = self.node_id, shape.gpus, shape.milli
+        cpu, mem = shape.cpu_milli, shape.mem_mib
+        free = [gpu for gpu, left in enumerate(self.free) if left == GPU] if n else []
+        if workers == 1:
+            return [Slot(name, tuple(free[:n]), milli, cpu, mem)]
+        return [Slot(name, tuple(free[w * n : w * n + n]), milli, cpu, mem) for w in range(workers)]

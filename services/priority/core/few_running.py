@@ -1,0 +1,77 @@
+"""The place of one running job under run times of history, without arrays.
+
+Between two rankings few jobs start, stop or come to the next bin; for so few of them arrays cost
+more than the numbers in them. The results are bit for bit those of the array forms, as a test
+checks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from services.priority.core import keys
+from services.priority.core.history import BINS, bin_of, bin_start_s, gittins_of, mean_left_of
+from services.priority.core.table import COLUMN, JobTable
+
+FEW = 8
+"""More jobs than this are faster by arrays."""
+ENDS_S = (*(bin_start_s(b) for b in range(1, BINS)), math.inf)
+"""End of each bin, s."""
+GPUS, KEPT, LEFT, GITTINS = (COLUMN[name] for name in ("gpus", "kept_ms", "left_s", "gittins_s"))
+GO, RESTARTS, RESTART = (COLUMN[name] for name in ("go_ms", "restarts", "restart_s"))
+
+
+class RunningRow(NamedTuple):
+    """One running job: its GPUs, its distribution, and what it attained."""
+
+    gpus: float
+    idle_left_s: float
+    """Expected rest as it stopped."""
+    idle_gittins_s: float
+    p: list[float]
+    """Its distribution; empty while it does not work."""
+    attained_s: float
+
+    @property
+    def left_s(self) -> float:
+        """Expected rest in s."""
+        return mean_left_of(self.p, self.attained_s) if self.p else self.idle_left_s
+
+    @property
+    def gittins_s(self) -> float:
+        """Its Gittins rank in s."""
+        return gittins_of(self.p, self.attained_s) if self.p else self.idle_gittins_s
+
+    def until_ms(self, now: int, time_scale: float, has_begun: bool) -> float:
+        """Return the ms before which both numbers hold, at most two ms too early."""
+        if not self.p:
+            return float(now) if has_begun else math.inf
+        if self.p[-1] <= 0.0:
+            return float(now)
+        wait_s = ENDS_S[bin_of(self.attained_s)] - self.attained_s
+        return now + max(0.0, wait_s * 1000.0 / time_scale - 2.0)
+
+
+def running_row(table: JobTable, row: int, now: int, time_scale: float) -> tuple[RunningRow, float]:
+    """Return a running job, and the ms before which its numbers hold."""
+    values = table.values[:, row].tolist()
+    go_ms = values[GO]
+    p: list[float] = []
+    attained_s = 0.0
+    if 0 < go_ms < now:
+        paid_ms = round(values[RESTART] * 1000 / time_scale) if values[RESTARTS] > 0 else 0
+        worked_ms = max(0.0, now - go_ms - paid_ms)
+        attained_s = (values[KEPT] + worked_ms) / 1000.0 * time_scale
+        p = table.distribution[row].tolist()
+    job = RunningRow(values[GPUS], values[LEFT], values[GITTINS], p, attained_s)
+    return job, job.until_ms(now, time_scale, go_ms > 0)
+
+
+KEYS: Mapping[str, Callable[[RunningRow], float]] = {
+    "gittins": lambda job: job.gittins_s * job.gpus,
+    "srtf": lambda job: keys.srtf(job.left_s),
+    "srsf": lambda job: keys.srsf(job.left_s, job.gpus),
+}
+"""Key of a running job by the policies that weigh what history expects of it, lower first."""

@@ -1,0 +1,349 @@
+"""Pools: their settings, each declared once, and the command and the event of a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from pydantic import Field
+
+from shared.contracts.base import Command, Event, Name, command, event
+from shared.contracts.nodes import Backend
+
+BasePolicy = Literal[
+    "fcfs",
+    "priority_class",
+    "fair_share",
+    "smallest_first",
+    "sjf",
+    "saf",
+    "f1",
+    "wfp3",
+    "unicep",
+    "multifactor",
+    "qssf",
+    "las",
+    "gittins",
+    "srtf",
+    "srsf",
+]
+"""Base policies of a queue; `services/priority/core/keys.py` holds the formula of each."""
+RuntimeSource = Literal["user", "history", "oracle"]
+"""Source of the run times that a policy uses; `oracle` reads the simulated duration."""
+QueueMode = Literal["strict", "skip", "easy"]
+EasyRuntime = Literal["user", "history"]
+Preemption = Literal["class", "ranked"]
+PreemptionProtection = Literal["residency", "progress"]
+Solver = Literal["greedy", "cpsat"]
+NEVER_S = 1e9
+"""The longest time that a pool accepts, in cluster seconds: it switches the feature off."""
+LOG_SCORE_MARGIN = 0.7
+"""A `preempt_margin` where scores are logarithms: a factor of two between the keys."""
+ABSENT: Final = "absent"
+"""The version of a pool that does not exist."""
+Shadow = Annotated[
+    str, Field(max_length=71, pattern=r"^(learned:)?[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
+]
+"""The name of a base policy, or `learned:` and the name of a learned policy."""
+
+
+class PoolSettings(Command):
+    """The one declaration of the settings of a pool: name, type, default, bounds and meaning.
+
+    A new setting is a field here and a `recorded` field of `PoolConfigured`; `make contracts`. The
+    REST API takes it from here; flags and simulators read its default by `default_of`.
+    """
+
+    TYPE: ClassVar[str] = ""
+    OWNER: ClassVar[str] = "access"
+    pool: Name = Field(description="the pool")
+    time_scale: float = Field(
+        1.0, gt=0, le=1e7, description="cluster seconds per wall second; 1 in production"
+    )
+    backends: tuple[Backend, ...] = Field(
+        ("virtual",), description="backends its nodes may use; `process` is retired"
+    )
+    lease_s: float = Field(
+        30.0,
+        gt=0,
+        le=3600,
+        description="nodes inside an executor (`virtual`): wall s after its last "
+        "acknowledged heartbeat at which it has stopped its workers; lost after twice as long",
+    )
+    stop_after_s: Annotated[float, Field(ge=5, le=604800)] | Literal["keep"] = Field(
+        600.0,
+        description="nodes with an agent: wall s after the sending of the last acknowledged "
+        "heartbeat at which their workers are killed; `keep`: they run on, whatever happens",
+    )
+    heartbeat_s: float = Field(5.0, ge=0.1, le=3600, description="s between heartbeats of an agent")
+    request_timeout_s: float = Field(
+        10.0, ge=0.1, le=3600, description="s until a request of an agent counts as lost"
+    )
+    reconnect_s: float = Field(
+        10.0, ge=0.1, le=3600, description="longest s between two attempts of an agent to connect"
+    )
+    suspect_after_s: float = Field(
+        30.0,
+        gt=0,
+        le=86400,
+        description="nodes with an agent: wall s without a heartbeat until nothing new is placed",
+    )
+    kill_s: float = Field(
+        15.0, ge=1, le=3600, description="s from a deadline until the last of its workers is dead"
+    )
+    clock_rate_bound: float = Field(
+        1.25, ge=1, le=10, description="largest ratio of the rates of two machines' clocks"
+    )
+    slack_s: float = Field(
+        5.0, ge=0, le=3600, description="s added to the silence after which a node is lost"
+    )
+    round_ms: int = Field(
+        100, ge=1, le=60000, description="shortest interval between placement rounds, wall ms"
+    )
+    start_timeout_s: float = Field(
+        60.0, gt=0, le=86400, description="wall s from JobPlaced until all workers must be ready"
+    )
+    base_policy: BasePolicy = Field("fair_share", description="base policy that orders the queue")
+    learned: Name | None = Field(
+        None,
+        description="learned policy that re-ranks the base policy; absent: the base policy decides",
+    )
+    runtime: RuntimeSource = Field(
+        "history", description="source of the run times that a policy uses"
+    )
+    shadows: tuple[Shadow, ...] = Field(
+        (), max_length=8, description="policies that rank the same queue without effect"
+    )
+    queue_mode: QueueMode = Field(
+        "skip", description="treatment of the jobs behind one that does not fit"
+    )
+    easy_runtime: EasyRuntime = Field(
+        "history",
+        description="under `easy`: source of the run times by which it reserves and backfills; "
+        "`history`: predicted, at most the user's estimate; `user`: the user's estimate alone, "
+        "without which a job may run for ever",
+    )
+    preemption: Preemption = Field(
+        "class", description="`ranked`: also by rank within one priority class"
+    )
+    min_residency_s: float = Field(
+        300.0,
+        ge=0,
+        le=1e9,
+        description="cluster s that a job runs before it may be preempted by rank",
+    )
+    preempt_margin: float = Field(
+        0.0, ge=0, le=1e9, description="score by which a job must exceed its victim's"
+    )
+    preemption_protection: PreemptionProtection = Field(
+        "progress",
+        description="what protects a job from preemption by rank and from migrations for others; "
+        "`residency`: `min_residency_s` and the cost of its last preemption; `progress`: "
+        "checkpoints, growing protection and a loss budget as well",
+    )
+    checkpoint_window_s: float = Field(
+        60.0,
+        ge=0,
+        le=NEVER_S,
+        description="under `progress`: cluster s of work after a checkpoint within which a job may "
+        "be preempted by rank, at least 1/20 of its interval; 1e9: at any time",
+    )
+    start_protection_s: float = Field(
+        600.0,
+        ge=0,
+        le=1e6,
+        description="under `progress`: cluster s of work of each start before it may be preempted "
+        "by rank; doubles with each restart beyond `cheap_restarts`",
+    )
+    cheap_restarts: int = Field(
+        5,
+        ge=0,
+        le=1000,
+        description="under `progress`: restarts of a job before its protection doubles",
+    )
+    preempt_price: float = Field(
+        1.0,
+        ge=0,
+        le=1000,
+        description="under `progress`: weight of the cost of a preemption by rank against what is "
+        "left of its victim, growing as the loss budget is spent; 0: none",
+    )
+    loss_share: float = Field(
+        0.015,
+        ge=0,
+        le=1,
+        description="under `progress`: share of the GPU time in use that preemptions by rank and "
+        "migrations may cost, in steps of 0.0001; 1: any",
+    )
+    loss_window_s: float = Field(
+        86400.0,
+        ge=0,
+        le=2592000,
+        description="under `progress`: cluster s of all GPUs whose `loss_share` may be spent at "
+        "once",
+    )
+    large_gang_share: float = Field(
+        0.25,
+        gt=0,
+        le=1,
+        description="share of the pool's GPUs above which a gang is large; while many gangs are "
+        "large none of them is preempted by rank",
+    )
+    defragment_after_s: float = Field(
+        1800.0,
+        ge=0,
+        le=NEVER_S,
+        description="under `ranked`: cluster s that a job runs before defragmentation may "
+        "migrate it; 1e9: never",
+    )
+    reserve_after_s: float | None = Field(
+        None,
+        ge=0,
+        le=1e9,
+        description="cluster s of waiting until GPUs are reserved; absent: never",
+    )
+    rank_ms: int = Field(
+        1000, ge=0, le=60000, description="shortest interval between rankings, wall ms"
+    )
+    settle_ms: int = Field(
+        0, ge=0, le=60000, description="wall ms between a change and its round, for ranks to arrive"
+    )
+    solver: Solver = Field(
+        "cpsat", description="solver of contended rounds; greedy is always the fallback"
+    )
+    solver_ms: int = Field(
+        500,
+        ge=1,
+        le=60000,
+        description="time limit of the solver, wall ms; then greedy's plan is used",
+    )
+    half_life_s: float = Field(
+        604800.0, gt=0, le=1e9, description="half-life of past usage in fair share, cluster s"
+    )
+    tenant_floor: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="under `gittins` and `srsf` without a learned policy: part of its fair share "
+        "of the GPUs, by weight among the tenants with jobs, that a tenant's best jobs have before "
+        "all other jobs of their class; 0: none",
+    )
+    spot_gpus: float | None = Field(
+        None, ge=0, description="static spot quota, GPUs; absent: unlimited"
+    )
+    tenants: tuple[Name, ...] = Field(
+        (), max_length=256, description="tenants that may submit jobs; empty: every tenant"
+    )
+    publish_predictions: bool = Field(
+        True,
+        description="whether priority publishes when waiting jobs are expected to start, and when "
+        "its intervals of run times cease to hold; earlier releases cannot read these events, so a "
+        "pool that one of them configured has false until it is configured anew",
+    )
+
+
+def default_of(setting: str) -> Any:
+    """Return the default of a pool setting. Raises KeyError for an unknown one."""
+    return PoolSettings.model_fields[setting].default
+
+
+LEGACY_DEFAULTS: Final[Mapping[str, Any]] = {
+    "large_gang_share": 1.0,
+    "defragment_after_s": NEVER_S,
+    "solver": "greedy",
+    "preemption_protection": "residency",
+    "publish_predictions": False,
+    "easy_runtime": "user",
+}
+"""Values of settings that an event lacks, where they are not the declared default: what pools did
+before the setting existed. If a declared default changes, its old value is added."""
+
+
+def recorded(setting: str, description: str | None = None) -> Any:
+    """Return the field of an event for a setting, without bounds: old values stay readable."""
+    declared = PoolSettings.model_fields[setting]
+    default = LEGACY_DEFAULTS.get(setting, declared.default)
+    return Field(default, description=description or declared.description)
+
+
+@command
+class ConfigurePool(PoolSettings):
+    """Create a pool or change its settings; its lane is assigned once and never changes."""
+
+    TYPE: ClassVar[str] = "pool.configure.v1"
+    if_version: str | None = Field(
+        None,
+        pattern=rf"^({ABSENT}|[0-9a-f]{{16}})$",
+        description=f"version of the settings that this is based on, `{ABSENT}` for a new pool; "
+        "refused if the pool has another; absent: no condition",
+    )
+
+
+@event
+class PoolConfigured(Event):
+    """A pool was configured; each decider repeats the event in its own ledger."""
+
+    TYPE: ClassVar[str] = "pool.configured.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = (
+        "access",
+        "admission",
+        "priority",
+        "placement",
+        "failslow",
+    )
+    SUBJECT: ClassVar[str] = "pool"
+    partition: int = Field(ge=0, description="lane of the pool")
+    pool: Name = Field(description="the pool")
+    time_scale: float = recorded("time_scale", "cluster seconds per wall second")
+    backends: tuple[Backend, ...] = recorded("backends", "backends its nodes may use")
+    lease_s: float = recorded("lease_s")
+    stop_after_s: float | Literal["keep"] = recorded("stop_after_s")
+    heartbeat_s: float = recorded("heartbeat_s")
+    request_timeout_s: float = recorded("request_timeout_s")
+    reconnect_s: float = recorded("reconnect_s")
+    suspect_after_s: float = recorded("suspect_after_s")
+    kill_s: float = recorded("kill_s")
+    clock_rate_bound: float = recorded("clock_rate_bound")
+    slack_s: float = recorded("slack_s")
+    round_ms: int = recorded("round_ms")
+    start_timeout_s: float = recorded(
+        "start_timeout_s", "wall s from JobPlaced until all are ready"
+    )
+    base_policy: BasePolicy = recorded("base_policy")
+    learned: str | None = recorded("learned", "learned policy that re-ranks the base policy")
+    runtime: RuntimeSource = recorded("runtime", "source of run times")
+    shadows: tuple[str, ...] = recorded("shadows", "policies that rank without effect")
+    queue_mode: QueueMode = recorded("queue_mode", "treatment of jobs behind one that does not fit")
+    easy_runtime: EasyRuntime = recorded("easy_runtime", "run times by which EASY backfills")
+    preemption: Preemption = recorded("preemption", "by class alone, or also by rank")
+    min_residency_s: float = recorded("min_residency_s", "cluster s before a preemption by rank")
+    preempt_margin: float = recorded("preempt_margin")
+    preemption_protection: PreemptionProtection = recorded("preemption_protection")
+    checkpoint_window_s: float = recorded("checkpoint_window_s")
+    start_protection_s: float = recorded("start_protection_s")
+    cheap_restarts: int = recorded("cheap_restarts")
+    preempt_price: float = recorded("preempt_price")
+    loss_share: float = recorded("loss_share")
+    loss_window_s: float = recorded("loss_window_s")
+    large_gang_share: float = recorded(
+        "large_gang_share", "share of the pool above which a gang is large"
+    )
+    defragment_after_s: float = recorded(
+        "defragment_after_s", "cluster s until defragmentation may migrate a job"
+    )
+    reserve_after_s: float | None = recorded("reserve_after_s", "cluster s until GPUs are reserved")
+    rank_ms: int = recorded("rank_ms")
+    settle_ms: int = recorded("settle_ms", "wall ms between a change and its round")
+    solver: Solver = recorded("solver", "solver of contended rounds")
+    solver_ms: int = recorded("solver_ms", "time limit of the solver, wall ms")
+    half_life_s: float = recorded("half_life_s", "half-life of past usage, cluster s")
+    tenant_floor: float = recorded("tenant_floor")
+    spot_gpus: float | None = recorded("spot_gpus", "static spot quota, GPUs")
+    tenants: tuple[str, ...] = recorded("tenants")
+    publish_predictions: bool = recorded(
+        "publish_predictions", "whether priority publishes starts it expects, and drift"
+    )
+
+    def is_open_to(self, tenant: str) -> bool:
+        """Return whether the tenant may submit jobs to the pool."""
+        return not self.tenants or tenant in self.tenants

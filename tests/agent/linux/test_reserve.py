@@ -1,0 +1,90 @@
+"""Space for a full disk, on a small disk of its own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from berth_agent.linux.reserve import SLICE_BYTES, Reserve, write_on_full_disk
+
+pytestmark = pytest.mark.process
+SIZE_BYTES = 4 * SLICE_BYTES
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A disk of ten slices."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    with tempfile.TemporaryDirectory(prefix="berth-disk-") as name:
+        options = f"size={10 * SLICE_BYTES}"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", name], check=True)
+        try:
+            yield Path(name)
+        finally:
+            subprocess.run(["umount", "-l", name], check=True)
+
+
+def fill(path: Path) -> None:
+    """Write until the disk is full."""
+    with pytest.raises(OSError, match="No space"), path.open("ab", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+
+
+def write(path: Path) -> None:
+    path.write_bytes(b"x" * 4096)
+
+
+def reserve_on(disk: Path) -> Reserve:
+    reserve = Reserve(str(disk / "reserve"), SIZE_BYTES)
+    reserve.refill()
+    return reserve
+
+
+def test_each_slice_lets_something_be_written_on_a_full_disk(disk: Path) -> None:
+    reserve = reserve_on(disk)
+    for number in range(4):
+        fill(disk / "filler")
+        assert reserve.is_used() is (number > 0)
+        note = disk / f"note-{number}"
+        write_on_full_disk(reserve.path, partial(write, note))
+        assert note.stat().st_size == 4096
+    fill(disk / "filler")
+    with pytest.raises(OSError, match="No space"):
+        write_on_full_disk(reserve.path, partial(write, disk / "last"))
+
+
+def test_the_space_is_taken_again_once_the_disk_has_twice_as_much(disk: Path) -> None:
+    reserve = reserve_on(disk)
+    fill(disk / "filler")
+    write_on_full_disk(reserve.path, partial(write, disk / "note"))
+    reserve.refill()
+    assert reserve.is_used()
+    (disk / "filler").unlink()
+    reserve.refill()
+    assert not reserve.is_used()
+    assert os.stat(reserve.path).st_blocks * 512 == SIZE_BYTES
+
+
+def test_a_disk_that_is_too_small_has_no_reserve(disk: Path) -> None:
+    reserve = Reserve(str(disk / "reserve"), 6 * SLICE_BYTES)
+    reserve.refill()
+    assert not reserve.is_used() and not (disk / "reserve").exists()
+    fill(disk / "filler")
+    with pytest.raises(OSError, match="No space"):
+        write_on_full_disk(reserve.path, partial(write, disk / "note"))
+
+
+def test_another_error_uses_nothing(tmp_path: Path) -> None:
+    reserve = reserve_on(tmp_path)
+    with pytest.raises(OSError, match="directory") as raised:
+        write_on_full_disk(reserve.path, partial(write, tmp_path / "missing" / "note"))
+    assert raised.value.errno == errno.ENOENT and not reserve.is_used()

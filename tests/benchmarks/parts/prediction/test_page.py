@@ -1,0 +1,54 @@
+"""The page of predictors: goals, errors and starts, a row per trace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.parts.prediction.page import render_page, write_files
+
+ERRORS = {"coverage": 0.803, "pinball_log10_s": 0.2}
+STARTS = {
+    "starts": 100,
+    "coverage": 0.61,
+    "coverage_uncalibrated": 0.5,
+    "median_delay_s": 600.0,
+    "median_width_s": 1200.0,
+}
+
+
+def trace(name: str, **more: Any) -> dict[str, Any]:
+    return {
+        "trace": name,
+        "judged": 1234,
+        "predictors": {"blind": ERRORS, "ours": ERRORS},
+        "starts": "hardly any job waits",
+        "starts_easy": STARTS,
+        "goals": {"coverage": "met"},
+    } | more
+
+
+def test_a_goal_names_the_traces_that_miss_it() -> None:
+    page = render_page(
+        [trace("a"), trace("b", goals={"coverage": "not met"}), trace("c", goals={})]
+    )
+    assert "| coverage | met on 1 of 2 | b: not met |" in page
+
+
+def test_only_predictors_that_were_measured_have_a_column() -> None:
+    page = render_page([trace("a", predictors={"blind": ERRORS}), trace("b")])
+    assert "| trace | judged jobs | blind | ours |" in page
+    assert "| a | 1,234 | 80.3% | - |" in page and "| b | 1,234 | 0.2000 | 0.2000 |" in page
+
+
+def test_starts_have_a_row_per_queue_mode() -> None:
+    page = render_page([trace("a")])
+    assert "| a | skip | hardly any job waits |" in page
+    assert "| a | easy | 100 | 61.0% | 50.0% | 10 min | 20 min |" in page
+
+
+def test_both_files_are_written(tmp_path: Path) -> None:
+    write_files(tmp_path / "new", {"traces": [trace("a")]})
+    assert json.loads((tmp_path / "new" / "prediction.json").read_text())["traces"]
+    assert (tmp_path / "new" / "prediction.md").read_text().startswith("# Predicted")

@@ -1,0 +1,144 @@
+"""Jobs that have ended or never started, over a real socket."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.api.http import Json
+from cli.main import app
+from tests.serving import Quiet, serving
+
+JOB: Json = {
+    "job_id": "j",
+    "name": "train",
+    "tenant": "red",
+    "pool": "gpu",
+    "backend": "agent",
+    "workers": 2,
+    "gpus": 2.0,
+    "phase": "succeeded",
+    "reason": "",
+    "submitted_at": 1,
+    "started_at": 1,
+    "ran_ms": 90_000,
+    "gpu_ms": 180_000,
+    "failure": None,
+    "spec": {"name": "train"},
+}
+
+
+class Gateway(Quiet):
+    """Answers a GET with the document of its path, and notes the paths of commands."""
+
+    documents: ClassVar[dict[str, Json]] = {}
+    commands: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        document = self.documents.get(urlsplit(self.path).path)
+        body = json.dumps(document or {"reason": "not_found"}).encode()
+        self.answer(404 if document is None else 200, body)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.commands.append(self.path)
+        self.answer(202, b'{"command_id": "c"}')
+
+
+@pytest.fixture(autouse=True)
+def documents(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Json]]:
+    """Return the documents that the gateway of `berth` has, to be filled by the test."""
+    monkeypatch.setattr(Gateway, "documents", {})
+    monkeypatch.setattr(Gateway, "commands", [])
+    with serving(Gateway) as url:
+        monkeypatch.setenv("BERTH_URL", url)
+        yield Gateway.documents
+
+
+def fields(output: str) -> dict[str, str]:
+    """Return the rows of a table of fields."""
+    rows = (re.split(r"\s{2,}", line, maxsplit=1) for line in output.splitlines())
+    return {row[0]: row[-1] for row in rows}
+
+
+def berth(*words: str) -> str:
+    ran = CliRunner().invoke(app, [*words])
+    assert ran.exit_code == 0, ran.exception
+    return ran.output
+
+
+def test_a_job_that_has_ended_is_not_cancelled_again(documents: dict[str, Json]) -> None:
+    documents["/v1/jobs/j"] = {"phase": "succeeded"}
+    assert berth("cancel", "j") == "j: already succeeded\n"
+    assert Gateway.commands == []
+
+
+@pytest.mark.parametrize("document", [{"phase": "running"}, None])
+def test_a_running_job_and_an_array_are_cancelled(
+    documents: dict[str, Json], document: Json | None
+) -> None:
+    if document:
+        documents["/v1/jobs/j"] = document
+    assert berth("cancel", "j") == "j: cancellation requested\n"
+    assert Gateway.commands == ["/v1/jobs/j/cancel"]
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        (
+            {"phase": "waiting", "started_at": 0},
+            "no output: the job has not started, phase waiting; see `berth why JOB`\n",
+        ),
+        ({"phase": "succeeded", "started_at": 5}, "no output\n"),
+    ],
+)
+def test_a_job_without_output_has_a_reason(
+    documents: dict[str, Json], document: Json, text: str
+) -> None:
+    documents["/v1/jobs/j/logs"] = {"lines": []}
+    documents["/v1/jobs/j"] = document
+    assert berth("logs", "j") == text
+
+
+@pytest.mark.parametrize(
+    ("group", "empty"),
+    [("dead", "no rejected records, no open inputs\n"), ("faults", "no slow workers\n")],
+)
+def test_a_group_of_records_without_a_verb_is_listed(
+    documents: dict[str, Json], group: str, empty: str
+) -> None:
+    documents[f"/v1/{group}"] = {"items": []}
+    assert berth(group) == empty
+
+
+def test_a_running_job_shows_what_it_has_run_so_far(documents: dict[str, Json]) -> None:
+    started_at = time.time_ns() // 1_000_000 - 2 * 3_600_000 - 60_000
+    job = {**JOB, "phase": "running", "started_at": started_at, "ran_ms": 0, "gpu_ms": 3_600_000}
+    documents["/v1/jobs/j"] = job
+    documents["/v1/jobs"] = {"items": [job]}
+    shown = fields(berth("show", "j"))
+    assert shown["ran"].startswith("2 h ") and shown["gpu time"].startswith("5 h ")
+    assert " 2 h " in berth("jobs").splitlines()[1]
+    assert json.loads(berth("show", "j", "--json"))["ran_ms"] == 0
+
+
+def test_an_ended_job_shows_what_was_counted(documents: dict[str, Json]) -> None:
+    documents["/v1/jobs/j"] = JOB
+    shown = fields(berth("show", "j"))
+    assert (shown["ran"], shown["gpu time"], shown["workers"]) == ("1 min 30 s", "3 min 0 s", "2")
+
+
+def test_a_rejected_job_without_specification_shows_none(documents: dict[str, Json]) -> None:
+    job = {**JOB, "phase": "rejected", "workers": 0, "gpus": 0.0, "started_at": 0, "spec": {}}
+    documents["/v1/jobs/j"] = {**job, "ran_ms": 0, "gpu_ms": 0}
+    assert not {"workers", "gpus", "spec"} & fields(berth("show", "j")).keys()
+    documents["/v1/jobs"] = {"items": [job]}
+    assert " agent    -     rejected" in berth("jobs")

@@ -1,0 +1,105 @@
+"""`berth pools`: a change of one setting keeps the others, and a wrong one is explained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cli.commands import pools as pool_commands
+from cli.commands.pools import changed_settings, parse_assignments
+from cli.errors import BadInput, NotFound, Refused
+from shared.contracts.pools import ConfigurePool, PoolConfigured
+
+PRESENT = PoolConfigured(
+    pool="gpu", partition=1, backends=("agent",), reserve_after_s=9.0, learned="berth"
+).model_dump(mode="json")
+
+
+class PoolsApi:
+    """One pool `gpu`, which takes the settings that it is sent."""
+
+    def __init__(self) -> None:
+        self.settings = PRESENT
+        self.bodies: list[dict[str, Any]] = []
+
+    def get(self, path: str) -> dict[str, Any]:
+        assert path == "/v1/pools"
+        row = {"pool": "gpu", "partition": 1, "time_scale": 1.0, "version": "5" * 16}
+        row["settings"] = self.settings
+        return {"items": [row]}
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        assert path == "/v1/pools"
+        self.bodies.append(body)
+        command = ConfigurePool.model_validate(body)
+        self.settings = command.model_dump(mode="json", exclude={"if_version"})
+        return {"command_id": "c"}
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> PoolsApi:
+    api = PoolsApi()
+    monkeypatch.setattr(pool_commands, "api", lambda data: api)
+    monkeypatch.setattr(pool_commands, "await_answer", lambda client, receipt: receipt)
+    return api
+
+
+def test_a_change_keeps_the_other_settings(
+    api: PoolsApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool_commands.set_("gpu", ["stop_after_s=keep", "learned=null"])
+    [body] = api.bodies
+    expected = {**PRESENT, "stop_after_s": "keep", "learned": None, "if_version": "5" * 16}
+    del expected["partition"]
+    assert ConfigurePool.model_validate(body).model_dump(mode="json") == expected
+    assert capsys.readouterr().out == "learned: berth -> -\nstop_after_s: 600 -> keep\n"
+
+
+def test_a_pool_is_added_once_and_set_when_it_is_there(api: PoolsApi) -> None:
+    with pytest.raises(Refused, match="the pool exists: gpu; `berth pools set` changes it"):
+        pool_commands.add("gpu")
+    with pytest.raises(NotFound, match="no such pool: cpu; `berth pools add cpu` creates it"):
+        pool_commands.set_("cpu", ["rank_ms=5"])
+    assert api.bodies == []
+    pool_commands.add("cpu", ["backends=agent"])
+    assert api.bodies == [{"pool": "cpu", "backends": ["agent"], "if_version": "absent"}]
+
+
+def test_the_settings_of_a_pool_are_shown(
+    api: PoolsApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool_commands.show("gpu")
+    shown = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert (shown["stop_after_s"], shown["backends"], shown["spot_gpus"]) == ("600", "agent", "-")
+    pool_commands.list_()
+    assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["gpu", "agent"]
+
+
+def test_values_are_json_or_words_and_lists_may_have_commas() -> None:
+    words = ["rank_ms=5", "backends=agent,virtual", 'shadows=["sjf"]', "learned=null"]
+    expected = {"rank_ms": 5, "backends": ["agent", "virtual"], "shadows": ["sjf"], "learned": None}
+    assert parse_assignments(words) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "complaint"),
+    [
+        ("rank_ms", "no value: rank_ms; NAME=VALUE is allowed"),
+        ("rank=5", "unknown setting: rank; one of backends, base_policy, "),
+        ("pool=other", "unknown setting: pool; "),
+        ("rank_ms=-1", "^rank_ms: -1; greater than or equal to 0 is allowed$"),
+        ("stop_after_s=3", "^stop_after_s: 3; greater than or equal to 5 or 'keep' is allowed$"),
+        ("backends=gpu", "^backends: 'gpu'; 'virtual', 'process' or 'agent' is allowed$"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_value_and_rule(word: str, complaint: str) -> None:
+    with pytest.raises(BadInput, match=complaint):
+        changed_settings("gpu", {}, parse_assignments([word]))
+
+
+def test_a_setting_is_given_once() -> None:
+    with pytest.raises(BadInput, match="given twice: rank_ms"):
+        parse_assignments(["rank_ms=1", "rank_ms=2"])
+    with pytest.raises(BadInput, match="no setting"):
+        pool_commands.set_("gpu", [])

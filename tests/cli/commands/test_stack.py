@@ -1,0 +1,75 @@
+"""Refusals of `berth up`, before it starts anything."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.commands.stack import loses_jobs
+from cli.errors import BadInput, Refused
+from cli.main import app
+from infra.machine.folders import make_own
+from infra.supervisor import control
+from infra.supervisor.running import load
+from tests.infra.supervisor.test_data_folder import ended_stack
+
+
+@pytest.fixture
+def taken() -> Iterator[str]:
+    """Return an address at which a server listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Path]:
+    """Return a data folder with a supervisor that listens."""
+    path = control.socket_path(tmp_path.resolve())
+    make_own(path.parent, 0o700)
+    with socket.socket(socket.AF_UNIX) as supervisor:
+        supervisor.bind(str(path))
+        supervisor.listen()
+        yield tmp_path
+    path.unlink()
+
+
+def refused(*words: str) -> BaseException | None:
+    return CliRunner().invoke(app, ["up", *words]).exception
+
+
+def test_a_stack_that_runs_in_the_folder_is_named_before_its_ports(
+    running: Path, taken: str
+) -> None:
+    error = refused("--data", str(running), "--listen", taken)
+    assert isinstance(error, Refused)
+    assert f"a stack is already running in {running}" in str(error)
+
+
+def test_an_address_in_use_is_named(tmp_path: Path, taken: str) -> None:
+    error = refused("--data", str(tmp_path), "--listen", taken)
+    assert isinstance(error, BadInput)
+    assert "cannot listen at 127.0.0.1" in str(error)
+
+
+def test_the_folder_of_a_durable_stack_is_not_taken_by_an_embedded_one(tmp_path: Path) -> None:
+    (tmp_path / "kafka").mkdir()
+    error = refused("--data", str(tmp_path))
+    assert isinstance(error, Refused)
+    assert "berth up --broker kafka" in str(error)
+
+
+def test_the_help_states_that_an_embedded_stack_keeps_nothing() -> None:
+    shown = " ".join(CliRunner().invoke(app, ["up", "--help"]).stdout.split())
+    assert "With the embedded broker, the default, everything is lost when the stack stops" in shown
+
+
+def test_only_a_live_embedded_stack_loses_its_jobs_at_a_stop(tmp_path: Path) -> None:
+    ended_stack(tmp_path, "embedded")
+    stack = load(tmp_path)
+    assert loses_jobs(stack)
+    assert not loses_jobs(stack.model_copy(update={"recorded": "DIR"}))
+    assert not loses_jobs(stack.model_copy(update={"broker": "kafka"}))

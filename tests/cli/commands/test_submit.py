@@ -1,0 +1,52 @@
+"""The body that `berth submit` sends, over a real socket."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from shared.contracts.failures import ADVICE
+from shared.contracts.job_spec import JobSpec
+from tests.serving import Quiet, serving
+
+
+class Gateway(Quiet):
+    """Keeps the body of the last submission."""
+
+    body: dict[str, object] = {}
+
+    def do_POST(self) -> None:
+        Gateway.body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.answer(200, json.dumps({"command_id": "c", "job_ids": ["j"]}).encode())
+
+
+def submitted(monkeypatch: pytest.MonkeyPatch, *flags: str) -> JobSpec:
+    with serving(Gateway) as url:
+        monkeypatch.setenv("BERTH_URL", url)
+        ran = CliRunner().invoke(app, ["submit", *flags, "--", "python", "train.py"])
+    assert ran.exit_code == 0, ran.output
+    return JobSpec.model_validate(Gateway.body["spec"])
+
+
+def test_memory_cores_and_variables_of_a_worker_are_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = ["--mem", "64", "--cpus", "8", "--gpus", "2", "--env", "A=1", "--env", "B=x=y"]
+    spec = submitted(monkeypatch, *flags)
+    gang = spec.gang
+    assert (gang.mem_gib_per_worker, gang.cpus_per_worker, gang.gpus_per_worker) == (64, 8, 2)
+    assert spec.env == {"A": "1", "B": "x=y"}
+
+
+def test_the_help_states_the_default_of_each_resource() -> None:
+    shown = " ".join(CliRunner().invoke(app, ["submit", "--help"]).stdout.split())
+    gang = JobSpec(name="x").gang
+    assert f"in GiB; {gang.mem_gib_per_worker:g} if not given" in shown
+    assert f"cores per worker; {gang.cpus_per_worker:g} if not given" in shown
+
+
+def test_the_advice_about_memory_names_the_flag() -> None:
+    help_text = CliRunner().invoke(app, ["submit", "--help"]).stdout
+    assert "--mem GIB" in ADVICE["out_of_memory"]
+    assert "--mem" in help_text

@@ -1,0 +1,30 @@
+"""The state of a node in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.api.http import Json
+from cli.text.nodes import state_of
+from tests.cli.node_rows import LOST, NODE, SILENT
+
+
+@pytest.mark.parametrize(
+    ("node", "state"),
+    [
+        (NODE, "ready"),
+        ({**NODE, "identity": None}, "ready"),
+        ({**NODE, "cordoned": True, "health": 0.5}, "cordoned, health 0.50"),
+        ({**NODE, "identity": "revoked"}, "revoked"),
+        ({**SILENT, "identity": "revoked"}, "revoked, suspected"),
+        ({**NODE, "draining": True, "used_milli": [0, 500]}, "draining"),
+        ({**NODE, "draining": True, "cordoned": True}, "drained"),
+        (SILENT, "suspected"),
+        (LOST, "lost (silent)"),
+        ({**LOST, "state": "declared", "reason": "declared"}, "declared lost"),
+        ({**NODE, "reason": "machine_changed: x"}, "held back (another machine waits)"),
+        ({**LOST, "reason": "machine_changed: x"}, "lost (another machine waits)"),
+    ],
+)
+def test_a_node_that_takes_no_job_is_not_ready(node: Json, state: str) -> None:
+    assert state_of(node) == state

@@ -1,0 +1,157 @@
+"""Why a job waits, in words with their numbers."""
+
+from __future__ import annotations
+
+import time
+from typing import get_args
+
+from cli.text.reasons import PROTECTIONS, deciding, phase, start_lines, words
+from cli.text.times import clock
+from services.placement.core.pool.job import ProtectionRule
+
+
+def test_a_held_job_says_what_is_short_and_by_how_much() -> None:
+    text = words("job.held.v1", {"reason": "no_capacity", "short_gpus": 8.0, "detail": {"free": 2}})
+    assert text == "too few GPUs are free; free 2, short gpus 8"
+    assert phase("job.held.v1") == "waiting"
+
+
+def test_a_held_job_says_what_protects_the_jobs_of_lower_rank_and_until_when() -> None:
+    until = 60_000 + time.time_ns() // 1_000_000
+    detail = {"free": 2, "protected_by": "checkpoint", "protected_until": float(until)}
+    text = words("job.held.v1", {"reason": "no_capacity", "detail": detail})
+    after = f"jobs of lower rank are stopped just after their next checkpoint, until {clock(until)}"
+    assert text == f"too few GPUs are free; free 2; {after}"
+    detail = {"protected_by": "no_checkpoints"}
+    text = words("job.held.v1", {"reason": "no_capacity", "detail": detail})
+    assert text.endswith("keep no checkpoints, so only a higher class stops them")
+
+
+def test_every_rule_that_protects_has_its_words() -> None:
+    assert PROTECTIONS.keys() == set(get_args(ProtectionRule)) - {""}
+
+
+def test_a_preempted_job_says_for_whom_and_what_it_cost() -> None:
+    data = {
+        "reason": "outranked",
+        "by_job_id": "big",
+        "lost_work_s": 12.0,
+        "terms": {"restart_s": 60.0, "starts": 3.0, "ran_ms": 9.0},
+    }
+    text = "a job of a better rank needed the GPUs (for big)"
+    assert words("job.preempted.v1", data) == (
+        f"{text}; it cost 12 s of work and a restart of 60 s; it had started 3 times"
+    )
+    older = {"reason": "node_drained", "lost_work_s": 0.0, "by_job_id": ""}
+    assert words("job.preempted.v1", older) == "its node was drained"
+    lost = {"reason": "node_lost", "lost_work_s": 12.5}
+    assert words("job.preempted.v1", lost) == "its node was lost; it cost 12.5 s of work"
+
+
+def test_a_reason_that_no_table_knows_is_shown_as_it_stands() -> None:
+    assert words("job.deferred.v1", {"reason": "new_reason"}) == "new reason"
+
+
+def test_a_placed_job_says_where_and_after_how_long() -> None:
+    data = {
+        "allocations": [{"node_id": f"n{i}"} for i in range(6)],
+        "waited_ms": 1500,
+        "policy": "fcfs",
+    }
+    assert words("job.placed.v1", data) == "on n0, n1, n2, n3 and 2 more after 1.5 s, by fcfs"
+
+
+def test_a_move_says_where_to_and_a_resize_how_far() -> None:
+    data = {"to_nodes": ["n1", "n2"], "reason": "drain", "lost_work_s": 5.0, "target": [{}]}
+    assert words("job.migrated.v1", data) == "to n1, n2: its node is drained; lost work s 5"
+    data = {"to_nodes": ["n2"], "reason": "defragment", "by_job_id": "big"}
+    assert words("job.migrated.v1", data) == "to n2: defragmentation for larger jobs (for big)"
+    assert phase("job.migrated.v1") == "migrating"
+    data = {"from_workers": 2, "to_workers": 8, "reason": "grow"}
+    text = "from 2 to 8 workers: it grows into idle GPUs"
+    assert words("job.resized.v1", data) == text
+
+
+def test_an_unknown_type_is_no_failure() -> None:
+    assert (phase("job.resized.v9"), words("job.resized.v9", {})) == ("resized", "-")
+
+
+def test_a_waiting_job_says_its_place_in_line_and_the_scores_around_it() -> None:
+    line = {
+        "base_policy": "fcfs",
+        "learned": "venus",
+        "runtime": "history",
+        "model_sha256": "ab" * 32,
+        "waiting": 40,
+        "position": 3,
+        "score": 0.25,
+        "score_ahead": 0.5,
+        "best_score": 2.0,
+    }
+    assert deciding(line, None) == [
+        "number 3 of 40 in the queue, by fcfs, run times from history, re-ranked by venus"
+        " (model abababababab): score 0.25, ahead 0.5, first 2"
+    ]
+    unranked = {"base_policy": "sjf", "waiting": 900, "position": None}
+    assert deciding(unranked, None) == ["not among the first of 900 in the queue, by sjf"]
+
+
+def test_a_placed_job_says_what_decided() -> None:
+    placing = {
+        "policy": "fcfs+cpsat",
+        "solver": "optimal",
+        "score": 1.5,
+        "model_sha256": "cd" * 32,
+        "terms": {"objective": 12.0, "bound": 13.0},
+    }
+    assert deciding(None, placing) == [
+        "placed by fcfs+cpsat, solver optimal, score 1.5 (model cdcdcdcdcdcd)",
+        "  bound 13, objective 12",
+    ]
+    assert deciding(None, {"policy": "class_submit+best_fit"}) == [
+        "placed by class_submit+best_fit"
+    ]
+
+
+def test_a_running_job_has_a_row_of_its_own() -> None:
+    assert phase("job.started.v1") == "running"
+    assert words("job.started.v1", {"attempt": 1}) == "all workers were ready"
+
+
+def test_a_failed_start_names_its_reason_place_and_detail() -> None:
+    failure = {"reason": "command_missing", "detail": "python", "rank": 1, "node_id": "n2"}
+    text = words("job.start-failed.v1", {"reason": "refused", "failure": failure})
+    assert text == (
+        "the program does not exist on the node: python (command_missing; rank 1 on n2)"
+    )
+
+
+def estimate(*spans_ms: int) -> dict[str, object]:
+    """Return an estimate whose p10, p50 and p90 are that far from now, ms."""
+    now_ms = time.time_ns() // 1_000_000
+    ends = zip(("p10_at", "p50_at", "p90_at"), spans_ms, strict=True)
+    return {**{name: now_ms + ms for name, ms in ends}, "coverage": 0.79, "samples": 40}
+
+
+def test_an_estimate_that_has_passed_is_not_shown() -> None:
+    for spans_ms in ((0, 0, 0), (-9_000, -8_000, -7_000)):
+        assert start_lines(estimate(*spans_ms)) == [
+            "no estimate of its start holds at present; the next one follows"
+        ]
+    (line,) = start_lines(estimate(-60_000, -30_000, 3_600_000))
+    assert line.startswith("starts between ") and "as likely as not" not in line
+
+
+def test_a_start_is_an_interval_with_its_record() -> None:
+    start = estimate(60_000, 120_000, 3_600_000)
+    (line,) = start_lines(start)
+    early, middle, late = (clock(start[name]) for name in ("p10_at", "p50_at", "p90_at"))
+    assert line.startswith(
+        f"starts between {early} and {late} with 80 %, as likely as not by {middle}"
+    )
+    assert line.endswith("; 79% of the pool's last 40 intervals held")
+    (line,) = start_lines({**start, "coverage": None, "samples": 0})
+    assert "held" not in line
+    (line,) = start_lines({**start, "of": "queue"})
+    assert "as your last job before it with as many GPUs" in line
+    assert start_lines(None) == []

@@ -1,0 +1,40 @@
+"""Lists in documents are complete: they name what the code has."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ACCESS = ROOT / "services" / "access"
+
+
+def reasons_of(source: str) -> set[str]:
+    """Return the reasons of all denials that the source makes."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    denials = (call for call in calls if getattr(call.func, "id", "") == "Denial")
+    return {ast.literal_eval(denial.args[1]) for denial in denials}
+
+
+def codes_of_table(text: str, head: str) -> set[str]:
+    """Return the code words in the first column of the table that begins with `head`."""
+    rows = text.partition(head)[2].partition("\n\n")[0].splitlines()
+    return {code for row in rows for code in re.findall(r"`(\w+)`", row.split("|")[1])}
+
+
+def test_the_page_of_access_has_every_reason_of_a_refusal() -> None:
+    files = (ACCESS / "core").glob("*.py")
+    made = {reason for file in files for reason in reasons_of(file.read_text())}
+    text = (ACCESS / "README.md").read_text()
+    assert made == codes_of_table(text, "| reason of a refusal | condition |\n")
+
+
+def test_the_readme_names_every_benchmark() -> None:
+    files = (ROOT / "benchmarks").glob("*.py")
+    names = {file.stem for file in files if file.stem != "__init__"}
+    row = re.search(
+        r"^\| `benchmarks` \| `berth bench (.*?) with", (ROOT / "README.md").read_text(), re.M
+    )
+    assert row is not None
+    assert names == set(re.findall(r"\w+", row[1]))

@@ -1,0 +1,55 @@
+"""Each node has its own share: what is above it waits, and a flood is refused."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from services.executor.agents.limits import MOST_WAITING, Pace
+from services.executor.agents.refusal import Refused
+from shared.rate import Rate
+
+FAST = Rate(1000, 1)
+SLOW = Rate(0.5, 1)
+"""The second request waits 2 s, the third longer than a request may."""
+HARDLY = Rate(0.001, 10)
+
+
+async def test_one_request_after_the_other_is_never_refused() -> None:
+    pace = Pace("requests", FAST)
+    for _ in range(50):
+        await pace.take("n1")
+
+
+async def test_a_large_message_is_taken_once_there_is_room_and_the_wait_follows() -> None:
+    pace = Pace("lines", HARDLY)
+    await pace.take("n1", 1000)
+    with pytest.raises(Refused, match="lines: 0.001 a second, 10 at once, per node") as refused:
+        await pace.take("n1")
+    assert refused.value.status == 429 and (refused.value.retry_after_s or 0) > 900
+    await pace.take("n2")
+
+
+async def test_what_was_received_already_counts() -> None:
+    pace = Pace("bytes", HARDLY)
+    await pace.take("n1", 0)
+    pace.spend("n1", 11)
+    with pytest.raises(Refused, match="bytes"):
+        await pace.take("n1", 0)
+
+
+async def test_only_so_many_requests_of_a_node_wait() -> None:
+    pace = Pace("requests", SLOW)
+    await pace.take("n1")
+    waiting = [asyncio.create_task(pace.take("n1")) for _ in range(MOST_WAITING)]
+    await asyncio.sleep(0)
+    with pytest.raises(Refused, match="requests"):
+        await pace.take("n1")
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+    again = asyncio.create_task(pace.take("n1"))
+    await asyncio.sleep(0)
+    assert not again.done(), "room is free again, so that it waits"
+    again.cancel()
