@@ -63,16 +63,18 @@ rules: dev
 
 # Most tests wait for processes half of the time: more workers than cores.
 WORKERS ?= $(shell expr $$(nproc) + 2)
+# CI sets RETRY=1: the few tests that failed are tried once more, alone.
+RUN_TESTS = $(BIN)/$(if $(RETRY),python -m tests.retry,pytest)
 ALONE := not (parts or slow or process or kafka or stack or browser or compose)
 
 test: lint ## Run the tests that a commit must pass, in 12 minutes on two cores: PYTEST= WORKERS=
-	$(BIN)/pytest -m "not parts" -n $(WORKERS) --durations=10 $(PYTEST)
+	$(RUN_TESTS) -m "not parts" -n $(WORKERS) --durations=10 $(PYTEST)
 
 test-fast: lint ## Run the tests that start no process, in a minute.
 	$(BIN)/pytest -m "$(ALONE)" -n $$(nproc) $(PYTEST)
 
 test-parts: dev ## Run the tests of upgrades, kills, several brokers and access rights: PYTEST= WORKERS=
-	$(BIN)/pytest -m parts -n $(WORKERS) --durations=10 $(PYTEST)
+	$(RUN_TESTS) -m parts -n $(WORKERS) --durations=10 $(PYTEST)
 
 lock: dev ## Resolve the dependencies again, with hashes.
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \

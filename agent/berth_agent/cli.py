@@ -172,17 +172,21 @@ def _leave(config: Config, options: argparse.Namespace) -> int:
 
 
 def _cancel_leave(config: Config, path: str) -> int:
-    """Take work again, unless the node has left and its credential is refused meanwhile."""
+    """Take work again, unless the node has no session and its credential is refused meanwhile."""
     present = identity.read_identity(config.state)
     document = status.read(config.run)
+    running = files.is_locked(f"{config.state}/{file_names.LOCK}")
     has_left = document is not None and document["state"] == "left"
-    if has_left and (refusal := identity.probe(present)) is not None:
+    if (has_left or not running) and (refusal := identity.probe(present)) is not None:
+        reason = "the node has left" if has_left else "the agent is not running"
         raise ConfigError(
-            f"the node has left, and its credential is refused ({refusal}): join again with a"
+            f"{reason}, and its credential is refused ({refusal}): join again with a"
             " new token, `berth-agent join URL --again`"
         )
     files.write_durable(path, b"cancel")
-    if has_left:
+    if not running:
+        _print("The node takes work again when its agent is started (systemctl start berth-agent).")
+    elif has_left:
         _print("The node is to take work again; `berth-agent status` shows when it is active.")
     else:
         _print("The node takes work again.")

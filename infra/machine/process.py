@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -108,9 +109,15 @@ def free_ports(count: int) -> list[int]:
 
 @contextmanager
 def _handed_out() -> Iterator[dict[int, float]]:
-    """Yield the ports given lately and when, in seconds since 1970; others wait meanwhile."""
-    path = Path(tempfile.gettempdir()) / f"berth-ports-{os.getuid()}"
-    with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+") as file:
+    """Yield the ports given lately and when, in seconds since 1970; others wait meanwhile.
+
+    None are known where the file cannot be used, or belongs to another user, who could hold it.
+    """
+    descriptor = _open_own(Path(tempfile.gettempdir()) / f"berth-ports-{os.getuid()}")
+    if descriptor is None:
+        yield {}
+        return
+    with open(descriptor, "r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         times: dict[int, float] = {}
         with suppress(ValueError):  # A process that was killed may have left half a line.
@@ -123,6 +130,19 @@ def _handed_out() -> Iterator[dict[int, float]]:
         file.seek(0)
         file.truncate()
         file.writelines(f"{port} {at_s}\n" for port, at_s in recent.items())
+
+
+def _open_own(path: Path) -> int | None:
+    """Open or create a regular file of this user; None if what is there is something else."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError:
+        return None
+    opened = os.fstat(descriptor)
+    if stat.S_ISREG(opened.st_mode) and opened.st_uid == os.getuid():
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def _unused(count: int, taken: Container[int]) -> list[int]:

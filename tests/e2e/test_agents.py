@@ -396,7 +396,7 @@ def test_a_node_is_taken_out_for_good_as_the_page_says(stand: Stand) -> None:
                     eventually(lambda: (row := node.row()) is not None and not row["alive"])
                 berth(stand, *words)
             elif words == ["status"]:
-                eventually(lambda: "left" in node.call("status").stdout)
+                eventually(lambda: node.status()["state"] == "left")
                 node.kill(signal.SIGTERM)
             else:
                 assert node.call(*words).returncode == 0

@@ -48,6 +48,20 @@ def test_a_node_stays_away_until_its_leave_is_cancelled(
     until(lambda: "the node is active: generation 2" in node.log.read_text())
 
 
+def test_a_leave_of_a_dead_agent_is_cancelled_only_where_the_node_may_still_come_back(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    until(lambda: node.status()["state"] == "active")
+    node.kill(signal.SIGKILL)
+    double.credential = "another"
+    refused = node.call("leave", "--cancel")
+    assert refused.returncode == 1
+    assert "the agent is not running, and its credential is refused" in refused.stderr
+    double.credential = None
+    done = node.call("leave", "--cancel")
+    assert done.stdout.startswith("The node takes work again when its agent is started")
+
+
 def test_leave_now_stops_the_workers(double: ExecutorDouble, node: NodeBench) -> None:
     run(double, "echo up; exec sleep 600")
     line(node, "up")

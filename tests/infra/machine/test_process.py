@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import fcntl
+import os
 import socket
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -83,6 +86,28 @@ def test_a_port_that_was_given_is_not_given_again_before_its_service_may_have_bo
     assert not set(free_ports(1)) & set(candidates)
     monkeypatch.setattr(process, "GIVEN_FOR_S", 0.0)
     assert free_ports(3) == candidates[:3]
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "fifo"])
+def test_ports_are_given_where_something_else_has_the_name_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    make(tmp_path / f"berth-ports-{os.getuid()}")
+    assert len(set(free_ports(5))) == 5
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
+def test_ports_are_given_while_another_user_holds_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    path = tmp_path / f"berth-ports-{os.getuid()}"
+    path.touch()
+    os.chown(path, 1, 1)
+    with path.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert len(set(free_ports(5))) == 5
 
 
 def test_half_a_line_of_given_ports_is_no_obstacle(
