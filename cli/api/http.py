@@ -53,14 +53,19 @@ class Api:
     def stream(
         self, path: str, query: Query | None = None, *, alive: bool = False
     ) -> Iterator[tuple[str, str]]:
-        """Yield server-sent events as (event, data) until the stream ends.
+        """Yield server-sent events as (event, data) until the stream ends, by an event `end`.
 
         With `alive` also the gateway's keep-alive comments, as ("alive", "").
         """
-        connection = self._connection(STREAM_TIMEOUT_S)
+        connection, name = self._connection(STREAM_TIMEOUT_S), ""
         try:
             answer = self._send(connection, "GET", path, query, None)
-            yield from (frame for frame in _frames(answer) if alive or frame[0] != "alive")
+            for name, text in _frames(answer):
+                if alive or name != "alive":
+                    yield name, text
+            if name != "end":
+                # A gateway that was killed: its end is no error to the reader of a body.
+                raise ConnectionError("the stream broke off")
         except (OSError, HTTPException) as error:
             raise self._unreachable(error) from None
         finally:

@@ -151,6 +151,9 @@ class Connection:
 
     def _request(self, path: str, body: bytes, limit_s: float) -> http.client.HTTPResponse:
         """Send a request; a kept connection that the server has closed is made anew, once."""
+        if self._connection is not None and self._connection.sock is None:
+            # Its last answer said that it closes; http.client would connect again without TLS.
+            self.close()
         kept = self._connection
         if self._socket is not None:
             self._socket.settimeout(limit_s)

@@ -93,6 +93,13 @@ def test_a_kept_connection_that_was_closed_is_made_anew() -> None:
         assert post(connection).n == 2
 
 
+def test_a_connection_that_an_answer_ends_is_made_anew() -> None:
+    closing = answering(b'{"n": 1}', "200 OK", "Connection: close")
+    with a_server(closing, answering(b'{"n": 2}')) as connection:
+        assert post(connection).n == 1
+        assert post(connection).n == 2
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

@@ -21,6 +21,8 @@ class Gate(Quiet):
             self._problem(int(self.path.rpartition("/")[2]))
         elif self.path == "/stream":
             self.answer(200, b": alive\n\nid: 1\nevent: x\ndata: {}\n\nevent: end\ndata: bye\n\n")
+        elif self.path == "/broken":
+            self.answer(200, b"id: 1\nevent: x\ndata: {}\n\n: alive\n\n")
         elif self.path == "/page":
             self.answer(200, b"<html>")
         else:
@@ -93,6 +95,13 @@ def test_a_response_of_another_server_is_an_error(api: Api) -> None:
 def test_a_stream_is_its_events_and_its_silence_only_where_wanted(api: Api) -> None:
     assert list(api.stream("/stream")) == [("x", "{}"), ("end", "bye")]
     assert next(api.stream("/stream", alive=True)) == ("alive", "")
+
+
+def test_a_stream_that_breaks_off_is_an_error(api: Api) -> None:
+    stream = api.stream("/broken")
+    assert next(stream) == ("x", "{}")
+    with pytest.raises(Unreachable, match="is not reachable: the stream broke off"):
+        next(stream)
 
 
 def test_a_part_of_a_path_cannot_leave_its_place() -> None:
