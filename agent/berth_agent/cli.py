@@ -66,9 +66,8 @@ def _join(config: Config, options: argparse.Namespace) -> int:
     executors = tuple(options.executor or ())
     _check_addresses(executors)
     joined = identity.join(
-        options.url, token, node_id, machine.hardware(), options.ca or "", executors
+        config.state, options.url, token, node_id, machine.hardware(), options.ca or "", executors
     )
-    identity.write_identity(config.state, joined)
     # A node that had left, and joins, takes work again.
     Path(config.state, file_names.LEAVE).unlink(missing_ok=True)
     rest = "" if joined.approved else "; an operator has to run `berth nodes approve`"

@@ -9,6 +9,9 @@ LOCK = "lock"
 """Held by the agent of a state folder, and by the step or agent that changes an allocation."""
 
 IDENTITY = "identity.json"
+JOINING = "joining.json"
+"""The secret of a join that has no answer yet."""
+
 INCARNATION = "incarnation.json"
 UIDS = "uids.json"
 OUTBOX = "outbox"

@@ -27,6 +27,8 @@ class GatewayDouble(Double):
 
     def __init__(self) -> None:
         self.status = 200
+        self.reason = "token_expired"
+        self.answers = True
         self.requests: list[tuple[str, str, Any]] = []
         self.expires_at = 2**52
         double = self
@@ -38,13 +40,15 @@ class GatewayDouble(Double):
                 credential = self.headers.get("Authorization", "")
                 message = model.model_validate_json(self.received())
                 double.requests.append((endpoint, credential, message))
+                if not double.answers:
+                    return
                 self.answer(double.status, json.dumps(double.answer(message)).encode())
 
         super().__init__(Handler)
 
     def answer(self, message: Any) -> dict[str, Any]:
         if self.status != 200:
-            return {"reason": "token_expired", "detail": "token: expired; make another"}
+            return {"reason": self.reason, "detail": "token: expired; make another"}
         return {
             "node_id": getattr(message, "node_id", "n1"),
             "pool": "gpu",
@@ -123,6 +127,44 @@ def test_an_identity_is_replaced_only_on_request(
     assert join(gateway, tmp_path, "--again", "--executor", "https://other:1") == 0
     second = read_identity(str(tmp_path))
     assert second.secret != first.secret and second.executors == ("https://other:1",)
+
+
+def test_a_join_that_got_no_answer_is_repeated_with_the_same_secret(
+    gateway: GatewayDouble, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that the control plane knows it, also where the token allows one node."""
+    gateway.answers = False
+    assert join(gateway, tmp_path) == 1
+    assert "no_answer: 127.0.0.1:" in capsys.readouterr().err
+    assert not (tmp_path / "identity.json").exists()
+    assert stat.S_IMODE(os.stat(tmp_path / "joining.json").st_mode) == 0o600
+    gateway.answers = True
+    assert join(gateway, tmp_path) == 0
+    first, second = (request.credential_sha256 for _, _, request in gateway.requests)
+    secret = read_identity(str(tmp_path)).secret
+    assert first == second == hashlib.sha256(secret.encode()).hexdigest()
+    assert not (tmp_path / "joining.json").exists()
+
+
+def test_a_join_under_another_name_has_another_secret(
+    gateway: GatewayDouble, tmp_path: Path
+) -> None:
+    gateway.answers = False
+    assert join(gateway, tmp_path) == join(gateway, tmp_path, "--node-id", "n2") == 1
+    first, second = (request.credential_sha256 for _, _, request in gateway.requests)
+    assert first != second
+
+
+def test_a_secret_that_was_revoked_before_its_answer_came_is_made_anew(
+    gateway: GatewayDouble, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gateway.answers = False
+    assert join(gateway, tmp_path) == 1
+    gateway.answers, gateway.status, gateway.reason = True, 401, "credential_revoked"
+    assert join(gateway, tmp_path) == 1
+    assert "credential_revoked" in capsys.readouterr().err
+    hashes = [request.credential_sha256 for _, _, request in gateway.requests]
+    assert hashes[0] == hashes[1] != hashes[2] and len(hashes) == 3
 
 
 def test_the_addresses_of_the_control_plane_are_changed(

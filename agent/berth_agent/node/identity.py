@@ -24,6 +24,7 @@ from berth_agent.node.http import Connection, RequestFailed, parse_address, tls_
 REQUEST_S = 30.0
 PROBE_S = 5.0
 SECRET_BYTES = 32
+REVOKED = "credential_revoked"
 PLAIN_SIGNS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF")
 """In the error of TLS with a server that speaks none."""
 TLS_SIGNS = ("closed connection", "reset by peer", "\x15\x03")
@@ -93,24 +94,29 @@ def tls_of(identity: Identity) -> ssl.SSLContext:
 
 
 def join(
-    gateway: str, token: str, node_id: str, hardware: str, ca: str, executors: tuple[str, ...]
+    state: str,
+    gateway: str,
+    token: str,
+    node_id: str,
+    hardware: str,
+    ca: str,
+    executors: tuple[str, ...],
 ) -> Identity:
-    """Join by a token, with a secret that never leaves the node. Raises what `_read_ca` does,
+    """Join by a token and write the identity; its secret never leaves the node.
+
+    The secret is on disk before its hash is sent: where the answer is lost, the same command joins
+    with it again, which the control plane takes for a repetition. Raises what `_read_ca` does,
     RequestFailed.
     """
-    secret = secrets.token_hex(SECRET_BYTES)
     pem = _read_ca(ca) if ca else ""
-    request = JoinRequest(
-        node_id=node_id, token=token, credential_sha256=_sha256(secret), hardware=hardware
-    )
     connection = Connection(parse_address(gateway), tls_context(ca or None), "")
     try:
-        joined = connection.post(JOIN_PATH, request, Joined, REQUEST_S)
+        secret, joined = _enrolled(connection, state, token, node_id, hardware)
     except RequestFailed as failure:
         raise _explained(gateway, failure) from None
     finally:
         connection.close()
-    return Identity(
+    identity = Identity(
         node_id=joined.node_id,
         pool=joined.pool,
         secret=secret,
@@ -121,6 +127,44 @@ def join(
         approved=joined.approved,
         ca=pem,
     )
+    write_identity(state, identity)
+    _end_join(state)
+    return identity
+
+
+def _enrolled(
+    connection: Connection, state: str, token: str, node_id: str, hardware: str
+) -> tuple[str, Joined]:
+    """Return secret and answer; a secret that was revoked after a lost answer is made anew."""
+    while True:
+        secret, is_repeated = _begin_join(state, node_id)
+        request = JoinRequest(
+            node_id=node_id, token=token, credential_sha256=_sha256(secret), hardware=hardware
+        )
+        try:
+            return secret, connection.post(JOIN_PATH, request, Joined, REQUEST_S)
+        except RequestFailed as failure:
+            if not (is_repeated and failure.reason == REVOKED):
+                raise
+        _end_join(state)
+
+
+def _begin_join(state: str, node_id: str) -> tuple[str, bool]:
+    """Return the secret to join with, and whether an earlier join may have used it."""
+    path = f"{state}/{file_names.JOINING}"
+    try:
+        kept = files.read_json(path)
+    except ValueError:
+        kept = None
+    if isinstance(kept, dict) and kept.get("node_id") == node_id and kept.get("secret"):
+        return str(kept["secret"]), True
+    secret = secrets.token_hex(SECRET_BYTES)
+    files.write_json(path, {"node_id": node_id, "secret": secret})
+    return secret, False
+
+
+def _end_join(state: str) -> None:
+    Path(state, file_names.JOINING).unlink(missing_ok=True)
 
 
 def _read_ca(path: str) -> str:
