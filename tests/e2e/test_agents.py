@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -13,10 +14,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from benchmarks.parts.chaos.faults import paused
 from berth_agent.linux import processes
 from cli.errors import UNREACHABLE
 from cli.main import app
@@ -24,10 +27,24 @@ from infra.image import node as node_image
 from infra.supervisor import supervise
 from infra.supervisor.stack import AGENT as OWN_AGENT
 from infra.supervisor.stack import AGENT_EXECUTOR
+from shared.bus.kafka import KafkaLog
+from shared.contracts.identity import derive_job_id
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import JobSpec
+from shared.ledger.partition import TP
 from tests.agent.node_bench import NodeBench
 from tests.agent.step_bench import AGENT
+from tests.e2e.distant_gateway import (
+    DistantGateway,
+    Fault,
+    Following,
+    a_distant_gateway,
+    a_newcomer,
+    joining,
+    renewing,
+)
 from tests.e2e.joined import JoinedNode, a_joined_node, make_token
-from tests.e2e.stand import LOCAL_POOL, Json, Stand, a_stand, eventually
+from tests.e2e.stand import LOCAL_POOL, Json, Stand, a_command, a_stand, eventually
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.stack
@@ -55,6 +72,8 @@ while not os.path.exists(end):
     time.sleep(0.05)
 """
 """Notes its attempt and the boot time twenty times a second, until a file is there."""
+AWAY = re.compile("no_answer: |is not reachable: |starting: |_unavailable: ")
+"""In errors of clients while the gateway is away, or starts."""
 RANKED = {
     "base_policy": "sjf",
     "runtime": "user",
@@ -224,6 +243,104 @@ def test_a_killed_executor_stops_no_worker(stand: Stand, waiting: Waiting) -> No
     os.kill(before, signal.SIGKILL)
     eventually(lambda: supervise.pid_of(stand.stack.data_dir, AGENT_EXECUTOR) not in (0, before))
     waiting.ends()
+
+
+@pytest.fixture(scope="module")
+def gateway(stand: Stand) -> Iterator[DistantGateway]:
+    with a_distant_gateway(stand) as gateway:
+        yield gateway
+
+
+@pytest.mark.parametrize("fault", ["paused", "killed", "cut"])
+def test_a_gateway_that_is_away_is_missed_by_its_clients_alone(
+    stand: Stand,
+    node: JoinedNode,
+    waiting: Waiting,
+    gateway: DistantGateway,
+    tmp_path: Path,
+    fault: Fault,
+) -> None:
+    """Jobs start, run and end; clients of the gateway get errors, and repeat what they want."""
+    marker, ca = tmp_path / "marker", stand.stack.ca if stand.stack.tls else None
+    with a_newcomer(stand, f"known-{fault}") as known, a_newcomer(stand, f"new-{fault}") as new:
+        joining(known, gateway, token_of_one_node(stand), ca).wait()
+        token, following = (
+            token_of_one_node(stand),
+            Following(stand, gateway, waiting.job_id, tmp_path),
+        )
+        lane = stand.job(waiting.job_id)["partition"]  # type: ignore[index]
+        before = node.status()
+        with gateway.away(fault):
+            clients = (joining(new, gateway, token, ca), renewing(known), following.until("enough"))
+            submit_without_gateway(stand, lane, ["touch", str(marker)])
+            eventually(marker.exists)
+            eventually(lambda: node.status()["lease_end_boot_ms"] > before["lease_end_boot_ms"])
+            for name in ("pid", "incarnation", "executor", "problem"):
+                assert node.status()[name] == before[name]
+            if fault == "killed":
+                eventually(lambda: all(client.complaints for client in clients))
+        waiting.ends()
+        for client in clients:
+            client.wait()
+            assert all(AWAY.search(line) for line in client.complaints), client.complaints
+        assert [line.split()[-1] for line in following.lines()] == ["started", "enough"]
+        work(stand, known, new)
+
+
+def test_a_join_that_was_accepted_without_an_answer_is_repeated(
+    stand: Stand, gateway: DistantGateway
+) -> None:
+    """Its token allows one node, and the control plane knows the node before the node does."""
+    data, token = stand.stack.data_dir, token_of_one_node(stand)
+    with a_newcomer(stand, "unanswered") as new:
+        with paused(supervise.pid_of(data, "access")):
+            sent = commands_to_access(stand)
+            client = joining(new, gateway, token, stand.stack.ca if stand.stack.tls else None)
+            eventually(lambda: commands_to_access(stand) > sent)
+            with gateway.away("killed"):
+                eventually(lambda: client.complaints)
+        client.wait()
+        work(stand, new)
+
+
+def work(stand: Stand, *nodes: JoinedNode) -> None:
+    """Start the agents, which register; keep the jobs of other tests off them."""
+    for node in nodes:
+        node.start()
+    eventually(lambda: all(is_alive(stand, node.node_id) for node in nodes))
+    for node in nodes:
+        berth(stand, "cordon", node.node_id)
+    eventually(lambda: all((node.row() or {})["cordoned"] for node in nodes))
+
+
+def token_of_one_node(stand: Stand) -> str:
+    body = {"pool": POOL, "approve": True, "max_uses": 1}
+    status, receipt = stand.call("POST", "/v1/nodes/tokens", body)
+    assert status == 202 and stand.answer(receipt["command_id"])["accepted"], receipt
+    return str(receipt["token"])
+
+
+def submit_without_gateway(stand: Stand, lane: int, command: list[str]) -> None:
+    """Publish the command that a gateway would publish."""
+    key = str(uuid4())
+    spec = JobSpec.model_validate({"name": "job", "gang": {"workers": 1}, "command": command})
+    job_id = derive_job_id("ada", POOL, key)
+    body = SubmitJob(job_id=job_id, tenant="ada", pool=POOL, idempotency_key=key, spec=spec)
+    stand.publish("commands", lane, a_command(body))
+
+
+def commands_to_access(stand: Stand) -> int:
+    """Return the number of records in the commands of access."""
+
+    async def read_end() -> int:
+        log = KafkaLog(stand.stack.connection("operator"), client="e2e")
+        await log.start()
+        try:
+            return await log.end(TP("access.commands", 0))
+        finally:
+            await log.stop()
+
+    return asyncio.run(read_end())
 
 
 def test_a_killed_agent_stops_no_worker_and_the_next_one_takes_it_up(
