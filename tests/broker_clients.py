@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from shared.bus.kafka import KafkaLog
-from shared.bus.log import Headers
+from shared.bus.log import Entry, Headers, Log, fetch
 from shared.bus.producer import TopicProducer
 from shared.connection import Connection
 from shared.ledger.errors import OutcomeUnknown
@@ -27,6 +27,15 @@ class PatientLog(KafkaLog):
                     return await super().append(tp, value, key=key, headers=headers)
                 except OutcomeUnknown:
                     await asyncio.sleep(0.1)
+
+
+async def read_to_end(log: Log, tp: TP, offset: int = 0) -> list[Entry]:
+    """Return the entries from the offset to the end that the log has now."""
+    entries: list[Entry] = []
+    end = await log.end(tp)
+    while (position := offset + len(entries)) < end:
+        entries += await fetch(log, tp, position, 1_000, 1.0)
+    return entries
 
 
 def log_of(connection: Connection) -> PatientLog:

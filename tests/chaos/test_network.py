@@ -19,7 +19,6 @@ from shared.bus import kafka
 from shared.bus.kafka import KafkaLog
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.lanes import Lanes
-from shared.bus.log import fetch
 from shared.connection import Connection
 from shared.contracts.topics import TOPICS
 from shared.ledger import cloudevents
@@ -27,6 +26,7 @@ from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.testing.ledger import SeatDecider, Seats, command, fold
+from tests.broker_clients import read_to_end
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
@@ -128,16 +128,18 @@ async def test_a_decider_goes_on_behind_a_bad_network(net: Net, modes: tuple[Mod
     truth_log = KafkaLog(net.direct)
     await truth_log.start()
     sent = Counter(
-        cloudevents.decode(entry.value).id
-        for entry in await fetch(truth_log, INPUT, 0, 10_000, 2.0)
+        cloudevents.decode(entry.value).id for entry in await read_to_end(truth_log, INPUT)
     )
+    decider = lanes.held[0]
     async with asyncio.timeout(PATIENCE_S):
-        while sum(lanes.held[0].state.answers.values()) < sent.total():
+        # What is pending is in the state before it is in the ledger.
+        while sum(decider.state.answers.values()) < sent.total() or decider.inbox.pending:
+            assert not feeding.done(), feeding
             await asyncio.sleep(0.1)
     feeding.cancel()
     await asyncio.wait({feeding})
     await lanes.stop()
-    truth = fold(LEDGER, await fetch(truth_log, LEDGER, 0, 10_000, 2.0))
+    truth = fold(LEDGER, await read_to_end(truth_log, LEDGER))
     await truth_log.stop()
     await out.stop()
     # A sender without an acknowledgement sends again; this decider answers each record once.

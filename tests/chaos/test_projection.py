@@ -29,6 +29,7 @@ from shared.verify.reading import InstallationLog
 from shared.verify.run import verify
 from tests.chaos.story import tell
 from tests.chaos.test_simulation import CALM
+from tests.patience import PATIENCE_S
 
 RECORDS = 40
 
@@ -129,7 +130,7 @@ async def test_a_projector_goes_on_behind_a_bad_network_to_postgres(
             await asyncio.sleep(0.7)
             proxy.mode = "good"
         conn = await connect(database)
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(PATIENCE_S):
             while not await all_is_there(conn, copied):
                 await asyncio.sleep(0.1)
         assert await violations(conn, copied) == []

@@ -24,6 +24,7 @@ from shared.ledger.errors import Forbidden
 from shared.ledger.partition import TP
 from tests.compose.project import WELL_S, Project, cli, docker
 from tests.e2e.stand import eventually, trust
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.compose, pytest.mark.parts]
 START = {"submit", "admit", "rank", "place", "start"}
@@ -45,7 +46,7 @@ def by_event(project: Project) -> str:
 def get(url: str) -> Any:
     """Return the JSON at the URL; None for an HTTP error."""
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
         error.close()
@@ -118,7 +119,9 @@ def test_the_api_has_its_pages(project: Project) -> None:
     stack = project.stand.stack
     trust = ssl.create_default_context(cafile=stack.ca)
     for path in ("/", "/docs", "/metrics", "/health"):
-        with urllib.request.urlopen(stack.gateway + path, timeout=10, context=trust) as answer:
+        with urllib.request.urlopen(
+            stack.gateway + path, timeout=PATIENCE_S, context=trust
+        ) as answer:
             assert answer.status == 200
 
 
@@ -126,16 +129,16 @@ def test_a_client_without_the_ca_or_without_tls_is_not_served(project: Project) 
     stack = project.stand.stack
     for address in (f"{stack.gateway}/health", f"{stack.llm}/v1/models"):
         with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
-            urllib.request.urlopen(address, timeout=10)
+            urllib.request.urlopen(address, timeout=PATIENCE_S)
         with pytest.raises((OSError, HTTPException)) as met:
-            urllib.request.urlopen(address.replace("https:", "http:"), timeout=10)
+            urllib.request.urlopen(address.replace("https:", "http:"), timeout=PATIENCE_S)
         assert not isinstance(met.value, urllib.error.HTTPError)
 
 
 def test_the_llm_proxy_serves_tls(project: Project) -> None:
     stack = project.stand.stack
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(f"{stack.llm}/v1/models", timeout=10, context=trust(stack))
+        urllib.request.urlopen(f"{stack.llm}/v1/models", timeout=PATIENCE_S, context=trust(stack))
 
 
 async def test_postgres_accepts_tls_only(project: Project) -> None:

@@ -68,9 +68,13 @@ class Installation:
             "idempotency_key": f"{pool}-{name}",
             "spec": {"name": name, "gang": {"workers": 1}, "simulated": {"duration_s": 0.2}},
         }
-        status, ticket = send_request(self.running, self.key, "POST", "/v1/jobs", body)
-        assert status == 202, ticket
-        return str(ticket["job_id"])
+
+        def taken() -> str | None:
+            status, ticket = send_request(self.running, self.key, "POST", "/v1/jobs", body)
+            assert status in (0, 202, 503), ticket
+            return str(ticket["job_id"]) if status == 202 else None
+
+        return eventually(taken, WITHIN_S)
 
     def succeeded(self, job_id: str) -> bool:
         status, row = send_request(self.running, self.key, "GET", f"/v1/jobs/{job_id}")

@@ -33,7 +33,8 @@ def test_a_node_that_is_given_up_ends_its_worker_first(stand: Stand, pool: Pool)
         done = lose(stand, node.node_id, "--reason", "test")
         assert done.returncode == 0, done.stderr
         pool.ticks(job_id, attempt=2)
-        assert not is_alive(step) and node.status()["generation"] == 2
+        eventually(lambda: not is_alive(step))
+        assert node.status()["generation"] == 2
         pool.end()
         assert stand.ended(job_id)["phase"] == "succeeded"
 

@@ -11,7 +11,6 @@ import sys
 import tarfile
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import pytest
 
 from infra.compose.opening import send_request
 from infra.supervisor.running import RunningStack, load
+from tests.e2e.stand import eventually
 
 ROOT = Path(__file__).parents[2]
 PREVIOUS = "bc96cadc4f0af3f5446887d3e0b8357f18d57024"
@@ -26,6 +26,8 @@ PREVIOUS = "bc96cadc4f0af3f5446887d3e0b8357f18d57024"
 PREVIOUS_CODE = ("services", "shared", "simulator", "infra", "training")
 CODE = ("benchmarks", "cli", *PREVIOUS_CODE)
 EVERY_S = 0.25
+MORE = 8
+"""Jobs that each of the releases has to take."""
 TENANT = "ada"
 
 pytestmark = [pytest.mark.stack, pytest.mark.parts]
@@ -57,7 +59,7 @@ class Site:
             skipped = shutil.ignore_patterns("__pycache__")
             shutil.copytree(ROOT / name, self.code / name, ignore=skipped)
 
-    def run(self, *words: str, timeout_s: float = 240, **env: str) -> str:
+    def run(self, *words: str, timeout_s: float = 600, **env: str) -> str:
         """Run a program of the installed code; return its output."""
         path = {"PYTHONPATH": str(self.code)}
         done = subprocess.run(
@@ -101,6 +103,11 @@ class Traffic:
         self._stop.set()
         self._thread.join()
 
+    def go_on(self) -> None:
+        """Wait until more jobs are taken."""
+        before = len(self.taken)
+        eventually(lambda: len(self.taken) >= before + MORE)
+
     def _submit(self) -> None:
         number = 0
         while not self._stop.wait(EVERY_S):
@@ -143,25 +150,20 @@ def test_upgrade_and_rollback_under_traffic(site: Site) -> None:
     stack = load(site.data)
     key = (site.data / "operator.key").read_text().strip()
     with Traffic(stack, key) as traffic:
-        time.sleep(2)
+        traffic.go_on()
         site.install_this()
         site.migrate()
         site.roll()
-        upgraded = len(traffic.taken)
-        time.sleep(2)
-        assert len(traffic.taken) > upgraded
+        traffic.go_on()
         site.install_previous(_previous())
         site.roll()
-        time.sleep(2)
-    ends = time.monotonic() + 240
-    while time.monotonic() < ends:
-        phases = [
-            send_request(stack, key, "GET", f"/v1/jobs/{job}")[1]["phase"] for job in traffic.taken
-        ]
-        if set(phases) == {"succeeded"}:
-            break
-        time.sleep(0.5)
-    assert set(phases) == {"succeeded"} and len(phases) > 20
+        traffic.go_on()
+
+    def all_succeeded() -> bool:
+        rows = (send_request(stack, key, "GET", f"/v1/jobs/{job}") for job in traffic.taken)
+        return all(status == 200 and row["phase"] == "succeeded" for status, row in rows)
+
+    eventually(all_succeeded)
     site.install_this()
     # Rows of the previous projector lack the fields of this version's events.
     site.roll()

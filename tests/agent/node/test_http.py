@@ -167,11 +167,12 @@ def test_a_proxy_refuses_in_its_own_words() -> None:
 
 
 def test_a_refused_connection_is_a_failure() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    connection = Connection(parse_address(f"http://127.0.0.1:{port}"), None, "n.s")
-    with pytest.raises(RequestFailed, match="no_answer"):
-        post(connection)
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # It does not listen, and no other process gets its port.
+        port = held.getsockname()[1]
+        connection = Connection(parse_address(f"http://127.0.0.1:{port}"), None, "n.s")
+        with pytest.raises(RequestFailed, match="no_answer"):
+            post(connection)
 
 
 def test_a_request_in_flight_is_aborted() -> None:

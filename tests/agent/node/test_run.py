@@ -79,8 +79,7 @@ def test_a_worker_of_an_agent_that_is_root_is_not_root(double: ExecutorDouble) -
 def test_a_killed_agent_leaves_the_worker_and_adopts_it(
     double: ExecutorDouble, node: NodeBench
 ) -> None:
-    run(double, "echo up; read line < fifo; exit 7")
-    os.mkfifo(node.state / "work" / "j1.1.0" / "fifo")
+    run(double, "mkfifo fifo; echo up; read line < fifo; exit 7")
     line(node, "up")
     before, incarnation = node.step(W), double.joined
     node.kill()
@@ -98,8 +97,7 @@ def test_a_killed_agent_leaves_the_worker_and_adopts_it(
 def test_a_worker_that_ended_without_an_agent_is_reported(
     double: ExecutorDouble, node: NodeBench
 ) -> None:
-    run(double, "echo up; read line < fifo; exit 7")
-    os.mkfifo(node.state / "work" / "j1.1.0" / "fifo")
+    run(double, "mkfifo fifo; echo up; read line < fifo; exit 7")
     line(node, "up")
     node.kill(signal.SIGTERM)
     (node.state / "work" / "j1.1.0" / "fifo").write_text("end\n")
@@ -111,8 +109,7 @@ def test_a_worker_that_ended_without_an_agent_is_reported(
 def test_the_socket_of_a_worker_that_ended_without_an_agent_is_removed(
     double: ExecutorDouble, node: NodeBench
 ) -> None:
-    run(double, "echo up; read line < fifo")
-    os.mkfifo(node.state / "work" / "j1.1.0" / "fifo")
+    run(double, "mkfifo fifo; echo up; read line < fifo")
     line(node, "up")
     door = node.run_folder / "telemetry" / "0-5-0-0"
     until(door.exists)
@@ -140,7 +137,7 @@ def test_sigterm_stops_the_workers_of_an_agent_that_does_not_keep_them(
         line(node, "up")
         assert node.kill(signal.SIGTERM) == 0
         assert node.step(W)["phase"] == "dead" and node.step(W)["exit_code"] == 3
-        assert not node.living()
+        until(lambda: not node.living())
         assert double.wait_for("stopped", W).exit_code == 3
         assert double.wait_for("leaving")
 

@@ -124,7 +124,7 @@ def test_a_running_agent_begins_anew_when_its_machine_wakes_beyond_the_lease(
         woken.touch()
         double.wait(lambda: double.joined is not None and double.joined.generation == 2)
         assert double.wait_for("exited", W).failure.reason == "fenced"
-        assert not processes.is_alive(step["pid"], step["ticks"])
+        until(lambda: not processes.is_alive(step["pid"], step["ticks"]))
 
 
 def test_answers_after_the_lapse_extend_and_start_nothing(double: ExecutorDouble) -> None:

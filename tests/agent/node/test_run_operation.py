@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 
@@ -18,8 +17,7 @@ pytestmark = pytest.mark.process
 def test_a_node_stays_away_until_its_leave_is_cancelled(
     double: ExecutorDouble, node: NodeBench
 ) -> None:
-    run(double, "echo up; read line < fifo")
-    os.mkfifo(node.state / "work" / "j1.1.0" / "fifo")
+    run(double, "mkfifo fifo; echo up; read line < fifo")
     line(node, "up")
     assert node.call("leave").returncode == 0
     until(lambda: bool(node.status()["draining"]))
@@ -185,9 +183,9 @@ def test_terms_may_change_before_the_registration_arrives(double: ExecutorDouble
         node.start()
         double.wait(lambda: bool(double.heartbeats))
         with double.changed:
+            hellos = len(double.hellos)
             double.terms |= {"terms_id": "t2", "stop_after_s": 700.0}
             double.drop_session()
-        hellos = len(double.hellos)
         double.wait(lambda: len(double.hellos) > hellos)
         double.before = lambda endpoint, message: None
         assert double.wait_for("registration").terms_id == "t1"

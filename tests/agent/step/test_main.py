@@ -178,8 +178,8 @@ def test_the_deadline_ends_a_worker_that_ignores_sigterm(bench: StepBench) -> No
 def test_a_deadline_that_is_extended_in_time_ends_nothing(bench: StepBench) -> None:
     bench.values["grace_s"] = 0.0
     bench.renew(60.0)
-    bench.start("echo up; read line < fifo; echo went on")
     os.mkfifo(bench.work / "fifo")
+    bench.start("echo up; read line < fifo; echo went on")
     bench.line("up")
     bench.renew(3600)
     until(lambda: bench.state["ticks"] > 0)

@@ -30,7 +30,6 @@ pytestmark = pytest.mark.process
 
 UNTIL_S = 60_000
 """Some jobs have ended by then, and some wait."""
-ENDS_S = 60.0
 SIMULATE = (
     "simulate",
     "--jobs",
@@ -121,7 +120,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
             assert process.stdout is not None
             yield Opened(process, json.loads(process.stdout.readline()), folder, data)
             process.send_signal(signal.SIGINT)
-            process.wait(ENDS_S)
+            process.wait(PATIENCE_S)
             assert not supervise.is_running(data)
         finally:
             process.kill()

@@ -10,6 +10,7 @@ import pytest
 
 from infra.drills.proxy import Mode, Proxy
 from infra.machine.process import free_ports
+from tests.patience import until
 
 Client = tuple[Proxy, asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -41,12 +42,18 @@ async def an_echo(proxied: list[bytes]) -> AsyncIterator[Client]:
         server.close()
 
 
+async def discarded(proxy: Proxy) -> None:
+    """Wait until the proxy has discarded what was sent."""
+    await until(lambda: bool(proxy._torn))
+
+
 async def test_the_proxy_passes_cuts_and_swallows() -> None:
     async with an_echo([]) as (proxy, reader, writer):
         writer.write(b"good")
         assert await reader.read(10) == b"good"
         proxy.mode = "half_open"
         writer.write(b"lost")
+        await discarded(proxy)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(reader.read(10), 0.2)
         proxy.mode = "cut"
@@ -58,6 +65,7 @@ async def test_answers_are_lost_and_their_connection_is_closed_afterwards() -> N
     async with an_echo(proxied) as (proxy, reader, writer):
         proxy.mode = "no_answers"
         writer.write(b"lost")
+        await discarded(proxy)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(reader.read(10), 0.2)
         proxy.mode = "good"
@@ -71,6 +79,7 @@ async def test_requests_are_lost_before_the_server_reads_them() -> None:
     async with an_echo(proxied) as (proxy, reader, writer):
         proxy.mode = "no_requests"
         writer.write(b"lost")
+        await discarded(proxy)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(reader.read(10), 0.2)
     assert proxied == []

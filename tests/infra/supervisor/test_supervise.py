@@ -187,10 +187,13 @@ def test_a_service_sees_only_its_own_variables(
     monkeypatch.setenv("SECRET_OF_THE_USER", "s3cret")
     monkeypatch.setenv("BERTH_STRAY", "1")
     supervise.up(_options(data_dir, env={"first": {"BERTH_EXTRA": "a b%c"}}))
-    messages = (data_dir / "logs" / "first.log").read_text()
+    first, second = (data_dir / "logs" / f"{name}.log" for name in ("first", "second"))
+    # The supervisor writes what a service prints, which may be after the service is ready.
+    _eventually(lambda: all("BERTH_KAFKA" in log.read_text() for log in (first, second)))
+    messages = first.read_text()
     assert "SECRET" not in messages and "BERTH_STRAY" not in messages
     assert "BERTH_EXTRA" in messages and "BERTH_KAFKA" in messages
-    assert "BERTH_EXTRA" not in (data_dir / "logs" / "second.log").read_text()
+    assert "BERTH_EXTRA" not in second.read_text()
 
 
 def test_a_service_that_cannot_start_is_named_with_its_reason(data_dir: Path) -> None:

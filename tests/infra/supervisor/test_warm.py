@@ -29,7 +29,8 @@ from probed import heavy
 if __name__ == "__main__":
     how = os.environ.get("HOW", "")
     atexit.register(print, "at exit")
-    threading.Thread(target=lambda: (time.sleep(0.2), print("a thread"))).start()
+    main = threading.main_thread()
+    threading.Thread(target=lambda: (main.join(), print("a thread"))).start()
     print(json.dumps({
         "argv0": os.path.basename(sys.argv[0]), "main": sys.modules["__main__"].__spec__.name,
         "copy": heavy.READ_BY != os.getpid(), "env": sorted(n for n in os.environ if n[0] == "X"),

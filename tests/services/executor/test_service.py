@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from infra.broker import tansu, topics
+from infra.machine.process import free_ports
 from shared.bus.ids import new_id
 from shared.bus.tail import TopicTail
 from shared.connection import Connection
@@ -110,9 +110,7 @@ class Stage:
 
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    (port,) = free_ports(1)
     broker = tansu.start(tmp_path, port)
     made = Stage(tmp_path, f"127.0.0.1:{port}")
     try:

@@ -77,7 +77,7 @@ async def test_the_ingress_reads_on_after_the_broker_died(tmp_path: Path) -> Non
             broker.kill()
             await asyncio.sleep(1.0)
             broker = spawn("kafka", kafka.command(tmp_path), tmp_path / "again.log")
-            await asyncio.to_thread(broker.wait_ready, lambda: is_open(port), 60)
+            await asyncio.to_thread(broker.wait_ready, lambda: is_open(port), PATIENCE_S)
         await put(connection)
         await until(ingress, reading, LANES * 4)
     finally:

@@ -27,7 +27,7 @@ from tests.services.publisher.ledgers import _packed, accepted, admitted, succee
 
 pytestmark = pytest.mark.process
 
-RECORDS = 400
+RECORDS, EVENTS = 400, 3
 
 
 @pytest.fixture
@@ -81,9 +81,12 @@ async def test_kills_lose_no_event_and_repeat_only_the_same_bytes(
     kafka: str, tmp_path: Path
 ) -> None:
     await fill(kafka, RECORDS)
-    for pause_s in (1.0, 1.2):
+    for _ in range(2):
+        begun = await published(kafka)
         running = publisher(kafka, tmp_path)
-        await asyncio.sleep(pause_s)
+        async with asyncio.timeout(PATIENCE_S):
+            while await published(kafka) <= begun < EVENTS * RECORDS:
+                await asyncio.sleep(0.01)
         os.kill(running.pid, signal.SIGKILL)
         running.stop()
     running = publisher(kafka, tmp_path)
@@ -94,8 +97,18 @@ async def test_kills_lose_no_event_and_repeat_only_the_same_bytes(
         running.stop()
 
 
+async def published(kafka: str) -> int:
+    """Return how many events are published."""
+    log = log_of(Connection(kafka, idempotent=False))
+    await log.start()
+    try:
+        return await log.end(TP("events", 0))
+    finally:
+        await log.stop()
+
+
 async def complete(kafka: str, topic: str) -> None:
-    expected = {f"admission/0/{seq}/{i}" for seq in range(1, RECORDS + 1) for i in range(3)}
+    expected = {f"admission/0/{seq}/{i}" for seq in range(1, RECORDS + 1) for i in range(EVENTS)}
     async with asyncio.timeout(PATIENCE_S):
         while True:
             values: dict[str, set[bytes]] = {}

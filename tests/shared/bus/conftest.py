@@ -14,7 +14,7 @@ from infra.broker import kafka, tansu, topics
 from infra.machine.process import free_ports
 from shared.bus.kafka import KafkaLog
 from shared.bus.lane import Lane, LaneSettings
-from shared.bus.log import Entry, Log, fetch
+from shared.bus.log import Entry, Log
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.snapshots import Snapshots
 from shared.connection import Connection
@@ -24,7 +24,7 @@ from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.testing.flaky_log import FlakyLog
 from shared.testing.ledger import SeatDecider, Seats, fold
-from tests.broker_clients import log_of
+from tests.broker_clients import log_of, read_to_end
 from tests.patience import PATIENCE_S
 
 PARTITIONS = 48
@@ -165,11 +165,7 @@ class Bench:
             await lane.deliver(tp, entry.offset, entry.value)
 
     async def read(self, tp: TP, offset: int = 0) -> list[Entry]:
-        entries: list[Entry] = []
-        end = await self.raw.end(tp)
-        while (position := offset + len(entries)) < end:
-            entries += await fetch(self.raw, tp, position, 1_000, 1.0)
-        return entries
+        return await read_to_end(self.raw, tp, offset)
 
     async def until(self, lane: Lane[Seats], answers: int) -> None:
         async with asyncio.timeout(PATIENCE_S):

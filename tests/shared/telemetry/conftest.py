@@ -14,7 +14,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from shared.contracts.placement import Allocation, JobHeld, JobPlaced
 from shared.ledger.decider import Fact
+from shared.telemetry import otlp_export
 from shared.telemetry.json_logs import log_json
+from tests.patience import PATIENCE_S
 from tests.serving import Quiet, serving
 
 
@@ -61,7 +63,8 @@ class _Handler(Quiet):
 
 
 @pytest.fixture
-def sink() -> Iterator[Sink]:
+def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sink]:
+    monkeypatch.setattr(otlp_export, "REQUEST_TIMEOUT_S", PATIENCE_S)
     server = Sink()
     with serving(server):
         yield server

@@ -15,6 +15,7 @@ from shared.ledger.decider import Fact
 from shared.telemetry.job_traces import JobTraces
 from shared.telemetry.spans import Spans
 from shared.telemetry.trace_ids import child_of, new_traceparent
+from tests.patience import PATIENCE_S
 
 from .conftest import Sink, placed
 
@@ -56,7 +57,7 @@ def test_a_preemption_links_to_the_jobs_start_and_to_that_of_the_job_it_made_roo
     winner = placed("j2", traceparent=child_of(OTHER), seq=8)
     spans = Spans("placement", sink.url, "p1")
     spans.record_decisions([place, winner, fact(preempted("j2"))], [START, OTHER, START], 1, 2)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     [span] = [span for span in sink.spans() if span.name == "preempt"]
     assert linked(span) == [place.traceparent, winner.traceparent]
 
@@ -65,7 +66,7 @@ def test_an_end_links_to_the_decision_before_it_and_to_the_start(sink: Sink) -> 
     place, stop = placed(traceparent=child_of(START)), fact(preempted())
     spans = Spans("placement", sink.url, "p1")
     spans.record_decisions([place, stop, fact(succeeded())], [START, START, START], 1, 2)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     [span] = [span for span in sink.spans() if span.name == "finish"]
     assert linked(span) == [stop.traceparent, place.traceparent]
 
@@ -74,7 +75,7 @@ def test_after_a_restart_the_start_is_known_from_the_state(sink: Sink) -> None:
     spans = Spans("placement", sink.url, "p1")
     spans.remember_job("j1", START)
     spans.record_decisions([fact(succeeded())], [""], 1, 2)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     [span] = sink.spans()
     assert linked(span) == [START]
 
@@ -85,7 +86,7 @@ def test_a_move_from_a_slow_node_links_to_the_verdict(sink: Sink) -> None:
     spans = Spans("placement", sink.url, "p1")
     facts = [placed(traceparent=child_of(START)), fact(noted), fact(migrated())]
     spans.record_decisions(facts, [START, verdict, START], 1, 2)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     [span] = [span for span in sink.spans() if span.name == "migrate"]
     assert linked(span) == [verdict, facts[0].traceparent]
 

@@ -5,19 +5,30 @@ from __future__ import annotations
 import re
 import socket
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from shared.telemetry.figures import Figure
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.page import render_page
 from shared.telemetry.scrape import quantile, samples_of, scrape, scrape_all
 from tests.patience import PATIENCE_S
+from tests.serving import Quiet, serving
 
 AT = "2026-11-21 12:00:00 UTC"
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return int(held.getsockname()[1])
+class Nonsense(Quiet):
+    def do_GET(self) -> None:
+        self.answer(200, b"<html>")
+
+
+@contextmanager
+def refusing() -> Iterator[str]:
+    """Yield an address that nothing listens on, and that no other process can get meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
 def placement() -> Metrics:
@@ -61,16 +72,17 @@ def test_connected_agents_are_listed_by_pool_and_version() -> None:
 
 
 def test_an_unreachable_service_is_named_and_its_figures_are_not_zero() -> None:
-    text = render_page(scrape_all({"priority": f"127.0.0.1:{free_port()}"}), AT)
+    with refusing() as address:
+        text = render_page(scrape_all({"priority": address}), AT)
     assert "0 of 1 services answer" in text
     assert "priority does not answer (ConnectionRefusedError)" in text
     assert "no service answers" in text and "<td>0</td>" not in text
 
 
 def test_what_answers_nonsense_is_away_as_well() -> None:
-    endpoint = Metrics("x").serve(0, lambda: True, pages={"/metrics": lambda: "<html>"})
-    endpoint.close()
-    assert scrape("x", f"127.0.0.1:{endpoint.port}").problem
+    with serving(Nonsense) as url:
+        problem = scrape("x", url.removeprefix("http://")).problem
+    assert problem == "does not answer (ValueError)"
     assert scrape_all({}) == []
 
 

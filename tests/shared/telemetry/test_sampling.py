@@ -10,6 +10,7 @@ from shared.telemetry.names import AttributeValue, SpanName
 from shared.telemetry.sampling import hash_share, is_kept, missed_objective, sampling_key
 from shared.telemetry.spans import Spans
 from shared.telemetry.trace_ids import child_of, new_traceparent
+from tests.patience import PATIENCE_S
 
 from .conftest import Sink, held, placed
 from .test_job_traces import fact
@@ -74,7 +75,7 @@ def test_unsampled_spans_are_counted_and_not_sent(sink: Sink) -> None:
     stop = JobPreempted(job_id="j1", tenant="vision", attempt=1, reason="outranked")
     facts = [placed(traceparent=child_of(new_traceparent())), held(traceparent=new_traceparent())]
     spans.record_decisions([*facts, fact(stop)], ["", "", ""], 1, 2)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     assert [span.name for span in sink.spans()] == ["preempt"]
     sampled_out = metrics.registry.get_sample_value("berth_spans_unsampled_total")
     assert sampled_out == 2

@@ -132,7 +132,7 @@ def test_settings_turn_spans_on_and_they_are_counted(sink: Sink, tmp_path: Path)
     telemetry = start_telemetry("placement", settings)
     own = "00-" + "1" * 32 + "-" + "2" * 16 + "-01"
     telemetry.spans.record_decisions([placed(traceparent=own)], [""], 1, 2)
-    telemetry.spans.shutdown()
+    telemetry.spans.shutdown(PATIENCE_S)
     assert len(sink.spans()) == 1
     assert telemetry.metrics.registry.get_sample_value("berth_spans_exported_total") == 1
 

@@ -41,7 +41,7 @@ def test_a_decision_is_a_child_of_its_cause(sink: Sink) -> None:
     fact = placed(traceparent=child_of(cause))
     spans = Spans("placement", sink.url, "p1")
     spans.record_decisions([fact], [cause], STARTED_NS, ENDED_NS)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     [span] = sink.spans()
     own, parent = parse(fact.traceparent), parse(cause)
     assert own is not None and parent is not None
@@ -56,7 +56,7 @@ def test_a_span_says_what_was_decided_and_why(sink: Sink) -> None:
     fact = placed(traceparent=new_traceparent())
     spans = Spans("placement", sink.url, "p1")
     spans.record_decisions([fact], [""], STARTED_NS, ENDED_NS)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     [span] = sink.spans()
     assert attributes(span) == {
         "allocation.id": "2/7/0",
@@ -89,7 +89,7 @@ def test_a_later_decision_is_a_root_with_a_link_to_its_cause(sink: Sink) -> None
     cause, own = new_traceparent(), new_traceparent()
     spans = Spans("placement", sink.url, "p1")
     spans.record_decisions([held(traceparent=own)], [cause], STARTED_NS, ENDED_NS)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     [span] = sink.spans()
     [link] = span.links
     assert span.parent_span_id == b""
@@ -100,7 +100,7 @@ def test_a_root_without_a_cause_has_no_link_and_a_fact_without_a_trace_no_span(s
     facts = [held(traceparent=new_traceparent()), held(traceparent="")]
     spans = Spans("placement", sink.url, "p1")
     spans.record_decisions(facts, ["garbage", ""], STARTED_NS, ENDED_NS)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     [span] = sink.spans()
     assert len(span.links) == 0
 
@@ -110,7 +110,7 @@ def test_a_malformed_own_id_is_counted_and_does_no_harm(sink: Sink) -> None:
     facts = [held(traceparent="00-zz"), held(traceparent=new_traceparent())]
     spans = Spans("placement", sink.url, "p1", metrics)
     spans.record_decisions(facts, ["", ""], STARTED_NS, ENDED_NS)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     assert len(sink.spans()) == 1
     assert value(metrics, "berth_spans_dropped_total", reason="malformed_traceparent") == 1
     assert value(metrics, "berth_spans_exported_total") == 1
@@ -122,7 +122,7 @@ def test_a_request_is_a_span_and_its_traceparent_is_passed_on(sink: Sink) -> Non
     with spans.span("submit", caller, {"tenant.id": "vision"}) as span:
         span.set("job.id", "j1")
         span.set("http.response.status_code", 202)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     [sent] = sink.spans()
     assert sent.span_id.hex() == span.traceparent[36:52]
     assert sent.parent_span_id.hex() == caller[36:52]
@@ -138,7 +138,7 @@ def test_a_request_that_raises_is_a_failed_span_and_still_raises(sink: Sink) -> 
     spans = Spans("gateway", sink.url, "g1")
     with pytest.raises(KeyError), spans.span("submit"):
         raise KeyError("pool")
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     [sent] = sink.spans()
     assert sent.status.code == Status.STATUS_CODE_ERROR
     assert attributes(sent) == {"error.type": "KeyError"}
@@ -149,7 +149,7 @@ def test_without_an_address_nothing_happens_but_ids_are_real() -> None:
     spans.record_decisions([placed(traceparent=new_traceparent())], [""], 1, 2)
     with spans.span("submit") as span:
         assert parse(span.traceparent) is not None
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
 
 
 def test_every_value_type_and_size_survives_the_wire(sink: Sink) -> None:
@@ -165,7 +165,7 @@ def test_every_value_type_and_size_survives_the_wire(sink: Sink) -> None:
     spans = Spans("gateway", sink.url, "g1")
     with spans.span("submit", "", fields):  # type: ignore[arg-type]
         pass
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     assert attributes(sink.spans()[0]) == fields | {"node.id": "a?b"}
 
 
@@ -177,7 +177,7 @@ def test_a_busy_endpoint_is_asked_again(sink: Sink) -> None:
     until = time.monotonic() + PATIENCE_S
     while not sink.bodies and time.monotonic() < until:
         time.sleep(0.05)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     assert len(sink.spans()) == 1
     assert value(metrics, "berth_spans_exported_total") == 1
 
@@ -193,7 +193,7 @@ def test_spans_are_exported_to_an_endpoint_of_the_configured_authority(
     for ca in (None, tmp_path / "ca.crt"):
         spans = Spans("placement", url, "p1", metrics, ca=ca)
         spans.record_decisions([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
-        spans.shutdown()
+        spans.shutdown(PATIENCE_S)
     assert len(sink.spans()) == 1
     assert value(metrics, "berth_spans_dropped_total", reason="export_failed") == 1
     for bad in (tmp_path / "absent", tmp_path / "api.key"):
@@ -206,7 +206,7 @@ def test_a_refusal_is_final_and_counted(sink: Sink) -> None:
     metrics = Metrics("placement")
     spans = Spans("placement", sink.url, "p1", metrics)
     spans.record_decisions([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     assert sink.bodies == []
     assert value(metrics, "berth_spans_dropped_total", reason="export_failed") == 1
 
@@ -242,7 +242,7 @@ def test_a_full_queue_refuses_and_every_span_is_accounted_for(
 def test_after_shutdown_spans_are_counted_as_lost(sink: Sink) -> None:
     metrics = Metrics("placement")
     spans = Spans("placement", sink.url, "p1", metrics)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     spans.record_decisions([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
     assert value(metrics, "berth_spans_dropped_total", reason="shut_down") == 1
 
@@ -259,7 +259,7 @@ def test_a_batch_that_cannot_be_encoded_is_counted_and_the_next_one_goes(
         assert time.monotonic() < until
         time.sleep(0.02)
     spans.record_decisions([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     assert [span.name for span in sink.spans()] == ["place"]
     assert "unsupported attribute type: object" in caplog.text
 
@@ -272,8 +272,8 @@ def test_what_a_service_sends_the_gateway_keeps_and_draws(sink: Sink) -> None:
     now_ns = time.time_ns()
     place = placed(traceparent=child_of(submit))
     placement.record_decisions([place], [submit], now_ns, now_ns + 1_000_000)
-    gateway.shutdown()
-    placement.shutdown()
+    gateway.shutdown(PATIENCE_S)
+    placement.shutdown(PATIENCE_S)
     ring = OtlpRing(100)
     assert sum(ring.ingest(body, "application/x-protobuf") for body in sink.bodies) == 2
     header, first, second = waterfall(ring.by_job("j1"))
@@ -303,7 +303,7 @@ def test_each_job_of_an_order_has_a_rank_span_once_in_its_own_trace(sink: Sink) 
     ]
     spans = Spans("priority", sink.url, "r1")
     spans.record_decisions(facts, [""] * 3, STARTED_NS, ENDED_NS)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     [rank] = [span for span in sink.spans() if span.name == "rank"]
     fields = attributes(rank)
     assert rank.parent_span_id.hex() == trace[36:52]
@@ -326,7 +326,7 @@ def test_a_rank_says_which_model_decided(sink: Sink) -> None:
     spans = Spans("priority", sink.url, "r1")
     spans.remember_waiting([entry("j1", new_traceparent())])
     spans.record_decisions([priority(ranked, 1)], [""], STARTED_NS, ENDED_NS)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     [rank] = [span for span in sink.spans() if span.name == "rank"]
     fields = attributes(rank)
     assert (fields["decision.learned"], fields["decision.model_sha256"]) == ("berth", "ab" * 32)
@@ -341,6 +341,6 @@ def test_a_job_that_runs_before_it_was_ranked_says_so(sink: Sink) -> None:
     ]
     spans = Spans("priority", sink.url, "r1")
     spans.record_decisions(facts, [""] * 2, STARTED_NS, ENDED_NS)
-    spans.shutdown()
+    spans.shutdown(PATIENCE_S)
     [rank] = [span for span in sink.spans() if span.name == "rank"]
     assert attributes(rank)["decision.reason"] == "not_ranked"
