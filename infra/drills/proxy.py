@@ -41,7 +41,6 @@ class Proxy:
         """Ends of connections of which data was discarded."""
         self._changed = asyncio.Event()
         self._serving: set[asyncio.Task[None]] = set()
-        self.connections = 0
 
     async def start(self, place: int | Path) -> None:
         if isinstance(place, Path):
@@ -84,7 +83,6 @@ class Proxy:
         if self._mode == "cut":
             writer.transport.abort()
             return
-        self.connections += 1
         try:
             target_reader, target_writer = await self._reach()
         except OSError:

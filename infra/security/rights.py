@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,13 +35,6 @@ ADMIN, OPERATOR, VERIFY = "admin", "operator", "verify"
 RESTORE = "restore"
 
 
-_IMPLIED: dict[str, tuple[str, ...]] = {
-    "describe": ("read", "write", "delete", "alter"),
-    "describe_configs": ("alter_configs",),
-}
-"""Operations that Kafka implies by another one."""
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class Grant:
     """A right of a user: an operation on resources of a name or prefix."""
@@ -51,15 +44,6 @@ class Grant:
     kind: Kind
     name: str
     prefixed: bool = False
-
-    def covers(self, operation: Operation, kind: Kind, name: str) -> bool:
-        """Return whether the grant allows the operation, by Kafka's rules."""
-        implied = self.operation in _IMPLIED.get(operation, ())
-        if kind != self.kind or not (operation == self.operation or implied):
-            return False
-        if self.prefixed:
-            return name.startswith(self.name)
-        return self.name in (ANY, name)
 
 
 def services() -> tuple[str, ...]:
@@ -133,8 +117,3 @@ def _operator() -> Iterator[Grant]:
 
 def _verify() -> Iterator[Grant]:
     yield Grant(VERIFY, "read", "topic", ANY)
-
-
-def allows(grants: Iterable[Grant], user: str, operation: Operation, kind: Kind, name: str) -> bool:
-    """Return whether the broker must allow an operation of a user."""
-    return any(grant.user == user and grant.covers(operation, kind, name) for grant in grants)

@@ -46,7 +46,6 @@ class KeySet:
         self._tried_s: float | None = None
         self._lock = asyncio.Lock()
         self._refreshing: asyncio.Task[None] | None = None
-        self.fetches = 0
 
     async def key(self, kid: str) -> PyJWK | None:
         """Return the key, None if the provider has no such key; raises KeysUnavailable if that
@@ -77,7 +76,6 @@ class KeySet:
             if not self._is_retry_due():
                 return
             self._tried_s = self._clock()
-            self.fetches += 1
             try:
                 self._keys = usable_keys(await self._read())
             except (OSError, aiohttp.ClientError, TimeoutError, ValueError) as error:

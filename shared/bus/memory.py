@@ -28,10 +28,6 @@ class MemoryBroker:
     def entries(self, tp: TP) -> list[Entry]:
         return self._partitions[tp]
 
-    def cut_tail(self, tp: TP, end: int) -> None:
-        """Drop acknowledged records, as a broker does that lost the last writes of its disk."""
-        del self._partitions[tp][end:]
-
     def forget(self, tp: TP) -> None:
         """Free the memory of a partition that was copied elsewhere."""
         self._partitions[tp] = []

@@ -280,9 +280,6 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
     }
 )
 
-STANDARD = frozenset({"process_resident_memory_bytes", "process_cpu_seconds_total", "up"})
-"""From prometheus_client and from Prometheus itself."""
-
 
 def samples(name: MetricName) -> tuple[str, ...]:
     """Return the names of the metric's samples in queries."""
@@ -292,7 +289,3 @@ def samples(name: MetricName) -> tuple[str, ...]:
         case "histogram":
             return f"{name}_bucket", f"{name}_count", f"{name}_sum"
     return (name,)
-
-
-QUERYABLE = frozenset(sample for name in METRICS for sample in samples(name)) | STANDARD
-"""All sample names that alerts and dashboards may use."""

@@ -22,7 +22,6 @@ class OutputLog:
 
     def __init__(self, folder: str, cap_bytes: int) -> None:
         self.lines = 0
-        self.lost_bytes = 0
         self._folder = folder
         self._segment_bytes = max(LEAST_SEGMENT_BYTES, cap_bytes // SEGMENTS)
         self._target_bytes = self._segment_bytes * 3 // 4
@@ -78,8 +77,9 @@ class OutputLog:
             if self._descriptor >= 0:
                 os.fsync(self._descriptor)
         except OSError:
-            self.lost_bytes += self._size
-        self._close()
+            return
+        finally:
+            self._close()
 
     def _append(self, part: bytes) -> None:
         self.lines += part.count(b"\n")
@@ -92,7 +92,6 @@ class OutputLog:
                 view = view[written:]
         except OSError:
             self._close()
-        self.lost_bytes += len(view)
 
     def _open(self) -> None:
         """Begin a segment; where it cannot be, output is lost until the next attempt."""

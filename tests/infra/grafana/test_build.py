@@ -11,8 +11,9 @@ import yaml
 
 from infra.grafana.build import BOARDS, FOLDER, files
 from infra.grafana.panels import COLUMNS, SOURCE, rendered
-from shared.telemetry.metric_names import METRICS, QUERYABLE, Spec
+from shared.telemetry.metric_names import METRICS, Spec
 from tests.infra.prometheus.test_alerts import LABELS, selectors
+from tests.samples import QUERYABLE
 
 PROVISIONING = FOLDER.parent / "provisioning"
 VARIABLES = {"$__rate_interval": "5m", "$pool": "p", "$endpoint": "e", "$service": "s"}

@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from infra.supervisor.stack import SERVICES
-from shared.telemetry.metric_names import METRICS, QUERYABLE
+from shared.telemetry.metric_names import METRICS
+from tests.samples import QUERYABLE
 
 pytestmark = pytest.mark.process
 

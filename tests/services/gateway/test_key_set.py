@@ -64,7 +64,7 @@ async def test_known_keys_outlast_an_outage_for_a_day_and_are_refreshed_behind_i
     at[0] = REFRESH_S + 1
     await verify_token(idp.token(), RULES, keys)
     async with asyncio.timeout(PATIENCE_S):
-        while keys.fetches < 2:
+        while idp.requests < 2:
             await asyncio.sleep(0.01)
     await verify_token(idp.token(), RULES, keys)
     with pytest.raises(KeysUnavailable):

@@ -28,6 +28,7 @@ from shared.ledger.decider import Fact, Input
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.testing.flaky_log import FlakyLog
+from tests.lost_tail import cut_tail
 from tests.patience import PATIENCE_S
 from tests.services.placement.core.lane import registered
 
@@ -216,7 +217,7 @@ async def test_a_lost_tail_lets_all_counts_begin_anew(stage: Stage) -> None:
         stage.beat("n1")
     async with watching(stage) as watcher:
         await stage.after(watcher, LEASE_S + 1, beats=("n1",))
-        stage.broker.cut_tail(TOPIC, 3)
+        cut_tail(stage.broker, TOPIC, 3)
         await stage.after(watcher, 1)
         assert stage.node("n2").suspicion is not None
         assert stage.node("n2").suspicion.silent_ms == 0  # type: ignore[union-attr]
@@ -253,7 +254,7 @@ async def test_an_offset_beyond_the_log_does_not_go_on_with_the_count(stage: Sta
     stage.broker.append(TOPIC, b"noise")
     async with watching(stage) as watcher:
         await stage.after(watcher, LEASE_S + 1, beats=("n1",))
-    stage.broker.cut_tail(TOPIC, 0)
+    cut_tail(stage.broker, TOPIC, 0)
     async with watching(stage) as watcher:
         await stage.after(watcher, LOST_S - 2, beats=("n1",))
         assert not stage.events(NodeLost)

@@ -13,6 +13,7 @@ from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Cursor
 from shared.testing.ledger import SeatDecider, Seats
 from shared.testing.ledgers import LedgerWriter
+from tests.lost_tail import cut_tail
 
 LEDGER = TP("admission", 0)
 NOTHING = Cursor()
@@ -77,7 +78,7 @@ async def test_a_ledger_that_ends_before_the_known_cursor_has_lost_its_tail(
     broker: MemoryBroker,
 ) -> None:
     known = (await whole(broker)).cursor
-    broker.cut_tail(LEDGER, 5)
+    cut_tail(broker, LEDGER, 5)
     with pytest.raises(TailLost, match="ends at 5, and 6 was read before"):
         await fold(MemoryLog(broker)).run(known)
 

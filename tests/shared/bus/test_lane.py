@@ -14,6 +14,7 @@ from shared.contracts.job_commands import CancelJob
 from shared.ledger.errors import Busy, LaneHalted, LaneRevoked, TailLost
 from shared.ledger.record import Record, decode, encode, pack
 from shared.testing.ledger import ALARM, SeatDecider, Seats, command
+from tests.lost_tail import cut_tail
 from tests.patience import PATIENCE_S
 from tests.shared.bus.conftest import Bench
 
@@ -39,7 +40,7 @@ async def test_a_lost_tail_stops_the_writer_at_its_next_append(twin: Bench) -> N
     await twin.send(command("a"))
     await twin.deliver(lane)
     await lane.poll()
-    memory(twin).cut_tail(twin.ledger, 0)
+    cut_tail(memory(twin), twin.ledger, 0)
     await twin.send(command("b"))
     await twin.deliver(lane)
     with pytest.raises(TailLost):
@@ -50,7 +51,7 @@ async def test_a_lost_tail_is_noticed_at_the_start_by_the_snapshot(twin: Bench) 
     lane, _ = await twin.started(snapshots=True)
     await answered(twin, lane)
     await twin.stop(lane)
-    memory(twin).cut_tail(twin.ledger, 2)
+    cut_tail(memory(twin), twin.ledger, 2)
     again, _ = twin.make_lane(snapshots=True)
     with pytest.raises(TailLost, match="ends at 2"):
         await again.start()
@@ -65,7 +66,7 @@ async def test_a_lost_tail_is_noticed_at_the_start_by_a_mark_where_there_is_no_s
     await twin.send(command("a"))
     await twin.deliver(lane)
     await lane.poll()
-    memory(twin).cut_tail(twin.ledger, 0)
+    cut_tail(memory(twin), twin.ledger, 0)
     again, _ = twin.make_lane(settings=seldom, snapshots=True)
     with pytest.raises(TailLost, match="ends at 0"):
         await again.start()

@@ -21,6 +21,7 @@ from shared.ledger.errors import Stalled, TailLost
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, StoredEvent, encode, pack
 from shared.testing.ledger import SeatDecider, Seats, command
+from tests.lost_tail import cut_tail
 from tests.patience import PATIENCE_S
 from tests.shared.bus.conftest import QUICK
 
@@ -146,7 +147,7 @@ async def test_an_input_that_lost_its_tail_stops_the_take_over(shell: Shell) -> 
         await shell.lanes.deliver(commands, offset, command(f"c{n}"))
     await shell.until(0, 3)
     await shell.lanes.assign(set())
-    shell.broker.cut_tail(commands, 1)
+    cut_tail(shell.broker, commands, 1)
     with pytest.raises(TailLost, match="shorter"):
         await shell.lanes.assign({0})
 
@@ -173,7 +174,7 @@ async def test_an_idle_lane_notices_that_a_log_became_shorter(
     await shell.until(0, 1)
     monkeypatch.setattr("shared.bus.watchdog.CHECK_EVERY_S", 0.01)
     monkeypatch.setattr("shared.bus.bounds.POLL_S", 0.01)
-    shell.broker.cut_tail(lost, 0)
+    cut_tail(shell.broker, lost, 0)
     with pytest.raises(TailLost, match=lost.topic):
         await asyncio.wait_for(shell.watchdog().run(), PATIENCE_S)
 

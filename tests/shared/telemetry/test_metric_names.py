@@ -9,8 +9,9 @@ import pytest
 
 from shared.telemetry.document import DOCUMENT, document
 from shared.telemetry.figures import Figure
-from shared.telemetry.metric_names import METRICS, QUERYABLE, MetricName, Spec, samples
+from shared.telemetry.metric_names import METRICS, MetricName, Spec, samples
 from shared.telemetry.metrics import Metrics
+from tests.samples import QUERYABLE
 
 
 def test_the_list_has_every_name_once_and_in_order() -> None:

@@ -18,6 +18,7 @@ from infra.security.rights import Operation
 from shared.bus.kafka import KafkaLog
 from shared.contracts.topics import TOPICS, submissions, tenant_events
 from shared.ledger.partition import TP
+from tests.infra.security.allowed import allows
 from tests.infra.security.on_kafka.guarded_broker import MARKS, TENANTS, Guarded
 
 pytestmark = MARKS
@@ -39,9 +40,7 @@ async def test_every_cell_of_the_matrix_is_as_the_table_says(
     rows = await asyncio.gather(*(_row(guarded, user) for user in guarded.passwords))
     cells = {cell: passed for row in rows for cell, passed in row.items()}
     wrong = {
-        cell: passed
-        for cell, passed in cells.items()
-        if passed != rights.allows(guarded.grants, *cell)
+        cell: passed for cell, passed in cells.items() if passed != allows(guarded.grants, *cell)
     }
     with capsys.disabled():
         sys.stdout.write(f"\n{_summary(cells)}\n")
