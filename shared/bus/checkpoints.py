@@ -32,19 +32,20 @@ class Checkpoints(Generic[S]):
         self._pause_s = pause_s
         self._stored_at_s = -math.inf
         self._marked_at_s = 0.0
+        self._marked_next = -1
 
     def marked(self) -> Cursor:
         """Return the last cursor that this machine has stored."""
         return self._snapshots.marked() if self._snapshots is not None else Cursor()
 
     def mark_if_due(self, cursor: Cursor) -> None:
-        """Store the cursor, once per `MARK_EVERY_S`."""
-        if self._snapshots is None:
+        """Store the cursor, once per `MARK_EVERY_S`, and not the same one again."""
+        if self._snapshots is None or cursor.next == self._marked_next:
             return
         now_s = self._clock.monotonic_s()
         if now_s - self._marked_at_s >= MARK_EVERY_S:
             self._snapshots.mark(cursor)
-            self._marked_at_s = now_s
+            self._marked_at_s, self._marked_next = now_s, cursor.next
 
     async def store_if_due(self, replica: Replica[S]) -> None:
         """Store a snapshot if enough records and time have passed."""

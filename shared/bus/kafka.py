@@ -80,7 +80,7 @@ class KafkaFeed:
                 timeout_ms=int(wait_s * 1000), max_records=max_records
             )
         except OffsetOutOfRangeError as error:
-            raise TailLost(f"offset out of range: {error}") from error
+            raise TailLost(f"offset out of range: {error}: tail lost") from error
         self._pace.note(bool(records))
         return {
             TP(tp.topic, tp.partition): [

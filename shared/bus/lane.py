@@ -131,6 +131,13 @@ class Lane(Generic[S]):
         """Return `next_offsets` and that of the ledger: none of these logs may become shorter."""
         return {**self.next_offsets(), self.tp: self.cursor.next}
 
+    def mark(self) -> None:
+        """Store the cursor, so that the next start detects a lost tail.
+
+        A commit does so at most once a second: call it also while the lane is idle.
+        """
+        self._checkpoints.mark_if_due(self.cursor)
+
     async def start(self) -> None:
         """Fold the ledger; afterwards `next_offsets` is valid.
 

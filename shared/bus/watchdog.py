@@ -43,6 +43,7 @@ class Watchdog:
             for lane in list(self._lanes()):
                 for tp, offset in lane.known_offsets().items():
                     await self._check(lane, tp, offset, now_s)
+                lane.mark()
 
     async def _check(self, lane: Lane[Any], tp: TP, offset: int, now_s: float) -> None:
         end = await self._client.end(tp)

@@ -22,6 +22,10 @@ class ReadingLane:
 
     def __init__(self) -> None:
         self.offsets = {COMMANDS: 0, LEDGER: 0}
+        self.marks = 0
+
+    def mark(self) -> None:
+        self.marks += 1
 
     def known_offsets(self) -> dict[TP, int]:
         return self.offsets
@@ -51,6 +55,19 @@ def test_an_input_that_grows_unread_is_stalled() -> None:
         with pytest.raises(Stalled, match="commands-0"):
             await scene.watch(STALLED_S + 3 * CHECK_EVERY_S)
         assert asyncio.get_running_loop().time() > STALLED_S
+
+    in_virtual_time(check)
+
+
+def test_an_idle_lane_is_marked_unless_its_tail_is_lost() -> None:
+    async def check(scene: Scene) -> None:
+        with pytest.raises(TimeoutError):
+            await scene.watch(2.5 * CHECK_EVERY_S)
+        assert scene.lane.marks == 2
+        scene.lane.offsets[LEDGER] = 5
+        with pytest.raises(TailLost):
+            await scene.watch(600.0)
+        assert scene.lane.marks == 2
 
     in_virtual_time(check)
 
