@@ -99,7 +99,9 @@ def fold_joined(row: NodeRow, event: LedgerEvent) -> None:
     row.generation, row.fencing = data.get("generation", 0), data.get("fencing", "")
     row.unusable_gpus = msgspec.json.encode(data.get("unusable_gpus", [])).decode()
     row.alive, row.joined_at, row.lost_at = True, event.at, 0
-    row.reason = "" if row.reason.endswith(HELD_BACK) else row.reason
+    if row.cordoned or row.reason.endswith(HELD_BACK):
+        # A cordon that goes on is decided again behind the join.
+        row.cordoned, row.draining, row.reason = False, False, ""
     row.state, row.silent_ms, row.suspected_at = "joined", 0, 0
 
 

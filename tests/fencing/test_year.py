@@ -161,6 +161,18 @@ def test_executors_never_hand_out_a_generation_that_placement_refuses(year: Inst
     assert executor.GONE_KEPT < fold_nodes.GONE_KEPT
 
 
+def test_a_new_node_joins_once_its_older_executor_is_replaced(year: Installation) -> None:
+    """An executor that forgets no node hands out a generation that placement takes for an old one:
+    the node waits, and begins above the floor with an executor of this version."""
+    older = AgentPool(0)
+    assert action_for(older, hello("late", last_generation(older, "late") + 1)) == "register"
+    assert year.lane.report(registration("late", 1)) == []
+    assert action_for(year.agents, hello("late", 1)) == "fence"
+    following = last_generation(year.agents, "late") + 1
+    joined = year.lane.report(registration("late", following))
+    assert [event.node_id for event in joined if isinstance(event, NodeJoined)] == ["late"]
+
+
 def test_a_forgotten_identity_is_refused_revoked_or_not(year: Installation) -> None:
     enrolled = year.access.view.enrolled
     for name in ("w0-0", "w0-2"):

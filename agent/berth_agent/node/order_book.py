@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from berth_agent.core import orders as rules
 from berth_agent.linux import files
@@ -60,6 +61,11 @@ class OrderBook:
         if rules.is_after(answer.through, self.applied):
             if any(rules.is_after(order.position, self.applied) for order in answer.orders):
                 self._write(answer.through, answer.writer)
+            elif answer.writer != self.writer:
+                # Executors know the latest writers alone, and a node may be without orders for
+                # long. Nothing depends on it but that the node is not fenced without need.
+                with suppress(OSError):
+                    self._write(answer.through, answer.writer)
             self.applied, self.writer = answer.through, answer.writer
         for effect in effects:
             effect()

@@ -143,6 +143,22 @@ def test_a_new_incarnation_begins_at_the_start_of_the_ledger(bench: Bench, tmp_p
     assert bench.book.applied == Position()
 
 
+def test_a_node_without_orders_notes_who_wrote_the_ledger(
+    bench: Bench, tmp_path: Path, full_disk: list[str]
+) -> None:
+    """Executors know the latest writers alone."""
+
+    def idle(seq: int, writer: str) -> tuple[Position, str]:
+        bench.book.take(Orders(orders=(), through=Position(seq=seq), writer=writer), NOW_MS)
+        book = Bench(tmp_path).book
+        return book.applied, book.writer
+
+    assert idle(7, "w1") == (Position(seq=7), "w1")
+    assert idle(8, "w1") == (Position(seq=7), "w1"), "nothing is written at each poll"
+    full_disk.append("applied")
+    assert idle(9, "w2") == (Position(seq=7), "w1"), "a full disk is no reason to fail"
+
+
 def test_the_position_that_an_older_version_noted_counts(bench: Bench, tmp_path: Path) -> None:
     files.write_json(f"{tmp_path}/state/applied", {"seq": 7, "index": 1})
     assert Bench(tmp_path).book.applied == Position(seq=7, index=1)

@@ -68,6 +68,15 @@ def test_a_cordon_lasts_until_the_node_is_uncordoned() -> None:
     assert (row.cordoned, row.draining, row.reason) == (False, False, "")
 
 
+def test_a_cordon_that_placement_forgot_ends_with_the_next_join() -> None:
+    """One that goes on is decided again behind the join."""
+    cordoned = NodeCordoned(node_id="n1", draining=True, reason="hot")
+    row = node_row(JOINED, cordoned, LOST, JOINED)
+    assert (row.cordoned, row.draining, row.reason) == (False, False, "")
+    row = node_row(JOINED, cordoned, LOST, JOINED, NodeCordoned(node_id="n1", draining=True))
+    assert (row.cordoned, row.draining) == (True, True)
+
+
 def test_a_slow_node_has_a_lower_health() -> None:
     row = node_row(JOINED, NodeHealthNoted(node_id="n1", fault_id="f", slowdown=2, health=0.5))
     assert row.health == 0.5

@@ -6,6 +6,7 @@ from services.executor.core.agents.launch import launches
 from services.executor.core.agents.state import (
     GONE_KEPT,
     LOST_KEPT,
+    WRITERS_KEPT,
     AgentJob,
     AgentNode,
     AgentPool,
@@ -68,6 +69,7 @@ def end_record(state: AgentPool, seq: int, events: int, writer: str) -> None:
     """Note that a record of so many events is folded as a whole."""
     if not state.writers or state.writers[-1][1] != writer:
         state.writers.append((seq, writer))
+        del state.writers[:-WRITERS_KEPT]
     state.through = OrderPosition.of_event(seq, events)
 
 

@@ -17,6 +17,8 @@ more forgets later."""
 LOST_KEPT = 64
 """Lost nodes of which releases are remembered, the latest; of others only the generation is, until
 they are forgotten."""
+WRITERS_KEPT = 4096
+"""Processes that wrote the ledger, so many starts and takeovers of placement."""
 GONE_KEPT = 2048
 """Lost nodes without workers that are known each, the latest; fewer than placement keeps, so that
 `generation_floor` is never below its floor."""
@@ -119,7 +121,10 @@ class AgentPool:
     through: OrderPosition = OrderPosition()
     """The last position of the last record that is folded."""
     writers: list[tuple[int, str]] = field(default_factory=list)
-    """Each process that wrote the ledger, with the sequence number of its first record."""
+    """The latest processes that wrote the ledger, with the sequence number of their first record.
+
+    A node names the writer of the last record that it knows; of a record before the first of these
+    the writer is unknown, and the node is fenced, which is always safe."""
     terms: PoolTerms | None = None
     terms_at: OrderPosition = OrderPosition()
     jobs: dict[str, AgentJob] = field(default_factory=dict)
@@ -156,7 +161,7 @@ class AgentPool:
         return partition == str(self.partition) and seq.isdecimal() and int(seq) > self.through.seq
 
     def writer_of(self, seq: int) -> str:
-        """Return the process that wrote a record; empty before the first one."""
+        """Return the process that wrote a record; empty if it is not known any more."""
         index = bisect_right(self.writers, seq, key=lambda entry: entry[0])
         return self.writers[index - 1][1] if index else ""
 

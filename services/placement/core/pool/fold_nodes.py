@@ -23,6 +23,8 @@ from shared.ledger.decider import Fact
 GONE_KEPT = 4096
 """Lost nodes with an agent whose generations are known each; executors keep fewer, so that the
 generations that they hand out are never below placement's floor."""
+CORDONS_KEPT = 4096
+"""Cordons by operators of nodes that are forgotten: the nodes may return, and stay cordoned."""
 PAST_TERMS = 16
 """Terms of which a node that joins may name one."""
 
@@ -120,17 +122,30 @@ def forget_oldest(pool: Pool, node_id: str) -> None:
     """Note that a node is gone, and forget the one that is gone longest if they are too many.
 
     Names that are not known begin above the generations of all that were forgotten, so no old
-    registration of one is ever newer than what has joined. A cordon that ends with the next join
-    is forgotten as well; one of an operator stays.
+    registration of one is ever newer than what has joined.
     """
     pool.gone[node_id] = None
     if len(pool.gone) > GONE_KEPT:
         oldest = next(iter(pool.gone))
         del pool.gone[oldest]
         pool.generation_floor = max(pool.generation_floor, pool.generations.pop(oldest))
-        if oldest in pool.leaving:
-            pool.leaving.discard(oldest)
-            del pool.cordons[oldest]
+        forget_cordon(pool, oldest)
+
+
+def forget_cordon(pool: Pool, node_id: str) -> None:
+    """End a cordon that ends with the next join; keep an operator's, but not without bound.
+
+    Of nodes that are forgotten the latest `CORDONS_KEPT` cordons are kept, in the order in which
+    their nodes were forgotten.
+    """
+    if node_id in pool.leaving:
+        pool.leaving.discard(node_id)
+        del pool.cordons[node_id]
+    elif node_id in pool.cordons:
+        pool.cordons[node_id] = pool.cordons.pop(node_id)
+        forgotten = [name for name in pool.cordons if name not in pool.generations]
+        for name in forgotten[:-CORDONS_KEPT]:
+            del pool.cordons[name]
 
 
 def cordon(pool: Pool, event: NodeCordoned, fact: Fact) -> None:

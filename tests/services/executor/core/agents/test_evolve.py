@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.executor.core.agents.state import LOST_KEPT, OrderPosition
+from services.executor.core.agents.state import LOST_KEPT, WRITERS_KEPT, OrderPosition
 from shared.contracts.attempts import AllocationReleased, JobStopRequested, JobSucceeded
 from shared.contracts.nodes import NodeLost
 from tests.services.executor.core.agents.history import (
@@ -122,3 +122,16 @@ def test_of_nodes_that_were_lost_long_ago_the_generation_alone_is_remembered() -
     assert "m0" not in state.lost
     history.add(joined("n1", OTHER_UUID, generation=9))
     assert state.addresses["n1"] == "n1.example" and state.nodes["n1"].lost is None
+
+
+def test_the_latest_writers_of_the_ledger_are_known() -> None:
+    history = running()
+    for number in range(WRITERS_KEPT + 2):
+        history.writer = f"after-{number}"
+        history.add()
+        history.add()
+    writers = history.state.writers
+    assert len(writers) == WRITERS_KEPT
+    assert history.state.writer_of(history.seq) == f"after-{WRITERS_KEPT + 1}"
+    assert history.state.writer_of(writers[0][0]) == "after-2"
+    assert history.state.writer_of(writers[0][0] - 1) == "", "not known any more"

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from services.executor.core.agents import evolve
 from services.executor.core.agents.hello import (
     MAX_GENERATION_STEP,
     action_for,
@@ -47,6 +51,34 @@ def test_orders_of_a_record_that_another_process_wrote_are_of_another_history(
     """The ledger was restored, and has grown since beyond what the agent carried out."""
     applied = {"seq": 6, "index": 0}
     assert action_for(running().state, hello(applied=applied, writer=writer)) == action
+
+
+@given(
+    taken_over=st.lists(st.booleans(), min_size=1, max_size=40),
+    kept=st.integers(1, 5),
+    applied=st.integers(1, 50),
+    named=st.integers(0, 12),
+)
+def test_an_executor_that_forgets_writers_goes_on_with_no_node_that_a_full_list_fences(
+    taken_over: list[bool], kept: int, applied: int, named: int
+) -> None:
+    """It may fence more, which is safe in any state; of the latest writers it fences no more."""
+    full, bounded = running(), running()
+    with patch.object(evolve, "WRITERS_KEPT", kept):
+        for is_new in taken_over:
+            bounded.writer = f"w{int(bounded.writer[1:]) + is_new}"
+            bounded.add()
+    for is_new in taken_over:
+        full.writer = f"w{int(full.writer[1:]) + is_new}"
+        full.add()
+    writers = full.state.writers
+    assert bounded.state.writers == writers[-kept:]
+    message = hello(applied={"seq": applied, "index": 0}, writer=f"w{named}")
+    expected = action_for(full.state, message)
+    action = action_for(bounded.state, message)
+    assert action in (expected, "fence")
+    if applied >= writers[-kept:][0][0]:
+        assert action == expected
 
 
 def test_a_lost_incarnation_is_fenced_and_a_newer_one_registers() -> None:
