@@ -15,7 +15,7 @@ from cli.input.job_file import Body
 from cli.text.failures import failure_lines, failure_of
 from cli.text.output import emit, lines, report_line, table, text_of
 from cli.text.reasons import start_lines
-from cli.text.times import age_ms, clock, field_text, label, span
+from cli.text.times import clock, field_text, label, now_ms, span
 
 ENDS = ("succeeded", "failed", "cancelled", "rejected")
 OF_SPEC = ("spec", "workers", "gpus", "priority_class", "user_id")
@@ -80,11 +80,13 @@ def _row(job: Json) -> tuple[object, ...]:
 def _so_far(job: Json) -> Json:
     """Return the job with what its present run adds to its run time and GPU time, ms.
 
-    The API counts both at the end of a run.
+    The API counts both at the end of a run. The run of a recorded simulation ends with it.
     """
+    as_of = job.get("as_of") or now_ms()
+    job = {name: value for name, value in job.items() if name != "as_of"}
     if job["phase"] != "running" or not job["started_at"]:
         return job
-    ran_ms = max(0, round(age_ms(cast("int", job["started_at"]))))
+    ran_ms = max(0, cast("int", as_of) - cast("int", job["started_at"]))
     gpu_ms = round(ran_ms * cast("float", job["gpus"]))
     return {
         **job,

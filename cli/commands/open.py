@@ -45,7 +45,7 @@ def open_(
     """
     from cli.stack import recorded
     from infra.supervisor import supervise
-    from simulator.engine.recording import InvalidRecording, open_recording
+    from simulator.engine.recording import InvalidRecording, last_moment_ms, open_recording
 
     try:
         recording = open_recording(folder)
@@ -57,7 +57,8 @@ def open_(
         )
     until_ms = None if until is None else recording.moment_ms(until)
     try:
-        stack = supervise.up(recorded.options(data, port, not detach), report_line)
+        last_ms = last_moment_ms(folder, recording, until_ms)
+        stack = supervise.up(recorded.options(data, port, not detach, last_ms), report_line)
         with working("copying", as_json) as progress:
             stack, overview = recorded.show(stack, folder, recording, until_ms, progress)
         _report_opened(stack, folder, recording, overview, as_json)

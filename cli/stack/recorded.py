@@ -52,15 +52,18 @@ class Overview:
     waited_longest: str
 
 
-def options(data: Path, port: int, foreground: bool) -> supervise.StackOptions:
-    """Return options of a stack without deciders, which would append to the ledgers."""
+def options(data: Path, port: int, foreground: bool, last_ms: int) -> supervise.StackOptions:
+    """Return options of a stack without deciders, which would append to the ledgers.
+
+    Running times count up to `last_ms`, the last moment that is shown.
+    """
     return supervise.StackOptions(
         data_dir=data,
         partitions=1,
         http_port=port,
         foreground=foreground,
         services=tuple(BY_NAME[name] for name in SERVICES),
-        env={"gateway": {"BERTH_RECORDED": "1"}},
+        env={"gateway": {"BERTH_RECORDED": "1", "BERTH_RECORDED_AT": str(last_ms)}},
     )
 
 

@@ -22,9 +22,13 @@ def clock(at_ms: object) -> str:
     return moment.strftime("%H:%M:%S" if recent else "%Y-%m-%d %H:%M:%S")
 
 
-def age_ms(at_ms: int) -> float:
+def age_ms(at_ms: int) -> int:
     """Return the time since a point in time, ms."""
-    return datetime.now(UTC).timestamp() * 1000 - at_ms  # noqa: TID251
+    return now_ms() - at_ms
+
+
+def now_ms() -> int:
+    return round(datetime.now(UTC).timestamp() * 1000)  # noqa: TID251
 
 
 def span(ms: object) -> str:

@@ -43,6 +43,11 @@ class GatewaySettings(ServerSettings):
     recorded: bool = Field(
         default=False, description="Serve a recorded simulation; every command is rejected"
     )
+    recorded_at: int = Field(
+        default=0,
+        ge=0,
+        description="Its last moment, in ms, up to which running times count; now if not given",
+    )
     tenant_rate: float = Field(
         default=200,
         gt=0,

@@ -21,6 +21,7 @@ from services.gateway.key_set import KeySet
 from services.gateway.outbox import Outbox
 from services.gateway.settings import GatewaySettings
 from services.gateway.tokens import TokenRules, Tokens
+from shared.bus.clock import now_ms
 from shared.bus.fatal import supervise
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
@@ -69,6 +70,10 @@ class Gateway:
     recent: RecentJobs = field(default_factory=RecentJobs)
     joins: JoinLimits = field(default_factory=JoinLimits)
     streams: int = 0
+
+    def shown_ms(self) -> int:
+        """Return the moment that answers show, ms: now, or the last one of a recording."""
+        return self.settings.recorded_at or now_ms()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

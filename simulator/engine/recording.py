@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,19 @@ def read_values(folder: Path, file: TopicFile, until_ms: int | None = None) -> I
             value = line.removesuffix(b"\n")
             if until_ms is None or _written_ms(value) <= until_ms:
                 yield value
+
+
+def last_moment_ms(folder: Path, recording: Recording, until_ms: int | None = None) -> int:
+    """Return when the last record was written, ms, or `until_ms` if that is earlier."""
+    last_ms = max(_last_written_ms(folder / file.name) for file in recording.files)
+    return last_ms if until_ms is None else min(last_ms, until_ms)
+
+
+def _last_written_ms(path: Path) -> int:
+    """Return the time of the last record of a file; 0 for an empty one."""
+    with path.open("rb") as lines:
+        last = deque(lines, maxlen=1)
+    return _written_ms(last[0].removesuffix(b"\n")) if last else 0
 
 
 def _written_ms(value: bytes | None) -> int:

@@ -38,7 +38,10 @@ async def list_jobs(
     after: TimeToken = None,
     limit: Limit = 100,
 ) -> Response:
-    """List jobs, newest first; `next` is the `after` of the following page."""
+    """List jobs, newest first; `next` is the `after` of the following page.
+
+    What a running job has run is `as_of - started_at` ms more than `ran_ms`.
+    """
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     visible = tenant_filter(bearer, tenant)
@@ -51,6 +54,7 @@ async def list_jobs(
     if not rows:
         await check_job(gateway, bearer, "array", array)
     for row in rows:
+        row["as_of"] = gateway.shown_ms()
         add_advice(row)
     return json_response(page_of(rows, limit, "submitted_at", "job_id"))
 
@@ -76,9 +80,11 @@ async def visible_job(request: Request, job_id: str) -> tuple[Gateway, Bearer, B
 async def show(request: Request, job_id: Job) -> Response:
     """Show a job with its specification, without command and environment.
 
-    `start` is when a waiting job will start, as in `why`.
+    `start` is when a waiting job will start, as in `why`; `as_of` is the time of the answer, or
+    the last moment of a recorded simulation.
     """
     gateway, bearer, row = await visible_job(request, job_id)
+    row["as_of"] = gateway.shown_ms()
     row["trace_id"] = trace_id(row)
     row["start"] = None
     if row["phase"] == "waiting":

@@ -161,7 +161,7 @@ def silent_ms(gateway: Gateway, row: Row) -> int:
     bound_ms = suspicion_bound_ms(pool, cast("Backend", row["backend"]))
     if noted_ms < bound_ms:
         return noted_ms
-    return max(noted_ms, now_ms() - suspected_at + bound_ms)
+    return max(noted_ms, gateway.shown_ms() - suspected_at + bound_ms)
 
 
 def lost_after_ms(gateway: Gateway, row: Row) -> int | None:

@@ -130,6 +130,19 @@ def test_a_running_job_shows_what_it_has_run_so_far(documents: dict[str, Json]) 
     assert json.loads(berth("show", "j", "--json"))["ran_ms"] == 0
 
 
+def test_a_job_that_ran_at_the_end_of_a_recording_ran_until_then(
+    documents: dict[str, Json],
+) -> None:
+    started_at = 1_700_000_000_000
+    job = {**JOB, "phase": "running", "started_at": started_at, "ran_ms": 0, "gpu_ms": 0}
+    documents["/v1/jobs/j"] = shown = {**job, "as_of": started_at + 90_000}
+    documents["/v1/jobs"] = {"items": [shown]}
+    assert " 1 min 30 s" in berth("jobs").splitlines()[1]
+    printed = fields(berth("show", "j"))
+    assert (printed["ran"], printed["gpu time"]) == ("1 min 30 s", "3 min 0 s")
+    assert "as_of" not in printed
+
+
 def test_an_ended_job_shows_what_was_counted(documents: dict[str, Json]) -> None:
     documents["/v1/jobs/j"] = JOB
     shown = fields(berth("show", "j"))

@@ -146,6 +146,13 @@ def test_the_jobs_of_that_moment_are_listed_and_those_in_line_are_the_queue(open
     assert used == held > 0
 
 
+def test_running_jobs_have_run_until_the_moment_that_is_shown(opened: Opened) -> None:
+    recorded = recording.open_recording(opened.folder)
+    jobs = opened.read("jobs", "--limit", 1000)
+    assert {job["as_of"] for job in jobs} == {recorded.moment_ms(UNTIL_S)}
+    assert any(job["phase"] == "running" for job in jobs)
+
+
 def test_why_a_simulated_job_waits_has_reasons_numbers_and_its_queue_position(
     opened: Opened,
 ) -> None:

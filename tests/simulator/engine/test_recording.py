@@ -16,6 +16,7 @@ from simulator.engine.publishing import publish, verify_ledgers
 from simulator.engine.recording import (
     MANIFEST,
     InvalidRecording,
+    last_moment_ms,
     open_recording,
     read_values,
     record,
@@ -82,6 +83,14 @@ def test_cluster_seconds_are_counted_from_the_first_submission(folder: Path) -> 
     assert len(at_first.entries(commands)) == 1
     scale = recording.report.time_scale
     assert recording.moment_ms(10 * scale) - recording.moment_ms(0.0) == 10_000
+
+
+def test_the_last_moment_is_that_of_the_last_record_that_is_shown(folder: Path) -> None:
+    recording, decided = open_recording(folder), moments(folder)
+    last_ms = last_moment_ms(folder, recording)
+    assert last_ms >= decided[-1]
+    assert last_moment_ms(folder, recording, last_ms + 1) == last_ms
+    assert last_moment_ms(folder, recording, decided[0]) == decided[0]
 
 
 def test_an_invalid_folder_is_an_error_with_its_path(tmp_path: Path) -> None:

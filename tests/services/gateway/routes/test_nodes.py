@@ -47,6 +47,13 @@ def test_a_node_is_lost_after_the_silence_that_placement_noted_or_the_pool_requi
     assert lost_after_ms(made, {**row, "backend": "virtual", "lost_after_ms": 0}) == 60_000
 
 
+def test_the_silence_of_a_suspected_node_ends_with_its_recording() -> None:
+    made, at = gateway(MAIN), 1_700_000_000_000
+    row = {"pool": "main", "backend": "agent", "alive": True, "suspected_at": at}
+    made.settings = made.settings.model_copy(update={"recorded_at": at + 5_000})
+    assert silent_ms(made, {**row, "silent_ms": 31_000}) == 35_000
+
+
 def test_the_silence_of_a_suspected_node_goes_on() -> None:
     made, now = gateway(MAIN), now_ms()
     row: dict[str, object] = {"pool": "main", "backend": "agent", "alive": True}
