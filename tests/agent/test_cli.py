@@ -307,6 +307,7 @@ def test_a_url_without_a_gateway_is_named(
 def test_a_state_folder_without_an_identity_has_not_joined(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["status", "--state", str(tmp_path), "--run", str(tmp_path)]) == 3
-    printed = capsys.readouterr().out
-    assert printed == "this machine has not joined: run `berth-agent join`\n"
+    for folder in (tmp_path, tmp_path / "absent"):
+        assert main(["status", "--state", str(folder), "--run", str(folder)]) == 3
+        printed = capsys.readouterr().out
+        assert printed == "this machine has not joined: run `berth-agent join`\n"

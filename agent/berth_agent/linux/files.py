@@ -89,8 +89,14 @@ def lock(path: str, *, wait: bool) -> int | None:
 
 
 def is_locked(path: str) -> bool:
-    """Whether another process holds the lock. Raises OSError."""
-    descriptor = lock(path, wait=False)
+    """Whether another process holds the lock; none does in a folder that is not there.
+
+    Raises OSError.
+    """
+    try:
+        descriptor = lock(path, wait=False)
+    except FileNotFoundError:
+        return False
     if descriptor is None:
         return True
     os.close(descriptor)
