@@ -26,9 +26,7 @@ def construct(cls: type[M], **values: Any) -> M:
     """Construct `cls(**values)` without validation; a missing required field is `...`, and fails
     to encode."""
     model = _new(cls)
-    fields = _defaults(cls).copy()
-    fields.update(values)
-    _set_values(model, fields)
+    _set_values(model, _defaults(cls) | values)
     _set_names(model, set(values))
     _set_extra(model, None)
     _set_private(model, None)

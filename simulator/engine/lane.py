@@ -11,6 +11,7 @@ from shared.ledger.decider import Decider, Decision, Fact, Input
 from shared.ledger.record import Position
 
 LANE = 0
+_new = tuple.__new__
 
 
 @dataclass(slots=True)
@@ -67,16 +68,19 @@ class SimulatedLane:
         self._positions[f"{topic}-{LANE}"] = position
 
     def has_work(self, now: int) -> bool:
-        """Return whether inputs wait, or a wake is due that did not lead to nothing at this
-        instant.
-        """
-        return self.pending or (self.due is not None and self.due <= now and self._woken_at != now)
+        """Return whether inputs wait, or a wake is due."""
+        return self.pending or self.is_due(now)
+
+    def is_due(self, now: int) -> bool:
+        """Return whether a wake is due that did not lead to nothing at this instant."""
+        return self.due is not None and self.due <= now and self._woken_at != now
 
     def step(self, now: int) -> list[Fact]:
         """Decide on all pending inputs and return the facts of one record, in order."""
         inputs = self._take_inputs()
         facts = self._decide(inputs, now, 0) if inputs else []
-        due = self.decider.next_wake(self.state)
+        # Without inputs the state is that of the last step, and so is its wake.
+        due = self.decider.next_wake(self.state) if inputs else self.due
         if due is not None and due <= now:
             facts += self._decide([], now, len(facts))
             due = self.decider.next_wake(self.state)
@@ -106,7 +110,8 @@ class SimulatedLane:
         evolve = self.decider.evolve
         ledger = self.ledger
         for event, cause, trace in self.decider.decide(state, inputs, now):
-            fact = Fact(event, ledger, LANE, seq, index, now, cause, trace)
+            # `Fact(...)` in less than half its time.
+            fact = _new(Fact, (event, ledger, LANE, seq, index, now, cause, trace))
             evolve(state, fact)
             facts.append(fact)
             index += 1

@@ -130,16 +130,16 @@ class SimulationObserver:
         if react is not None:
             self.moves += 1
             react(event, self._index[event.job_id], fact)  # type: ignore[attr-defined]
-        elif isinstance(event, NodeJoined):
+        elif type(event) is NodeJoined:
             self._pool.advance(fact.at - self._begin)
             self._pool.offer(event.node_id, float(event.gpus))
-        elif isinstance(event, NodeLost):
+        elif type(event) is NodeLost:
             self._pool.advance(fact.at - self._begin)
             self._pool.offer(event.node_id, 0.0)
 
     def admission(self, fact: Fact) -> None:
         """Take a fact of the admission ledger."""
-        if isinstance(fact.event, JobRejected):
+        if type(fact.event) is JobRejected:
             self.rejected[fact.event.reason] += 1
             self._unfit[self._index[fact.event.job_id]] = True
             self.over += 1

@@ -16,6 +16,7 @@ from services.priority.core.learned import LearnedModels
 from shared.bus.memory import MemoryBroker
 from shared.contracts.access import TenantRegistered
 from shared.contracts.base import Command, Event
+from shared.contracts.construct import construct
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import ExecutorReported, NodesSilent, SilentNode
 from shared.contracts.solver_plan import PlanReady
@@ -177,13 +178,13 @@ class World:
         while True:
             if executor.has_work(now):
                 self._step_executor()
-            elif admission.has_work(now):
+            elif admission.pending or admission.is_due(now):
                 self._step(admission)
             elif placement.pending:
                 self._step(placement)
-            elif priority.has_work(now):
+            elif priority.pending or priority.is_due(now):
                 self._step(priority)
-            elif placement.has_work(now):
+            elif placement.is_due(now):
                 self._step(placement)
             else:
                 return
@@ -204,7 +205,7 @@ class World:
     def _step_executor(self) -> None:
         for reports in self.executor.step(self.now):
             number = self._offset("reports")
-            report = ExecutorReported.model_construct(executor_id=EXECUTOR, reports=reports)
+            report = construct(ExecutorReported, executor_id=EXECUTOR, reports=reports)
             place = f"{LANE}/{number}"
             item = Input("reports", f"report-{number}", report, self.now, place=place)
             if self.ledgers:

@@ -37,11 +37,11 @@ class Admission:
     def decide(
         self, state: AdmissionState, inputs: Sequence[Input], now: int
     ) -> Iterator[Decision]:
-        access = [item for item in inputs if item.source == "access"]
-        yield from restate_settings(access, PoolConfigured, state.partition, state.pool)
-        yield from restate_tenants(access, state.tenants.get)
-        placement = [item for item in inputs if item.source == "placement"]
-        yield from restate_placement(state, placement, now)
+        if access := [item for item in inputs if item.source == "access"]:
+            yield from restate_settings(access, PoolConfigured, state.partition, state.pool)
+            yield from restate_tenants(access, state.tenants.get)
+        if placement := [item for item in inputs if item.source == "placement"]:
+            yield from restate_placement(state, placement, now)
         spent = yield from reconsider(state, now, BUDGET_BYTES)
         for item in inputs:
             match item.message:

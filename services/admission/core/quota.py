@@ -66,6 +66,8 @@ def queue_heads(state: AdmissionState) -> Iterator[PendingJob]:
 
 def next_within_quota(state: AdmissionState) -> PendingJob | None:
     """Return the oldest of the queue heads for which there is room, or None."""
+    if not (state.waiting.quota_queues or state.waiting.spot_queues):
+        return None
     jobs = [
         job
         for job in queue_heads(state)

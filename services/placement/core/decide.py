@@ -38,6 +38,9 @@ from shared.contracts.solver_plan import PlanReady
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable, WakeStart, as_unit
 
+WHOLE_DECISIONS = (JobPlaced, JobHeld)
+"""Events of a round of which a record that is full may end before any."""
+
 
 class Placement:
     """The decider of one pool's GPUs; see `Decider`."""
@@ -59,22 +62,26 @@ class Placement:
             yield from as_unit(health.forget_faults(state, now), WakeStart)
         if state.starting:
             yield from start_timeouts(state, now)
+        due = due_at(state)
+        if due is None or due > now:
+            return
         for decision in rounds.run(state, now):
-            whole = isinstance(decision.event, JobPlaced | JobHeld)
+            whole = type(decision.event) in WHOLE_DECISIONS
             yield WakeStart(*decision) if whole else decision
 
     def evolve(self, state: Pool, fact: Fact) -> None:
         evolve(state, fact)
 
     def next_wake(self, state: Pool) -> int | None:
-        due = [due_at(state)]
+        due = due_at(state)
+        if not (state.starting or state.board.fading or state.lost or state.held_back):
+            return due
+        others = [due, start_end(state)]
         if (state.lost or state.held_back) and leases.is_due(state):
-            due.append(0)
-        if state.starting:
-            due.append(start_end(state))
+            others.append(0)
         if state.board.fading:
-            due.append(health.due_at(state))
-        return min((at for at in due if at is not None), default=None) if due[1:] else due[0]
+            others.append(health.due_at(state))
+        return min((at for at in others if at is not None), default=None)
 
 
 def react(pool: Pool, item: Input, now: int) -> Iterator[Decision]:

@@ -9,17 +9,13 @@ from services.placement.core.complete import complete_plan
 from services.placement.core.migration.targets import land, targets_reserved
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.greedy import GREEDY, plan
-from services.placement.core.round.timing import due_at
 from services.placement.core.round.view import view_of
 from services.placement.core.solver import contended
 from shared.ledger.decider import Decision
 
 
 def run(pool: Pool, now: int) -> Iterator[Decision]:
-    """Run the round if it is due; a contended one is opened for the solver instead."""
-    due = due_at(pool)
-    if due is None or due > now:
-        return
+    """Run a round that is due; a contended one is opened for the solver instead."""
     yield from land(pool, now)
     view = view_of(pool, now)
     with targets_reserved(pool):

@@ -76,16 +76,18 @@ class QueueChanges:
             parked=tuple(self.parked),
             left=tuple(self.left),
             usage=tuple(
-                construct(UsageDelta, tenant=tenant, gpu_s=gpu_s)
-                for tenant, gpu_s in self.usage.items()
+                [
+                    construct(UsageDelta, tenant=tenant, gpu_s=gpu_s)
+                    for tenant, gpu_s in self.usage.items()
+                ]
             ),
             started=tuple(
-                construct(Started, job_id=job, at=at) for job, at in self.started.items()
+                [construct(Started, job_id=job, at=at) for job, at in self.started.items()]
             ),
             stopped=tuple(self.stopped.values()),
             finished=tuple(self.finished.values()),
             nodes=tuple(
-                NodeGpus(node_id=node_id, gpus=gpus) for node_id, gpus in self.nodes.items()
+                [NodeGpus(node_id=node_id, gpus=gpus) for node_id, gpus in self.nodes.items()]
             ),
         )
 
@@ -95,6 +97,8 @@ def add_input(state: Queue, changes: QueueChanges, item: Input, message: Event) 
     match message:
         case JobAdmitted():
             changes.entered[message.job_id] = entry_of(message, item.traceparent)
+        case JobPlaced() | JobStarted():
+            add_run_event(state, changes, item.at, message)
         case JobEnqueued(job_id=job_id, attempt=attempt) if attempt > 1:
             requeue(changes, job_id)
         case JobSucceeded() | JobFailed() | JobCancelled():
@@ -171,12 +175,12 @@ def requeue(changes: QueueChanges, job_id: str) -> None:
 def end_job(state: Queue, changes: QueueChanges, at: int, message: ENDS) -> None:
     job_id = message.job_id
     worked_ms = work_ms(state, changes, job_id, at)
-    kept = stops_of(state, changes, job_id).kept_ms
     if worked_ms:
+        kept_before_ms = stops_of(state, changes, job_id).kept_ms
         changes.finished[job_id] = construct(
             Finished,
             job_id=job_id,
-            ran_s=(kept + worked_ms) / 1000 * state.time_scale,
+            ran_s=(kept_before_ms + worked_ms) / 1000 * state.time_scale,
             succeeded=isinstance(message, JobSucceeded),
         )
     release_gpus(state, changes, job_id, at)
@@ -232,8 +236,9 @@ def work_ms(state: Queue, changes: QueueChanges, job_id: str, at: int) -> int:
     if not started_at:
         return 0
     entry = find_entry(state, changes, job_id)
-    resumes = stops_of(state, changes, job_id).restarts > 0
-    cost = wall_ms(entry.restart_s, state.time_scale) if entry and resumes else 0
+    cost = 0
+    if entry and entry.restart_s and stops_of(state, changes, job_id).restarts > 0:
+        cost = wall_ms(entry.restart_s, state.time_scale)
     return max(0, at - started_at - cost)
 
 
@@ -252,8 +257,7 @@ def stops_of(state: Queue, changes: QueueChanges, job_id: str) -> Stopped:
     if job_id in changes.stopped:
         return changes.stopped[job_id]
     job = state.jobs.get(job_id)
-    names = ("ran_ms", "kept_ms", "restarts")
-    ran, kept, restarts = (int(state.table.get(job.row, n)) if job else 0 for n in names)
+    ran, kept, restarts = state.table.totals(job.row) if job else (0, 0, 0)
     return construct(Stopped, job_id=job_id, ran_ms=ran, kept_ms=kept, restarts=restarts)
 
 

@@ -44,6 +44,7 @@ COLUMNS = (
     "held_gpus",  # as placed
 )
 COLUMN = {name: index for index, name in enumerate(COLUMNS)}
+_RAN, _KEPT, _RESTARTS = (COLUMN[name] for name in ("ran_ms", "kept_ms", "restarts"))
 FIRST_ROWS = 64
 
 
@@ -89,10 +90,16 @@ class JobTable:
     def get(self, row: int, column: str) -> float:
         return float(self.values[COLUMN[column], row])
 
+    def totals(self, row: int) -> tuple[int, int, int]:
+        """Return `ran_ms`, `kept_ms` and `restarts`."""
+        values = self.values
+        return int(values[_RAN, row]), int(values[_KEPT, row]), int(values[_RESTARTS, row])
+
     def put(self, row: int, **values: float) -> None:
         self.feature_cache.forget(row)
+        columns = self.values
         for column, value in values.items():
-            self.values[COLUMN[column], row] = value
+            columns[COLUMN[column], row] = value
 
     def put_distribution(self, row: int, p: Floats | float) -> None:
         self.rest_cache.forget(row)

@@ -269,9 +269,8 @@ class Pool:
         if old == new:
             return
         waiting = self.waiting
-        moved = [name for name, score in new.items() if old.get(name) != score and name in waiting]
-        if gone := old.keys() - new.keys():
-            moved += [name for name in old if name in gone and name in waiting]
+        names = waiting if len(waiting) <= len(new) else {**old, **new}
+        moved = [name for name in names if name in waiting and old.get(name) != new.get(name)]
         if len(moved) > len(waiting) // 4:
             self.rebuild_queue()
             return

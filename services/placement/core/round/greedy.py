@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import EquivalenceClass, least_ms
-from services.placement.core.pool.shape import SPOT_TIER, Shape, Slot
+from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.round.defragment import DefragmentationSearch
 from services.placement.core.round.easy import QueueHead, head_of
 from services.placement.core.round.evict import EvictionSearch, evict
@@ -156,9 +156,9 @@ class RoundPlanner:
             reserved = reserve_freed(self.view, self.draft, job, shape)
         if (
             not reserved
-            and job.tier < SPOT_TIER
-            and job.job_id not in self.spared
             and not self.head
+            and job.job_id not in self.spared
+            and self.view.victims.ever_any_for(job)
         ):
             reserved = self.evictions.make_room(job, shape)
             reserved = reserved or self.defragmentations.make_room(job, shape)

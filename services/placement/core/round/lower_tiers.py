@@ -31,11 +31,16 @@ class LowerTiers:
     def below(self, tier: int) -> list[int]:
         """Return the tiers behind this one in which some job yields."""
         if tier not in self._below:
-            is_any = any(lower > tier and count for lower, count in self._count.items())
             self._below[tier] = (
-                [lower for lower in self._group_jobs() if lower > tier] if is_any else []
+                [lower for lower in self._group_jobs() if lower > tier]
+                if self.holds_any_below(tier)
+                else []
             )
         return self._below[tier]
+
+    def holds_any_below(self, tier: int) -> bool:
+        """Whether any job of a tier behind this one has GPUs, protected or not."""
+        return any([lower > tier and count for lower, count in self._count.items()])
 
     def jobs_of(self, tier: int) -> list[Job]:
         """Return the jobs of the tier that yield: least lost work first, ties by size and id."""

@@ -115,13 +115,21 @@ class Peers:
         if rules.is_paused:
             return TierPeers(score, yielding, [], protected)
         scores, margin, largest_gpus = rules.scores, rules.preempt_margin, rules.largest_gpus
-        for job_id, job in self._jobs.items():
-            own = scores.get(job_id, UNRANKED)
-            if not own + margin < score or job.tier != tier or job.phase != "running":
+        protection = rules.protection
+        jobs = self._jobs
+        # Nearly all jobs are out by their score: the first pass looks at nothing else.
+        behind = [
+            (own, job_id)
+            for job_id in jobs
+            if (own := scores.get(job_id, UNRANKED)) + margin < score
+        ]
+        for own, job_id in behind:
+            job = jobs[job_id]
+            if job.tier != tier or job.phase != "running":
                 continue
             if job.gpus > largest_gpus or not job.spec.preemptible:
                 continue
-            window = window_at(job, rules.protection, now)
+            window = window_at(job, protection, now)
             opens_ms = window.opens_ms
             if opens_ms >= NEVER:
                 continue

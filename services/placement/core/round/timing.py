@@ -10,8 +10,9 @@ SETTLE_MOST = 10
 
 def due_at(pool: Pool) -> int | None:
     """Return the ms of the next round; None while no round could change anything."""
-    due = pool.open_round.until if pool.open_round else after_changes_at(pool)
-    return due if pool.waiting or pool.can_grow() else None
+    if not pool.waiting and not pool.can_grow():
+        return None
+    return pool.open_round.until if pool.open_round else after_changes_at(pool)
 
 
 def after_changes_at(pool: Pool) -> int | None:

@@ -48,6 +48,12 @@ class Victims:
             victims += [outranked.job for outranked in self._peers.outranked_by(job)]
         return victims
 
+    def ever_any_for(self, job: Job) -> bool:
+        """Whether any job may be stopped for this one, now or once it is no longer protected."""
+        if job.tier >= SPOT_TIER:
+            return False
+        return self._peers is not None or self._lower.holds_any_below(job.tier)
+
     def any_for(self, job: Job) -> bool:
         """Whether any job may be stopped for this one."""
         if job.tier >= SPOT_TIER:
