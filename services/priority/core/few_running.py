@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from services.priority.core import keys
-from services.priority.core.history import BINS, bin_of, bin_start_s, gittins_of, mean_left_of
+from services.priority.core.history import BINS, bin_of, bin_start_s
+from services.priority.core.rest import rest_of
 from services.priority.core.table import COLUMN, JobTable
 
 FEW = 8
@@ -27,22 +28,13 @@ class RunningRow(NamedTuple):
     """One running job: its GPUs, its distribution, and what it attained."""
 
     gpus: float
-    idle_left_s: float
-    """Expected rest as it stopped."""
-    idle_gittins_s: float
+    left_s: float
+    """Expected rest in s; of one that does not work, as it stopped."""
+    gittins_s: float
+    """Its Gittins rank in s, likewise."""
     p: list[float]
     """Its distribution; empty while it does not work."""
     attained_s: float
-
-    @property
-    def left_s(self) -> float:
-        """Expected rest in s."""
-        return mean_left_of(self.p, self.attained_s) if self.p else self.idle_left_s
-
-    @property
-    def gittins_s(self) -> float:
-        """Its Gittins rank in s."""
-        return gittins_of(self.p, self.attained_s) if self.p else self.idle_gittins_s
 
     def until_ms(self, now: int, time_scale: float, has_begun: bool) -> float:
         """Return the ms before which both numbers hold, at most two ms too early."""
@@ -60,12 +52,14 @@ def running_row(table: JobTable, row: int, now: int, time_scale: float) -> tuple
     go_ms = values[GO]
     p: list[float] = []
     attained_s = 0.0
+    left_s, gittins_s = values[LEFT], values[GITTINS]
     if 0 < go_ms < now:
         paid_ms = round(values[RESTART] * 1000 / time_scale) if values[RESTARTS] > 0 else 0
         worked_ms = max(0.0, now - go_ms - paid_ms)
         attained_s = (values[KEPT] + worked_ms) / 1000.0 * time_scale
         p = table.distribution[row].tolist()
-    job = RunningRow(values[GPUS], values[LEFT], values[GITTINS], p, attained_s)
+        left_s, gittins_s = rest_of(p, attained_s)
+    job = RunningRow(values[GPUS], left_s, gittins_s, p, attained_s)
     return job, job.until_ms(now, time_scale, go_ms > 0)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from services.priority.core.history import gittins_of, mean_left_of
 from services.priority.core.intervals import RunTimeInterval
 from services.priority.core.policies import order_survives_departures
+from services.priority.core.rest import rest_of
 from services.priority.core.state import DecayedUsage, JobPhase, PoolJob, Queue
 from services.priority.core.table import PARKED, RUNNING, WAITING
 from shared.contracts.job_spec import PRIORITY_CLASSES
@@ -165,9 +165,8 @@ def estimate_rest(state: Queue, row: int) -> None:
     """Estimate the rest of a job that goes on from its last checkpoint."""
     chances = state.table.distribution[row].tolist()
     kept_s = state.table.get(row, "kept_ms") / 1000.0 * state.time_scale
-    state.table.put(
-        row, left_s=mean_left_of(chances, kept_s), gittins_s=gittins_of(chances, kept_s)
-    )
+    left_s, gittins_s = rest_of(chances, kept_s)
+    state.table.put(row, left_s=left_s, gittins_s=gittins_s)
 
 
 def stop_job(state: Queue, stop: Stopped) -> None:

@@ -17,7 +17,7 @@ from services.priority.core.running import prices_stops, running_jobs
 from services.priority.core.running_order import RunningPlace
 from services.priority.core.runtimes import RunTimes
 from services.priority.core.state import Queue
-from services.priority.core.table import RUNNING, WAITING, Rows
+from services.priority.core.table import COLUMN, RUNNING, WAITING, Rows
 from services.priority.core.waiting import backfills_by_history, waiting_jobs
 from shared.contracts.construct import construct
 from shared.contracts.pools import PoolConfigured, RuntimeSource
@@ -31,9 +31,7 @@ def rank_stable(queue: Queue, pool: PoolConfigured, now: int) -> QueueRanked:
     terms: dict[str, float] = {}
     if cache.uses_runtime:
         runtime = POLICIES[pool.base_policy].source or pool.runtime
-        rows = queue.table.unordered(WAITING, RUNNING)
-        view = QueueView(queue.table, queue.clock(now), 0.0, rows, NO_ROWS)
-        terms = RunTimes(view, runtime, used=True).terms()
+        terms = runtime_terms(queue, now, runtime)
     return construct(
         QueueRanked,
         pool=queue.name,
@@ -44,6 +42,19 @@ def rank_stable(queue: Queue, pool: PoolConfigured, now: int) -> QueueRanked:
         waiting=len(queue.waiting),
         terms=terms | queue.prediction_terms(),
     )
+
+
+def runtime_terms(queue: Queue, now: int, runtime: RuntimeSource) -> dict[str, float]:
+    """Return the number of jobs by the source of their run time, as `RunTimes.terms` does."""
+    table = queue.table
+    if runtime == "history":
+        samples = table.values[COLUMN["samples"]]
+        is_in = (table.phase == WAITING) | (table.phase == RUNNING)
+        jobs, known = np.count_nonzero(is_in), np.count_nonzero(is_in & (samples > 0))
+        counts = {"runtime.history": float(known), "runtime.prior": float(jobs - known)}
+        return {name: count for name, count in counts.items() if count}
+    view = QueueView(table, queue.clock(now), 0.0, table.unordered(WAITING, RUNNING), NO_ROWS)
+    return RunTimes(view, runtime, used=True).terms()
 
 
 def rank_running(queue: Queue, pool: PoolConfigured, now: int) -> tuple[Ranked, ...]:
