@@ -38,6 +38,7 @@ from simulator.engine.publishing import publish
 from tests.fuzz.tally import tally
 from tests.replay.cluster import LANE, Cluster
 from tests.replay.golden import state_hash
+from tests.virtual_nodes import virtual_node
 
 pytestmark = pytest.mark.slow
 
@@ -305,20 +306,7 @@ class Life(RuleBasedStateMachine):
 
 def nodes() -> dict[str, InventoryNode]:
     shapes = [("a100-0", "a100", 4), ("a100-1", "a100", 4), ("l40s-0", "l40s", 2)]
-    return {
-        name: InventoryNode(
-            node_id=name,
-            pool="virtual",
-            backend="virtual",
-            gpu_type=kind,
-            gpus=gpus,
-            cpus=64,
-            mem_gib=512,
-            rack="r1",
-            labels=(),
-        )
-        for name, kind, gpus in shapes
-    }
+    return {name: virtual_node(name, kind, gpus) for name, kind, gpus in shapes}
 
 
 def test_whatever_happens_to_jobs_and_nodes_every_rule_holds() -> None:

@@ -16,6 +16,7 @@ from shared.contracts.job_spec import Elastic, Gang, JobSpec, Retry, Simulated
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
 from shared.contracts.pools import PoolConfigured
 from tests.replay.cluster import LANE, Cluster
+from tests.virtual_nodes import virtual_node
 
 POOL = PoolConfigured(
     pool="virtual", partition=LANE, time_scale=60.0, lease_s=2.0, publish_predictions=True
@@ -33,17 +34,7 @@ Step = Callable[[Cluster], None]
 def nodes() -> dict[str, InventoryNode]:
     shapes = [("a100", 4, 8), ("l40s", 4, 4)]
     return {
-        f"{kind}-{n}": InventoryNode(
-            node_id=f"{kind}-{n}",
-            pool="virtual",
-            backend="virtual",
-            gpu_type=kind,
-            gpus=gpus,
-            cpus=64,
-            mem_gib=512,
-            rack="r1",
-            labels=(),
-        )
+        (name := f"{kind}-{n}"): virtual_node(name, kind, gpus)
         for kind, count, gpus in shapes
         for n in range(count)
     }

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.broker import tansu, topics
-from infra.machine.process import Running, free_ports, spawn
+from infra.machine.process import Running, spawn
 from shared.bus.tail import LedgerTail
 from shared.connection import Connection
 from shared.contracts.access import RegisterTenant
@@ -24,6 +23,7 @@ from shared.contracts.job_spec import JobSpec
 from shared.contracts.pools import ConfigurePool
 from shared.ledger import cloudevents
 from tests.broker_clients import PatientLog, log_of, producer_of
+from tests.embedded_broker import embedded_broker
 from tests.patience import PATIENCE_S
 from tests.services.admission.core.cases import summarize
 
@@ -63,16 +63,13 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    (port,) = free_ports(1)
-    broker = tansu.start(tmp_path / "broker", port)
-    services = Stage(f"127.0.0.1:{port}", tmp_path)
-    try:
-        topics.create(Connection(services.address, idempotent=False), LANES, durable=False)
-        yield services
-    finally:
-        for running in services.running:
-            running.stop(grace_s=2)
-        broker.stop()
+    with embedded_broker(tmp_path / "broker", LANES) as address:
+        services = Stage(address, tmp_path)
+        try:
+            yield services
+        finally:
+            for running in services.running:
+                running.stop(grace_s=2)
 
 
 def wire(submission: Command, id_: str) -> bytes:

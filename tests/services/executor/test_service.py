@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from infra.broker import tansu, topics
-from infra.machine.process import free_ports
 from shared.bus.ids import new_id
 from shared.bus.tail import TopicTail
 from shared.connection import Connection
@@ -35,6 +33,7 @@ from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode, pack
 from shared.testing.ledgers import stored
 from tests.broker_clients import log_of
+from tests.embedded_broker import embedded_broker
 from tests.patience import PATIENCE_S
 from tests.services.executor.facts import a_spec, enqueued, placed, started
 
@@ -110,16 +109,13 @@ class Stage:
 
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
-    (port,) = free_ports(1)
-    broker = tansu.start(tmp_path, port)
-    made = Stage(tmp_path, f"127.0.0.1:{port}")
-    try:
-        await asyncio.to_thread(topics.create, Connection(made.kafka, idempotent=False), 1, False)
-        await made.open()
-        yield made
-    finally:
-        await made.close()
-        broker.stop()
+    with embedded_broker(tmp_path) as kafka:
+        made = Stage(tmp_path, kafka)
+        try:
+            await made.open()
+            yield made
+        finally:
+            await made.close()
 
 
 async def test_a_killed_executor_loses_no_job_and_a_stopped_one_reports_leaving(

@@ -15,8 +15,6 @@ from typing import TypeVar
 import psutil
 import pytest
 
-from infra.broker import tansu, topics
-from infra.machine.process import free_ports
 from shared.bus.clock import now_ms
 from shared.bus.ids import new_id
 from shared.bus.tail import LedgerTail
@@ -33,6 +31,7 @@ from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode, pack
 from shared.testing.ledgers import stored
 from tests.broker_clients import log_of
+from tests.embedded_broker import embedded_broker
 from tests.patience import PATIENCE_S
 from tests.services.placement.core.lane import exited, job, ready, registered
 
@@ -163,18 +162,13 @@ class Stage:
 
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
-    (port,) = free_ports(1)
-    broker = tansu.start(tmp_path / "broker", port)
-    try:
-        topics.create(Connection(f"127.0.0.1:{port}", idempotent=False), 1, durable=False)
-        made = Stage(tmp_path, f"127.0.0.1:{port}")
-        await made.open()
+    with embedded_broker(tmp_path / "broker") as kafka:
+        made = Stage(tmp_path, kafka)
         try:
+            await made.open()
             yield made
         finally:
             await made.close()
-    finally:
-        broker.stop()
 
 
 @pytest.mark.stack

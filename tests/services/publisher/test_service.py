@@ -7,21 +7,21 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from infra.broker import tansu, topics
-from infra.machine.process import Running, free_ports, spawn
+from infra.machine.process import Running, spawn
 from services.publisher.shipper import KafkaShipper, OutgoingRecord
 from shared.bus.ids import new_id
 from shared.bus.log import Entry
 from shared.connection import Connection
-from shared.contracts.topics import TOPICS, tenant_events
+from shared.contracts.topics import tenant_events
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode
 from tests.broker_clients import log_of
+from tests.embedded_broker import embedded_broker
 from tests.patience import PATIENCE_S
 from tests.services.publisher.ledgers import _packed, accepted, admitted, succeeded
 
@@ -31,14 +31,9 @@ RECORDS, EVENTS = 400, 3
 
 
 @pytest.fixture
-async def kafka(tmp_path: Path) -> AsyncIterator[str]:
-    [port] = free_ports(1)
-    running = tansu.start(tmp_path, port)
-    address = f"127.0.0.1:{port}"
-    specs = (*TOPICS.values(), tenant_events("ada"))
-    await asyncio.to_thread(topics.create, Connection(address, idempotent=False), 1, False, specs)
-    yield address
-    running.stop()
+def kafka(tmp_path: Path) -> Iterator[str]:
+    with embedded_broker(tmp_path, 1, tenant_events("ada")) as address:
+        yield address
 
 
 def publisher(kafka: str, tmp_path: Path) -> Running:
