@@ -49,6 +49,16 @@ FLAGS = (
     flag("runtime", str, "user, history or oracle."),
     flag("queue_mode", str, "strict, skip or easy.", "--mode"),
     flag("easy_runtime", str, "Run times by which EASY backfills: history or user."),
+    flag(
+        "guard_predictions",
+        bool,
+        "Whether predictions are guarded against tenants who make jobs look short.",
+    ),
+    flag(
+        "reserve_after_s",
+        float | None,
+        "Cluster seconds of waiting until GPUs are reserved for a job.",
+    ),
     flag("preemption", str, "class or ranked."),
     flag("learned", str | None, "Learned policy over the base."),
     flag("solver", str, "greedy or cpsat."),

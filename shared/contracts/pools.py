@@ -37,6 +37,9 @@ PreemptionProtection = Literal["residency", "progress"]
 Solver = Literal["greedy", "cpsat"]
 NEVER_S = 1e9
 """The longest time that a pool accepts, in cluster seconds: it switches the feature off."""
+PREDICTED_WAIT_S = 1_209_600.0
+"""Longest wait, in cluster s, that predictions alone may cause where they are guarded: then GPUs
+are reserved."""
 LOG_SCORE_MARGIN = 0.7
 """A `preempt_margin` where scores are logarithms: a factor of two between the keys."""
 ABSENT: Final = "absent"
@@ -122,6 +125,11 @@ class PoolSettings(Command):
         description="under `easy`: source of the run times by which it reserves and backfills; "
         "`history`: predicted, at most the user's estimate; `user`: the user's estimate alone, "
         "without which a job may run for ever",
+    )
+    guard_predictions: bool = Field(
+        True,
+        description="whether neither jobs that were cancelled or failed at once nor a tenant's "
+        "long jobs behind short ones keep the head of an `easy` queue waiting: see RULES.md 9, 17",
     )
     preemption: Preemption = Field(
         "class", description="`ranked`: also by rank within one priority class"
@@ -254,9 +262,19 @@ LEGACY_DEFAULTS: Final[Mapping[str, Any]] = {
     "preemption_protection": "residency",
     "publish_predictions": False,
     "easy_runtime": "user",
+    "guard_predictions": False,
 }
 """Values of settings that an event lacks, where they are not the declared default: what pools did
 before the setting existed. If a declared default changes, its old value is added."""
+
+
+def reserve_wait_s(
+    reserve_after_s: float | None, is_guarded: bool, mode: QueueMode, runtime: EasyRuntime
+) -> float | None:
+    """Return the wait, in cluster s, after which GPUs are reserved for a job; None: never."""
+    if reserve_after_s is None and is_guarded and (mode, runtime) == ("easy", "history"):
+        return PREDICTED_WAIT_S
+    return reserve_after_s
 
 
 def recorded(setting: str, description: str | None = None) -> Any:
@@ -315,6 +333,7 @@ class PoolConfigured(Event):
     shadows: tuple[str, ...] = recorded("shadows", "policies that rank without effect")
     queue_mode: QueueMode = recorded("queue_mode", "treatment of jobs behind one that does not fit")
     easy_runtime: EasyRuntime = recorded("easy_runtime", "run times by which EASY backfills")
+    guard_predictions: bool = recorded("guard_predictions")
     preemption: Preemption = recorded("preemption", "by class alone, or also by rank")
     min_residency_s: float = recorded("min_residency_s", "cluster s before a preemption by rank")
     preempt_margin: float = recorded("preempt_margin")
@@ -343,6 +362,19 @@ class PoolConfigured(Event):
     publish_predictions: bool = recorded(
         "publish_predictions", "whether priority publishes starts it expects, and drift"
     )
+
+    @property
+    def reserve_wait_s(self) -> float | None:
+        """The wait, in cluster s, after which GPUs are reserved for a job; None: never."""
+        return reserve_wait_s(
+            self.reserve_after_s, self.guard_predictions, self.queue_mode, self.easy_runtime
+        )
+
+    @property
+    def guards_estimates(self) -> bool:
+        """Whether EASY's estimates are at least the longest run so far of similar jobs."""
+        by_history = (self.queue_mode, self.easy_runtime) == ("easy", "history")
+        return self.guard_predictions and by_history
 
     def is_open_to(self, tenant: str) -> bool:
         """Return whether the tenant may submit jobs to the pool."""

@@ -40,6 +40,8 @@ class SimulationOptions:
     runtime: str = default_of("runtime")
     queue_mode: str = default_of("queue_mode")
     easy_runtime: str = default_of("easy_runtime")
+    guard_predictions: bool = default_of("guard_predictions")
+    reserve_after_s: float | None = default_of("reserve_after_s")
     preemption: str = default_of("preemption")
     learned: str | None = None
     solver: str = "greedy"

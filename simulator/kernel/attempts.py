@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.kernel import allocations, end_heap, entitlement, estimates, progress
+from services.priority.core.history import FAILED_AT_ONCE_S
+from simulator.kernel import allocations, end_heap, entitlement, estimates, keys, progress
 from simulator.kernel.codes import DONE, HOUR_MS, RUNNING
 from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import is_passed_over
@@ -87,8 +88,20 @@ def end(sim: Sim, j: int, now: int) -> None:
     lose(sim, job, job.paid_ms, now)
     sim.pool.done += 1
     entitlement.count_job(sim, j, -1)
-    if sim.rules.has_distributions:
+    if sim.rules.has_distributions and teaches(sim, j):
         estimates.learn_run_time(sim.groups[j], sim.counts, job.duration_ms / 1000.0)
+
+
+@compiled
+def teaches(sim: Sim, j: int) -> bool:
+    """Return whether history learns the run time: not of a failure at once, unless it was
+    predicted to be shorter still.
+    """
+    job = sim.jobs[j]
+    if not (sim.rules.guards and job.failed):
+        return True
+    ran_s = job.duration_ms / 1000.0
+    return ran_s >= FAILED_AT_ONCE_S or ran_s > keys.mean_left_s(sim.distributions[j], 0.0)
 
 
 @compiled
@@ -111,5 +124,6 @@ def stop(sim: Sim, j: int, now: int) -> None:
     job.checkpointed_ms += saved_ms
     job.debt_ms = worked_ms - saved_ms + sim.rules.restart_ms
     job.ends_ms = -1
+    job.longest_ms = max(job.longest_ms, now - job.started_ms)
     if sim.rules.progress:
         sim.pool.loss_spent += progress.cost_of(job.gang_milli, job.debt_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from services.priority.core.history import LEVELS
 from simulator.kernel import attempts, board, keys
 from simulator.kernel.allocations import shift_all
 from simulator.kernel.codes import NEVER
@@ -10,6 +11,9 @@ from simulator.kernel.queue import copy
 from simulator.kernel.shapes import stop_searching
 from simulator.kernel.sorting import sort
 from simulator.kernel.state import Floats, JobRow, Sim
+
+BY_USER, BY_NAME = LEVELS - 2, LEVELS - 1
+"""Columns of the groups of history that the jobs of a user, and of a name, share."""
 
 
 @compiled
@@ -29,6 +33,8 @@ def set_head(sim: Sim, j: int, now: int, has_reservation: bool) -> None:
     if sim.rules.preempts_by_rank:
         stop_searching(sim)
     count = 0 if has_reservation else find_nodes(sim, j, now)
+    if count and sim.rules.guards_estimates:
+        note_longest_runs(sim, now)
     copy(sim.free, sim.off_free, len(sim.free))
     copy(sim.levels, sim.off_levels, len(sim.levels))
     for k in range(count):
@@ -80,6 +86,42 @@ def expected_end_ms(job: JobRow, now: int) -> int:
 
 
 @compiled
+def program_of(sim: Sim, j: int) -> int:
+    """Return the group of the jobs of the same tenant, user and name; -1 without user or name."""
+    return sim.groups[j, BY_NAME] if sim.groups[j, BY_USER] >= 0 else -1
+
+
+@compiled
+def note_longest_runs(sim: Sim, now: int) -> None:
+    """Note the longest run so far of the running jobs of each name, for this round."""
+    for k in range(sim.pool.running):
+        slot = sim.running[k]
+        group = program_of(sim, slot.job)
+        if group < 0:
+            continue
+        run_ms = now - slot.started_ms
+        if sim.longest_round[group] != sim.pool.rounds:
+            sim.longest_round[group] = sim.pool.rounds
+            sim.longest_ms[group] = 0
+        sim.longest_ms[group] = max(sim.longest_ms[group], run_ms)
+
+
+@compiled
+def estimate_ms(sim: Sim, j: int) -> int:
+    """Return the job's estimate: at least the longest run so far of its name, and of its own
+    attempts.
+    """
+    job = sim.jobs[j]
+    if not sim.rules.guards_estimates:
+        return job.walltime_ms
+    group = program_of(sim, j)
+    longest_ms = job.longest_ms
+    if group >= 0 and sim.longest_round[group] == sim.pool.rounds:
+        longest_ms = max(longest_ms, sim.longest_ms[group])
+    return max(job.walltime_ms, longest_ms)
+
+
+@compiled
 def backfill(sim: Sim, j: int, now: int) -> bool:
     """Start a job behind the head: anywhere if it ends by the shadow, else off the head's nodes.
 
@@ -89,7 +131,7 @@ def backfill(sim: Sim, j: int, now: int) -> bool:
     if not board.has_room(sim.levels, job.workers, job.gpus):
         return False
     shadow_ms = sim.scan.shadow_ms
-    if shadow_ms == NEVER or now + job.walltime_ms <= shadow_ms:
+    if shadow_ms == NEVER or now + estimate_ms(sim, j) <= shadow_ms:
         count = board.place(sim.free, sim.levels, job.workers, job.gpus, placed)
         for k in range(count):
             if sim.off_free[placed[k].node] >= 0:

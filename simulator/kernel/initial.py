@@ -66,7 +66,7 @@ def initial_state(
         placed=state.table(state.AllocationRow, m),
         reserved=state.table(
             state.AllocationRow,
-            (EVICTIONS_PER_ROUND + DEFRAGMENTATIONS_PER_ROUND) * m
+            (1 + EVICTIONS_PER_ROUND + DEFRAGMENTATIONS_PER_ROUND) * m
             + DEFRAGMENTATIONS_PER_ROUND * MAX_MIGRATIONS,
         ),
         victims=state.table(state.VictimRow, most),
@@ -86,6 +86,8 @@ def initial_state(
         ahead=np.zeros(n, np.int64),
         held=np.zeros(hours),
         lost=np.zeros(hours),
+        longest_ms=np.zeros(len(counts), np.int64),
+        longest_round=np.zeros(len(counts), np.int64),
         groups=work.groups,
         counts=counts,
         distributions=initial_distributions(n, bool(rules["has_distributions"])),
@@ -102,6 +104,7 @@ def initial_pool(work: Work, large: float) -> Any:
     for name in ("first_change_ms", "round_at_ms", "again_at_ms"):
         pool[name] = NEVER
     pool["context_at_ms"] = -CONTEXT_MS
+    pool["oldest"] = -1
     pool["large"] = large
     return pool
 
@@ -116,6 +119,7 @@ def initial_jobs(work: Work, fixed: Bools | None = None) -> Any:
     jobs["gang_milli"] = work.gang * loss_budget.MILLI
     if fixed is not None:
         jobs["fixed"] = fixed
+    jobs["failed"] = work.failed
     jobs["run_s"] = work.walltime_ms / 1000.0
     jobs["seniority"][np.lexsort((work.tie, work.submit_ms))] = np.arange(len(work))
     for name in ("first_start_ms", "ends_ms", "first_allocation"):

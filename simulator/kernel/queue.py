@@ -36,6 +36,7 @@ def enqueue(sim: Sim, j: int, now: int) -> None:
     """Add the job to the queue."""
     pool, queue, job = sim.pool, sim.queue, sim.jobs[j]
     job.state = WAITING
+    job.since_ms = now
     ranking.rank_waiting(sim, j, now)
     at = pool.waiting
     if not is_aging(sim.rules):

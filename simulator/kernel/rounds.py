@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import math
 
-from simulator.kernel import attempts, board, defragment, easy, entitlement, queue, victims
-from simulator.kernel.codes import EASY, NEVER, SETTLE_MS, STRICT
+from simulator.kernel import (
+    attempts,
+    board,
+    defragment,
+    easy,
+    entitlement,
+    long_waits,
+    queue,
+    victims,
+)
+from simulator.kernel.codes import EASY, NEVER, SETTLE_MS, STRICT, WAITING
 from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import is_passed_over, mark_no_room
 from simulator.kernel.state import Sim
@@ -26,6 +35,7 @@ def run_round(sim: Sim, now: int) -> None:
     if queue.is_aging(sim.rules):
         queue.rank_all(sim, pool.ranked_at_ms)
     queue.order_round(sim)
+    long_waits.lead(sim, now)
     scan_queue(sim, now)
     finish_round(sim, now)
 
@@ -49,6 +59,7 @@ def reset_scan(sim: Sim) -> None:
     scan.unfinished = False
     scan.head = False
     scan.shadow_ms = NEVER
+    scan.oldest = -1
     scan.residency_ms = NEVER
     for s in range(len(sim.shapes)):
         sim.shapes[s].no_room = False
@@ -62,8 +73,8 @@ def scan_queue(sim: Sim, now: int) -> None:
     scan = sim.scan
     for i in range(sim.pool.waiting):
         j = sim.round_queue[i]
-        if is_passed_over(sim.shapes[sim.kinds[j]]):
-            if scan.open_shapes == 0:
+        if j != scan.oldest and is_passed_over(sim.shapes[sim.kinds[j]]):
+            if scan.open_shapes == 0 and not long_waits.is_ahead(sim, i):
                 return
         else:
             started = scan.started
@@ -82,6 +93,8 @@ def try_start(sim: Sim, j: int, now: int) -> bool:
     if scan.head:
         if not easy.backfill(sim, j, now):
             mark_no_room(scan, shape)
+        if j == scan.oldest and job.state == WAITING:
+            long_waits.reserve_roomiest(sim, j)
         return True
     if not shape.no_room and board.has_room(sim.levels, job.workers, job.gpus):
         count = board.place(sim.free, sim.levels, job.workers, job.gpus, sim.placed)
@@ -90,6 +103,9 @@ def try_start(sim: Sim, j: int, now: int) -> bool:
     mark_no_room(scan, shape)
     stops_others = not shape.no_victims and victims.find_victims(sim, j, now)
     stops_others = stops_others or defragment.defragment(sim, j, now)
+    if j == scan.oldest and not stops_others:
+        long_waits.reserve_roomiest(sim, j)
+        stops_others = True
     if sim.rules.queue_mode == EASY:
         easy.set_head(sim, j, now, stops_others)
     return sim.rules.queue_mode != STRICT
@@ -105,6 +121,7 @@ def finish_round(sim: Sim, now: int) -> None:
         queue.remove_started(sim)
     if pool.reservations:
         queue.expire_reservations(sim)
+    long_waits.note_oldest(sim, now)
     for k in range(scan.evicted):
         attempts.stop(sim, sim.evicted[k], now)
         queue.enqueue(sim, sim.evicted[k], now)

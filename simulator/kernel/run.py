@@ -10,7 +10,13 @@ import numpy as np
 from services.placement.core.pool import loss_budget
 from services.placement.core.round.progress import stop_window_ms
 from services.priority.core.history import BINS
-from shared.contracts.pools import EasyRuntime, PreemptionProtection, QueueMode, default_of
+from shared.contracts.pools import (
+    EasyRuntime,
+    PreemptionProtection,
+    QueueMode,
+    default_of,
+    reserve_wait_s,
+)
 from simulator.kernel import codes, state
 from simulator.kernel.codes import NEVER
 from simulator.kernel.initial import initial_state
@@ -56,6 +62,8 @@ class Rules:
     """`none` is for learned policies: they see shapes and served time alone."""
     easy_runtime: EasyRuntime = default_of("easy_runtime")
     """`user`: the true run time, which a trace's user is taken to know (an oracle)."""
+    guard_predictions: bool = default_of("guard_predictions")
+    reserve_after_s: float | None = default_of("reserve_after_s")
     preemption: bool = False
     min_residency_s: float = default_of("min_residency_s")
     preempt_margin: float = default_of("preempt_margin")
@@ -159,8 +167,14 @@ def pack_rules(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: in
         "capacity": gpus,
     }
     own["easy_by_history"] = rules.queue_mode == "easy" and rules.easy_runtime == "history"
+    own["guards"] = rules.guard_predictions
+    own["guards_estimates"] = rules.guard_predictions and own["easy_by_history"]
     own["has_distributions"] = own["by_history"] or own["easy_by_history"]
     own |= pack_progress(rules, gpus)
+    wait_s = reserve_wait_s(
+        rules.reserve_after_s, rules.guard_predictions, rules.queue_mode, rules.easy_runtime
+    )
+    own["reserve_after_ms"] = NEVER if wait_s is None else ms(wait_s)
     after_s = rules.defragment_after_s
     own["defragment_after_ms"] = ms(after_s) if rules.preemption and after_s is not None else NEVER
     for name, value in own.items():

@@ -31,6 +31,12 @@ class PackedRules(Protocol):
     by_history: bool
     easy_by_history: bool
     """Whether EASY reserves and backfills by predicted run times."""
+    guards: bool
+    """Whether failures at once teach no run time, and reservations keep to their nodes."""
+    guards_estimates: bool
+    """Whether EASY's estimates are at least the longest run of similar jobs."""
+    reserve_after_ms: int
+    """Wait after which GPUs are reserved for the oldest job; NEVER: none are."""
     has_distributions: bool
     """Whether each job has a distribution of run times."""
     preempts_by_rank: bool
@@ -76,6 +82,10 @@ class PoolState(Protocol):
     again_at_ms: int
     """Time of the round that the last one requested: the end of a residency."""
     context_at_ms: int
+    oldest: int
+    """Job for which the last round reserved because it waited too long; -1: none."""
+    oldest_from_ms: int
+    """Time of the first such round."""
     tenants: int
     """Tenants with jobs that wait or run."""
     entitled: int
@@ -131,6 +141,10 @@ class ScanState(Protocol):
     head: bool
     """Whether EASY has a head already."""
     shadow_ms: int
+    oldest: int
+    """Job that waited too long; -1: none."""
+    oldest_at: int
+    """Its index in `round_queue`."""
     residency_ms: int
     """Earliest end of protection of a job that a waiting one leads."""
 
@@ -162,6 +176,12 @@ class JobRow(Protocol):
     duration_ms: int
     walltime_ms: int
     """Run time by which EASY reserves and backfills."""
+    failed: bool
+    """Whether its program fails at the end."""
+    since_ms: int
+    """Since when it waits."""
+    longest_ms: int
+    """Longest run of its attempts that were stopped."""
     run_s: float
     """Expected run time by the configured source."""
     spread: float
@@ -356,6 +376,10 @@ class Sim(NamedTuple):
     """[hours of the window] GPU-ms in use."""
     lost: Floats
     """[hours of the window] GPU-ms of attempts that ended in the hour which kept no work."""
+    longest_ms: Ints
+    """[groups] longest run so far of the running jobs of a name."""
+    longest_round: Ints
+    """[groups] round for which that holds."""
     groups: Ints
     """[n, LEVELS] of `history.groups`, -1 for none."""
     counts: Floats

@@ -22,11 +22,11 @@ def find_victims(sim: Sim, j: int, now: int) -> bool:
         scan.bar = score
         list_victims(sim, score, now)
     if scan.victims == 0 or not leads(sim.victims[0], sim.rules, score):
-        record_failure(sim, job, score)
+        record_failure(sim, j, score)
         return False
     if scan.evictions == EVICTIONS_PER_ROUND or scan.searches == SEARCHES_PER_ROUND:
         scan.unfinished = scan.unfinished or scan.evictions == EVICTIONS_PER_ROUND
-        if not job.reservation_round:
+        if j != scan.oldest and not job.reservation_round:
             mark_no_victims(scan, sim.shapes[job.kind])
         return False
     scan.searches += 1
@@ -38,18 +38,20 @@ def find_victims(sim: Sim, j: int, now: int) -> bool:
         return True
     for k in range(chosen_count):
         shift_victim(sim, sim.chosen[k], -1)
-    record_failure(sim, job, score)
+    record_failure(sim, j, score)
     return False
 
 
 @compiled
-def record_failure(sim: Sim, job: JobRow, score: float) -> None:
+def record_failure(sim: Sim, j: int, score: float) -> None:
     """Record that no victims help the job.
 
-    A job with a reservation is out of turn: its failure does not apply to those after it.
+    A job with a reservation, or that waited too long, is out of turn: its failure does not apply to
+    those after it.
     """
+    job = sim.jobs[j]
     wait_for_protected(sim, score)
-    if not job.reservation_round:
+    if j != sim.scan.oldest and not job.reservation_round:
         mark_costlier(sim, job.kind)
 
 

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from services.priority.core.history import LEVELS, name_pattern
+from services.priority.core.history import LEVELS
+from shared.contracts.job_names import name_pattern
 from simulator.workload.columns import Columns
 
 Ints = NDArray[np.int64]
+FAILED = 0
+"""Outcome of a job whose program failed, see `Columns`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class Work:
     """Code of (workers, gpus)."""
     costlier: NDArray[np.bool_]
     """[S, S] whether shape b needs at least as much as shape a."""
+    failed: NDArray[np.bool_]
+    """Whether the program fails at its end."""
     groups: Ints
     """[n, LEVELS] codes of `history.groups`, -1 where a job has none."""
     group_count: int
@@ -52,6 +57,7 @@ class Work:
             "workers",
             "gpus",
             "shape",
+            "failed",
             "groups",
             "tenant",
             "tie",
@@ -75,6 +81,7 @@ def build_work(columns: Columns) -> Work:
         gpus=gpus,
         shape=shape.reshape(-1).astype(np.int64),
         costlier=np.asarray((shapes[:, None, :] <= shapes[None, :, :]).all(axis=2), np.bool_),
+        failed=columns.outcome[chosen] == FAILED,
         groups=groups,
         group_count=count,
         tenant=columns.tenant[chosen].astype(np.int64),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from services.priority.core.state import Queue
+from services.priority.core.teaching import End, teaches
 from shared.contracts.admission import JobAdmitted
 from shared.contracts.attempts import (
     JobAttemptFailed,
@@ -33,8 +34,6 @@ from shared.contracts.ranking import (
     UsageDelta,
 )
 from shared.ledger.decider import Input
-
-ENDS = JobSucceeded | JobFailed | JobCancelled
 
 
 @dataclass(slots=True)
@@ -172,16 +171,14 @@ def requeue(changes: QueueChanges, job_id: str) -> None:
     changes.requeued[job_id] = None
 
 
-def end_job(state: Queue, changes: QueueChanges, at: int, message: ENDS) -> None:
+def end_job(state: Queue, changes: QueueChanges, at: int, message: End) -> None:
     job_id = message.job_id
     worked_ms = work_ms(state, changes, job_id, at)
-    if worked_ms:
-        kept_before_ms = stops_of(state, changes, job_id).kept_ms
+    kept_before_ms = stops_of(state, changes, job_id).kept_ms if worked_ms else 0
+    ran_s = (kept_before_ms + worked_ms) / 1000 * state.time_scale
+    if worked_ms and teaches(state, find_entry(state, changes, job_id), message, ran_s):
         changes.finished[job_id] = construct(
-            Finished,
-            job_id=job_id,
-            ran_s=(kept_before_ms + worked_ms) / 1000 * state.time_scale,
-            succeeded=isinstance(message, JobSucceeded),
+            Finished, job_id=job_id, ran_s=ran_s, succeeded=isinstance(message, JobSucceeded)
         )
     release_gpus(state, changes, job_id, at)
     changes.started.pop(job_id, None)

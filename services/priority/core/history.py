@@ -13,7 +13,6 @@ The functions use scalars and arrays only: the simulator's kernel compiles them.
 from __future__ import annotations
 
 import math
-import re
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,6 +21,8 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from shared.contracts.job_names import UNKNOWN_USER, name_pattern
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -35,6 +36,9 @@ FADE = (5000.0, 140.0, 1000.0, 150.0, 3.0, 8.0, 5.0, 60.0)
 """Samples after which an old one counts 1/e, per level: the short ones follow what is run today."""
 TRUST = (20.0, 45.0, 200.0, 50.0, 9.0, 3.0, 15.0, 40.0)
 """Samples that the wider group's distribution is worth beside the level's own counts."""
+
+FAILED_AT_ONCE_S = 60.0
+"""Cluster s; a program that fails earlier most likely did none of its work."""
 
 VALUES: Floats = np.asarray(2.0 ** ((np.arange(BINS) + 0.5) / PER_OCTAVE), np.float64)
 """Run time that represents each bin, in s."""
@@ -156,19 +160,13 @@ KEEP, TRUSTED, COUNTS = 0, 1, 2
 FIRST_GROUPS = 64
 
 HistoryGroup: TypeAlias = tuple[str, ...]
-_DIGITS = re.compile(r"[0-9a-f]{6,}|\d+")
-
-
-def name_pattern(name: str) -> str:
-    """Return the name without numbers and hashes: names that differ in those run one program."""
-    return _DIGITS.sub("#", name.lower())
 
 
 @lru_cache(maxsize=4096)
 def groups(tenant: str, user: str, name: str, gpus: float) -> tuple[HistoryGroup | None, ...]:
     """Return one group per level, None where the job lacks a field that the level needs."""
     size = f"{gpus:g}"
-    by_tenant, by_user = bool(tenant), bool(user) and user != "unknown"
+    by_tenant, by_user = bool(tenant), bool(user) and user != UNKNOWN_USER
     return (
         ("all",),
         ("gpus", size),

@@ -9,6 +9,7 @@ import pytest
 from shared.contracts.pools import (
     LEGACY_DEFAULTS,
     NEVER_S,
+    PREDICTED_WAIT_S,
     PoolConfigured,
     PoolSettings,
     default_of,
@@ -58,6 +59,7 @@ BEFORE_ANY_CHANGE: dict[str, Any] = {
     "spot_gpus": None,
     "publish_predictions": False,
     "easy_runtime": "user",
+    "guard_predictions": False,
     "tenant_floor": 0.0,
 }
 """The meaning of an absent setting in old ledgers: an entry is never changed."""
@@ -112,6 +114,25 @@ def test_a_setting_that_may_be_null_is_null_by_default(setting: str) -> None:
     schema = PoolSettings.model_json_schema()["properties"][setting]
     may_be_null = {"type": "null"} in schema.get("anyOf", [])
     assert may_be_null == (default_of(setting) is None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "wait_s"),
+    [
+        ({}, None),
+        ({"queue_mode": "easy"}, PREDICTED_WAIT_S),
+        ({"queue_mode": "easy", "reserve_after_s": 60.0}, 60.0),
+        ({"queue_mode": "easy", "guard_predictions": False}, None),
+        ({"queue_mode": "easy", "easy_runtime": "user"}, None),
+        ({"reserve_after_s": 60.0}, 60.0),
+    ],
+)
+def test_predictions_make_no_job_wait_for_ever(
+    settings: dict[str, Any], wait_s: float | None
+) -> None:
+    plain = {"guard_predictions": True, "easy_runtime": "history"}
+    event = PoolConfigured.model_validate({"partition": 0, "pool": "main"} | plain | settings)
+    assert event.reserve_wait_s == wait_s
 
 
 def test_an_unknown_setting_has_no_default() -> None:

@@ -49,6 +49,10 @@ RESIDENCY = Progress({"preemption_protection": "residency"})
 FLOOR = {"tenant_floor": 0.4}
 NO_FLOOR = Progress(RESIDENCY.settings | {"tenant_floor": 0.0})
 
+GUARD = {"guard_predictions": True}
+"""An event without the setting has that of earlier releases."""
+UNGUARDED = Progress(RESIDENCY.settings | {"guard_predictions": False})
+
 EASY_RUNTIMES: tuple[EasyRuntime, ...] = ("user", "history")
 PLAIN = ("fcfs", "smallest_first", "sjf", "saf", "f1", "wfp3", "unicep", "multifactor")
 
@@ -88,6 +92,17 @@ def slowed(jobs: list[WorkloadJob], factor: int) -> list[WorkloadJob]:
     ]
 
 
+def with_failures(jobs: list[WorkloadJob], seed: int) -> list[WorkloadJob]:
+    """The same jobs, of which a third fail, half of those at once."""
+    draws = random.Random(seed)
+    return [
+        replace(
+            job, succeeded=draws.random() > 0.35, duration_s=draws.choice((job.duration_s, 5.0))
+        )
+        for job in jobs
+    ]
+
+
 def faithful(
     jobs: list[WorkloadJob],
     policy: str,
@@ -112,7 +127,7 @@ def faithful(
         preemption="ranked" if ranked else "class",
         large_gang_share=large,
         defragment_after_s=NEVER_S if after_s is None else after_s,
-        **(FLOOR | (progress or RESIDENCY).settings),
+        **(GUARD | FLOOR | (progress or RESIDENCY).settings),
     )
     done = simulate(
         Scenario(
@@ -223,6 +238,51 @@ def test_backfilling_by_predicted_run_times_agrees_with_preemption() -> None:
         for s in range(3)
     ]
     assert sum(stops) > 0
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "saf", "srsf"])
+@pytest.mark.parametrize("ranked", [False, True])
+def test_predictions_that_are_guarded_agree(policy: str, ranked: bool) -> None:
+    """A third of the jobs fail, many of them at once; the guard changes when jobs start."""
+    changed = 0
+    for seed in range(4):
+        jobs = with_failures(slowed(workload(seed, tenants=2), 10), seed)
+        starts = []
+        for rules in (RESIDENCY, UNGUARDED):
+            assert_same(jobs, policy, "easy", "history", ranked, progress=rules, easy="history")
+            ran = compiled(
+                jobs, policy, "easy", "history", ranked, 0.0, 1.0, None, rules, "history"
+            )
+            starts.append(ran[0].tolist())
+        changed += starts[0] != starts[1]
+    assert changed > 0
+
+
+@pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "fcfs",
+        "gittins",
+        *(pytest.param(name, marks=pytest.mark.parts) for name in ("wfp3", "srsf")),
+    ],
+)
+@pytest.mark.parametrize("ranked", [False, True])
+def test_reservations_after_a_long_wait_agree(policy: str, mode: QueueMode, ranked: bool) -> None:
+    changed = 0
+    for seed, after_s in enumerate((0.0, 30.0, 60.0)):
+        jobs = workload(seed, tenants=2)
+        starts = []
+        for wait_s, guarded in ((after_s, True), (after_s, False), (None, True)):
+            own = {"reserve_after_s": wait_s, "guard_predictions": guarded, "tenant_floor": 0.2}
+            rules = Progress(RESIDENCY.settings | own)
+            assert_same(
+                jobs, policy, mode, ranked=ranked, after_s=20.0, progress=rules, easy="history"
+            )
+            ran = compiled(jobs, policy, mode, "oracle", ranked, 0.0, 1.0, 20.0, rules, "history")
+            starts.append(ran[0].tolist())
+        changed += starts[0] != starts[2]
+    assert changed > 0 or (policy, mode) == ("fcfs", "strict")
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])

@@ -189,6 +189,7 @@ def park(pool: Pool, event: JobAttemptFailed, fact: Fact) -> None:
     """Park the job until admission lets it in again."""
     job = pool.jobs[event.job_id]
     pool.let_go(job)
+    job.note_run(fact.at)
     # The GPU time of this attempt is reported: a cancel while it is parked reports no more.
     job.phase, job.gpus, job.started_at = "parked", 0.0, 0
     job.failures += 1

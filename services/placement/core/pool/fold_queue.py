@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.overdue import oldest_overdue
 from services.placement.core.pool.ranks import Ranks
 from services.placement.core.pool.shape import shape_of, tier_of
 from services.placement.core.pool.state import OpenRound, Pool
 from shared.contracts.attempts import JobRequeued
+from shared.contracts.job_names import program_of
 from shared.contracts.placement import JobEnqueued, JobHeld, RanksNoted, RoundEnded, RoundOpened
 from shared.ledger.decider import Fact
 
@@ -28,6 +30,7 @@ def enqueue(pool: Pool, event: JobEnqueued, fact: Fact) -> None:
             tier=tier_of(event.spec),
             attempt=event.attempt,
             since=fact.at,
+            program=program_of(event.tenant, event.spec.user, event.spec.name),
             trace=fact.traceparent,
         )
         pool.note_arrival(job.shape)
@@ -50,6 +53,7 @@ def wait_again(
     pool: Pool, job: Job, attempt: int, avoid: tuple[str, ...], at: int, not_before: int = 0
 ) -> None:
     """Reset what belongs to the attempt before and enter the queue at `at` ms."""
+    job.note_run(at)
     job.attempt, job.avoid, job.since = attempt, avoid, at
     job.stop, job.stop_reason, job.makes_room_for, job.hold_reason = "", "", "", ""
     job.exit_code, job.failed_node, job.clean = None, "", True
@@ -81,6 +85,15 @@ def open_round(pool: Pool, event: RoundOpened, fact: Fact) -> None:
     pool.open_round = OpenRound(fact.seq, fact.at, event.until)
 
 
+def note_overdue(pool: Pool, at: int) -> None:
+    """Note for which job GPUs are reserved from this round on."""
+    if pool.settings is None or not pool.settings.guard_predictions:
+        return
+    oldest = oldest_overdue(pool, at)
+    if oldest != pool.overdue:
+        pool.overdue, pool.overdue_from = oldest, at
+
+
 def end_round(pool: Pool, event: RoundEnded, fact: Fact) -> None:
     """Count the jobs still in the queue as passed over.
 
@@ -98,6 +111,7 @@ def end_round(pool: Pool, event: RoundEnded, fact: Fact) -> None:
         pool.unreported = {
             job_id: None for job_id in pool.unreported if waiting[job_id].not_before > fact.at
         }
+    note_overdue(pool, fact.at)
     for job_id, victims in list(pool.reservations.items()):
         jobs = (pool.jobs.get(victim) for victim in victims)
         if not any(job and job.makes_room_for == job_id for job in jobs):

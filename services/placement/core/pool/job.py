@@ -10,6 +10,7 @@ from services.placement.core.pool.queue import UNRANKED, QueueEntry
 from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.checkpoint import interval_ms, kept_ms, restart_ms, stop_cost_ms, wall_ms
 from shared.contracts.failures import WorkerFailure
+from shared.contracts.job_names import Program
 from shared.contracts.job_spec import JobSpec
 
 LOST_WORK_CAP_S = 604_800.0
@@ -97,6 +98,10 @@ class Job:
     """Cost of the last preemption: the work that was lost, and the restart after it."""
     checkpointed_ms: int = 0
     """Wall ms of work of this start in the last checkpoint that it reported; 0: none."""
+    program: Program | None = None
+    """Tenant, user and name pattern of what it runs; None: not known."""
+    longest_ms: int = 0
+    """Wall ms of the longest of its former attempts."""
     starts: int = 0
     """Starts since it entered the queue new, or again after its program failed."""
     stop_window: StopWindow | None = field(default=None, compare=False, repr=False)
@@ -105,12 +110,20 @@ class Job:
     def ran_ms(self, now: int) -> int:
         return max(0, now - self.started_at) if self.started_at else 0
 
-    def estimate_ms(self, time_scale: float) -> int | None:
-        """Return the wall ms that it is predicted to run, at most what its user estimates; None if
-        neither is known.
+    def estimate_ms(self, time_scale: float, least_ms: int = 0) -> int | None:
+        """Return the wall ms that it is predicted to run, `least_ms` or more, and at most what its
+        user estimates; None if neither is known.
         """
-        estimates_s = [s for s in (self.spec.walltime_s, self.predicted_s) if s is not None]
-        return max(1, wall_ms(min(estimates_s), time_scale)) if estimates_s else None
+        estimates_ms = []
+        if self.predicted_s is not None:
+            estimates_ms.append(max(least_ms, wall_ms(self.predicted_s, time_scale)))
+        if self.spec.walltime_s is not None:
+            estimates_ms.append(wall_ms(self.spec.walltime_s, time_scale))
+        return max(1, min(estimates_ms)) if estimates_ms else None
+
+    def note_run(self, at: int) -> None:
+        """Note how long the attempt that is over at `at` ms ran."""
+        self.longest_ms = max(self.longest_ms, self.ran_ms(at))
 
     def entry(self, scores: Mapping[str, float]) -> QueueEntry:
         """Return its entry in the queue, as ranked by these scores."""

@@ -49,7 +49,7 @@ class OpenRound(NamedTuple):
 class Pool:
     """All jobs and nodes of one pool: one lane of the ledger."""
 
-    SCHEMA: ClassVar[str] = "placement-15"
+    SCHEMA: ClassVar[str] = "placement-16"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
@@ -104,6 +104,10 @@ class Pool:
     again_at: int | None = None
     unscanned: int = 0
     """Number of waiting jobs that no round has passed over yet."""
+    overdue: str = ""
+    """Job for which GPUs are reserved because it waited too long, of a guarded pool; or none."""
+    overdue_from: int = 0
+    """ms of the first round that reserved them."""
     loss: LossAccount = field(default_factory=LossAccount)
     """The cost of stops by rank and of migrations."""
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)

@@ -5,7 +5,7 @@ Rules: Mu'alem and Feitelson 2001, with a reservation of nodes instead of a coun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from services.placement.core.pool.allocations import slots_of
@@ -16,6 +16,7 @@ from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.round.fit import Avoid, place
 from services.placement.core.round.plan import Assignment
 from services.placement.core.round.view import View
+from shared.contracts.job_names import Program
 
 
 class QueueHead(NamedTuple):
@@ -25,10 +26,24 @@ class QueueHead(NamedTuple):
     at: int | None
     """ms of the start; None: unknown, so no job can delay it."""
     nodes: frozenset[str] = frozenset()
+    longest_ms: Mapping[Program, int] | None = None
+    """Longest run so far, wall ms, of the running jobs of each program; None: estimates are as
+    predicted."""
 
     def delayed_by(self, job: Job, now: int, time_scale: float) -> bool:
         """Whether that job, started now, may still run at `at`."""
-        return self.at is not None and self.delays(job.estimate_ms(time_scale), now)
+        if self.at is None:
+            return False
+        if self.delays(job.estimate_ms(time_scale), now):
+            return True
+        longest_ms = self.longest_run_ms(job)
+        return longest_ms > 0 and self.delays(job.estimate_ms(time_scale, longest_ms), now)
+
+    def longest_run_ms(self, job: Job) -> int:
+        """Return the longest run of the job's former attempts and, so far, of its program."""
+        if self.longest_ms is None:
+            return 0
+        return max(job.longest_ms, self.longest_ms.get(job.program, 0) if job.program else 0)
 
     def delays(self, run_ms: int | None, now: int) -> bool:
         return self.at is not None and (run_ms is None or now + run_ms > self.at)
@@ -60,10 +75,22 @@ def head_of(
         for end, slots in releases(view, placed):
             room.give(slots)
             if room.fits() and (target := place(draft, shape, avoid)):
-                return QueueHead(job.job_id, end, frozenset(slot.node_id for slot in target))
+                nodes = frozenset(slot.node_id for slot in target)
+                longest_ms = longest_runs(view) if view.guards_estimates else None
+                return QueueHead(job.job_id, end, nodes, longest_ms)
         return QueueHead(job.job_id, None)
     finally:
         draft.rollback(mark)
+
+
+def longest_runs(view: View) -> dict[Program, int]:
+    """Return the longest run so far, wall ms, of the running jobs of each program."""
+    began: dict[Program, int] = {}
+    for job in view.running.values():
+        program, started_at = job.program, job.started_at
+        if program and started_at and began.get(program, started_at) >= started_at:
+            began[program] = started_at
+    return {program: view.now - started_at for program, started_at in began.items()}
 
 
 def releases(view: View, placed: Iterable[Assignment]) -> Iterator[tuple[int, list[Slot]]]:

@@ -11,8 +11,9 @@ from services.placement.core.pool.board import Board
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.loss_budget import fill_of, is_paused
+from services.placement.core.pool.overdue import oldest_overdue
 from services.placement.core.pool.queue import Queue, QueueScan
-from services.placement.core.pool.shape import SPOT_TIER, Shape, Slot
+from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.fit import Avoid
 from services.placement.core.round.peers import RankRules
@@ -50,6 +51,11 @@ class View(NamedTuple):
     """sha256 of the learned policy that ranked; empty: the base policy did."""
     ranks_at: int
     oldest: str
+    """Job for which GPUs are reserved because it waited too long; empty: none."""
+    oldest_from: int | None
+    """ms from which they are, where the reservation keeps to its nodes."""
+    guards_estimates: bool
+    """Whether EASY's estimates are at least the longest run so far of similar jobs."""
     ranks_stale: bool
     rank_rules: RankRules | None
     """None where rank stops no job."""
@@ -109,6 +115,8 @@ def view_of(pool: Pool, now: int) -> View:
         model=ranks.model if usable else "",
         ranks_at=ranks.at,
         oldest=oldest,
+        oldest_from=pool.overdue_from if oldest and oldest == pool.overdue else None,
+        guards_estimates=pool.settings is not None and pool.settings.guards_estimates,
         ranks_stale=stale,
         rank_rules=rules,
         victims=Victims(pool.running, pool.tiers, now, pool.time_scale, rules),
@@ -169,23 +177,6 @@ def progress_protection(
         cheap_restarts,
     )
     return Protection(wall_ms(min_residency_s, time_scale), time_scale, rules)
-
-
-def oldest_overdue(pool: Pool, now: int) -> str:
-    """Return the job that waited longest beyond `reserve_after_s`, in the highest class; or none.
-
-    It stays the same job until it runs, whatever its rank.
-    """
-    after_s = pool.settings.reserve_after_s if pool.settings else None
-    if after_s is None:
-        return ""
-    due = now - round(after_s * 1000 / pool.time_scale)
-    overdue = [
-        (job.tier, job.since, job.job_id)
-        for job in pool.waiting.values()
-        if job.since <= due and job.tier < SPOT_TIER and job.hold_reason != "no_node_fits"
-    ]
-    return min(overdue)[2] if overdue else ""
 
 
 class EvictionPlan(NamedTuple):

@@ -246,3 +246,42 @@ def test_easy_backfills_by_predicted_run_times() -> None:
     begin(pool, job("x", 4))
     result = queue_up(pool, job("head", 8), job("long", 2), job("short", 2))
     assert result == {"head": "no_capacity", "long": "reserved_for_head", "short": "placed"}
+
+
+def ranked(pool: Lane, **run_s: float) -> None:
+    jobs = tuple(Ranked(job_id=name, score=0.0, run_s=s) for name, s in run_s.items())
+    pool.feed(pool.an("priority", QueueRanked(pool="p", base_policy="fcfs", ranked=jobs)))
+
+
+@pytest.mark.parametrize(
+    ("guarded", "user", "name", "result"),
+    [
+        (True, "ann", "run-9", "reserved_for_head"),
+        (True, "ann", "other", "placed"),
+        (True, "bob", "run-9", "placed"),
+        (False, "ann", "run-9", "placed"),
+    ],
+)
+def test_easy_an_estimate_is_at_least_the_longest_run_of_the_program(
+    guarded: bool, user: str, name: str, result: str
+) -> None:
+    """`x` was to run for 150 s like `next`, and has run for 201 s: it may end 99 s from now."""
+    pool = simulated("easy", "n1", easy_runtime="history", guard_predictions=guarded)
+    ranked(pool, x=150.0, head=50.0, next=20.0)
+    pool.submit(job("x", 4, user="ann", name="run-1"))
+    pool.wake()
+    pool.ready("x")
+    pool.submit(job("head", 8), after_ms=200_000)
+    assert queue_up(pool, job("next", 2, user=user, name=name))["next"] == result
+
+
+def test_easy_the_longest_run_counts_up_to_the_walltime() -> None:
+    """The job ends at its walltime, whatever others of its name do."""
+    pool = simulated("easy", "n1", easy_runtime="history", guard_predictions=True)
+    ranked(pool, x=150.0, head=50.0, next=20.0)
+    pool.submit(job("x", 4, user="ann", name="run"))
+    pool.wake()
+    pool.ready("x")
+    pool.submit(job("head", 8), after_ms=200_000)
+    result = queue_up(pool, job("next", 2, user="ann", name="run", walltime_s=60.0))
+    assert result["next"] == "placed"

@@ -11,7 +11,7 @@ def test_the_roomiest_nodes_are_reserved_as_far_as_they_are_free() -> None:
     pool = lane("a", "b")
     pool.run(job("x", 6))
     with Draft(pool.state.board) as draft:
-        slots = reserve_roomiest(draft, shape_of(job("w", 8).spec), ())
+        slots = reserve_roomiest(draft, shape_of(job("w", 8).spec), (), {})
         assert {slot.node_id for slot in slots} == {"b"}
         assert pool.free("b") == [0] * 8
 
@@ -19,8 +19,27 @@ def test_the_roomiest_nodes_are_reserved_as_far_as_they_are_free() -> None:
 def test_nothing_is_reserved_for_a_gang_that_the_pool_could_never_hold() -> None:
     pool = lane("a")
     with Draft(pool.state.board) as draft:
-        assert reserve_roomiest(draft, shape_of(job("w", 8, workers=2).spec), ()) == []
+        assert reserve_roomiest(draft, shape_of(job("w", 8, workers=2).spec), (), {}) == []
         assert draft.log == []
+
+
+def test_nodes_on_which_jobs_started_since_then_come_last() -> None:
+    """`a` is the roomiest, but a job of it began later than all those of `b`."""
+    pool = lane("a", "b")
+    pool.run(job("y", 6), job("x", 5))
+    first = {name: sum(n == 0 for n in pool.free(name)) for name in ("a", "b")}
+    roomiest = min(first, key=first.__getitem__)
+    (other,) = first.keys() - {roomiest}
+    late = {roomiest: {0}}
+    with Draft(pool.state.board) as draft:
+        slots = reserve_roomiest(draft, shape_of(job("w", 8).spec), (), {})
+        assert {slot.node_id for slot in slots} == {roomiest}
+    with Draft(pool.state.board) as draft:
+        slots = reserve_roomiest(draft, shape_of(job("w", 8).spec), (), late)
+        assert {slot.node_id for slot in slots} == {other}
+    with Draft(pool.state.board) as draft:
+        slots = reserve_roomiest(draft, shape_of(job("w", 4).spec), (), late)
+        assert {slot.node_id for slot in slots} == {roomiest}, "seven others are as early"
 
 
 def test_the_freest_gpus_of_a_node_are_chosen() -> None:

@@ -35,3 +35,22 @@ def test_rules_by_rank_exist_only_where_rank_may_stop_jobs() -> None:
     assert view_of(lane().state, 0).rank_rules is None
     rules = view_of(lane(preemption="ranked", defragment_after_s=60.0).state, 0).rank_rules
     assert rules is not None and rules.defragment_after_ms == 60_000
+
+
+def test_the_oldest_is_noted_with_the_round_from_which_gpus_are_reserved() -> None:
+    pool = lane("n1", gpus=8, time_scale=1000.0, reserve_after_s=300.0, guard_predictions=True)
+    pool.run(job("x", 4), job("big", 8))
+    assert view_of(pool.state, pool.now).oldest_from is None, "it has not waited long enough"
+    pool.submit(job("small", 2), after_ms=1000)
+    first = pool.now
+    pool.submit(job("other", 2), after_ms=1000)
+    view = view_of(pool.state, pool.now)
+    assert (view.oldest, view.oldest_from) == ("big", first)
+
+
+def test_a_pool_of_an_earlier_release_keeps_to_no_nodes() -> None:
+    pool = lane("n1", gpus=8, time_scale=1000.0, reserve_after_s=300.0)
+    pool.run(job("x", 4), job("big", 8))
+    pool.submit(job("small", 2), after_ms=1000)
+    view = view_of(pool.state, pool.now)
+    assert (view.oldest, view.oldest_from, view.guards_estimates) == ("big", None, False)

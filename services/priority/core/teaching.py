@@ -1,0 +1,34 @@
+"""Which ends teach history a run time: a tenant must not make its jobs look short at no cost."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from services.priority.core.history import FAILED_AT_ONCE_S
+from services.priority.core.state import Queue
+from shared.contracts.attempts import JobCancelled, JobFailed, JobSucceeded
+from shared.contracts.ranking import QueueEntry
+
+End: TypeAlias = JobSucceeded | JobFailed | JobCancelled
+
+
+def teaches(state: Queue, entry: QueueEntry | None, end: End, ran_s: float) -> bool:
+    """Return whether history learns the run time of an ended job, in cluster s.
+
+    Of a job that was cancelled, or that failed at once, only that it outlived its prediction: its
+    end says nothing of how long it would have run, but its run so far does.
+    """
+    if entry is None or state.pool is None or not state.pool.guard_predictions:
+        return True
+    is_cut_short = isinstance(end, JobCancelled) or (
+        isinstance(end, JobFailed) and ran_s < FAILED_AT_ONCE_S
+    )
+    return not is_cut_short or ran_s > predicted_s(state, entry)
+
+
+def predicted_s(state: Queue, entry: QueueEntry) -> float:
+    """Return the mean run time that was predicted when the job came, or now if that is now."""
+    job = state.jobs.get(entry.job_id)
+    if job is not None and job.entry is not None:
+        return state.table.get(job.row, "mean_s")
+    return state.history.estimate(entry.tenant, entry.user, entry.name, entry.gpus).mean_s

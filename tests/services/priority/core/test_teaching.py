@@ -1,0 +1,67 @@
+"""Ends that a tenant can have at no cost teach no run time."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.priority.core.history import FAILED_AT_ONCE_S
+from services.priority.core.state import Queue
+from shared.contracts.attempts import JobCancelled, JobFailed, JobSucceeded
+from shared.contracts.base import Event
+from shared.testing.decider import AT, given, run
+from tests.services.priority.core.lane import PRIORITY, admitted, from_placement, pool, running
+
+ENDS = {
+    "succeeded": JobSucceeded(job_id="a", tenant="red", attempt=1),
+    "failed": JobFailed(job_id="a", tenant="red", attempt=1, reason="exit"),
+    "cancelled": JobCancelled(job_id="a", tenant="red", reason="asked"),
+}
+LONG_S = 10_000_000.0
+"""Longer than the prior predicts."""
+
+
+def samples(state: Queue) -> float:
+    """Return how many run times history holds of the tenant's jobs."""
+    return state.history.estimate("red", "u", "n", 1).samples
+
+
+def end(event: Event, ran_s: float, guarded: bool = True) -> Queue:
+    state = given(PRIORITY, pool(guard_predictions=guarded))
+    run(PRIORITY, state, [admitted("a", user="u", name="n"), *running("a")])
+    at = AT + round(ran_s * 1000)
+    run(PRIORITY, state, [from_placement(event, at)], at)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("kind", "ran_s", "learns"),
+    [
+        ("succeeded", 1.0, True),
+        ("failed", FAILED_AT_ONCE_S - 1, False),
+        ("failed", FAILED_AT_ONCE_S, True),
+        ("cancelled", 1.0, False),
+        ("cancelled", 10_000.0, False),
+        ("cancelled", LONG_S, True),
+    ],
+)
+def test_what_is_learnt_of_an_end(kind: str, ran_s: float, learns: bool) -> None:
+    assert (samples(end(ENDS[kind], ran_s)) > 0) == learns
+    assert samples(end(ENDS[kind], ran_s, guarded=False)) > 0, "as in earlier releases"
+
+
+def test_a_failure_at_once_that_outlived_its_prediction_is_learnt() -> None:
+    state = given(PRIORITY, pool(guard_predictions=True))
+    for number in range(600):
+        state.history.learn("red", "u", "n", 1, 1.0 + number % 2)
+    before = samples(state)
+    run(PRIORITY, state, [admitted("a", user="u", name="n"), *running("a")])
+    assert state.table.get(state.jobs["a"].row, "mean_s") < FAILED_AT_ONCE_S - 1
+    run(PRIORITY, state, [from_placement(ENDS["failed"], AT + 59_000)], AT + 59_000)
+    assert samples(state) != before
+
+
+def test_a_job_that_comes_and_is_cancelled_in_one_batch_teaches_nothing() -> None:
+    state = given(PRIORITY, pool(guard_predictions=True))
+    came = [admitted("a", user="u", name="n"), *running("a")]
+    run(PRIORITY, state, [*came, from_placement(ENDS["cancelled"], AT + 1000)], AT + 1000)
+    assert samples(state) == 0
