@@ -128,8 +128,9 @@ class PoolSettings(Command):
     )
     guard_predictions: bool = Field(
         True,
-        description="whether neither jobs that were cancelled or failed at once nor a tenant's "
-        "long jobs behind short ones keep the head of an `easy` queue waiting: see RULES.md 9, 17",
+        description="history learns nothing from jobs that were cancelled or failed within a minute; "
+        "under `easy` with predicted run times, estimates have a floor and GPUs are reserved after "
+        "14 days of waiting: see RULES.md 9, 17",
     )
     preemption: Preemption = Field(
         "class", description="`ranked`: also by rank within one priority class"
@@ -208,7 +209,8 @@ class PoolSettings(Command):
         None,
         ge=0,
         le=1e9,
-        description="cluster s of waiting until GPUs are reserved; absent: never",
+        description="cluster s of waiting until GPUs are reserved; 1e9: never; absent: 14 days under "
+        "`easy` with `guard_predictions`, else never",
     )
     rank_ms: int = Field(
         1000, ge=0, le=60000, description="shortest interval between rankings, wall ms"

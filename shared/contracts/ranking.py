@@ -82,6 +82,7 @@ class Finished(Model):
     job_id: JobId = Field(description="the job")
     ran_s: float = Field(description="cluster s of useful work over all attempts")
     succeeded: bool = Field(True, description="it succeeded")
+    teaches: bool = Field(True, description="history learns from its run time")
 
 
 class NodeGpus(Model):

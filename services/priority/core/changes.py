@@ -176,9 +176,13 @@ def end_job(state: Queue, changes: QueueChanges, at: int, message: End) -> None:
     worked_ms = work_ms(state, changes, job_id, at)
     kept_before_ms = stops_of(state, changes, job_id).kept_ms if worked_ms else 0
     ran_s = (kept_before_ms + worked_ms) / 1000 * state.time_scale
-    if worked_ms and teaches(state, find_entry(state, changes, job_id), message, ran_s):
+    if worked_ms:
         changes.finished[job_id] = construct(
-            Finished, job_id=job_id, ran_s=ran_s, succeeded=isinstance(message, JobSucceeded)
+            Finished,
+            job_id=job_id,
+            ran_s=ran_s,
+            succeeded=isinstance(message, JobSucceeded),
+            teaches=teaches(state, find_entry(state, changes, job_id), message, ran_s),
         )
     release_gpus(state, changes, job_id, at)
     changes.started.pop(job_id, None)

@@ -98,7 +98,11 @@ def only_shrinks(state: Queue) -> bool:
 
 
 def learn(state: Queue, event: QueueChanged, end: Finished) -> None:
-    """Learn a run time whatever ended the job: policies estimate how long GPUs will be held."""
+    """Learn a run time whatever ended the job, unless its end says nothing of it: policies
+    estimate how long GPUs will be held.
+    """
+    if not end.teaches:
+        return
     job = state.jobs.get(end.job_id)
     entry = job.entry if job else None
     if job is not None and entry is not None:

@@ -87,9 +87,8 @@ def open_round(pool: Pool, event: RoundOpened, fact: Fact) -> None:
 
 def note_overdue(pool: Pool, at: int) -> None:
     """Note for which job GPUs are reserved from this round on."""
-    if pool.settings is None or not pool.settings.guard_predictions:
-        return
-    oldest = oldest_overdue(pool, at)
+    guards = pool.settings is not None and pool.settings.guard_predictions
+    oldest = oldest_overdue(pool, at) if guards else ""
     if oldest != pool.overdue:
         pool.overdue, pool.overdue_from = oldest, at
 

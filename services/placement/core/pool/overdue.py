@@ -7,6 +7,9 @@ from itertools import takewhile
 from services.placement.core.pool.shape import SPOT_TIER
 from services.placement.core.pool.state import Pool
 
+HELD_ANYWAY = ("no_node_fits", "draining")
+"""Reasons for which a job waits that reserved GPUs do not end."""
+
 
 def oldest_overdue(pool: Pool, now: int) -> str:
     """Return the job that waited longest beyond `reserve_wait_s`, in the highest class; or none.
@@ -21,6 +24,6 @@ def oldest_overdue(pool: Pool, now: int) -> str:
     overdue = [
         (job.tier, job.since, job.job_id)
         for job in takewhile(lambda job: job.since <= due, pool.waiting.values())
-        if job.tier < SPOT_TIER and job.hold_reason != "no_node_fits"
+        if job.tier < SPOT_TIER and job.hold_reason not in HELD_ANYWAY
     ]
     return min(overdue)[2] if overdue else ""

@@ -8,8 +8,16 @@ from services.priority.core.history import FAILED_AT_ONCE_S
 from services.priority.core.state import Queue
 from shared.contracts.attempts import JobCancelled, JobFailed, JobSucceeded
 from shared.contracts.base import Event
+from shared.contracts.ranking import QueueChanged
 from shared.testing.decider import AT, given, run
-from tests.services.priority.core.lane import PRIORITY, admitted, from_placement, pool, running
+from tests.services.priority.core.lane import (
+    PRIORITY,
+    admitted,
+    from_placement,
+    only,
+    pool,
+    running,
+)
 
 ENDS = {
     "succeeded": JobSucceeded(job_id="a", tenant="red", attempt=1),
@@ -47,6 +55,17 @@ def end(event: Event, ran_s: float, guarded: bool = True) -> Queue:
 def test_what_is_learnt_of_an_end(kind: str, ran_s: float, learns: bool) -> None:
     assert (samples(end(ENDS[kind], ran_s)) > 0) == learns
     assert samples(end(ENDS[kind], ran_s, guarded=False)) > 0, "as in earlier releases"
+
+
+def test_an_end_that_teaches_nothing_is_recorded_all_the_same() -> None:
+    """A recorded pool is replayed with all of its jobs."""
+    state = given(PRIORITY, pool(guard_predictions=True))
+    run(PRIORITY, state, [admitted("a", user="u", name="n"), *running("a")])
+    ended = from_placement(ENDS["cancelled"], AT + 30_000)
+    changed = only(run(PRIORITY, state, [ended], AT + 30_000), QueueChanged)
+    [noted] = changed.finished
+    assert (noted.job_id, noted.ran_s, noted.teaches) == ("a", 30.0, False)
+    assert state.accuracy.samples == 0
 
 
 def test_a_failure_at_once_that_outlived_its_prediction_is_learnt() -> None:
