@@ -128,7 +128,7 @@ class PoolSettings(Command):
     )
     guard_predictions: bool = Field(
         True,
-        description="history learns nothing from jobs that were cancelled or failed within a minute; "
+        description="history learns nothing of jobs that were cancelled or failed in a minute; "
         "under `easy` with predicted run times, estimates have a floor and GPUs are reserved after "
         "14 days of waiting: see RULES.md 9, 17",
     )
@@ -209,8 +209,8 @@ class PoolSettings(Command):
         None,
         ge=0,
         le=1e9,
-        description="cluster s of waiting until GPUs are reserved; 1e9: never; absent: 14 days under "
-        "`easy` with `guard_predictions`, else never",
+        description="cluster s of waiting until GPUs are reserved; 1e9: never; absent: 14 days "
+        "under `easy` with `guard_predictions`, else never",
     )
     rank_ms: int = Field(
         1000, ge=0, le=60000, description="shortest interval between rankings, wall ms"

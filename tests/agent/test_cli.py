@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from berth_agent.cli import main
+from berth_agent.node import identity
 from berth_agent.node.identity import Identity, read_identity, write_identity
 from berth_agent.node.renewal import Credentials
 from shared.contracts import agents as wire
@@ -151,6 +152,20 @@ def test_a_join_under_another_name_has_another_secret(
 ) -> None:
     gateway.answers = False
     assert join(gateway, tmp_path) == join(gateway, tmp_path, "--node-id", "n2") == 1
+    first, second = (request.credential_sha256 for _, _, request in gateway.requests)
+    assert first != second
+
+
+@pytest.mark.parametrize("other", ["boot", "token"])
+def test_a_join_of_a_copied_disk_and_by_another_token_has_another_secret(
+    gateway: GatewayDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    gateway.answers = False
+    assert join(gateway, tmp_path) == 1
+    if other == "boot":
+        monkeypatch.setattr(identity, "read_boot_id", lambda: "another")
+    token = "t.other" if other == "token" else "t.secret"
+    assert join(gateway, tmp_path, token=("--token", token)) == 1
     first, second = (request.credential_sha256 for _, _, request in gateway.requests)
     assert first != second
 

@@ -20,6 +20,7 @@ from berth_agent.messages import (
     RenewRequest,
 )
 from berth_agent.node.http import Connection, RequestFailed, parse_address, tls_context
+from berth_agent.node.machine import read_boot_id
 
 REQUEST_S = 30.0
 PROBE_S = 5.0
@@ -137,7 +138,7 @@ def _enrolled(
 ) -> tuple[str, Joined]:
     """Return secret and answer; a secret that was revoked after a lost answer is made anew."""
     while True:
-        secret, is_repeated = _begin_join(state, node_id)
+        secret, is_repeated = _begin_join(state, node_id, token)
         request = JoinRequest(
             node_id=node_id, token=token, credential_sha256=_sha256(secret), hardware=hardware
         )
@@ -149,17 +150,22 @@ def _enrolled(
         _end_join(state)
 
 
-def _begin_join(state: str, node_id: str) -> tuple[str, bool]:
-    """Return the secret to join with, and whether an earlier join may have used it."""
+def _begin_join(state: str, node_id: str, token: str) -> tuple[str, bool]:
+    """Return the secret to join with, and whether an earlier join may have used it.
+
+    It is that of an earlier join by the same token, in the same boot: a copy of the disk on another
+    machine, and another token, get a secret of their own.
+    """
     path = f"{state}/{file_names.JOINING}"
+    attempt = _sha256(f"{node_id} {read_boot_id()} {token}")
     try:
         kept = files.read_json(path)
     except ValueError:
         kept = None
-    if isinstance(kept, dict) and kept.get("node_id") == node_id and kept.get("secret"):
+    if isinstance(kept, dict) and kept.get("attempt") == attempt and kept.get("secret"):
         return str(kept["secret"]), True
     secret = secrets.token_hex(SECRET_BYTES)
-    files.write_json(path, {"node_id": node_id, "secret": secret})
+    files.write_json(path, {"attempt": attempt, "secret": secret})
     return secret, False
 
 

@@ -107,7 +107,7 @@ def revoke_token(nodes: NodeRegistry, command: RevokeNodeToken) -> Outcome:
 def enroll(nodes: NodeRegistry, command: EnrollNode, now: int, expires_at: int) -> Outcome:
     """Enrol a node; a repetition, as after a lost answer, changes nothing and uses no token."""
     node_id, old = command.node_id, nodes.nodes.get(command.node_id)
-    if old is not None and command.credential_sha256 in old.credentials:
+    if old is not None and old.credentials.get(command.credential_sha256, 0) > now:
         return _deny_machine(old, command.hardware) or Grant(node_id, None)
     denial = _deny_name(node_id) or _deny_token(nodes, command, now)
     if denial is not None:

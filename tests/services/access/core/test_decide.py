@@ -39,6 +39,7 @@ def configured(**fields: Any) -> PoolConfigured:
         defragment_after_s=1800.0,
         preemption_protection="progress",
         publish_predictions=True,
+        guard_predictions=True,
         easy_runtime="history",
         **fields,
     )

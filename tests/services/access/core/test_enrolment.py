@@ -143,6 +143,12 @@ def test_a_repeated_enrolment_changes_nothing_even_if_the_token_has_expired() ->
     assert granted(ENROLL, POOL, used_up, NODE, now=AT + 10_000) is None
 
 
+def test_a_repetition_after_its_credential_has_expired_needs_a_valid_token() -> None:
+    expired = NODE.model_copy(update={"expires_at": AT})
+    event = granted(ENROLL, POOL, TOKEN, expired)
+    assert isinstance(event, NodeEnrolled) and event.expires_at > AT
+
+
 def test_a_node_id_belongs_to_one_credential_until_it_is_revoked() -> None:
     another = changed(ENROLL, credential_sha256=SECOND)
     assert refused(another, POOL, TOKEN, NODE) == "node_exists"
