@@ -25,7 +25,7 @@ def test_a_job_that_waits_for_draining_nodes_takes_no_turn_from_others() -> None
     assert oldest_overdue(pool.state, pool.now + 20_000) == "b"
 
 
-def test_a_pool_whose_guard_is_switched_off_notes_no_job() -> None:
+def test_a_pool_without_the_guard_reserves_for_no_job() -> None:
     pool = lane("n1", gpus=8, reserve_after_s=0.01, guard_predictions=True)
     pool.submit(job("x", 8), job("a", 8))
     pool.feed(after_ms=100)
