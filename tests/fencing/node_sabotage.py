@@ -94,8 +94,9 @@ SABOTAGES = {
     ),
     "R6 the position of what was carried out is not kept": Sabotage(
         f"{AGENT}/node/order_book.py",
+        "for order in answer.orders):\n"
         "                self._write(answer.through, answer.writer)\n",
-        "                pass\n",
+        "for order in answer.orders):\n                pass\n",
         f"{BOOK}::test_an_order_is_on_disk_with_its_position_before_it_has_an_effect",
     ),
     "R6 an order has its effect before its position is kept": Sabotage(
