@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -124,19 +123,27 @@ def a_newcomer(stand: Stand, node_id: str) -> Iterator[Newcomer]:
 
 
 class Client:
-    """Repeats an action in a thread until it is done."""
+    """Repeats an action in a thread until it is done, or the block ends."""
 
-    def __init__(self, act: Callable[[], str]) -> None:
-        """Begin; `act` returns why it failed, nothing if it is done."""
+    def __init__(self, act: Callable[[], str | None]) -> None:
+        """Begin; `act` returns why it failed, an empty text if it goes on, None if it is done."""
         self.complaints: list[str] = []
         self._act = act
+        self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._repeat, daemon=True)
         self._thread.start()
 
     def _repeat(self) -> None:
-        while complaint := self._act():
-            self.complaints.append(complaint)
-            time.sleep(0.1)
+        while not self._is_over.wait(0.1) and (complaint := self._act()) is not None:
+            if complaint:
+                self.complaints.append(complaint)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._is_over.set()
+        self._thread.join(PATIENCE_S)
 
     def wait(self) -> None:
         self._thread.join(PATIENCE_S)
@@ -147,10 +154,10 @@ def joining(node: Newcomer, gateway: DistantGateway, token: str, ca: Path | None
     """Join as an operator does it on the machine."""
     trust = ("--ca", str(ca)) if ca else ()
 
-    def act() -> str:
+    def act() -> str | None:
         words = ("join", gateway.url, "--token", token, "--node-id", node.node_id, *trust)
         done = node.call(*words)
-        return done.stderr if done.returncode else ""
+        return (done.stderr or "failed") if done.returncode else None
 
     return Client(act)
 
@@ -161,9 +168,9 @@ def renewing(node: Newcomer) -> Client:
     identity = read_identity(state)
     credentials = Credentials(state, identity, now_ms=0)
 
-    def act() -> str:
+    def act() -> str | None:
         is_renewed = credentials.renew_if_due(identity.expires_at - 1)
-        return "" if is_renewed else credentials.problem
+        return None if is_renewed else credentials.problem
 
     return Client(act)
 
@@ -192,14 +199,15 @@ class Following:
     def until(self, last: str) -> Client:
         """Follow until a line ends with this word."""
 
-        def act() -> str:
-            while not any(line.endswith(last) for line in self.lines()):
-                if self._process.poll() is not None:
-                    complaint = self._err.read_text() or "no complaint"
-                    self._process = self._start()
-                    return complaint
-                time.sleep(0.1)
-            self.close()
+        def act() -> str | None:
+            has_ended = self._process.poll() is not None
+            if any(line.endswith(last) for line in self.lines()):
+                self.close()
+                return None
+            if has_ended:
+                complaint = self._err.read_text() or "no complaint"
+                self._process = self._start()
+                return complaint
             return ""
 
         return Client(act)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -262,20 +263,29 @@ def test_a_gateway_that_is_away_is_missed_by_its_clients_alone(
 ) -> None:
     """Jobs start, run and end; clients of the gateway get errors, and repeat what they want."""
     marker, ca = tmp_path / "marker", stand.stack.ca if stand.stack.tls else None
-    with a_newcomer(stand, f"known-{fault}") as known, a_newcomer(stand, f"new-{fault}") as new:
+    with (
+        a_newcomer(stand, f"known-{fault}") as known,
+        a_newcomer(stand, f"new-{fault}") as new,
+        ExitStack() as ends,
+    ):
         joining(known, gateway, token_of_one_node(stand), ca).wait()
         token, following = (
             token_of_one_node(stand),
             Following(stand, gateway, waiting.job_id, tmp_path),
         )
+        ends.callback(following.close)
         lane = stand.job(waiting.job_id)["partition"]  # type: ignore[index]
+        eventually(lambda: is_connected(node))
         before = node.status()
         with gateway.away(fault):
-            clients = (joining(new, gateway, token, ca), renewing(known), following.until("enough"))
+            clients = [joining(new, gateway, token, ca), renewing(known), following.until("enough")]
+            for client in clients:
+                ends.enter_context(client)
             submit_without_gateway(stand, lane, ["touch", str(marker)])
             eventually(marker.exists)
             eventually(lambda: node.status()["lease_end_boot_ms"] > before["lease_end_boot_ms"])
-            for name in ("pid", "incarnation", "executor", "problem"):
+            eventually(lambda: is_connected(node))
+            for name in ("pid", "incarnation"):
                 assert node.status()[name] == before[name]
             if fault == "killed":
                 eventually(lambda: all(client.complaints for client in clients))
@@ -292,15 +302,21 @@ def test_a_join_that_was_accepted_without_an_answer_is_repeated(
 ) -> None:
     """Its token allows one node, and the control plane knows the node before the node does."""
     data, token = stand.stack.data_dir, token_of_one_node(stand)
-    with a_newcomer(stand, "unanswered") as new:
+    with a_newcomer(stand, "unanswered") as new, ExitStack() as ends:
         with paused(supervise.pid_of(data, "access")):
             sent = commands_to_access(stand)
             client = joining(new, gateway, token, stand.stack.ca if stand.stack.tls else None)
+            ends.enter_context(client)
             eventually(lambda: commands_to_access(stand) > sent)
             with gateway.away("killed"):
                 eventually(lambda: client.complaints)
         client.wait()
         work(stand, new)
+
+
+def is_connected(node: JoinedNode) -> bool:
+    status = node.status()
+    return bool(status.get("executor")) and not status.get("problem")
 
 
 def work(stand: Stand, *nodes: JoinedNode) -> None:
