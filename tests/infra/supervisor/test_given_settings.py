@@ -37,6 +37,7 @@ SET_BY_THE_STACK = {
     "metrics_of",
     "node_executors",
     "recorded",
+    "recorded_at",
     "executor_id",
     "nodes",
 }

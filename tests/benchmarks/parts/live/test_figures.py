@@ -22,12 +22,13 @@ RUN = RunFigures(10, 3, 2, 0.01, 600.0, 5000.0)
 
 
 @pytest.mark.slow
-def test_hand_overs_make_every_job_wait_for_at_least_as_long() -> None:
+def test_hand_overs_lengthen_the_mean_wait() -> None:
     day = choose_day("synthetic", 0, 2 * 3600.0, 0.5, 300.0, StopCosts(1800.0, 60.0))
     plain, [none] = deciders_figures(day), deciders_with_handovers(day, 0.0, draws=1)
     assert none == plain, "without a delay the draws change nothing"
     delayed = deciders_with_handovers(day, 120.0, draws=2)
-    assert min(run.mean_wait_s for run in delayed) >= plain.mean_wait_s + 120.0
+    # Not by 120 s for each job: a later start changes what is decided after it.
+    assert min(run.mean_wait_s for run in delayed) > plain.mean_wait_s
     assert all(run.jobs_ended == len(day.jobs) for run in delayed)
     assert plain.stops > 0 and max(run.lost_share for run in delayed) < 2 * plain.lost_share
 
