@@ -14,7 +14,7 @@ from pathlib import Path
 
 try:
     from berth_reporter import checkpoint
-except ImportError:  # outside of Berth nobody needs to know
+except ImportError:  # outside of Berth there is nothing to report to
 
     def checkpoint(step):
         pass
