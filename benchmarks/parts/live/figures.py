@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from benchmarks.parts.live.day import Day, rules_of, scenario_of
+from benchmarks.parts.rounding import rounded
 from simulator.engine.run import simulate as simulate_deciders
 from simulator.kernel.run import simulate
 from simulator.kernel.work import build_work
@@ -36,10 +37,7 @@ class RunFigures:
     """First submit to last end."""
 
     def plain(self) -> dict[str, float]:
-        return {
-            name: round(value, 5) if isinstance(value, float) else value
-            for name, value in asdict(self).items()
-        }
+        return rounded(self, 5)
 
 
 def figures_of(outcome: ScheduleOutcome, lost_share: float) -> RunFigures:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.parts.rounding import rounded
 from simulator.metrics.bootstrap import Gain, gain, gain_at
 from simulator.metrics.outcome import Floats
 from simulator.metrics.policy_jobs import PolicyJobs
@@ -46,13 +47,9 @@ class Cell:
 
     def plain(self) -> dict[str, object]:
         return {
-            name: _rounded(value) if isinstance(value, float) else value
-            for name, value in asdict(self).items()
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in rounded(self, 4).items()
         }
-
-
-def _rounded(value: float) -> float | None:
-    return None if math.isnan(value) else round(value, 4)
 
 
 class Metric(NamedTuple):

@@ -18,6 +18,7 @@ from benchmarks.parts.policies.rules import (
     NamedRules,
     committed,
 )
+from benchmarks.parts.rounding import rounded
 from simulator.kernel.run import Rules
 from simulator.metrics.outcome import ScheduleOutcome
 
@@ -46,10 +47,7 @@ class PreemptionCell:
     ended: bool
 
     def plain(self) -> dict[str, object]:
-        return {
-            name: round(value, 4) if isinstance(value, float) else value
-            for name, value in asdict(self).items()
-        }
+        return rounded(self, 4)
 
 
 def candidates_without_preemption(family: str) -> list[NamedRules]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from statistics import geometric_mean
 
 from benchmarks.parts.policies.continuous import Replay, side_of
 from benchmarks.parts.policies.costs import StopCosts
 from benchmarks.parts.policies.rules import GITTINS, committed, seeds
+from benchmarks.parts.rounding import rounded
 from simulator.metrics.bootstrap import gain
 from simulator.metrics.policy_jobs import PolicyJobs
 
@@ -32,10 +33,7 @@ class SeedComparison:
     ci_high: float | None
 
     def plain(self) -> dict[str, object]:
-        return {
-            name: round(value, 4) if isinstance(value, float) else value
-            for name, value in asdict(self).items()
-        }
+        return rounded(self, 4)
 
 
 def compare_seeds(

@@ -7,8 +7,8 @@ from itertools import takewhile
 from services.placement.core.pool.shape import SPOT_TIER
 from services.placement.core.pool.state import Pool
 
-HELD_ANYWAY = ("no_node_fits", "draining")
-"""Reasons for which a job waits that reserved GPUs do not end."""
+LACKS_NODES = ("no_node_fits", "draining")
+"""Reasons of a job that free GPUs would not end: the nodes that it needs are not in the round."""
 
 
 def oldest_overdue(pool: Pool, now: int) -> str:
@@ -24,6 +24,6 @@ def oldest_overdue(pool: Pool, now: int) -> str:
     overdue = [
         (job.tier, job.since, job.job_id)
         for job in takewhile(lambda job: job.since <= due, pool.waiting.values())
-        if job.tier < SPOT_TIER and job.hold_reason not in HELD_ANYWAY
+        if job.tier < SPOT_TIER and job.hold_reason not in LACKS_NODES
     ]
     return min(overdue)[2] if overdue else ""

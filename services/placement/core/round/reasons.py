@@ -7,6 +7,7 @@ from typing import NamedTuple
 from services.placement.core.lifecycle import ends
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.overdue import LACKS_NODES
 from services.placement.core.pool.queue import QueueScan
 from services.placement.core.pool.shape import GPU, Shape, Slot
 from services.placement.core.round.easy import QueueHead
@@ -20,7 +21,7 @@ from shared.ledger.decider import Decision
 
 HELD_PER_ROUND = 512
 """A record of the ledger has its bounds; the next round goes on."""
-ALONE = ("no_capacity", "no_node_fits", "draining")
+ALONE = ("no_capacity", *LACKS_NODES)
 """Reasons that are not about other jobs in the queue."""
 
 
@@ -115,7 +116,7 @@ class HoldReasons:
 
     def make_hold(self, job: Job, reason: HoldReason) -> Hold:
         shape, board = job.shape, self.draft.board
-        workers = self.count(shape, reason in ("no_node_fits", "draining"))
+        workers = self.count(shape, reason in LACKS_NODES)
         short = max(0, shape.min_workers - workers) * shape.worker_milli / GPU
         detail: dict[str, float | str] = {
             "position": float(self.blocked.scan.position(job.entry(self.view.scores))),
