@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from shared.bus.clock import LedgerClock
@@ -13,7 +15,11 @@ from shared.ledger.reader import Cursor
 
 S = TypeVar("S")
 
-MARK_EVERY_S = 1.0
+MARK_EVERY_S = 0.2
+"""Least time between two marks, so that they cost little, and the longest time, if the disk takes
+it, for which an appended fact has none."""
+
+log = logging.getLogger(__name__)
 
 
 class Checkpoints(Generic[S]):
@@ -33,19 +39,43 @@ class Checkpoints(Generic[S]):
         self._stored_at_s = -math.inf
         self._marked_at_s = 0.0
         self._marked_next = -1
+        self._unmarked = asyncio.Event()
+        """Set when a cursor was not marked as the last mark was too recent."""
+        self._is_failing = False
 
     def marked(self) -> Cursor:
         """Return the last cursor that this machine has stored."""
         return self._snapshots.marked() if self._snapshots is not None else Cursor()
 
     def mark_if_due(self, cursor: Cursor) -> None:
-        """Store the cursor, once per `MARK_EVERY_S`, and not the same one again."""
+        """Store the cursor, once per `MARK_EVERY_S`, and not the same one again.
+
+        An error, as on a full disk, is logged: the next call that is due tries again.
+        """
         if self._snapshots is None or cursor.next == self._marked_next:
             return
         now_s = self._clock.monotonic_s()
-        if now_s - self._marked_at_s >= MARK_EVERY_S:
+        if now_s - self._marked_at_s < MARK_EVERY_S:
+            self._unmarked.set()
+            return
+        self._marked_at_s = now_s
+        try:
             self._snapshots.mark(cursor)
-            self._marked_at_s, self._marked_next = now_s, cursor.next
+        except OSError as error:
+            self._log_failure("mark", error)
+        else:
+            self._marked_next, self._is_failing = cursor.next, False
+
+    async def keep_marked(self, cursor: Callable[[], Cursor]) -> None:
+        """Store each cursor that `mark_if_due` has left out, when it is due; runs until cancelled.
+
+        So a process that is killed when its last append was `MARK_EVERY_S` ago has marked it.
+        """
+        while True:
+            await self._unmarked.wait()
+            await asyncio.sleep(MARK_EVERY_S)
+            self._unmarked.clear()
+            self.mark_if_due(cursor())
 
     async def store_if_due(self, replica: Replica[S]) -> None:
         """Store a snapshot if enough records and time have passed."""
@@ -55,10 +85,30 @@ class Checkpoints(Generic[S]):
             await self.store(replica)
 
     async def store(self, replica: Replica[S]) -> None:
-        """Store a snapshot of the replica, unless the last one is as new."""
+        """Store a snapshot of the replica, unless the last one is as new.
+
+        An error, as on a full disk, is logged: it is due again after a pause.
+        """
         if self._snapshots is None or not replica.records:
             return
-        packed = self._snapshots.pack(replica.cursor, replica.state)
+        packed, records = self._snapshots.pack(replica.cursor, replica.state), replica.records
         replica.records = 0
-        await asyncio.to_thread(self._snapshots.store, replica.cursor.seq, packed)
+        try:
+            await asyncio.to_thread(self._snapshots.store, replica.cursor.seq, packed)
+        except OSError as error:
+            replica.records += records
+            self._log_failure("snapshot", error)
         self._stored_at_s = self._clock.monotonic_s()
+
+    def _log_failure(self, kind: str, error: OSError) -> None:
+        """Log the first failure of a row: each would be a line on the same full disk."""
+        if self._is_failing or self._snapshots is None:
+            return
+        self._is_failing = True
+        log.error(
+            "a %s was not stored: %s; until one is, a start folds more of the ledger, and may not"
+            " notice a lost tail",
+            kind,
+            error,
+            extra={"path": str(error.filename or self._snapshots.folder)},
+        )

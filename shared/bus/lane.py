@@ -134,9 +134,13 @@ class Lane(Generic[S]):
     def mark(self) -> None:
         """Store the cursor, so that the next start detects a lost tail.
 
-        A commit does so at most once a second: call it also while the lane is idle.
+        A commit does so; call it also while the lane is idle, as other processes append too.
         """
         self._checkpoints.mark_if_due(self.cursor)
+
+    async def keep_marked(self) -> None:
+        """Store the cursor of appends that came too soon after a mark; runs until cancelled."""
+        await self._checkpoints.keep_marked(lambda: self.cursor)
 
     async def start(self) -> None:
         """Fold the ledger; afterwards `next_offsets` is valid.

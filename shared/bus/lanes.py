@@ -132,7 +132,10 @@ class Lanes(Generic[S]):
             await lane.stop()
             return self._note_halted(partition, error)
         await self._check_inputs(lane)
-        tasks = [supervise(self._run(lane), f"lane {lane.tp.key}")]
+        tasks = [
+            supervise(self._run(lane), f"lane {lane.tp.key}"),
+            supervise(lane.keep_marked(), f"marks of {lane.tp.key}"),
+        ]
         if self._on_lane is not None:
             tasks.append(supervise(self._on_lane(lane), f"shell of {lane.tp.key}"))
         held = HeldLane(lane, tasks)

@@ -8,6 +8,9 @@ import os
 import pickle
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -40,8 +43,13 @@ class Snapshots(Generic[S]):
 
     def __init__(self, folder: Path, ledger: str, partition: int, schema: str) -> None:
         self._folder = folder
-        self._prefix = f"{ledger}-{partition}-{schema}-"
-        self._mark = folder / f"{ledger}-{partition}.mark"
+        self._lane = f"{ledger}-{partition}"
+        self._prefix = f"{self._lane}-{schema}-"
+        self._mark = folder / f"{self._lane}.mark"
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
 
     def pack(self, cursor: Cursor, state: S) -> bytes:
         """Return the bytes for `store`; the state is copied here and may change."""
@@ -49,25 +57,29 @@ class Snapshots(Generic[S]):
         return hashlib.sha256(body).digest() + body
 
     def store(self, seq: int, packed: bytes) -> None:
-        """Store a packed snapshot atomically: a crash leaves the old ones. Blocks; use a thread."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        """Store a packed snapshot atomically: a crash leaves the old ones. Blocks; use a thread.
+
+        Raises OSError, as on a full disk, and leaves nothing of the new one then.
+        """
         path = self._folder / f"{self._prefix}{seq:015d}.snapshot"
-        half = path.with_suffix(f".{secrets.token_hex(6)}.half")
-        with half.open("wb") as file:
-            file.write(packed)
-            file.flush()
-            os.fsync(file.fileno())
-        FAILPOINTS.hit("half_snapshot")
-        half.replace(path)
+        with self._half_of(path) as half:
+            with half.open("wb") as file:
+                file.write(packed)
+                file.flush()
+                os.fsync(file.fileno())
+            FAILPOINTS.hit("half_snapshot")
+            half.replace(path)
         FAILPOINTS.hit("after_snapshot")
         self._tidy()
 
     def mark(self, cursor: Cursor) -> None:
-        """Store the cursor alone, at little cost: the next start detects a lost tail by it."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        half = self._mark.with_suffix(f".{secrets.token_hex(6)}.half")
-        half.write_bytes(cursor.to_json())
-        half.replace(self._mark)
+        """Store the cursor alone, at little cost: the next start detects a lost tail by it.
+
+        Raises OSError, as on a full disk; the mark before is kept then.
+        """
+        with self._half_of(self._mark) as half:
+            half.write_bytes(cursor.to_json())
+            half.replace(self._mark)
 
     def marked(self) -> Cursor:
         """Return the last mark; an empty cursor if there is none, or it is damaged."""
@@ -84,11 +96,23 @@ class Snapshots(Generic[S]):
                 return snapshot
         return None
 
+    @contextmanager
+    def _half_of(self, path: Path) -> Iterator[Path]:
+        """Yield the path to write first, in a folder that exists; it is gone behind the block."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        half = path.with_suffix(f".{secrets.token_hex(6)}.half")
+        try:
+            yield half
+        finally:
+            half.unlink(missing_ok=True)
+
     def _tidy(self) -> None:
+        """Delete old snapshots, and what killed processes have left of snapshots and marks."""
         abandoned = time.time() - ABANDONED_S
         for old in self._paths()[KEEP:]:
             old.unlink(missing_ok=True)
-        for half in self._folder.glob(f"{self._prefix}*.half"):
+        left = (self._folder.glob(f"{name}*.half") for name in (self._prefix, f"{self._lane}."))
+        for half in chain(*left):
             try:
                 if half.stat().st_mtime < abandoned:
                     half.unlink()

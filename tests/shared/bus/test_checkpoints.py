@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from shared.bus.clock import LedgerClock
 from shared.bus.fold import Replica
 from shared.bus.snapshots import Snapshots
 from shared.ledger.reader import Cursor, Reader
+from tests.patience import PATIENCE_S
+from tests.shared.bus.full_disk import full_disk
 
 EVERY = 10
 PAUSE_S = 30.0
@@ -79,7 +82,9 @@ async def test_the_last_snapshot_waits_for_nothing_but_is_not_repeated(
     assert stored(snapshots) == "last"
 
 
-def test_the_cursor_is_marked_once_a_second(checkpoints: Checkpoints[str], clock: SetClock) -> None:
+def test_the_cursor_is_marked_once_in_a_while(
+    checkpoints: Checkpoints[str], clock: SetClock
+) -> None:
     first, second = Cursor(1, 1, "a", 0), Cursor(2, 2, "b", 1)
     assert checkpoints.marked() == Cursor()
     checkpoints.mark_if_due(first)
@@ -89,6 +94,43 @@ def test_the_cursor_is_marked_once_a_second(checkpoints: Checkpoints[str], clock
     clock.now_s += MARK_EVERY_S / 2
     checkpoints.mark_if_due(second)
     assert checkpoints.marked() == second
+
+
+async def test_a_cursor_that_came_too_soon_is_marked_although_no_other_comes(
+    snapshots: Snapshots[str],
+) -> None:
+    checkpoints: Checkpoints[str] = Checkpoints(snapshots, LedgerClock(), every=1, pause_s=0.0)
+    cursors = [Cursor(n, n, f"r{n}", n - 1) for n in range(1, 9)]
+    keeping = asyncio.ensure_future(checkpoints.keep_marked(lambda: cursors[-1]))
+    for cursor in cursors:
+        checkpoints.mark_if_due(cursor)
+    async with asyncio.timeout(PATIENCE_S):
+        while checkpoints.marked() != cursors[-1]:
+            await asyncio.sleep(0.005)
+    keeping.cancel()
+
+
+async def test_a_full_disk_is_logged_once_and_the_next_mark_and_snapshot_try_again(
+    checkpoints: Checkpoints[str],
+    snapshots: Snapshots[str],
+    clock: SetClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    first, second, due = Cursor(1, 1, "a", 0), Cursor(2, 2, "b", 1), replica(2, "state")
+    with full_disk():
+        for cursor in (first, second):
+            checkpoints.mark_if_due(cursor)
+            clock.now_s += MARK_EVERY_S
+        await checkpoints.store_if_due(due)
+    assert checkpoints.marked() == Cursor() and stored(snapshots) is None
+    (record,) = caplog.records
+    assert "a mark was not stored: [Errno 28]" in record.message
+    assert str(record.__dict__["path"]) == str(snapshots.folder)
+
+    checkpoints.mark_if_due(second)
+    clock.now_s += PAUSE_S
+    await checkpoints.store_if_due(due)
+    assert checkpoints.marked() == second and stored(snapshots) == "state"
 
 
 async def test_a_lane_without_snapshots_stores_nothing(clock: SetClock) -> None:

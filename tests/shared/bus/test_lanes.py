@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from shared.bus.inbox import ACCESS
 from shared.bus.lane import Lane
 from shared.bus.lanes import Lanes
 from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.snapshots import Snapshots
 from shared.bus.watchdog import Watchdog
 from shared.contracts.access import TenantRetired
 from shared.contracts.codec import encode_event
@@ -32,7 +34,8 @@ FLOOD = 1_000
 class Shell:
     """A host on the in-memory broker."""
 
-    def __init__(self, decider: SeatDecider | None = None) -> None:
+    def __init__(self, decider: SeatDecider | None = None, folder: Path | None = None) -> None:
+        self.folder = folder
         self.broker = MemoryBroker()
         self.decider = decider or SeatDecider()
         self.held: list[int] = []
@@ -40,7 +43,18 @@ class Shell:
 
     def make(self, partition: int) -> Lane[Seats]:
         inputs = [ACCESS, TP("commands", partition)]
-        return Lane(self.decider, partition, MemoryLog(self.broker), inputs=inputs, settings=QUICK)
+        return Lane(
+            self.decider,
+            partition,
+            MemoryLog(self.broker),
+            inputs=inputs,
+            settings=QUICK,
+            snapshots=self.snapshots(partition) if self.folder is not None else None,
+        )
+
+    def snapshots(self, partition: int) -> Snapshots[Seats]:
+        assert self.folder is not None
+        return Snapshots(self.folder, self.decider.ledger, partition, Seats.SCHEMA)
 
     async def on_lane(self, lane: Lane[Seats]) -> None:
         self.held.append(lane.partition)
@@ -227,3 +241,19 @@ async def test_a_ledger_that_cannot_be_folded_halts_its_lane_at_the_start(shell:
     assert set(offsets) == {TP("commands", 2)}
     assert list(shell.lanes.halted) == [3] and list(shell.lanes.held) == [2]
     assert not shell.lanes.ready.is_set()
+
+
+async def test_the_last_fact_of_an_idle_lane_is_marked_without_the_watchdog(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.bus.watchdog.CHECK_EVERY_S", 10 * PATIENCE_S)
+    shell = Shell(folder=tmp_path)
+    await shell.lanes.start()
+    await shell.lanes.assign({1})
+    for number in range(5):
+        await shell.lanes.deliver(TP("commands", 1), number, command(f"c{number}"))
+        await shell.until(1, number + 1)
+    async with asyncio.timeout(PATIENCE_S):
+        while shell.snapshots(1).marked() != shell.lanes.held[1].cursor:
+            await asyncio.sleep(0.005)
+    await shell.lanes.stop()

@@ -9,6 +9,7 @@ import pytest
 
 from shared.bus.snapshots import ABANDONED_S, KEEP, Snapshots
 from shared.ledger.reader import Cursor
+from tests.shared.bus.full_disk import full_disk
 
 
 @pytest.fixture
@@ -79,16 +80,39 @@ def test_each_ledger_partition_and_schema_has_its_own_snapshots(
     assert loaded(other) is None
 
 
-def test_abandoned_half_snapshots_are_deleted(snapshots: Snapshots[object], tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", ["snapshot", "mark"])
+def test_what_killed_processes_left_half_written_is_deleted(
+    snapshots: Snapshots[object], tmp_path: Path, suffix: str
+) -> None:
     store(snapshots, 1, "state")
-    abandoned, in_progress = (newest(tmp_path).with_suffix(f".{n}.half") for n in "ab")
-    for half in (abandoned, in_progress):
+    snapshots.mark(Cursor())
+    (whole,) = tmp_path.glob(f"*.{suffix}")
+    abandoned, in_progress = (whole.with_suffix(f".{n}.half") for n in "ab")
+    of_another = tmp_path / "admission-01.c.half"
+    for half in (abandoned, in_progress, of_another):
         half.write_bytes(b"half")
     long_ago = time.time() - ABANDONED_S - 60
-    os.utime(abandoned, (long_ago, long_ago))
+    for half in (abandoned, of_another):
+        os.utime(half, (long_ago, long_ago))
     store(snapshots, 2, "state")
     assert not abandoned.exists()
-    assert in_progress.exists()
+    assert in_progress.exists() and of_another.exists()
+
+
+def test_a_full_disk_keeps_what_was_stored_and_gets_no_more_files(
+    snapshots: Snapshots[object], tmp_path: Path
+) -> None:
+    first = Cursor(1, 1, "r1", 0)
+    snapshots.mark(first)
+    store(snapshots, 1, "state")
+    before = sorted(tmp_path.iterdir())
+    with full_disk():
+        with pytest.raises(OSError, match="No space left"):
+            snapshots.mark(Cursor(2, 2, "r2", 1))
+        with pytest.raises(OSError, match="No space left"):
+            store(snapshots, 2, "newer")
+    assert sorted(tmp_path.iterdir()) == before
+    assert (snapshots.marked(), loaded(snapshots)) == (first, (1, "state"))
 
 
 def test_a_mark_is_read_back_and_a_damaged_one_is_empty(
