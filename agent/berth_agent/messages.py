@@ -389,7 +389,7 @@ class Orders(read.Message):
     """No order at or below it follows."""
     writer: str = ""
     """Process that wrote the record of `through`: after a restore from a backup another one
-    writes that record.
+    writes that record; `?` if it is not known any more.
     """
 
     READERS: ClassVar = {

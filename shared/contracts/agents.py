@@ -179,7 +179,7 @@ class Orders(Model):
         "",
         max_length=64,
         description="process that wrote the record of `through`: after a restore from a backup "
-        "another one writes that record",
+        "another one writes that record; `?` if it is not known any more",
     )
 
 

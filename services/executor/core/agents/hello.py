@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from services.executor.core.agents.state import AgentPool, OrderPosition
+from services.executor.core.agents.state import UNKNOWN_WRITER, AgentPool, OrderPosition
 from shared.contracts.agents import Hello
 
 Action = Literal["continue", "register", "fence", "behind"]
@@ -27,13 +27,25 @@ def action_for(state: AgentPool, hello: Hello, *, is_complete: bool = False) -> 
     if state.through < OrderPosition.of(hello.applied):
         return "fence" if is_complete else "behind"
     node = state.nodes.get(hello.node_id)
-    if hello.lapsed or (hello.writer and hello.writer != state.writer_of(hello.applied.seq)):
+    if hello.lapsed or has_other_history(state, hello):
         return "fence"
     if hello.incarnation.generation > last_generation(state, hello.node_id):
         return "register"
     if node is None or hello.incarnation.uuid != node.incarnation or node.lost is not None:
         return "fence"
     return "continue"
+
+
+def has_other_history(state: AgentPool, hello: Hello) -> bool:
+    """Return whether the agent's last order may be of another ledger.
+
+    An agent of an older version names no writer. One to which an executor named the writer as
+    forgotten cannot be compared, and counts as another.
+    """
+    if not hello.writer:
+        return False
+    known = state.writer_of(hello.applied.seq)
+    return hello.writer != known or known == UNKNOWN_WRITER
 
 
 def generation_fault(state: AgentPool, hello: Hello) -> str:

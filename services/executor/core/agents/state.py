@@ -19,6 +19,9 @@ LOST_KEPT = 64
 they are forgotten."""
 WRITERS_KEPT = 4096
 """Processes that wrote the ledger, so many starts and takeovers of placement."""
+UNKNOWN_WRITER = "?"
+"""In place of a writer that is forgotten. Without a name an agent would count as one of an older
+version, which is not asked for any."""
 GONE_KEPT = 2048
 """Lost nodes without workers that are known each, the latest; fewer than placement keeps, so that
 `generation_floor` is never below its floor."""
@@ -124,7 +127,7 @@ class AgentPool:
     """The latest processes that wrote the ledger, with the sequence number of their first record.
 
     A node names the writer of the last record that it knows; of a record before the first of these
-    the writer is unknown, and the node is fenced, which is always safe."""
+    the writer is `UNKNOWN_WRITER`, and the node is fenced, which is always safe."""
     terms: PoolTerms | None = None
     terms_at: OrderPosition = OrderPosition()
     jobs: dict[str, AgentJob] = field(default_factory=dict)
@@ -161,9 +164,14 @@ class AgentPool:
         return partition == str(self.partition) and seq.isdecimal() and int(seq) > self.through.seq
 
     def writer_of(self, seq: int) -> str:
-        """Return the process that wrote a record; empty if it is not known any more."""
+        """Return the process that wrote a record, `UNKNOWN_WRITER` if it is forgotten.
+
+        Empty for 0, the place before the first record.
+        """
         index = bisect_right(self.writers, seq, key=lambda entry: entry[0])
-        return self.writers[index - 1][1] if index else ""
+        if index:
+            return self.writers[index - 1][1]
+        return UNKNOWN_WRITER if seq else ""
 
     def agent_terms(self) -> Terms | None:
         """Return the present terms of nodes with an agent; None before the pool is configured."""

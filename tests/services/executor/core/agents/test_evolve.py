@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from services.executor.core.agents.state import LOST_KEPT, WRITERS_KEPT, OrderPosition
+from services.executor.core.agents.state import (
+    LOST_KEPT,
+    UNKNOWN_WRITER,
+    WRITERS_KEPT,
+    OrderPosition,
+)
 from shared.contracts.attempts import AllocationReleased, JobStopRequested, JobSucceeded
 from shared.contracts.nodes import NodeLost
 from tests.services.executor.core.agents.history import (
@@ -134,4 +139,4 @@ def test_the_latest_writers_of_the_ledger_are_known() -> None:
     assert len(writers) == WRITERS_KEPT
     assert history.state.writer_of(history.seq) == f"after-{WRITERS_KEPT + 1}"
     assert history.state.writer_of(writers[0][0]) == "after-2"
-    assert history.state.writer_of(writers[0][0] - 1) == "", "not known any more"
+    assert history.state.writer_of(writers[0][0] - 1) == UNKNOWN_WRITER

@@ -16,6 +16,7 @@ from services.executor.core.agents.hello import (
     generation_fault,
     last_generation,
 )
+from services.executor.core.agents.state import UNKNOWN_WRITER
 from shared.contracts.nodes import NodeLost
 from tests.services.executor.core.agents.history import OTHER_UUID, UUID, hello, running
 
@@ -79,6 +80,21 @@ def test_an_executor_that_forgets_writers_goes_on_with_no_node_that_a_full_list_
     assert action in (expected, "fence")
     if applied >= writers[-kept:][0][0]:
         assert action == expected
+
+
+def test_an_agent_with_orders_of_a_forgotten_writer_is_fenced() -> None:
+    """The page of its orders ended before the first writer that the executor knows."""
+    history = running()
+    with patch.object(evolve, "WRITERS_KEPT", 1):
+        history.writer = "w2"
+        history.add()
+    page_end = history.state.through.seq - 1
+    writer = history.state.writer_of(page_end)
+    assert writer == UNKNOWN_WRITER
+    named = hello(applied={"seq": page_end, "index": 0}, writer=writer)
+    assert action_for(history.state, named) == "fence"
+    assert history.state.writer_of(0) == ""
+    assert history.state.writer_of(page_end + 1) == "w2"
 
 
 def test_a_lost_incarnation_is_fenced_and_a_newer_one_registers() -> None:
