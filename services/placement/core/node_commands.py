@@ -25,7 +25,10 @@ def decide_command(pool: Pool, message: NodeCommand, item: Input, now: int) -> I
     elif isinstance(message, DeclareNodeLost):
         yield from declare_lost(pool, message, item)
     elif node_id not in pool.board.nodes and node_id not in pool.cordons:
-        yield refuse_unknown(pool, node_id, item)
+        if isinstance(message, UncordonNode) and may_be_gone(pool, node_id):
+            yield accept_command(item, node_id, duplicate=True)
+        else:
+            yield refuse_unknown(pool, node_id, item)
     else:
         decisions = list(nodes.change_cordon(pool, message, item))
         yield from decisions
@@ -34,6 +37,11 @@ def decide_command(pool: Pool, message: NodeCommand, item: Input, now: int) -> I
                 decisions.append(moved)
                 yield UnitStart(*moved)
         yield accept_command(item, node_id, duplicate=not decisions)
+
+
+def may_be_gone(pool: Pool, node_id: str) -> bool:
+    """Return whether a node of this name is gone, or may be among those that are forgotten."""
+    return node_id in pool.generations or pool.generation_floor > 0
 
 
 def declare_lost(pool: Pool, message: DeclareNodeLost, item: Input) -> Iterator[Decision]:
