@@ -61,8 +61,8 @@ class EnrolledNode:
     token_id: str = ""
     is_revoked: bool = False
     former: dict[str, None] = field(default_factory=dict)
-    """Hashes of the last secrets that were revoked or replaced by a new enrolment, oldest first.
-    An older one is unknown, so it is refused as well."""
+    """Hashes of the last secrets that were revoked, or replaced by a new enrolment or by renewals,
+    oldest first. An older one is unknown, so it is refused as well."""
     valid_until: int = 0
     """Latest time at which a credential of it was to expire, ms; a revocation leaves it."""
 
@@ -79,10 +79,12 @@ class EnrolledNode:
                 self.former = _latest(self.former, self.credentials)
                 self.is_revoked, self.credentials = True, {}
             case NodeCredentialRenewed():
-                self.credentials = {
+                kept = {
                     event.previous_sha256: event.previous_until,
                     event.credential_sha256: event.expires_at,
                 }
+                dropped = {sha256: 0 for sha256 in self.credentials if sha256 not in kept}
+                self.former, self.credentials = _latest(self.former, dropped), kept
                 self.valid_until = max(self.valid_until, event.expires_at)
 
     def state(self, now: int) -> IdentityState:

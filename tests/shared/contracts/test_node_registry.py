@@ -103,6 +103,22 @@ def test_a_revocation_ends_both_credentials_of_a_renewal() -> None:
     }
 
 
+def renewed(presented: str, fresh: str) -> NodeCredentialRenewed:
+    update = {"credential_sha256": hash_secret(fresh), "previous_sha256": hash_secret(presented)}
+    return RENEWED.model_copy(update=update)
+
+
+def test_a_secret_that_a_renewal_dropped_is_remembered_also_after_a_revocation() -> None:
+    """The node renews with its next secret where the answer to a renewal was lost."""
+    events = (NODE, APPROVED, renewed("one", "two"), renewed("two", "three"))
+    assert list(registry(*events).nodes["n.1"].former) == [hash_secret("one")]
+    assert isinstance(registry(*events).authenticate("n.1.three", NOW), EnrolledNode)
+    revoked = registry(*events, NodeRevoked(node_id="n.1")).nodes["n.1"]
+    assert list(revoked.former) == [hash_secret(secret) for secret in ("one", "two", "three")]
+    for secret in ("one", "two", "three"):
+        assert refusal(f"n.1.{secret}", *events, NodeRevoked(node_id="n.1"))[1] == "node_revoked"
+
+
 @pytest.mark.parametrize("text", ["", "t.1", "t.1.wrong", "ghost.ts"])
 def test_a_wrong_token_is_none(text: str) -> None:
     assert registry(TOKEN).verify_token(text) is None
