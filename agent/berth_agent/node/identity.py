@@ -170,7 +170,9 @@ def _begin_join(state: str, node_id: str, token: str) -> tuple[str, bool]:
 
 
 def _end_join(state: str) -> None:
+    """Remove the secret of the join durably: it must not be there again once it is revoked."""
     Path(state, file_names.JOINING).unlink(missing_ok=True)
+    files.sync_folder(state)
 
 
 def _read_ca(path: str) -> str:

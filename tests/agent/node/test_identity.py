@@ -10,6 +10,7 @@ import pytest
 from berth_agent.linux import files
 from berth_agent.node.identity import (
     Identity,
+    join,
     prepare_renewal,
     read_identity,
     renew,
@@ -22,7 +23,7 @@ OFFERED = ("https://other.example:8444",)
 
 
 class Gateway(Quiet):
-    """Answers each renewal with other addresses of executors."""
+    """Answers each join and renewal with other addresses of executors."""
 
     def do_POST(self) -> None:
         self.received()
@@ -37,6 +38,21 @@ def test_an_older_agent_reads_the_identity_of_a_newer_one(tmp_path: Path) -> Non
     path = f"{tmp_path}/identity.json"
     files.write_json(path, {**files.read_json(path), "field_of_the_future": [1]})
     assert read_identity(str(tmp_path)) == identity
+
+
+def test_the_secret_of_a_join_is_durably_gone_when_the_join_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is removed without a sync of its folder may be there again after a power cut."""
+    on_disk: list[set[str]] = []
+
+    def sync_folder(folder: str) -> None:
+        on_disk.append({path.name for path in Path(folder).iterdir()})
+
+    monkeypatch.setattr(files, "sync_folder", sync_folder)
+    with serving(Gateway) as url:
+        join(str(tmp_path), url, "t.1.secret", "n1", "hw", "", ())
+    assert on_disk == [{"joining.json"}, {"joining.json", "identity.json"}, {"identity.json"}]
 
 
 @pytest.mark.parametrize(("is_own", "kept"), [(True, GIVEN), (False, OFFERED)])
