@@ -131,7 +131,7 @@ def show(node: NodeArgument, as_json: AsJson = False, data: Data = None) -> None
     fields = (
         (label(name), field_text(name, value))
         for name, value in shown.items()
-        if name != "identity"
+        if name not in ("identity", "as_of")
     )
     table(("FIELD", "VALUE"), fields)
 

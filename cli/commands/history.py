@@ -34,7 +34,7 @@ def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
         return
     table(("SINCE", "UNTIL", "FOR", "PHASE", "WHY"), map(_period, items(history)), "no history yet")
     lines(deciding(history.get("line"), history.get("placing")))
-    lines(start_lines(history.get("start")))
+    lines(start_lines(history.get("start"), history.get("as_of")))
     lines(_last_failure(items(history)))
     lines(_node_lines(client, job, items(history)))
 

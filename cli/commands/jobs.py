@@ -114,7 +114,7 @@ def show(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
         shown = {name: value for name, value in shown.items() if name not in OF_SPEC}
     cells = ((label(name), _value(name, value)) for name, value in shown.items())
     table(("FIELD", "VALUE"), cells)
-    lines(start_lines(start))
+    lines(start_lines(start, document.get("as_of")))
     if failure := failure_of(document):
         lines(failure_lines(failure))
 

@@ -57,7 +57,8 @@ def is_gone(node: Row) -> bool:
     """Return whether a node is lost, holds no GPU, and was revoked or lost a week ago."""
     if node["alive"] or node["state"] != "lost" or any(cast("list[int]", node["used_milli"])):
         return False
-    return node.get("identity") == "revoked" or age_ms(cast("int", node["lost_at"])) > GONE_MS
+    lost_ms = age_ms(cast("int", node["lost_at"]), node.get("as_of"))
+    return node.get("identity") == "revoked" or lost_ms > GONE_MS
 
 
 def is_silent(node: Row) -> bool:

@@ -192,18 +192,19 @@ def deciding(position: object, placing: object) -> list[str]:
     return shown
 
 
-def start_lines(start: object) -> list[str]:
+def start_lines(start: object, as_of: object = None) -> list[str]:
     """Return when a waiting job will start, and how often such intervals held.
 
-    An interval that has passed, or ends within a second, says nothing any more.
+    An interval that has passed at `as_of` of the answer (ms; None: now), or ends within a second,
+    says nothing any more.
     """
     if not isinstance(start, dict):
         return []
     early, middle, late = (clock(start[name]) for name in ("p10_at", "p50_at", "p90_at"))
-    if age_ms(start["p90_at"]) > -1000:
+    if age_ms(start["p90_at"], as_of) > -1000:
         return ["no estimate of its start holds at present; the next one follows"]
     line = f"starts between {early} and {late} with 80 %"
-    if age_ms(start["p50_at"]) < 0:
+    if age_ms(start["p50_at"], as_of) < 0:
         line += f", as likely as not by {middle}"
     if start.get("of") == "queue":
         line += " (as your last job before it with as many GPUs; its own estimate follows)"

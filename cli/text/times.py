@@ -22,9 +22,9 @@ def clock(at_ms: object) -> str:
     return moment.strftime("%H:%M:%S" if recent else "%Y-%m-%d %H:%M:%S")
 
 
-def age_ms(at_ms: int) -> int:
-    """Return the time since a point in time, ms."""
-    return now_ms() - at_ms
+def age_ms(at_ms: int, as_of: object = None) -> int:
+    """Return the time since a point in time, ms, until `as_of` of an answer, else until now."""
+    return (as_of if isinstance(as_of, int) else now_ms()) - at_ms
 
 
 def now_ms() -> int:

@@ -64,7 +64,8 @@ async def list_nodes(
     `state` is joined, suspected, declared or lost; `silent_ms` is the present silence of a
     suspected node; after `lost_after_ms` of silence a node is lost,
     null: never. `identity` is that of a node that joined with a token: pending, approved, expired
-    or revoked, null for another.
+    or revoked, null for another. `as_of` is the time of the answer, or the last moment of a
+    recorded simulation.
     """
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
@@ -136,6 +137,7 @@ def node_row(gateway: Gateway, row: Row) -> Row:
     """Return the row with what Postgres lacks: present silence, its bound, the identity's state."""
     return {
         **row,
+        "as_of": gateway.shown_ms(),
         "silent_ms": silent_ms(gateway, row),
         "lost_after_ms": lost_after_ms(gateway, row),
         "identity": identity_of(gateway, row),

@@ -149,7 +149,10 @@ def test_the_jobs_of_that_moment_are_listed_and_those_in_line_are_the_queue(open
 def test_running_jobs_have_run_until_the_moment_that_is_shown(opened: Opened) -> None:
     recorded = recording.open_recording(opened.folder)
     jobs = opened.read("jobs", "--limit", 1000)
-    assert {job["as_of"] for job in jobs} == {recorded.moment_ms(UNTIL_S)}
+    moments = {row["as_of"] for row in [*jobs, *opened.read("nodes")]}
+    assert moments == {recorded.moment_ms(UNTIL_S)}
+    why = opened.read("why", opened.document["waited_longest"])
+    assert why["as_of"] == recorded.moment_ms(UNTIL_S)
     assert any(job["phase"] == "running" for job in jobs)
 
 

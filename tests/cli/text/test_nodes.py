@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.api.http import Json
-from cli.text.nodes import state_of
+from cli.text.nodes import GONE_MS, is_gone, state_of
 from tests.cli.node_rows import LOST, NODE, SILENT
 
 
@@ -28,3 +28,11 @@ from tests.cli.node_rows import LOST, NODE, SILENT
 )
 def test_a_node_that_takes_no_job_is_not_ready(node: Json, state: str) -> None:
     assert state_of(node) == state
+
+
+def test_a_lost_node_of_an_old_recording_is_gone_a_week_later_in_the_recording() -> None:
+    lost_at = 1_700_000_000_000
+    node = {**LOST, "lost_at": lost_at}
+    assert not is_gone({**node, "as_of": lost_at + GONE_MS})
+    assert is_gone({**node, "as_of": lost_at + GONE_MS + 1})
+    assert is_gone(node)

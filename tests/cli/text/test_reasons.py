@@ -142,6 +142,18 @@ def test_an_estimate_that_has_passed_is_not_shown() -> None:
     assert line.startswith("starts between ") and "as likely as not" not in line
 
 
+def test_an_estimate_of_an_old_recording_holds_at_its_last_moment() -> None:
+    at = 1_700_000_000_000
+    start = {"p10_at": at, "p50_at": at + 60_000, "p90_at": at + 90_000, "of": "job"}
+    (line,) = start_lines(start, at)
+    assert line.startswith("starts between ") and "as likely as not by" in line
+    (line,) = start_lines(start, at + 60_000)
+    assert line.startswith("starts between ") and "as likely as not by" not in line
+    for passed in (at + 90_000, None):
+        (line,) = start_lines(start, passed)
+        assert line.startswith("no estimate of its start holds")
+
+
 def test_a_start_is_an_interval_with_its_record() -> None:
     start = estimate(60_000, 120_000, 3_600_000)
     (line,) = start_lines(start)
