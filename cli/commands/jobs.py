@@ -8,6 +8,7 @@ from typing import Annotated, cast
 import typer
 
 from cli.api.answers import api, await_answer, pages, report
+from cli.api.follow import follow as follow_stream
 from cli.api.http import Api, Json, part
 from cli.errors import BadInput, CliError
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
@@ -159,7 +160,7 @@ def _ended_phase(client: Api, job: str) -> str:
 def logs(
     job: JobArgument,
     follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Keep printing new output.")
+        bool, typer.Option("-f", "--follow", help="Keep printing new output until the job ends.")
     ] = False,
     tail: Annotated[
         int, typer.Option(min=1, max=10000, help="Number of lines, from the last.")
@@ -179,16 +180,34 @@ def logs(
         else:
             report_line(_no_output(client.get(f"/v1/jobs/{part(job)}")))
         return
-    for event, text in client.stream(path, {"follow": "true"}):
+    due: dict[tuple[int, int], int] = {}
+    for event, text in follow_stream(client, path, {"follow": "true"}, report_line):
         frame = json.loads(text)
         if event == "end":
             if frame.get("reason") not in (None, "", "ended"):
                 raise CliError(f"the stream ended: {frame.get('reason')}")
             return
+        if not _is_new(frame, due):
+            continue
         if as_json:
             emit(frame)
         else:
             lines([_line(frame)])
+
+
+def _is_new(frame: Json, due: dict[tuple[int, int], int]) -> bool:
+    """Return whether the line was not printed yet, and note it; `due` is the next of each worker.
+
+    A stream that was opened again begins with the oldest lines that are kept.
+    """
+    attempt, rank, line = (cast("int", frame[name]) for name in ("attempt", "rank", "line"))
+    next_line = due.get((attempt, rank), 0)
+    if line < next_line:
+        return False
+    if next_line and line > next_line:
+        report_line(f"{line - next_line} lines of worker {attempt}/{rank} are missing here")
+    due[attempt, rank] = line + 1
+    return True
 
 
 def _no_output(document: Json) -> str:

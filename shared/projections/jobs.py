@@ -24,6 +24,7 @@ JobPhase = Literal[
     "cancelled",
 ]
 """Values of `phase` in the view `job`."""
+ENDED_PHASES = frozenset({"rejected", "succeeded", "failed", "cancelled"})
 PRIVATE = ("command", "env")
 
 

@@ -20,6 +20,7 @@ from typing import Literal
 from benchmarks.parts.chaos.faults import paused
 from berth_agent.node.identity import read_identity
 from berth_agent.node.renewal import Credentials
+from cli.errors import UNREACHABLE
 from infra.drills.proxy import Mode, Proxy
 from infra.machine.process import free_ports
 from infra.supervisor import control, supervise
@@ -196,19 +197,20 @@ class Following:
         """Return what the last command printed."""
         return self._out.read_text().splitlines()
 
-    def until(self, last: str) -> Client:
-        """Follow until a line ends with this word."""
+    def to_the_end(self) -> Client:
+        """Follow until the command ends by itself, with the output complete.
+
+        It gives up where the gateway is away for long, as it may be on a busy machine: then the
+        user repeats it.
+        """
 
         def act() -> str | None:
-            has_ended = self._process.poll() is not None
-            if any(line.endswith(last) for line in self.lines()):
-                self.close()
-                return None
-            if has_ended:
-                complaint = self._err.read_text() or "no complaint"
+            code, complaint = self._process.poll(), self._err.read_text()
+            if code == UNREACHABLE:
                 self._process = self._start()
-                return complaint
-            return ""
+            elif code is not None:
+                return None if code == 0 else f"exit code {code}: {complaint}"
+            return complaint
 
         return Client(act)
 

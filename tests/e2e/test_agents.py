@@ -182,7 +182,9 @@ def test_a_job_runs_with_its_output_and_exit_code(stand: Stand, node: JoinedNode
     row = stand.ended(job_id)
     assert (row["phase"], row["exit_code"], row["nodes"]) == ("failed", 3, ["agent-1"])
     eventually(lambda: len(output(stand, job_id)) == 2)
-    assert sorted(berth(stand, "logs", job_id).splitlines()) == ["[1/0] hello", "[1/0] there"]
+    for words in (("logs",), ("logs", "-f")):
+        lines = berth(stand, *words, job_id).splitlines()
+        assert sorted(lines) == ["[1/0] hello", "[1/0] there"]
     shown = next(line for line in berth(stand, "nodes").splitlines() if "agent-1" in line)
     assert "agent" in shown and POOL in shown
 
@@ -279,7 +281,7 @@ def test_a_gateway_that_is_away_is_missed_by_its_clients_alone(
         eventually(lambda: is_connected(node))
         before = node.status()
         with gateway.away(fault):
-            clients = [joining(new, gateway, token, ca), renewing(known), following.until("enough")]
+            clients = [joining(new, gateway, token, ca), renewing(known), following.to_the_end()]
             for client in clients:
                 ends.enter_context(client)
             submit_without_gateway(stand, lane, ["touch", str(marker)])

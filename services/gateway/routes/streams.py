@@ -8,6 +8,7 @@ from typing import Annotated
 from aiokafka.errors import KafkaError
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
 from services.gateway.core.field_errors import FieldError, InvalidBody
@@ -21,6 +22,8 @@ from services.gateway.routes.jobs import visible_job
 from services.gateway.sse import EventStream, event_frames
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import JobId
+from shared.contracts.registry import Bearer
+from shared.projections.jobs import ENDED_PHASES
 
 router = APIRouter(prefix="/v1", tags=["streams"])
 STREAM: Responses = {200: {"content": {EventStream.media_type: {}}}}
@@ -96,17 +99,30 @@ async def logs(
         int, Query(ge=1, le=10_000, description="number of lines, from the end")
     ] = 1000,
 ) -> Response:
-    """Show the output of the job's workers of the last 24 h."""
+    """Show the output of the job's workers of the last 24 h. The stream ends with an event `end`
+    (`ended`) when the job has ended and no line came for some seconds."""
     gateway, bearer, row = await visible_job(request, job_id)
     job, lane = JobLog(job_id, str(row["tenant"])), int(str(row["partition"]))
     if follow:
         allowed = lambda: gateway.access.is_live(bearer)  # noqa: E731
-        return _stream(gateway, follow_lines(gateway.open_log, lane, job, allowed))
+        frames = follow_lines(
+            gateway.open_log, lane, job, allowed, lambda: _has_ended(gateway, bearer, job_id)
+        )
+        return _stream(gateway, frames)
     try:
         lines = await read_lines(gateway.open_log, lane, job)
     except (KafkaError, OSError) as error:
         raise unavailable("broker_unavailable", type(error).__name__) from None
     return json_response({"job_id": job_id, "lines": lines[-tail:]})
+
+
+async def _has_ended(gateway: Gateway, bearer: Bearer, job_id: str) -> bool:
+    """Return whether the job has ended; not as long as Postgres does not answer."""
+    try:
+        row = await gateway.database.row(bearer, queries.JOB, bearer.tenant, job_id)
+    except ApiError:
+        return False
+    return row is not None and row["phase"] in ENDED_PHASES
 
 
 def _stream(gateway: Gateway, frames: AsyncIterator[bytes]) -> EventStream:

@@ -36,12 +36,16 @@ JOB: Json = {
 
 
 class Gateway(Quiet):
-    """Answers a GET with the document of its path, and notes the paths of commands."""
+    """Answers a GET with the next stream or the document of its path; notes paths of commands."""
 
     documents: ClassVar[dict[str, Json]] = {}
     commands: ClassVar[list[str]] = []
+    streams: ClassVar[dict[str, list[bytes]]] = {}
 
     def do_GET(self) -> None:
+        if stream := self.streams.get(urlsplit(self.path).path):
+            self.answer(200, stream.pop(0))
+            return
         document = self.documents.get(urlsplit(self.path).path)
         body = json.dumps(document or {"reason": "not_found"}).encode()
         self.answer(404 if document is None else 200, body)
@@ -57,6 +61,7 @@ def documents(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Json]]:
     """Return the documents that the gateway of `berth` has, to be filled by the test."""
     monkeypatch.setattr(Gateway, "documents", {})
     monkeypatch.setattr(Gateway, "commands", [])
+    monkeypatch.setattr(Gateway, "streams", {})
     with serving(Gateway) as url:
         monkeypatch.setenv("BERTH_URL", url)
         yield Gateway.documents
@@ -106,6 +111,34 @@ def test_a_job_without_output_has_a_reason(
     documents["/v1/jobs/j/logs"] = {"lines": []}
     documents["/v1/jobs/j"] = document
     assert berth("logs", "j") == text
+
+
+def frames(*lines: Json, end: str = "") -> bytes:
+    texts = [f"event: line\ndata: {json.dumps(line)}\n\n" for line in lines]
+    if end:
+        texts.append(f'event: end\ndata: {{"reason": "{end}"}}\n\n')
+    return "".join(texts).encode()
+
+
+def line(number: int, text: str, rank: int = 0) -> Json:
+    return {"attempt": 1, "rank": rank, "line": number, "text": text}
+
+
+def test_output_is_followed_through_an_outage_each_line_once(
+    documents: dict[str, Json], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.api.follow.AGAIN_S", 0.01)
+    first = [line(0, "a"), line(0, "x", rank=1), line(1, "b")]
+    Gateway.streams["/v1/jobs/j/logs"] = [
+        frames(*first),
+        frames(*first, line(2, "c"), line(3, "x", rank=1), end="ended"),
+    ]
+    ran = CliRunner().invoke(app, ["logs", "-f", "j"])
+    assert ran.exit_code == 0, ran.output
+    assert ran.stdout.splitlines() == ["[1/0] a", "[1/1] x", "[1/0] b", "[1/0] c", "[1/1] x"]
+    away, again, missing = ran.stderr.splitlines()
+    assert "the stream broke off; trying again for up to 60 s" in away
+    assert again == "connected again" and missing == "2 lines of worker 1/1 are missing here"
 
 
 @pytest.mark.parametrize(

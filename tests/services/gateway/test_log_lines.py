@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 import pytest
 
 from services.gateway import log_lines
-from services.gateway.log_lines import JobLog, LogLine, follow_lines, read_lines
+from services.gateway.log_lines import Completion, JobLog, LogLine, follow_lines, read_lines
 from services.gateway.sse import OPENING
 from shared.bus.log import Entry, Feed
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
+from tests.patience import PATIENCE_S
 
 LANE = TP("logs", 1)
 
@@ -88,10 +90,75 @@ async def test_lines_that_a_broker_does_not_give_in_time_are_an_error() -> None:
         await read_lines(lambda: Stalled(broker), 1, JobLog("j1", "ada"))
 
 
+async def goes_on() -> bool:
+    return False
+
+
+async def test_lines_are_followed_until_the_job_has_ended_and_its_last_lines_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_lines, "SETTLED_S", 0.0)
+    broker = MemoryBroker()
+    broker.append(LANE, printed(0, "a"))
+
+    async def ends() -> bool:
+        broker.append(LANE, printed(1, "after the end"))
+        broker.append(LANE, printed(0, "of another", job="j2"))
+        return True
+
+    log, job = lambda: MemoryLog(broker), JobLog("j1", "ada")
+    frames = [frame async for frame in follow_lines(log, 1, job, lambda: True, ends)]
+    shown = [
+        json.loads(line)["text"] for line in re.findall(rb"line\ndata: (.*)", b"".join(frames))
+    ]
+    assert shown == ["a", "after the end"]
+    assert frames[-1] == b'event: end\ndata: {"reason":"ended"}\n\n'
+
+
+async def test_output_is_complete_when_all_is_read_that_was_there_after_a_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_lines, "SETTLED_S", 0.0)
+    has_ended, ends = [False, True], [None, 7, 9]
+
+    async def ended() -> bool:
+        return has_ended.pop(0)
+
+    async def end() -> int | None:
+        return ends.pop(0)
+
+    completion = Completion(ended)
+    assert not await completion.reached(5, end), "the job runs"
+    assert not await completion.reached(5, end), "it has just ended"
+    assert not await completion.reached(5, end), "the broker does not answer"
+    assert not await completion.reached(6, end), "one record is not read"
+    completion.note_lines()
+    assert not await completion.reached(8, end), "that record had lines"
+    assert await completion.reached(9, end)
+    assert not has_ended and not ends
+
+
+async def test_a_line_begins_the_silence_after_the_end_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_lines, "SETTLED_S", 10 * PATIENCE_S)
+
+    async def ended() -> bool:
+        return True
+
+    async def end() -> int | None:
+        raise AssertionError("the silence has just begun")
+
+    completion = Completion(ended)
+    assert not await completion.reached(5, end)
+    assert not await completion.reached(5, end)
+
+
 async def test_lines_are_followed_until_the_right_to_them_ends() -> None:
     broker, rights = MemoryBroker(), [True, True, False]
     broker.append(LANE, printed(0, "a"))
-    frames = follow_lines(lambda: MemoryLog(broker), 1, JobLog("j1", "ada"), lambda: rights.pop(0))
+    log, job = lambda: MemoryLog(broker), JobLog("j1", "ada")
+    frames = follow_lines(log, 1, job, lambda: rights.pop(0), goes_on)
     assert await anext(frames) == OPENING
     assert b'"text":"a"' in await anext(frames)
     broker.append(LANE, printed(1, "b"))

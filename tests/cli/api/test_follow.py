@@ -1,0 +1,72 @@
+"""A stream is opened again when the API was away, for a bounded time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from cli.api import follow as follow_module
+from cli.api.follow import follow
+from cli.api.http import Api
+from cli.api.target import Target
+from cli.errors import NotFound, Unreachable
+from tests.patience import PATIENCE_S
+from tests.serving import Quiet, serving
+
+END = b"event: end\ndata: {}\n\n"
+
+
+class Gateway(Quiet):
+    """Gives the next of the answers, the last one again and again."""
+
+    answers: list[tuple[int, bytes]]
+
+    def do_GET(self) -> None:
+        answers = type(self).answers
+        self.answer(*(answers.pop(0) if len(answers) > 1 else answers[0]))
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    monkeypatch.setattr(follow_module, "AGAIN_S", 0.01)
+    with serving(Gateway) as url:
+        yield Api(Target(url, ""))
+
+
+def event(number: int) -> bytes:
+    return b"event: x\ndata: %d\n\n" % number
+
+
+def test_a_stream_that_breaks_off_is_opened_again_with_one_message(api: Api) -> None:
+    Gateway.answers = [
+        (200, event(1)),
+        (503, b"{}"),
+        (503, b"{}"),
+        (200, b": alive\n\n"),
+        (200, event(1) + event(2) + END),
+    ]
+    reported: list[str] = []
+    events = list(follow(api, "/x", {}, reported.append, away_s=PATIENCE_S))
+    assert events == [("x", "1"), ("x", "1"), ("x", "2"), ("end", "{}")]
+    broken = f"{api.url} is not reachable: the stream broke off; trying again for up to"
+    assert [line.startswith(broken) for line in reported] == [True, False, True, False]
+    assert reported[1::2] == ["connected again", "connected again"]
+
+
+def test_an_api_that_stays_away_is_an_error(api: Api) -> None:
+    Gateway.answers = [(200, event(1)), (503, b"{}")]
+    with pytest.raises(Unreachable, match="status 503"):
+        list(follow(api, "/x", {}, list[str]().append, away_s=0.05))
+
+
+def test_an_api_that_never_answered_is_an_error_at_once(api: Api) -> None:
+    Gateway.answers = [(503, b"{}"), (200, END)]
+    with pytest.raises(Unreachable):
+        list(follow(api, "/x", {}, list[str]().append, away_s=PATIENCE_S))
+
+
+def test_a_refusal_is_final(api: Api) -> None:
+    Gateway.answers = [(200, event(1)), (404, b"{}"), (200, END)]
+    with pytest.raises(NotFound):
+        list(follow(api, "/x", {}, list[str]().append, away_s=PATIENCE_S))
