@@ -21,7 +21,7 @@ from tests.services.failslow.gangs import POOL, gang, report, watched
 TRACE = "failslow_pai_minibatch"
 WORKERS = 10
 ROWS_PER_REPORT = 2
-"""A row is every tenth minibatch; `services/failslow/README.md` has the results of other sizes."""
+"""A row is every tenth minibatch."""
 
 
 def rows(job: str) -> dict[int, dict[int, float]]:

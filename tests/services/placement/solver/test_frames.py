@@ -1,0 +1,60 @@
+"""Requests and replies come out of the solver's pipes as they went in."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.placement.core.pool.shape import Slot
+from services.placement.core.solver.instance import (
+    Fixed,
+    FreeNode,
+    GangRequest,
+    Instance,
+    NextWorker,
+    NodeClass,
+    Reservation,
+    RoundPlan,
+    Solution,
+    Start,
+    Victim,
+    VictimMigration,
+    VictimShare,
+)
+from services.placement.solver import frames
+from services.placement.solver.frames import HEAD_BYTES, SolverReply, SolverRequest
+
+SLOT = Slot("n1", (0, 3), 1000, 2000, 4096)
+REQUEST = GangRequest("j1", 2, 2, 1000, 2000, 4096, 1, 3, (0,), (950,), 0, 70, victims=(0,))
+NODES = NodeClass(
+    8, 2, (250, 500), 16_000, 65_536, 1, (FreeNode("n1", (1000, 250)),), (VictimShare(0, 1, 2, 3),)
+)
+PLAN = RoundPlan(
+    (Start(0, (SLOT,)),), (Reservation(0, (("n1", 2),)),), (0,), (VictimMigration(0, (SLOT,)),)
+)
+INSTANCE = Instance(
+    (NODES,),
+    (REQUEST,),
+    (Victim("j0", 1, 40, 30, REQUEST),),
+    NextWorker(8, 1, 2),
+    5,
+    PLAN,
+    (Fixed("j2", 1, 0, (SLOT,)),),
+)
+
+
+def body_of(framed: bytes) -> bytes:
+    head, body = framed[:HEAD_BYTES], framed[HEAD_BYTES:]
+    assert frames.length(head) == len(body)
+    return body
+
+
+@pytest.mark.parametrize("wall_s", [None, 0.5])
+def test_a_request_keeps_instance_and_limits(wall_s: float | None) -> None:
+    request = SolverRequest(INSTANCE, 2.5, wall_s)
+    assert frames.request_of(body_of(frames.pack(request))) == request
+
+
+def test_a_reply_keeps_its_solution() -> None:
+    solution = Solution(PLAN, "optimal", 70, 60, 70, {"value": 70}, exact=False)
+    reply = SolverReply(solution, 12.5)
+    assert frames.reply_of(body_of(frames.pack(reply))) == reply
