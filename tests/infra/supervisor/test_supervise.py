@@ -36,6 +36,8 @@ class Health(BaseHTTPRequestHandler):
         self.send_response(200 if self.path == "/health" else 404)
         self.end_headers()
 
+if code := os.environ.get("BERTH_ENDS"):
+    raise SystemExit(int(code))
 if os.environ.get("BERTH_FAILS"):
     raise SystemExit("no such pool")
 print(sorted(name for name in os.environ if name.startswith(("BERTH_", "SECRET"))), flush=True)
@@ -207,6 +209,12 @@ def test_a_service_that_cannot_start_is_named_with_its_reason(data_dir: Path) ->
             break
     assert f"second is not ready after {limit_s:g} s: " in str(failed.value)
     assert "no such pool" in str(failed.value)
+
+
+def test_a_service_that_refuses_its_ledger_at_once_is_not_started_again(data_dir: Path) -> None:
+    options = _options(data_dir, env={"second": {"BERTH_ENDS": "71"}}, ready_timeout_s=PATIENCE_S)
+    with pytest.raises(DidNotStart, match="second has ended"):
+        supervise.up(options)
 
 
 def test_a_durable_stack_with_another_broker_keeps_its_folder(data_dir: Path) -> None:
