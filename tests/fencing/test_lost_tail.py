@@ -22,7 +22,7 @@ from benchmarks.parts.chaos.nodes.ticks import WORKER, find_double_uses, read_us
 from infra.broker import kafka, topics
 from infra.machine.process import Running, free_ports
 from shared.bus.clock import now_ms
-from shared.bus.fatal import EXIT_PROTOCOL
+from shared.bus.fatal import EXIT_ERROR, EXIT_PROTOCOL
 from shared.bus.ids import new_id
 from shared.bus.snapshots import Snapshots
 from shared.bus.tail import LedgerTail
@@ -46,7 +46,8 @@ pytestmark = [
     pytest.mark.kafka,
     pytest.mark.skipif(bool(kafka.missing()), reason=kafka.missing() or "Kafka is there"),
 ]
-POOL = PoolConfigured(partition=0, pool="p", backends=("agent",), stop_after_s=600.0)
+POOL = PoolConfigured(partition=0, pool="p", backends=("agent",), stop_after_s=86_400.0)
+"""No lease lapses during the test, however busy the machine is."""
 SECRET = "s" * 64
 T = TypeVar("T")
 
@@ -125,18 +126,26 @@ class Service:
             **settings,
         }
         self._process: subprocess.Popen[bytes] | None = None
+        self._memory = folder
 
     def start(self, memory: Path) -> None:
         """Start it; `memory` is where it keeps its snapshots and marks."""
+        self._memory = memory
         environment = {"PATH": os.environ["PATH"], **self._settings, "BERTH_DATA": str(memory)}
         program = [sys.executable, "-m", f"services.{self._name}"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(program, env=environment, stdout=log, stderr=log)
 
     def wait_refusal(self) -> None:
-        """Wait until it ends because of the log, and check that it says so."""
+        """Wait until it ends because of the log, and check that it says so.
+
+        A library may end it before, when the broker is away: it is started again then, as the
+        supervisor does.
+        """
         assert self._process is not None
-        code, printed = self._process.wait(PATIENCE_S), self._log.read_text()
+        while (code := self._process.wait(PATIENCE_S)) == EXIT_ERROR:
+            self.start(self._memory)
+        printed = self._log.read_text()
         assert code == EXIT_PROTOCOL and "tail lost" in printed, (self._name, code, printed[-4000:])
 
     def close(self) -> None:
