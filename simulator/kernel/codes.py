@@ -33,6 +33,8 @@ JOB_FEATURES, CONTEXT_FEATURES = 8, 4
 INPUTS = JOB_FEATURES + CONTEXT_FEATURES
 PER_HIDDEN = INPUTS + 2
 """Weights of one hidden unit: its inputs, its bias, its output."""
+SCORED_MS, DRAW, COLUMNS = INPUTS, INPUTS + 1, INPUTS + 2
+"""Columns of a decision that exploration records: first the inputs of the network."""
 LEAST_GPUS = 0.01
 HOUR_MS = 3_600_000
 """Unit of the figures of use that an outcome has by the hour."""

@@ -10,8 +10,11 @@ from services.placement.core.pool import loss_budget
 from services.priority.core.history import BINS, fill_prior
 from simulator.kernel import state
 from simulator.kernel.codes import (
+    COLUMNS,
+    CONTEXT_FEATURES,
     CONTEXT_MS,
     DEFRAGMENTATIONS_PER_ROUND,
+    DRAW,
     EVICTIONS_PER_ROUND,
     HOUR_MS,
     INPUTS,
@@ -31,11 +34,12 @@ def initial_state(
     theta: Floats,
     large: float,
     fixed: Bools | None = None,
+    draws: Floats | None = None,
 ) -> Sim:
     """Return the state before the first job; all jobs of `work` must fit into the empty nodes.
 
     `large` is the share of large gangs that rule 12 assumes before any job arrived; `fixed` [n] are
-    jobs that rank never stops.
+    jobs that rank never stops; `draws` are those of `exploration`.
     """
     n, m, gpus = len(work), len(sizes), int(sizes.sum())
     most = min(n, gpus)
@@ -94,7 +98,17 @@ def initial_state(
         forecasts=initial_forecasts(n),
         theta=theta,
         hidden=np.zeros(1 + (len(theta) - INPUTS) // PER_HIDDEN),
+        context=np.zeros(CONTEXT_FEATURES),
+        decisions=initial_decisions(draws),
     )
+
+
+def initial_decisions(draws: Floats | None) -> Floats:
+    """Return rows of `exploration`, of which only the draws are known."""
+    decisions = np.zeros((0 if draws is None else len(draws), COLUMNS))
+    if draws is not None:
+        decisions[:, DRAW] = draws
+    return decisions
 
 
 def initial_pool(work: Work, large: float) -> Any:

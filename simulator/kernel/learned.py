@@ -97,14 +97,12 @@ def update_context(sim: Sim, now: int) -> None:
         running += service_of(job, forecast.forecast_of(sim, slot.job, attained_s))
     if pool.running:
         running /= pool.running
-    apply_context(
-        sim.theta,
-        sim.hidden,
-        math.log(1.0 + demand / capacity),
-        pool.used / capacity,
-        waiting / pool.waiting,
-        running,
-    )
+    context = sim.context
+    context[0] = math.log(1.0 + demand / capacity)
+    context[1] = pool.used / capacity
+    context[2] = waiting / pool.waiting
+    context[3] = running
+    apply_context(sim.theta, sim.hidden, context[0], context[1], context[2], context[3])
 
 
 @compiled

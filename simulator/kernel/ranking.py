@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from services.priority.core.policies import LEAST_KEY
-from simulator.kernel import forecast, keys, learned, progress
+from simulator.kernel import exploration, forecast, keys, learned, progress
 from simulator.kernel.codes import (
     F1,
     FCFS,
@@ -91,6 +91,8 @@ def key_of(sim: Sim, j: int, now: int, attained_s: float, is_running: bool) -> f
     restarts = job.starts - 1 if is_running else job.starts
     running = 1.0 if is_running else 0.0
     key = learned.key_of(job, own, running, restarts, sim.theta, sim.hidden)
+    if rules.deviation > 0.0:
+        key -= exploration.added_score(sim, job, own, running, restarts, now)
     if rules.band <= 0.0:
         return key
     base = (

@@ -104,6 +104,19 @@ class KernelRun:
     preemptions: int
     """Stops by rank and by migration."""
     migrations: int
+    decisions: Floats
+    """[scores, COLUMNS] of `exploration`, in the order of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """Noise on the scores of a network: `deviation` times the next of `draws`.
+
+    No score after the last draw is changed, or recorded.
+    """
+
+    deviation: float
+    draws: Floats
 
 
 def simulate(
@@ -112,10 +125,12 @@ def simulate(
     rules: Rules,
     window_ms: tuple[int, int] | None = None,
     counts: Floats | None = None,
+    explored: Exploration | None = None,
 ) -> KernelRun:
     """Simulate to the end of the last job.
 
     `sizes` [nodes] are GPUs; `counts` is the history before the first job, by `warm.learn_counts`.
+    With `explored` a network's scores are changed, and `decisions` has what it saw.
     """
     if len(sizes) == 0 or int(sizes.max()) > MAX_NODE_GPUS:
         raise ValueError(
@@ -127,7 +142,9 @@ def simulate(
     known = np.zeros((work.group_count, BINS)) if counts is None else counts.copy()
     own = pack_rules(rules, window, int(work.submit_ms[0]), int(sizes.sum()))
     fixed = draw_fixed(len(work), rules.fixed_share)[fits]
-    sim = initial_state(chosen, sizes, own, known, rules.theta, rules.large_at_start, fixed)
+    draws = explored.draws if explored else None
+    own["deviation"] = explored.deviation if explored else 0.0
+    sim = initial_state(chosen, sizes, own, known, rules.theta, rules.large_at_start, fixed, draws)
     run(sim)
     pool = np.asarray(sim.pool)
     return KernelRun(
@@ -135,6 +152,7 @@ def simulate(
         int(pool["rounds"]),
         int(pool["preemptions"]),
         int(pool["migrations"]),
+        np.asarray(sim.decisions)[: int(pool["scored"])],
     )
 
 
@@ -243,4 +261,4 @@ def seconds_or_nan(at_ms: Ints) -> Floats:
     return np.where(at_ms >= 0, at_ms / 1000.0, np.nan)
 
 
-__all__ = ["QUEUE_MODES", "POLICIES", "KernelRun", "Rules", "simulate"]
+__all__ = ["QUEUE_MODES", "POLICIES", "Exploration", "KernelRun", "Rules", "simulate"]

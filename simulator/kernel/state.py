@@ -27,6 +27,8 @@ class PackedRules(Protocol):
     """Policy that a learned one re-ranks."""
     band: float
     """Score within which the learned policy leaves the order to its base; 0: none."""
+    deviation: float
+    """Standard deviation of what exploration adds to scores of a network; 0: it adds nothing."""
     queue_mode: int
     by_history: bool
     easy_by_history: bool
@@ -108,6 +110,8 @@ class PoolState(Protocol):
     large: float
     """Share of recent arrivals that are large gangs."""
     rounds: int
+    scored: int
+    """Scores to which exploration has added."""
     preemptions: int
     """Stops by rank and by migration."""
     migrations: int
@@ -392,6 +396,10 @@ class Sim(NamedTuple):
     theta: Floats
     hidden: Floats
     """[1 + H] the context's part of each score and of each hidden unit."""
+    context: Floats
+    """[4] the features of the pool."""
+    decisions: Floats
+    """[most scores, COLUMNS] of `exploration`; none without exploration."""
 
 
 def dtype(record: type) -> np.dtype[np.void]:
