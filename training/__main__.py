@@ -201,13 +201,13 @@ def write(variant: Variant, runs: list[Trained], folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     everything = [variant.name for variant in (FIRST, *SHIPPED)]
-    parser.add_argument("names", nargs="*", choices=[*VARIANTS, []], default=everything)
+    parser.add_argument("names", nargs="*", choices=[*VARIANTS, []], default=None)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=FOLDER)
     parser.add_argument("--processes", type=int, default=1)
     arguments = parser.parse_args()
     with ProcessPoolExecutor(arguments.processes) as pool:
-        for name in arguments.names:
+        for name in arguments.names or everything:
             parts = [[seed] for seed in range(arguments.seeds)]
             if arguments.processes == 1:
                 parts = [list(range(arguments.seeds))]
