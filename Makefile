@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install train results chaos chaos-checks dev demo tracing test test-fast test-parts lint lock agent contracts metrics screenshots \
+.PHONY: help install train left-out results chaos chaos-checks dev demo tracing test test-fast test-parts lint lock agent contracts metrics screenshots \
 	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean \
 	types rules
 
@@ -90,9 +90,14 @@ lock: dev ## Resolve the dependencies again, with hashes.
 train: install ## Train the learned policies again on real traces, see docs/workloads.md (an hour or two: see their manifests).
 	$(BIN)/python -m training
 
+left-out: install ## Train networks on all traces but those of one cluster, evaluate them there (half an hour): FOLDS= SEEDS=
+	$(BIN)/python -m training.left_out $(FOLDS) $(if $(SEEDS),--seeds $(SEEDS))
+	$(BIN)/berth bench left_out --out docs/results --json > /dev/null
+
 results: install ## Generate docs/results: the gain of the default policy, on real traces.
 	$(BIN)/berth bench policies --out docs/results --json > /dev/null
 	$(BIN)/berth bench preemption --out docs/results --json > /dev/null
+	$(BIN)/berth bench left_out --out docs/results --json > /dev/null
 	$(BIN)/berth bench live_day --out docs/results --json > /dev/null
 	$(BIN)/berth bench prediction --out docs/results --json > /dev/null
 	$(BIN)/berth bench placement --json > docs/results/placement.json

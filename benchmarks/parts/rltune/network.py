@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 FEATURES = 7
 ACTOR = (FEATURES, 32, 16, 8, 1)
 """Widths of the layers that every job in sight goes through, with ReLU between them."""
+BATCH_JOBS = 256
+"""Jobs of an episode."""
 WEIGHTS = Path(__file__).with_name("weights.json")
 
 
@@ -77,3 +79,19 @@ def actor_logits(theta: Any, rows: Any) -> Any:
 def read_weights(path: Path = WEIGHTS) -> Floats:
     """Return the committed actor."""
     return np.array(json.loads(path.read_text())["actor"], np.float64)
+
+
+def jobs_per_epoch(episodes: int) -> int:
+    """Return the jobs that an epoch simulates: the base runs beside every episode."""
+    return 2 * episodes * BATCH_JOBS
+
+
+def training_budget(path: Path = WEIGHTS) -> dict[str, Any]:
+    """Return how long the committed actor was trained."""
+    run = json.loads(path.read_text())
+    return {
+        "epochs": len(run["mean_rewards"]),
+        "episodes": run["episodes"],
+        "simulated_jobs": len(run["mean_rewards"]) * jobs_per_epoch(run["episodes"]),
+        "cpu_s": run["cpu_s"],
+    }
