@@ -35,6 +35,7 @@ SHOWN = (
     "placement: start",
 )
 WAIT_MS = 1000 * PATIENCE_S
+expect.set_options(timeout=WAIT_MS)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +103,7 @@ def test_zipkin_shows_a_jobs_start_and_its_decision(stand: Stand, job_id: str, p
     spans = eventually(lambda: first_trace(stand, job_id))
     page.goto(f"{stand.stack.traces}/zipkin/traces/{spans[0]['traceId']}")
     for shown in SHOWN:
-        expect(page.get_by_text(shown, exact=True).last).to_be_visible(timeout=WAIT_MS)
+        expect(page.get_by_text(shown, exact=True).last).to_be_visible()
     page.get_by_text("placement: place", exact=True).last.click()
     for tag in ("decision.policy", "decision.nodes", "decision.waited_ms"):
         expect(page.get_by_text(tag)).to_be_visible()
