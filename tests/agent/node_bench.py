@@ -9,20 +9,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from berth_agent.linux import files, processes
-from berth_agent.node.identity import Identity, write_identity
+from berth_agent.node.identity import Identity, NoIdentity, read_identity, write_identity
 from berth_agent.node.machine import BOARD
-from berth_agent.tokens import STEP_TOKEN, TOKEN
+from berth_agent.tokens import STEP_TOKEN, TOKEN, NodeTokens
 from tests.agent.executor_double import ExecutorDouble
 from tests.agent.step_bench import AGENT, until
 from tests.patience import PATIENCE_S
 
 NODE = f"node-{os.getpid()}"
+INSTALLATION = "0a1b2c3d4e5f"
 W = "0/5/0/0"
 """The worker of a test that has one."""
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -55,6 +56,7 @@ class NodeBench:
 
     def __init__(self, folder: Path, node_id: str, *executors: str) -> None:
         self.node_id = node_id
+        self.installation = INSTALLATION
         self.state = folder / "state"
         self.run_folder = folder / "run"
         self.state.mkdir(mode=0o711)
@@ -85,6 +87,7 @@ class NodeBench:
             expires_at=2**53,
             approved=True,
             ca="",
+            installation=self.installation,
         )
         write_identity(str(self.state), identity)
 
@@ -145,9 +148,11 @@ class NodeBench:
         )
 
     def living(self) -> list[int]:
-        """Return living steps and workers of the node."""
-        names = (TOKEN, STEP_TOKEN)
-        return list(processes.with_token(f"{self.node_id}:", names))
+        """Return living steps and workers of the node, and not of one of its name elsewhere."""
+        with suppress(NoIdentity):
+            self.installation = read_identity(str(self.state)).installation
+        tokens = NodeTokens(self.node_id, self.installation)
+        return list(processes.with_token(tokens.prefix, (TOKEN, STEP_TOKEN)))
 
     def close(self) -> None:
         if self.process is not None and self.process.poll() is None:

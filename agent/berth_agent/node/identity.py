@@ -25,6 +25,7 @@ from berth_agent.node.machine import read_boot_id
 REQUEST_S = 30.0
 PROBE_S = 5.0
 SECRET_BYTES = 32
+MARK_CHARS = 12
 REVOKED = "credential_revoked"
 PLAIN_SIGNS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF")
 """In the error of TLS with a server that speaks none."""
@@ -54,6 +55,8 @@ class Identity:
     """Secret whose renewal may have been accepted, although no answer arrived."""
     has_own_executors: bool = False
     """The addresses of the executors were given at the join: a renewal does not replace them."""
+    installation: str = ""
+    """Mark of the installation that it joined; empty: it joined before there were any."""
 
     @property
     def credential(self) -> str:
@@ -127,6 +130,7 @@ def join(
         expires_at=joined.expires_at,
         approved=joined.approved,
         ca=pem,
+        installation=_sha256(pem or gateway)[:MARK_CHARS],
     )
     write_identity(state, identity)
     _end_join(state)

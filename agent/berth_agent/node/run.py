@@ -34,6 +34,7 @@ from berth_agent.node.streaming import Streaming, telemetry_path
 from berth_agent.node.wakeup import Wakeup
 from berth_agent.node.workers import Workers
 from berth_agent.step.checks import StartRefused
+from berth_agent.tokens import NodeTokens
 
 STOP_GRACE_S = 8.0
 """Longest grace of workers that are stopped with the agent."""
@@ -65,10 +66,11 @@ class Runtime:
         self._credentials = Credentials(config.state, self._identity, wall_ms())
         self._kernel_fencing = config.pid_namespaces and machine.can_unshare_pids()
         node_id = self._identity.node_id
-        self._hierarchies = _hierarchies(config, node_id)
+        tokens = NodeTokens(node_id, self._identity.installation)
+        self._hierarchies = _hierarchies(config, tokens)
         self._launcher = Launcher(config, node_id, folders, self._hierarchies, self._kernel_fencing)
         incarnations = IncarnationStore(config, machine.read_machine())
-        workers = Workers(config, node_id, folders, self._launch)
+        workers = Workers(config, tokens, folders, self._launch)
         self.agent = Agent(
             config, node_id, incarnations, workers, self._registration, machine.read_machine
         )
@@ -174,7 +176,7 @@ class Runtime:
         return RegistrationReport(
             incarnation=incarnations.incarnation,
             boot_id=incarnations.machine.boot_id,
-            pid_namespace=incarnations.machine.pid_namespace,
+            pid_namespace=self._proof_of_processes(),
             hardware=incarnations.machine.hardware,
             gpu_type=config.gpu_type,
             gpus=machine.gpu_count(config),
@@ -188,6 +190,14 @@ class Runtime:
             limits=self._hierarchies.limits,
         )
 
+    def _proof_of_processes(self) -> str:
+        """Return what two incarnations share if the later has ended the work of the earlier.
+
+        An agent kills what runs in its pid namespace under its own mark.
+        """
+        namespace, mark = self.agent.incarnations.machine.pid_namespace, self._identity.installation
+        return f"{namespace}/{mark}" if mark else namespace
+
     def _address(self) -> str:
         """Return the address of the workers for their peers, towards the control plane."""
         if self._config.address:
@@ -198,10 +208,10 @@ class Runtime:
         return machine.address_towards(address.host, address.port)
 
 
-def _hierarchies(config: Config, node_id: str) -> Hierarchies:
+def _hierarchies(config: Config, tokens: NodeTokens) -> Hierarchies:
     if not config.cgroups:
         return Hierarchies([], "")
-    return open_hierarchies(f"berth-{node_id}")
+    return open_hierarchies("-".join(("berth", *tokens.prefix.split(":"))).rstrip("-"))
 
 
 def run(config: Config) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -15,7 +14,7 @@ from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
 from berth_agent.node.launcher import free_port
 from berth_agent.node.machine import gpu_count
-from berth_agent.tokens import STEP_TOKEN, TOKEN
+from berth_agent.tokens import STEP_TOKEN, TOKEN, NodeTokens
 
 SPARE_MS = 5_000
 """After a deadline or a grace, until the agent does what the step should have done."""
@@ -32,12 +31,12 @@ class Workers:
     def __init__(
         self,
         config: Config,
-        node_id: str,
+        tokens: NodeTokens,
         folders: Folders,
         launch: Callable[[AllocationFolder], None],
     ) -> None:
         self._config = config
-        self._node_id = node_id
+        self._tokens = tokens
         self._folders = folders
         self._launch = launch
         self._held: dict[str, AllocationFolder] = {}
@@ -80,7 +79,7 @@ class Workers:
         allocation = AllocationFolder(
             self._folders.path_of(order.allocation_id),
             order,
-            f"{self._node_id}:{secrets.token_hex(16)}",
+            self._tokens.new(),
             self._port(order),
             launching=True,
         )
@@ -172,10 +171,14 @@ class Workers:
         """Return processes of this node's workers and steps that it does not know."""
         known = {allocation.token for allocation in self}
         names = (TOKEN, STEP_TOKEN)
+        tokens = {
+            pid: processes.token_of(pid, names)
+            for pid in processes.with_token(f"{self._tokens.node_id}:", names)
+        }
         return [
             pid
-            for pid in processes.with_token(f"{self._node_id}:", names)
-            if processes.token_of(pid, names) not in known
+            for pid, token in tokens.items()
+            if token not in known and self._tokens.is_own(token)
         ]
 
     def clear_others(self, kept: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.executor_double import ExecutorDouble
-from tests.agent.node_bench import NODE, NodeBench, a_node, launch
+from tests.agent.node_bench import INSTALLATION, NODE, NodeBench, a_node, launch
 from tests.agent.step_bench import until
 
 W = "0/5/0/0"
@@ -21,7 +21,7 @@ def has_workers(group: Path) -> bool:
 
 def groups_of(node: NodeBench) -> list[Path]:
     """Return the parent groups of the node's workers."""
-    return list(Path("/sys/fs/cgroup").rglob(f"berth-{node.node_id}"))
+    return list(Path("/sys/fs/cgroup").rglob(f"berth-{node.node_id}-{INSTALLATION}"))
 
 
 @pytest.mark.process

@@ -14,6 +14,7 @@ from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.workers import Workers
+from berth_agent.tokens import NodeTokens
 from tests.agent.node_bench import launch
 
 MACHINE = Machine("boot", "pid:[1]", "")
@@ -22,7 +23,7 @@ MACHINE = Machine("boot", "pid:[1]", "")
 def an_agent(folder: Path, later: Machine = MACHINE) -> Agent:
     """Return an agent; `later` is the machine that it finds when it looks again."""
     config = Config(state=str(folder / "state"), run=str(folder / "run"), gpus=1)
-    workers = Workers(config, "n1", Folders(config), lambda allocation: None)
+    workers = Workers(config, NodeTokens("n1", ""), Folders(config), lambda allocation: None)
     incarnations = IncarnationStore(config, MACHINE)
 
     def registration() -> RegistrationReport:

@@ -21,6 +21,7 @@ from berth_agent.node.folders import Folders
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.order_book import OrderBook
 from berth_agent.node.workers import SPARE_MS, Workers
+from berth_agent.tokens import NodeTokens
 from tests.agent.node_bench import a_deaf_process, launch
 from tests.patience import PATIENCE_S
 
@@ -39,7 +40,7 @@ class Bench:
         self.reports: list[NodeReport] = []
         self.incarnations = IncarnationStore(config, Machine("boot", "pid:[1]", ""))
         self.workers = Workers(
-            config, "n1", folders, lambda a: self.launched.append(a.allocation_id)
+            config, NodeTokens("n1", ""), folders, lambda a: self.launched.append(a.allocation_id)
         )
         path = f"{config.state}/applied"
         self.is_disk_full = False

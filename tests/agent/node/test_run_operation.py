@@ -192,3 +192,45 @@ def test_terms_may_change_before_the_registration_arrives(double: ExecutorDouble
         with double.changed:
             double.drop_session()
         assert double.wait_for("terms_applied").terms_id == "t2"
+
+
+def test_a_node_leaves_alone_what_another_installation_runs_under_its_name(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    run(double, "echo up; exec sleep 600")
+    line(node, "up")
+    living = set(node.living())
+    other = ExecutorDouble()
+    try:
+        with a_node(other, node.node_id, start=False) as second:
+            second.installation = "other"
+            second.join(other.url)
+            second.start()
+            other.wait(lambda: other.joined is not None)
+            run(other, "echo up; exec sleep 600")
+            line(second, "up")
+            assert set(node.living()) == living
+            [mine] = double.of_kind("registration")
+            [theirs] = other.of_kind("registration")
+            assert mine.pid_namespace != theirs.pid_namespace, "neither proves the other's end"
+    finally:
+        other.close()
+
+
+def test_a_node_ends_what_a_lost_folder_of_its_installation_left(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    run(double, "echo up; exec sleep 600")
+    line(node, "up")
+    node.kill(signal.SIGKILL)
+    other = ExecutorDouble()
+    try:
+        with a_node(other, node.node_id) as second:
+            until(lambda: bool(other.of_kind("registration")))
+            assert not node.living() and not second.living()
+            assert (
+                other.of_kind("registration")[0].pid_namespace
+                == double.of_kind("registration")[0].pid_namespace
+            )
+    finally:
+        other.close()
