@@ -24,6 +24,7 @@ from benchmarks.parts.chaos import (
 from benchmarks.parts.chaos.full_disk import SERVERS, disk_full
 from benchmarks.parts.chaos.loaded_stack import LoadedStack, loaded_stack
 from benchmarks.parts.chaos.lost_tail import lost_tail
+from benchmarks.parts.chaos.nodes.cuts import cuts
 from benchmarks.parts.chaos.nodes.outage import outage
 from benchmarks.parts.chaos.nodes.run import nodes
 from benchmarks.parts.chaos.nodes.upgrade import upgrade
@@ -59,6 +60,7 @@ OwnStack = Callable[[ChaosOptions, ReportLine], Awaitable[Json]]
 OWN_STACKS: dict[str, OwnStack] = {
     **{f"disk_{server}": partial(disk_full, server=server) for server in SERVERS},
     "nodes": nodes,
+    "cuts": cuts,
     "outage": outage,
     "upgrade": upgrade,
 }

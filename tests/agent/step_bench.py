@@ -35,21 +35,6 @@ def jump(read, *clocks):
 time.clock_gettime_ns = jump(time.clock_gettime_ns, (time.CLOCK_BOOTTIME,))
 time.time_ns = jump(time.time_ns, ())
 """
-STEERED = """
-import time
-read_clock, steered_ms = time.clock_gettime_ns, 0
-def clock_gettime_ns(clock):
-    global steered_ms
-    if clock != time.CLOCK_BOOTTIME:
-        return read_clock(clock)
-    with open({path!r}) as file:
-        steered_ms = int(file.read())
-    with open({seen!r}, "w") as file:
-        file.write(str(steered_ms))
-    return steered_ms * 10**6
-time.clock_gettime_ns, time.time_ns = clock_gettime_ns, lambda: steered_ms * 10**6
-"""
-"""The wall clock follows the last reading, so that none of both ever seems to jump alone."""
 
 
 def until(reached: Callable[[], bool]) -> None:
@@ -60,32 +45,6 @@ def until(reached: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-class SteeredClock:
-    """The clocks of a step; they stand still but where the test moves them.
-
-    `wake` ends the step's wait, which else lasts up to a second.
-    """
-
-    def __init__(self, folder: Path, wake: Callable[[], None]) -> None:
-        self._path, self._seen = folder / "clock", folder / "clock-seen"
-        self._wake = wake
-        self.now_ms = boot_ms()
-        self.advance(0)
-        self.prelude = STEERED.format(path=str(self._path), seen=str(self._seen))
-
-    def advance(self, seconds: float) -> None:
-        self.now_ms += round(seconds * 1000)
-        files.write_atomic(str(self._path), str(self.now_ms).encode())
-        self._wake()
-
-    def wait_until_obeyed(self) -> None:
-        """Wait until the step has read the present time, and has gone on until it reads again."""
-        for _ in range(2):
-            self._seen.unlink(missing_ok=True)
-            self._wake()
-            until(lambda: self._seen.exists() and self._seen.read_text() == str(self.now_ms))
-
-
 class StepBench:
     """Runs `command` by a step; files are written as the agent would."""
 
@@ -94,7 +53,6 @@ class StepBench:
         """User, Python and package of the step; None: those of the test."""
         self.prelude = ""
         """Code that runs in the step before it begins."""
-        self.clock: SteeredClock | None = None
         self.within: list[str] = []
         """Command that runs the step's command, in a namespace of its own."""
         self.folder = tmp / "allocation"
@@ -132,19 +90,12 @@ class StepBench:
         }
         self.renew(3600)
 
-    def steer_clock(self) -> SteeredClock:
-        """Let the step, which has not begun, run on a clock of the test."""
-        self.clock = SteeredClock(self.lease_path.parent, self.wake)
-        self.prelude += self.clock.prelude
-        return self.clock
-
     def renew(self, seconds: float | None, incarnation: str = INCARNATION) -> None:
         """Write a lease that ends in some seconds."""
-        now_ms = self.clock.now_ms if self.clock else boot_ms()
         lease = {
             "incarnation": incarnation,
-            "deadline_boot_ms": None if seconds is None else now_ms + round(seconds * 1000),
-            "sent_boot_ms": now_ms,
+            "deadline_boot_ms": None if seconds is None else boot_ms() + round(seconds * 1000),
+            "sent_boot_ms": boot_ms(),
             "terms_id": "t1",
         }
         files.write_atomic(str(self.lease_path), json.dumps(lease).encode())

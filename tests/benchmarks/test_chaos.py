@@ -23,6 +23,7 @@ PARTS = [
     "disk_kafka",
     "disk_postgres",
     "nodes",
+    "cuts",
     "outage",
     "upgrade",
 ]

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from berth_agent.linux import files
 from tests.agent.node_bench import NodeBench
 from tests.e2e.stand import Stand, eventually
 
@@ -41,11 +40,6 @@ class JoinedNode(NodeBench):
         """Return the allocations of a job that the agent holds."""
         workers = self.status().get("workers", [])
         return [worker["allocation_id"] for worker in workers if worker["job_id"] == job_id]
-
-    def attempt_of(self, allocation_id: str) -> int:
-        """Return the attempt of the job that the worker belongs to."""
-        spec = files.read_json(str(self.folder(allocation_id) / "spec.json")) or {"env": {}}
-        return int(spec["env"].get("BERTH_ATTEMPT", 0))
 
 
 def make_token(stand: Stand, pool: str) -> str:

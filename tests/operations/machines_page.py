@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.operations.hosts import Host
+from infra.drills.hosts import Host
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations" / "several-machines.md"
 BLOCK = re.compile(r"(?:<!-- ([a-z ]+) -->\n)?^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -26,8 +26,8 @@ from benchmarks.parts.chaos.nodes.ticks import (
 from berth_agent.linux import processes
 from cli.commands.jobs import ENDS
 from infra.broker import kafka
-from tests.operations import hosts
-from tests.operations.hosts import Host, Network
+from infra.drills import hosts
+from infra.drills.hosts import Host, Network, Way
 from tests.operations.machines_page import BLOCK, PAGE, PAGE_S, environment, run_blocks
 from tests.patience import PATIENCE_S
 
@@ -281,8 +281,9 @@ def cuts(network: Network) -> list[tuple[Callable[[], None], Callable[[], None]]
     pairs: list[tuple[Callable[[], None], Callable[[], None]]] = [
         (partial(network.cut, "two"), partial(network.restore, "two"))
     ]
-    for way in ((CONTROL, "two"), ("two", CONTROL)):
-        pairs.append((partial(network.cut_one_way, *way), partial(network.restore_one_way, *way)))
+    ways: tuple[Way, ...] = ("to_host", "from_host")
+    for way in ways:
+        pairs.append((partial(network.lose, "two", way), partial(network.lose_no_more, "two", way)))
     return pairs
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.parts.stack import TENANT, Bench, as_record, started
 from infra.supervisor import supervise
+from infra.supervisor.listening import Listen
 from infra.supervisor.running import Broker
 from infra.supervisor.stack import AGENT_EXECUTOR, SERVICES
 from shared.bus.tail import LedgerTail
@@ -35,14 +36,24 @@ def agent_port(bench: Bench) -> int:
 
 
 @asynccontextmanager
-async def agents_stack(broker: Broker, report_line: ReportLine) -> AsyncIterator[Bench]:
-    """Run every service but the executors with an inventory on an empty log."""
+async def agents_stack(
+    broker: Broker, report_line: ReportLine, listen: Listen | None = None
+) -> AsyncIterator[Bench]:
+    """Run every service but the executors with an inventory on an empty log.
+
+    With an address of the network they listen there, and speak TLS.
+    """
     with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
         services = tuple(service for service in SERVICES if not service.inventory)
         options = supervise.StackOptions(
-            data_dir=folder, broker=broker, partitions=LANES, services=services
+            data_dir=folder,
+            broker=broker,
+            partitions=LANES,
+            services=services,
+            listen=listen,
+            tls=listen is not None,
         )
         async with started(options, report_line) as bench:
             yield bench

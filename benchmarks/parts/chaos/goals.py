@@ -178,4 +178,12 @@ GOALS = (
         node_figures.upgrade,
         "upgrade",
     ),
+    Goal(
+        "G23",
+        "nodes on hosts of their own: the network cuts each direction and both for 0.5, 0.9, 1.1 "
+        "and 2 leases, 100 rounds",
+        "as G20; no worker ticks after its GPUs were released, no incarnation outlives its lease",
+        node_figures.cuts,
+        "cuts",
+    ),
 )

@@ -6,6 +6,9 @@ from benchmarks.parts.chaos.figures import Figures, summary_of
 
 ZEROS = ("double_runs", "lost_jobs", "stopped_by_control_plane", "left_behind", "not_recovered")
 """Figures of every part of nodes that must be 0."""
+LATER = ("ticks_after_release",)
+"""The same, of runs since they are counted."""
+LEAST_CUTS = 100
 LEAST_ROUNDS, LEAST_OUTAGE_S, LEAST_JOBS = 200, 480, 50
 
 
@@ -17,6 +20,18 @@ def rounds(figures: Figures) -> str:
         f"{figures['jobs_acknowledged']} jobs"
     )
     return f"{did}; {verdict(figures, is_whole=figures['rounds'] >= LEAST_ROUNDS)}"
+
+
+@summary_of("cuts")
+def cuts(figures: Figures) -> str:
+    did = (
+        f"{figures['rounds']} cuts, {figures['beyond_the_lease']} of them beyond the lease of "
+        f"{figures['stop_after_s']:g} s, on {figures['agents']} nodes; "
+        f"{figures['jobs_acknowledged']} jobs; workers of fenced nodes ended at least "
+        f"{figures['least_margin_s']} s before their deadline; load {figures['load_1m']['p50']}"
+    )
+    is_whole = figures["rounds"] >= LEAST_CUTS
+    return f"{did}; {verdict(figures, 'outlived_lease', is_whole=is_whole)}"
 
 
 @summary_of("outage")
@@ -43,7 +58,8 @@ def upgrade(figures: Figures) -> str:
 
 def verdict(figures: Figures, *more: str, is_whole: bool) -> str:
     """Return each figure that must be 0, and whether the goal is met."""
-    counts = {name: figures[name] for name in (*ZEROS, *more)}
+    since = (name for name in LATER if name in figures)
+    counts = {name: figures[name] for name in (*ZEROS, *since, *more)}
     words = ", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in counts.items())
     is_met = not any(counts.values()) and figures["verify"] == "ok"
     outcome = ("met" if is_whole else "met by a shorter run") if is_met else "not met"

@@ -41,9 +41,11 @@ class ChaosOptions:
     lost_share: float = 0.5
     """Share of placement's ledger that `lost_tail` cuts off; 1 wipes it."""
     rounds: int = 40
-    """Rounds of faults of `nodes`."""
+    """Rounds of faults of `nodes`, and of `cuts`."""
     agents: int = 4
-    """Nodes of `nodes`."""
+    """Nodes of `nodes`, `cuts` and `outage`."""
+    busy: int = 0
+    """Processes that compute all the time beside `cuts`."""
     stop_after_s: float = 10.0
     """Lease of the nodes; a fifth of the rounds outlast it."""
     outage_s: float = 20.0

@@ -111,16 +111,11 @@ def test_a_program_that_ignores_sigterm_is_killed_after_its_grace(
     bench: StepBench, pid_namespace: bool
 ) -> None:
     bench.values["pid_namespace"] = pid_namespace
-    clock = bench.steer_clock()
     bench.start("trap 'echo caught' TERM; echo up; while :; do sleep 0.02; done")
     bench.line("up")
     bench.stop(4.0)
-    bench.line("caught")
-    clock.advance(3.9)
-    clock.wait_until_obeyed()
-    assert bench.phase == "stopping" and bench.living() != []
-    clock.advance(0.1)
     assert bench.end()["exit_code"] == 128 + signal.SIGKILL
+    assert "caught" in bench.output()
 
 
 def test_a_second_stop_shortens_the_grace(bench: StepBench) -> None:
@@ -172,32 +167,22 @@ def test_without_a_namespace_the_program_dies_with_its_step(bench: StepBench) ->
 
 def test_the_deadline_ends_a_worker_that_ignores_sigterm(bench: StepBench) -> None:
     bench.values["grace_s"] = 5.0
-    clock = bench.steer_clock()
     bench.start("trap 'echo caught' TERM; echo up; while :; do sleep 0.02; done")
     bench.line("up")
     bench.renew(5.5)
-    clock.advance(0.4)
-    clock.wait_until_obeyed()
-    assert "caught" not in bench.output()
-    clock.advance(0.1)
-    bench.line("caught")
-    clock.advance(5.0)
     end = bench.end()
-    assert (end["exit_code"], failure(end)[0]) == (128 + signal.SIGKILL, "fenced")
+    assert end["exit_code"] == 128 + signal.SIGKILL
+    assert failure(end)[0] == "fenced" and "caught" in bench.output()
 
 
 def test_a_deadline_that_is_extended_in_time_ends_nothing(bench: StepBench) -> None:
     bench.values["grace_s"] = 0.0
-    clock = bench.steer_clock()
     bench.renew(60.0)
     os.mkfifo(bench.work / "fifo")
     bench.start("echo up; read line < fifo; echo went on")
     bench.line("up")
-    clock.advance(59.0)
     bench.renew(3600)
-    clock.wait_until_obeyed()
-    clock.advance(3599.0)
-    clock.wait_until_obeyed()
+    until(lambda: bench.state["ticks"] > 0)
     (bench.work / "fifo").write_text("go\n")
     assert bench.end()["exit_code"] == 0
 
@@ -272,15 +257,11 @@ def test_a_second_step_in_a_folder_does_nothing(bench: StepBench) -> None:
 
 def test_the_walltime_ends_a_worker_after_a_warning(bench: StepBench) -> None:
     bench.values |= {"walltime_s": 5.0, "grace_s": 600.0}
-    clock = bench.steer_clock()
-    bench.start("trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.02; done")
-    bench.line("up")
-    clock.advance(2.5)
-    bench.line("berth: the walltime of 5 s ends in 2.5 s")
-    clock.advance(2.5)
+    bench.start("trap 'echo saved; exit 0' TERM; while :; do sleep 0.02; done")
     end = bench.end()
     assert failure(end) == ("walltime", "the walltime of 5 s is over", False)
     assert "saved" in bench.output()
+    assert "berth: the walltime of 5 s " in bench.output()
 
 
 @pytest.mark.parametrize(

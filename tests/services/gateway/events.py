@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-import aiohttp
-
 from services.gateway.hub import EventHub
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.ledger import cloudevents
@@ -26,13 +24,6 @@ def event(subject: str, tenant: str = "ada", type_: str = "job.held.v1") -> byte
         subject=subject,
         tenant=tenant,
     )
-
-
-async def opened(answer: aiohttp.ClientResponse) -> None:
-    """Wait for the first frame: what happens after it belongs to the stream."""
-    async with asyncio.timeout(PATIENCE_S):
-        while await answer.content.readline() != b"\n":
-            continue
 
 
 @asynccontextmanager

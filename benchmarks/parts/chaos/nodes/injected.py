@@ -64,11 +64,14 @@ class Injected:
 
 
 def cut(node: Node, mode: Mode) -> Injected:
+    proxy = node.proxy
+    assert proxy is not None
+
     async def set_mode() -> None:
-        node.proxy.mode = mode
+        proxy.mode = mode
 
     async def reset() -> None:
-        node.proxy.mode = "good"
+        proxy.mode = "good"
 
     return Injected(mode, set_mode, node.is_renewed_since, reset, node.node_id)
 

@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 
 from benchmarks.parts.agents.real_agent import PACKAGE
+from infra.drills.hosts import Host
 from infra.drills.proxy import Proxy
 from infra.machine.process import Running, free_ports, spawn
 
@@ -28,13 +29,17 @@ CGROUPS = Path("/sys/fs/cgroup")
 class Node:
     """State, run folder, agent and link of one node; the agent is started again by the run.
 
-    Its processes and control groups are those with its name, which no other run may have.
+    Its processes and control groups are those with its name, which no other run may have. It
+    reaches its executor through a proxy, or from a host of its own.
     """
 
     node_id: str
     folder: Path
-    proxy: Proxy
+    proxy: Proxy | None
     gpus: int
+    host: Host | None = None
+    ca: Path | None = None
+    """Of the certificates of gateway and executors; None where they do without TLS."""
     agent: Running | None = None
     package: Path = PACKAGE
     """Folder of the agent's package."""
@@ -49,17 +54,20 @@ class Node:
         return self.folder / "run"
 
     async def join(self, gateway: str, token: str) -> None:
-        """Join by a token, with the proxy as the address of the executor."""
+        """Join by a token; a proxy is the address of its executor."""
         self.folder.mkdir(mode=0o755)
-        (port,) = free_ports(1)
-        await self.proxy.start(port)
         # One user: workers of all jobs append to the same files.
         lines = {"gpus": self.gpus, "gpu_type": GPU_TYPE, "cpus": 999.0, "mem_gib": 999.0}
         lines |= {"state": str(self.state), "run": str(self.run), "uid_first": 0}
         text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in lines.items())
         (self.folder / "config.toml").write_text(f"login_shell = false\n{text}\n")
         words = ["join", gateway, "--node-id", self.node_id]
-        words += ["--executor", f"http://127.0.0.1:{port}"]
+        if self.proxy is not None:
+            (port,) = free_ports(1)
+            await self.proxy.start(port)
+            words += ["--executor", f"http://127.0.0.1:{port}"]
+        if self.ca is not None:
+            words += ["--ca", str(self.ca)]
         await asyncio.to_thread(self._run, words, token)
 
     def _run(self, words: list[str], text: str = "") -> None:
@@ -73,7 +81,8 @@ class Node:
 
     def _command(self, *words: str) -> list[str]:
         config = str(self.folder / "config.toml")
-        return [sys.executable, "-P", "-m", "berth_agent", "--config", config, *words]
+        command = [sys.executable, "-P", "-m", "berth_agent", "--config", config, *words]
+        return command if self.host is None else self.host.command(command)
 
     def _environment(self) -> dict[str, str]:
         return {**self.env, "PYTHONPATH": str(self.package)}
@@ -143,7 +152,8 @@ class Node:
 
     async def remove(self) -> None:
         """End everything of the node and remove its control groups."""
-        await self.proxy.stop()
+        if self.proxy is not None:
+            await self.proxy.stop()
         if self.agent is not None:
             self.agent.kill()
         while processes := self.processes():

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.parts.agents.node_pool import POOL
 from benchmarks.parts.chaos.loaded_stack import LoadedStack
 from benchmarks.parts.chaos.nodes.node import GPU_TYPE
-from benchmarks.parts.chaos.nodes.ticks import WORKER
+from benchmarks.parts.chaos.nodes.ticks import WORKER, Worker
 from shared.contracts.attempts import AllocationReleased, JobStarted
 from shared.contracts.job_spec import Gang, JobSpec, Retry
 from shared.contracts.placement import JobPlaced
@@ -35,6 +35,8 @@ class Attempt:
     """When the first of its workers was released; 0 before."""
     ends: list[str] = field(default_factory=list)
     """How each of its workers ended."""
+    released_at: dict[int, float] = field(default_factory=dict)
+    """When the GPUs of a worker were released, by its rank."""
 
 
 @dataclass(slots=True)
@@ -92,6 +94,15 @@ class NodeLoad(LoadedStack):
                     attempt = self.attempts[event.job_id, event.attempt]
                     attempt.ended_at = attempt.ended_at or at
                     attempt.ends.append(end_of(event))
+                    attempt.released_at[int(event.allocation_id.rpartition("/")[2])] = at
+
+    def released_at_ms(self) -> dict[Worker, int]:
+        """Return when the GPUs of each worker were released, by job, attempt and rank."""
+        return {
+            (job, number, rank): round(1000 * at)
+            for (job, number), attempt in self.attempts.items()
+            for rank, at in attempt.released_at.items()
+        }
 
     def failed_attempts(self) -> list[Attempt]:
         """Return the attempts after which their jobs were tried again."""

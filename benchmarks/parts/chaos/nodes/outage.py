@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -18,10 +16,10 @@ from benchmarks.parts.chaos import faults
 from benchmarks.parts.chaos.nodes.account import Account
 from benchmarks.parts.chaos.nodes.run import judge
 from benchmarks.parts.chaos.nodes.site import Site, SiteOptions, quick_terms, running_site
-from benchmarks.parts.chaos.nodes.ticks import boot_ms
+from benchmarks.parts.chaos.nodes.ticks import boot_ms, read_ticks
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.command import Json
-from infra.supervisor import control
+from infra.drills.outage import control_plane_away
 from shared.progress import ReportLine
 
 JOBS = 6
@@ -57,7 +55,8 @@ async def outage(options: ChaosOptions, report_line: ReportLine) -> Json:
     ):
         await start_jobs(site, JOBS)
         before = {node.node_id: node.lease().get("incarnation") for node in site.nodes}
-        await away(site, options.outage_s)
+        with control_plane_away(site.data_dir):
+            await asyncio.sleep(options.outage_s)
         healed_ms = wall_ms()
         took_s = await nodes_back(site)
         sessions_back = await count_back(fleet, healed_ms)
@@ -120,20 +119,6 @@ def running(site: Site) -> int:
     return sum(attempt.is_started for attempt in site.load.attempts.values())
 
 
-async def away(site: Site, outage_s: float) -> None:
-    """Kill everything but the nodes for so long."""
-    data_dir = site.data_dir
-    processes = await asyncio.to_thread(control.processes, data_dir)
-    supervisor = int((data_dir / "supervisord.pid").read_text())
-    with faults.paused(supervisor):
-        for process in processes:
-            # Postgres at once and without a checkpoint, as by a crash that takes its children.
-            number = signal.SIGQUIT if process.name == "postgres" else signal.SIGKILL
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, number)
-        await asyncio.sleep(outage_s)
-
-
 async def nodes_back(site: Site) -> float | None:
     """Return s until all nodes are heard again, None if they are not."""
     began, healed_ms = time.monotonic(), boot_ms()
@@ -144,11 +129,8 @@ async def nodes_back(site: Site) -> float | None:
 
 def longest_gap_s(folder: Path) -> float:
     """Return the longest time between two ticks of one worker on one GPU."""
-    gaps_ms = [0]
-    for path in folder.iterdir():
-        times: dict[str, list[int]] = {}
-        for line in path.read_text().splitlines():
-            at_ms, _, worker = line.partition(" ")
-            times.setdefault(worker, []).append(int(at_ms))
-        gaps_ms += [b - a for ticks in times.values() for a, b in pairwise(ticks)]
-    return round(max(gaps_ms) / 1000, 2)
+    times: dict[tuple[str, int, str, int, int], list[int]] = {}
+    for tick in read_ticks(folder):
+        times.setdefault(tick.worker, []).append(tick.boot_ms)
+    gaps_ms = [b - a for ticks in times.values() for a, b in pairwise(ticks)]
+    return round(max(gaps_ms, default=0) / 1000, 2)

@@ -18,7 +18,12 @@ from benchmarks.parts.chaos.nodes.site import (
     quick_terms,
     running_site,
 )
-from benchmarks.parts.chaos.nodes.ticks import find_double_attempts, find_double_uses, read_uses
+from benchmarks.parts.chaos.nodes.ticks import (
+    find_double_attempts,
+    find_double_uses,
+    find_ticks_after,
+    read_uses,
+)
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.chaos.verdict import check_installation
 from benchmarks.parts.command import Json
@@ -78,6 +83,7 @@ async def judge(site: Site, account: Account) -> Json:
     left = [f"{n.node_id}: {thing}" for n in site.nodes for thing in n.left_behind()]
     uses = await asyncio.to_thread(read_uses, Path(load.folder))
     doubles = [*find_double_uses(uses), *find_double_attempts(uses)]
+    after = find_ticks_after(uses, load.released_at_ms())
     stopped = account.unexplained(load.failed_attempts())
     end = await check_installation(load, all_ended)
     lost = sorted(load.acked.keys() - load.ended)
@@ -87,6 +93,7 @@ async def judge(site: Site, account: Account) -> Json:
         "stopped_by_control_plane": len(stopped),
         "left_behind": len(left),
         "not_recovered": len(account.not_recovered),
+        "ticks_after_release": len(after),
         "jobs_acknowledged": len(load.acked),
         "attempts": len(load.attempts),
         "failed_attempts": len(load.failed_attempts()),
@@ -97,6 +104,7 @@ async def judge(site: Site, account: Account) -> Json:
         "violations": end["violations"],
         "findings": [
             *doubles[:SHOWN],
+            *after[:SHOWN],
             *[f"{job} has no end" for job in lost[:SHOWN]],
             *[describe_attempt(attempt) for attempt in stopped[:SHOWN]],
             *left[:SHOWN],

@@ -13,11 +13,14 @@ from benchmarks.parts.agents.node_pool import agent_port, agents_stack, prepare_
 from benchmarks.parts.chaos.loaded_stack import running_load
 from benchmarks.parts.chaos.nodes.node import Node
 from benchmarks.parts.chaos.nodes.node_load import NodeLoad
-from benchmarks.parts.stack import until_joined
+from benchmarks.parts.stack import Bench, until_joined
+from infra.drills.hosts import Network
 from infra.drills.proxy import Proxy
+from infra.supervisor.listening import API_PORT, Listen
 from infra.supervisor.running import Broker
 from shared.progress import ReportLine
 
+CONTROL_HOST = "control"
 GRACE_S = 1.0
 """Of the jobs: they are ended so long before the deadline."""
 
@@ -36,6 +39,9 @@ class SiteOptions:
     """Of each node."""
     is_uniform: bool = False
     """Whether all jobs have one worker with one GPU, and are long."""
+    network: Network | None = None
+    """Hosts of the nodes and, as this process's own, of the control plane; None: one host, where
+    each node reaches its executor through a proxy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +85,37 @@ def harmless_s(terms: dict[str, Any]) -> float:
     return float(terms["stop_after_s"] - unseen_s - GRACE_S)
 
 
+def host_names(nodes: int) -> list[str]:
+    """Return the names of the hosts of so many nodes, that of the control plane first."""
+    return [CONTROL_HOST, *(f"node-{number}" for number in range(1, nodes + 1))]
+
+
+def listen_of(network: Network | None) -> Listen | None:
+    """Return where the control plane listens; None without a network."""
+    return None if network is None else Listen(network.hosts[CONTROL_HOST].address, API_PORT)
+
+
+def make_node(options: SiteOptions, bench: Bench, number: int) -> Node:
+    """Return a node that has not joined: on its host, or behind a proxy."""
+    name, data_dir = f"node-{number}", bench.stack.data_dir
+    node = Node(f"chaos-{os.getpid()}-{number}", data_dir / name, None, options.gpus)
+    if options.network is None:
+        node.proxy = Proxy(agent_port(bench))
+    else:
+        node.host, node.ca = options.network.hosts[name], bench.stack.ca
+    return node
+
+
 @asynccontextmanager
 async def running_site(options: SiteOptions, report_line: ReportLine) -> AsyncIterator[Site]:
     """Run everything until the block ends, and remove it."""
     async with AsyncExitStack() as open_:
-        bench = await open_.enter_async_context(agents_stack(options.broker, report_line))
+        listen = listen_of(options.network)
+        bench = await open_.enter_async_context(agents_stack(options.broker, report_line, listen))
         token, lane = await prepare_pool(bench, **options.terms)
-        target = agent_port(bench)
         nodes = []
         for number in range(1, options.nodes + 1):
-            folder = bench.stack.data_dir / f"node-{number}"
-            node = Node(f"chaos-{os.getpid()}-{number}", folder, Proxy(target), options.gpus)
+            node = make_node(options, bench, number)
             open_.push_async_callback(node.remove)
             await node.join(bench.stack.gateway, token)
             node.start()

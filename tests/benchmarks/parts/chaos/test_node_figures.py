@@ -41,6 +41,21 @@ def test_a_violation_is_enough() -> None:
     assert sentence(verify="failed").endswith("verify **failed**: **not met**")
 
 
+def cuts(**changed: object) -> str:
+    more = {"outlived_lease": 0, "least_margin_s": 0.4, "load_1m": {"p50": 3.0}}
+    more |= {"ticks_after_release": 0, "rounds": 100}
+    result = {"parts": {"cuts": FIGURES | more | changed}, "runs": {}}
+    return node_figures.cuts(result, {})
+
+
+def test_cuts_of_the_network_have_counts_of_their_own() -> None:
+    assert "at least 0.4 s before their deadline" in cuts()
+    assert cuts().endswith("**met**")
+    assert cuts(rounds=99).endswith("**met by a shorter run**")
+    for name in ("ticks_after_release", "outlived_lease", *node_figures.ZEROS):
+        assert cuts(**{name: 1}).endswith("**not met**")
+
+
 def test_outages_and_upgrades_have_counts_of_their_own() -> None:
     more = {
         "outage_s": 480.0,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from services.executor.virtual import heartbeats, lane_reader, pool_lane, server
 from services.executor.virtual.server import VirtualServer
 from shared.bus import probe
 from shared.bus.clock import boot_ms
@@ -27,34 +27,11 @@ from shared.contracts.reports import (
 )
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
-from tests.patience import PATIENCE_S
 from tests.services.executor.facts import a_node, a_spec, enqueued, placed, started
 from tests.services.executor.virtual.twin import Twin
 
 VIRTUAL = a_node("n1", gpus=8)
 SECOND = a_node("n2", gpus=2)
-
-
-class Clocks:
-    """The clocks of both leases, in s; they stand still but where a test moves one."""
-
-    def __init__(self) -> None:
-        self.read_s = 1000.0
-        """That of the lease on having read the ledger."""
-        self.sent_ms = boot_ms()
-        """That of the lease on acknowledged heartbeats."""
-
-
-@pytest.fixture(autouse=True)
-def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
-    """No lease ends, and no report is repeated or left unsent, because the machine is busy."""
-    clocks = Clocks()
-    monkeypatch.setattr(lane_reader, "monotonic", lambda: clocks.read_s)
-    monkeypatch.setattr(heartbeats, "boot_ms", lambda: clocks.sent_ms)
-    monkeypatch.setattr(pool_lane, "REGISTER_AGAIN_S", PATIENCE_S)
-    for module in (pool_lane, server):
-        monkeypatch.setattr(module, "DRAIN_S", PATIENCE_S)
-    return clocks
 
 
 async def run_job(twin: Twin, job: str, spec: JobSpec, *on: tuple[str, int]) -> str:
@@ -102,11 +79,11 @@ async def test_a_virtual_job_goes_from_its_place_to_its_exit(tmp_path: Path) -> 
 async def test_reports_of_one_moment_lie_in_one_record(tmp_path: Path) -> None:
     twin = Twin(tmp_path, VIRTUAL)
     await twin.serving()
+    before = len(twin.records())
     for job in range(8):
         twin.write(enqueued(f"j{job}"), placed(f"j{job}", ("n1", job)))
     await twin.wait_for(WorkerReady, 8)
-    reported = [record.reports for record in twin.records()]
-    assert sum(isinstance(reports[0], WorkerReady) for reports in reported) <= 2
+    assert len(twin.records()) - before <= 2
     await twin.leave()
 
 
@@ -167,13 +144,10 @@ async def test_a_slow_node_shows_in_the_telemetry_of_its_gang(tmp_path: Path) ->
     twin = Twin(tmp_path, VIRTUAL, other, time_scale=100)
     await twin.serving(slow="n2:3.5")
     await run_job(twin, "j1", a_spec(1e6), ("n1", 0), ("n2", 0))
-
-    def by_node() -> dict[str, float]:
-        reported = twin.messages("telemetry", TelemetryReported)
-        return {t.node_id: t.iteration_s[0] for report in reported for t in report.times}
-
-    await twin.until(lambda: len(by_node()) == 2)
-    assert by_node()["n2"] / by_node()["n1"] > 3
+    await twin.until(lambda: bool(twin.messages("telemetry", TelemetryReported)))
+    times = twin.messages("telemetry", TelemetryReported)[0].times
+    by_node = {t.node_id: t.iteration_s[0] for t in times}
+    assert by_node["n2"] / by_node["n1"] > 3
     await twin.leave()
 
 
@@ -259,33 +233,26 @@ class UnansweredLog(MemoryLog):
     """A log whose requests for ends fail while `unanswered` is set."""
 
     unanswered = False
-    answers = 0
 
     async def end(self, tp: TP) -> int:
         if type(self).unanswered:
             raise OutcomeUnknown("no answer")
-        type(self).answers += tp.topic == "placement"
         return await super().end(tp)
 
 
 async def test_an_executor_that_cannot_read_the_ledger_for_half_a_lease_stops_its_workers(
-    tmp_path: Path, clocks: Clocks
+    tmp_path: Path,
 ) -> None:
     class Unanswered(UnansweredLog):
         pass
 
-    twin = Twin(tmp_path, VIRTUAL, lease_s=1.0)
+    twin = Twin(tmp_path, VIRTUAL, lease_s=12.0)
     twin.connect = lambda: Unanswered(twin.broker)
     await twin.serving()
     await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
-    for _ in range(3):
-        clocks.read_s += 0.4
-        # One may be of the probe of lags; another was requested and noted at the new time.
-        answers = Unanswered.answers + 2
-        await twin.until(lambda: Unanswered.answers > answers)  # noqa: B023
+    await asyncio.sleep(6.2)
     assert len(twin.reports(NodeRegistered)) == 1
     Unanswered.unanswered = True
-    clocks.read_s += 0.6
     executor = twin.executor
     assert executor is not None
     await twin.until(lambda: "cannot be read" in str(executor.health().get("reason")))
@@ -313,24 +280,17 @@ class UnheardLog(MemoryLog):
         return await super().append(tp, value, key=key, headers=headers)
 
 
-async def test_workers_stop_a_lease_after_the_last_acknowledged_heartbeat(
-    tmp_path: Path, clocks: Clocks
-) -> None:
+async def test_workers_stop_a_lease_after_the_last_acknowledged_heartbeat(tmp_path: Path) -> None:
     """The ledger can be read, so that nothing but the lease on heartbeats can stop them."""
 
     class Unheard(UnheardLog):
         pass
 
-    twin = Twin(tmp_path, VIRTUAL, lease_s=1.0)
+    twin = Twin(tmp_path, VIRTUAL, lease_s=8.0)
     twin.connect = lambda: Unheard(twin.broker)
     await twin.serving()
     await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
-    for _ in range(3):
-        clocks.sent_ms += 900
-        await twin.until(lambda: last_sent_ms(twin) == clocks.sent_ms)
-    assert len(twin.reports(NodeRegistered)) == 1
     Unheard.unheard = True
-    clocks.sent_ms += 1000
     first, second = await twin.wait_for(NodeRegistered, 2)
     executor = twin.executor
     assert executor is not None
@@ -342,12 +302,6 @@ async def test_workers_stop_a_lease_after_the_last_acknowledged_heartbeat(
     twin.admit([second])
     await twin.until(lambda: executor.health() == {"ready": True})
     await twin.leave()
-
-
-def last_sent_ms(twin: Twin) -> int | None:
-    """Return the time of sending of the last acknowledged heartbeat."""
-    (alive,) = twin.messages("heartbeats", Heartbeats)[-1].nodes.values()
-    return alive.sent_boot_ms
 
 
 async def test_a_node_that_was_declared_lost_joins_anew(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from shared.contracts.job_spec import JobSpec
 from shared.contracts.keys import hash_secret
 from shared.ledger import cloudevents
 from tests.patience import PATIENCE_S
-from tests.services.gateway.events import event, opened
+from tests.services.gateway.events import event
 from tests.services.gateway.stack import KEYS, Stack
 
 Frame = dict[str, str]
@@ -33,6 +33,13 @@ async def frames(answer: aiohttp.ClientResponse) -> AsyncIterator[Frame]:
             frame[name] = value
         elif not text:
             frame = {}
+
+
+async def opened(answer: aiohttp.ClientResponse) -> None:
+    """Wait for the first frame: what happens after it belongs to the stream."""
+    async with asyncio.timeout(PATIENCE_S):
+        while await answer.content.readline() != b"\n":
+            continue
 
 
 async def take(answer: aiohttp.ClientResponse, count: int) -> list[Frame]:

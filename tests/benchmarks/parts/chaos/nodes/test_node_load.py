@@ -70,4 +70,6 @@ def test_an_attempt_that_is_followed_by_another_has_failed() -> None:
     [attempt] = stack.failed_attempts()
     assert attempt.nodes == {"0/1/0/0": "n0", "0/1/0/1": "n1"} and attempt.is_started
     assert attempt.ends == ["exited step_lost", "stopped"]
+    assert list(stack.released_at_ms()) == [("j", 1, 0), ("j", 1, 1)]
+    assert attempt.released_at[0] == attempt.ended_at <= attempt.released_at[1]
     assert attempt.placed_at < attempt.ended_at < stack.attempts["j", 2].placed_at

@@ -21,9 +21,16 @@ def test_long_outages_are_those_of_the_default_settings() -> None:
 
 
 def test_the_longest_gap_is_that_of_one_worker_on_one_gpu(tmp_path: Path) -> None:
-    (tmp_path / "n1.0").write_text("1000 a 1 0 0 n1\n1500 a 1 0 0 n1\n9000 b 1 0 0 n1\n")
-    (tmp_path / "n1.1").write_text("1000 a 1 0 1 n1\n1700 a 1 0 1 n1\n")
+    (tmp_path / "n1.0").write_text(
+        lines("1000 {} a 1 0 0 n1", "1500 {} a 1 0 0 n1", "9000 {} b 1 0 0 n1")
+    )
+    (tmp_path / "n1.1").write_text(lines("1000 {} a 1 0 1 n1", "1700 {} a 1 0 1 n1"))
     assert longest_gap_s(tmp_path) == 0.7
+
+
+def lines(*texts: str) -> str:
+    """Return lines of workers, whose wall clock does not matter here."""
+    return "".join(f"{text}\n".format("5000 tick") for text in texts)
 
 
 @pytest.mark.parts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from benchmarks.parts.chaos.nodes.ticks import (
     GpuUse,
     find_double_attempts,
     find_double_uses,
+    find_ticks_after,
+    read_ticks,
     read_uses,
 )
 
@@ -46,6 +49,13 @@ def test_workers_of_one_attempt_may_tick_together() -> None:
     assert find_double_attempts([use(10, 20), use(10, 20, node="n2")]) == []
 
 
+def test_a_tick_after_the_release_of_its_gpus_is_found() -> None:
+    uses = [GpuUse("n1", gpu, "a", 1, gpu, 10, 20, last_wall_ms=520) for gpu in (0, 1)]
+    assert find_ticks_after(uses, {("a", 1, 0): 520, ("a", 2, 1): 510}) == []
+    [finding] = find_ticks_after(uses, {("a", 1, 0): 600, ("a", 1, 1): 517})
+    assert "rank 1" in finding and "released 3 ms before its last tick" in finding
+
+
 @pytest.mark.process
 def test_a_worker_ticks_on_each_of_its_gpus_until_its_end(tmp_path: Path) -> None:
     env = {
@@ -56,9 +66,13 @@ def test_a_worker_ticks_on_each_of_its_gpus_until_its_end(tmp_path: Path) -> Non
         "CUDA_VISIBLE_DEVICES": "0,3",
     }
     command = [sys.executable, "-ISc", WORKER, str(tmp_path), "0.15"]
+    began_ms = time.time_ns() // 1_000_000
     done = subprocess.run(command, env=os.environ | env, capture_output=True, check=True)
     assert done.stdout == b"complete\n"
     first, second = sorted(read_uses(tmp_path), key=lambda use: use.gpu)
     assert (first.place, second.place) == (("n1", 0), ("n1", 3))
     assert first.run == ("j", 2) and first.rank == 1
     assert first.last_ms - first.first_ms >= 100
+    words = [tick.word for tick in read_ticks(tmp_path) if tick.gpu == 3]
+    assert words == ["start", *["tick"] * (len(words) - 2), "end"]
+    assert first.last_wall_ms >= began_ms

@@ -11,9 +11,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
-from tests.patience import PATIENCE_S
+Way = Literal["from_host", "to_host"]
+"""A direction of a host's link."""
 
+RUN_S = 180.0
+"""Limit of a program on a host: it only ends one that hangs."""
 READY = "from sys import stdin; print(flush=True); stdin.read()"
 NETWORK = "10.77.0"
 
@@ -31,10 +35,7 @@ class Host:
         return ["nsenter", f"--net=/proc/{self.pid}/ns/net", "--", *argv]
 
     def run(
-        self,
-        argv: Sequence[str],
-        env: Mapping[str, str] | None = None,
-        timeout_s: float = PATIENCE_S,
+        self, argv: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: float = RUN_S
     ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end on this host, whatever its exit code."""
         return subprocess.run(
@@ -62,16 +63,21 @@ class Network:
         """Set the link of a host up again."""
         self._set(name, "up")
 
-    def cut_one_way(self, source: str, target: str) -> None:
-        """Lose what one host sends to another; the other direction works."""
-        self._route("add", source, target)
+    def lose(self, name: str, way: Way) -> None:
+        """Lose all packets of one direction of a host's link; the sender gets no error."""
+        self._queue(name, way, "add", "blackhole")
 
-    def restore_one_way(self, source: str, target: str) -> None:
-        self._route("delete", source, target)
+    def lose_no_more(self, name: str, way: Way) -> None:
+        """Let the packets of that direction pass again."""
+        self._queue(name, way, "delete")
 
-    def _route(self, action: str, source: str, target: str) -> None:
-        address = f"{self.hosts[target].address}/32"
-        _ip(self.hosts[source].pid, "route", action, "blackhole", address)
+    def _queue(self, name: str, way: Way, action: str, *kind: str) -> None:
+        """Change the queue of the interface that sends in that direction."""
+        if way == "from_host":
+            pid, interface = self.hosts[name].pid, "eth0"
+        else:
+            pid, interface = self.switch, f"port-{name}"
+        _run(pid, "tc", "qdisc", action, "dev", interface, "root", *kind)
 
     def _set(self, name: str, state: str) -> None:
         _ip(self.switch, "link", "set", f"port-{name}", state)
@@ -85,21 +91,31 @@ def missing() -> str:
         with _namespace() as pid:
             _ip(pid, "link", "add", "port", "type", "veth", "peer", "name", "eth0")
             _ip(pid, "link", "add", "bridge", "type", "bridge")
+            _run(pid, "tc", "qdisc", "add", "dev", "eth0", "root", "blackhole")
     except (OSError, subprocess.CalledProcessError) as error:
         return f"network namespaces are not permitted: {getattr(error, 'stderr', None) or error}"
     return ""
 
 
+def in_new_namespace(argv: Sequence[str]) -> list[str]:
+    """Return the command that runs `argv` in a network namespace of its own."""
+    return ["unshare", "--net", "--", *argv]
+
+
 @contextmanager
-def network(names: Sequence[str]) -> Iterator[Network]:
-    """Make hosts of these names, with the addresses 10.77.0.1 and up."""
+def network(names: Sequence[str], own: str = "") -> Iterator[Network]:
+    """Make hosts of these names, with the addresses 10.77.0.1 and up.
+
+    The host `own` is the namespace of this process, which must be new: see `in_new_namespace`.
+    """
     with ExitStack() as stack:
         switch = stack.enter_context(_namespace())
         _ip(switch, "link", "add", "bridge", "type", "bridge")
         _ip(switch, "link", "set", "bridge", "up")
         hosts = {}
         for number, name in enumerate(names, start=1):
-            host = Host(name, stack.enter_context(_namespace()), f"{NETWORK}.{number}")
+            pid = os.getpid() if name == own else stack.enter_context(_namespace())
+            host = Host(name, pid, f"{NETWORK}.{number}")
             _connect(switch, host)
             hosts[name] = host
         yield Network(switch, hosts)
@@ -118,7 +134,7 @@ def _connect(switch: int, host: Host) -> None:
 @contextmanager
 def _namespace() -> Iterator[int]:
     """Yield the pid of a process in a network namespace of its own, which ends with the block."""
-    command = ["unshare", "--net", "--", sys.executable, "-I", "-c", READY]
+    command = in_new_namespace([sys.executable, "-I", "-c", READY])
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as holder:
@@ -132,9 +148,10 @@ def _namespace() -> Iterator[int]:
 
 
 def _ip(pid: int, *arguments: str) -> None:
-    subprocess.run(
-        ["nsenter", f"--net=/proc/{pid}/ns/net", "--", "ip", *arguments],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    _run(pid, "ip", *arguments)
+
+
+def _run(pid: int, *argv: str) -> None:
+    """Run a program in the namespace of a process. Raises CalledProcessError, OSError."""
+    command = ["nsenter", f"--net=/proc/{pid}/ns/net", "--", *argv]
+    subprocess.run(command, check=True, capture_output=True, text=True)
