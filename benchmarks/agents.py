@@ -1,8 +1,8 @@
 """CPU and memory per agent, reconnection and start latency with many simulated agents.
 
 One stack serves them all; they enrol by a join token, and their sessions are real. The executor is
-killed and comes back, all agents open a new session at once, and jobs start on their nodes. At last
-one real agent joins and starts a step.
+killed and comes back, all agents open a new session at once, and jobs start on their nodes. Then
+one real agent joins and starts a step. At last the whole control plane is away in a second stack.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from benchmarks.parts.agents.figures import judge, per_agent_ms, quantiles, rend
 from benchmarks.parts.agents.fleet import Fleet, running_fleet
 from benchmarks.parts.agents.node_pool import POOL, agents_stack, prepare_pool
 from benchmarks.parts.agents.observation import Observation, wall_ms
+from benchmarks.parts.agents.outage import measure_outage
 from benchmarks.parts.agents.real_agent import measure_agent
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.load import Load
@@ -30,7 +31,7 @@ from infra.supervisor.stack import AGENT_EXECUTOR
 from shared.bus.tail import LedgerTail
 from shared.progress import ReportLine
 
-NAME = "agents"
+NAME, OUTAGE = "agents", "outage"
 JOIN_S = 600.0
 CONNECT_S = 300.0
 LAST_GO_S = 30.0
@@ -51,11 +52,47 @@ class AgentsOptions:
     seconds: float = 60.0
     jobs_per_s: float = 10.0
     jobs_s: float = 30.0
+    stop_after_s: float = 600.0
+    """Lease of the agents in the outage of the whole control plane."""
+    outage_share: float = 0.9
+    """Share of that lease for which it is away; 0: the outage is not measured."""
+    only: str = ""
+    """`outage`: measure that alone, and keep the other figures of `out`; empty: all."""
     out: str = ""
+    """Folder of agents.json and agents.md."""
 
 
 async def run(options: AgentsOptions, report_line: ReportLine) -> Json:
-    """Return the figures and their aims; with `out`, write JSON and a page there as well."""
+    """Return the figures and their aims; with `out`, write JSON and a page there as well.
+
+    Raises ValueError for an unknown part.
+    """
+    if options.only not in ("", OUTAGE):
+        raise ValueError(f"only={options.only}: must be {OUTAGE}, or empty for all parts")
+    if options.only:
+        figures = earlier_figures(options.out)
+    else:
+        figures = await measure_all(options, report_line)
+    figures[OUTAGE] = await measure_outage(
+        options.agents, options.clients, options.stop_after_s, options.outage_share, report_line
+    )
+    rows = judge(figures)
+    result: Json = {"bench": NAME, **figures, "aims": rows}
+    if options.out:
+        folder = Path(options.out)
+        (folder / f"{NAME}.json").write_text(json.dumps(result, indent=1) + "\n")
+        (folder / f"{NAME}.md").write_text(render_page(result, rows))
+    return result
+
+
+def earlier_figures(folder: str) -> Json:
+    """Return the figures of an earlier run, the settings alone without one."""
+    path = Path(folder) / f"{NAME}.json"
+    return json.loads(path.read_text()) if folder and path.exists() else settings(AgentsOptions())
+
+
+async def measure_all(options: AgentsOptions, report_line: ReportLine) -> Json:
+    """Measure everything but the outage of the control plane."""
     async with agents_stack(options.broker, report_line) as bench:
         token, lane = await prepare_pool(bench)
         idle = await spend(bench, options.idle_s)
@@ -67,15 +104,8 @@ async def run(options: AgentsOptions, report_line: ReportLine) -> Json:
             figures = await measure(bench, fleet, lane, options, report_line)
         report_line("one real agent")
         agent = await measure_agent(bench, token, lane, options.agents, options.idle_s)
-    figures = {**settings(options), **figures, "agent": agent}
-    figures["idle_cpu_ms_per_s"] = {name: round(value, 1) for name, value in idle_ms.items()}
-    rows = judge(figures)
-    result: Json = {"bench": NAME, **figures, "aims": rows}
-    if options.out:
-        folder = Path(options.out)
-        (folder / f"{NAME}.json").write_text(json.dumps(result, indent=1) + "\n")
-        (folder / f"{NAME}.md").write_text(render_page(result, rows))
-    return result
+    idle_cpu = {name: round(value, 1) for name, value in idle_ms.items()}
+    return {**settings(options), **figures, "agent": agent, "idle_cpu_ms_per_s": idle_cpu}
 
 
 def settings(options: AgentsOptions) -> Json:

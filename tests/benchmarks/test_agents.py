@@ -8,18 +8,28 @@ from typing import Any, cast
 
 import pytest
 
-from benchmarks.agents import AgentsOptions, Placements, run
+from benchmarks.agents import AgentsOptions, Placements, run, settings
 from benchmarks.parts.agents.figures import AIMS, find_figure
+from infra.broker import kafka
 
 
 @pytest.mark.stack
 @pytest.mark.parts
 async def test_every_figure_is_measured(tmp_path: Path) -> None:
     options = AgentsOptions(
-        agents=6, clients=2, idle_s=1, seconds=6, jobs_per_s=3, jobs_s=2, out=str(tmp_path)
+        agents=6,
+        clients=2,
+        idle_s=1,
+        seconds=6,
+        jobs_per_s=3,
+        jobs_s=2,
+        outage_share=0,
+        out=str(tmp_path),
     )
     result = cast("dict[str, Any]", await run(options, lambda line: None))
-    assert all(isinstance(find_figure(result, aim.figure), int | float) for aim in AIMS)
+    measured = [aim.figure for aim in AIMS if not aim.figure.startswith("outage.")]
+    assert all(isinstance(find_figure(result, figure), int | float) for figure in measured)
+    assert result["outage"] == {"skipped": "outage_share is 0"}
     assert result["submitted"] == result["started"] == 6
     assert result["heartbeats"] >= 6
     assert result["cpu_per_agent_ms_per_s"] > 0 < result["reconnect_at_once_s"]
@@ -28,6 +38,29 @@ async def test_every_figure_is_measured(tmp_path: Path) -> None:
     assert result["agent"]["step_processes"] >= 1
     assert json.loads((tmp_path / "agents.json").read_text()) == result
     assert "| `reconnect_s` |" in (tmp_path / "agents.md").read_text()
+
+
+@pytest.mark.stack
+@pytest.mark.kafka
+@pytest.mark.parts
+@pytest.mark.skipif(bool(kafka.missing()), reason=kafka.missing() or "Kafka is there")
+async def test_no_agent_loses_its_lease_in_an_outage_that_is_far_shorter(tmp_path: Path) -> None:
+    earlier = settings(AgentsOptions()) | {"join_s": 5.4}
+    (tmp_path / "agents.json").write_text(json.dumps(earlier))
+    options = AgentsOptions(
+        agents=20, clients=2, stop_after_s=600, outage_share=0.01, only="outage", out=str(tmp_path)
+    )
+    result = cast("dict[str, Any]", await run(options, lambda line: None))
+    outage = result["outage"]
+    assert (outage["agents"], outage["outage_s"], outage["stop_after_s"]) == (20, 6, 600)
+    assert (outage["back"], outage["fenced"]) == (20, 0), outage
+    assert outage["reconnect_s"] >= 0 and outage["longest_unrenewed_s"] >= 6
+    assert (result["agents"], result["join_s"]) == (1000, 5.4), "other figures are kept"
+
+
+async def test_an_unknown_part_is_refused() -> None:
+    with pytest.raises(ValueError, match="only=outages: must be outage, or empty"):
+        await run(AgentsOptions(only="outages"), lambda line: None)
 
 
 def test_a_placement_is_named_by_the_allocation_of_rank_0_and_ends_with_the_start() -> None:

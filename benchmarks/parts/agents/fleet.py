@@ -27,6 +27,8 @@ class Fleet:
     """Begin of the last hello that was answered, by node."""
     acknowledged_ms: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Sending and acknowledgement of the last heartbeat, by node."""
+    unrenewed_ms: dict[str, float] = field(default_factory=dict)
+    """Longest time from the sending of a heartbeat to the acknowledgement of the next, by node."""
     heartbeats: list[Observation] = field(default_factory=list)
     go_ms: dict[str, float] = field(default_factory=dict)
     """Arrival of `go` by allocation."""
@@ -40,6 +42,9 @@ class Fleet:
             case Observation("session", node, begun_ms, _):
                 self.session_ms[node] = begun_ms
             case Observation("heartbeat", node, begun_ms, ended_ms):
+                last_ms, _ = self.acknowledged_ms.get(node, (begun_ms, ended_ms))
+                unrenewed_ms = max(self.unrenewed_ms.get(node, 0.0), ended_ms - last_ms)
+                self.unrenewed_ms[node] = unrenewed_ms
                 self.acknowledged_ms[node] = begun_ms, ended_ms
                 self.heartbeats.append(observation)
             case Observation("go", allocation_id, _, ended_ms):

@@ -12,6 +12,7 @@ FIGURES: dict[str, object] = {
     "start_p50_ms": 100.1,
     "start_p99_ms": None,
     "agent": {"rss_mib": 30.0, "step_mib": 12.1},
+    "outage": {"fenced": 0, "reconnect_s": None},
 }
 
 
@@ -24,6 +25,8 @@ def test_an_aim_is_met_up_to_its_limit_and_never_by_a_missing_figure() -> None:
         ("agent.rss_mib", True),
         ("agent.step_mib", False),
         ("agent.idle_cpu_percent", False),
+        ("outage.fenced", True),
+        ("outage.reconnect_s", False),
     ]
 
 
@@ -52,6 +55,7 @@ def test_the_page_says_what_is_met() -> None:
     page = render_page(result, judge(FIGURES))
     assert "| `reconnect_s` | 10.0 s | at most 10 s | met |" in page
     assert "| `start_p50_ms` | 100.1 ms | at most 100 ms | not met |" in page
+    assert "| `start_p99_ms` | not measured | at most 500 ms | not met |" in page
     assert "| `join_s` | 21.5 |" in page and "3 x `hello: 503`" in page
 
 
