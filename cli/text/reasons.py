@@ -70,6 +70,12 @@ PROTECTIONS = {
 """Each rule that protects the jobs on GPUs that a waiting job outranks (RULES 14 and 15)."""
 
 
+IN_WORDS = frozenset(
+    {"protected_by", "protected_until", "reserved_until", "outlasted_by", "not_reserved_before"}
+)
+"""Details of a hold that have a sentence of their own."""
+
+
 def phase(type_: str) -> str:
     return PHASES.get(type_, type_.split(".")[1])
 
@@ -104,15 +110,28 @@ def _placed(data: Data) -> str:
 
 
 def _held(data: Data) -> str:
-    """Return why a job waits, and what protects the jobs that it outranks."""
+    """Return why a job waits, what protects the jobs that it outranks, and what is reserved."""
     detail = data.get("detail")
-    if not isinstance(detail, dict) or "protected_by" not in detail:
+    if not isinstance(detail, dict):
         return _because(data)
-    plain = {name: value for name, value in detail.items() if not name.startswith("protected_")}
-    rule, until = str(detail["protected_by"]), detail.get("protected_until")
-    lower = f"jobs of lower rank {PROTECTIONS.get(rule, f'are protected by {rule}')}"
-    known = f", until {clock(int(until))}" if isinstance(until, (int, float)) else ""
-    return f"{_because({**data, 'detail': plain})}; {lower}{known}"
+    plain = {name: value for name, value in detail.items() if name not in IN_WORDS}
+    parts = [_because({**data, "detail": plain})]
+    if "protected_by" in detail:
+        rule = str(detail["protected_by"])
+        lower = f"jobs of lower rank {PROTECTIONS.get(rule, f'are protected by {rule}')}"
+        parts.append(lower + _at(", until {}", detail.get("protected_until")))
+    text = "it waited so long that GPUs are reserved for it as they become free, at most until {}"
+    parts.append(_at(text, detail.get("reserved_until")))
+    text = "its reservation lapsed, and the next one does not begin before {}"
+    parts.append(_at(text, detail.get("not_reserved_before")))
+    if detail.get("outlasted_by"):
+        parts.append(f"{detail['outlasted_by']} has run since before that reservation")
+    return "; ".join(part for part in parts if part)
+
+
+def _at(text: str, at_ms: object) -> str:
+    """Return the text with that time in it; empty where it is not known."""
+    return text.format(clock(int(at_ms))) if isinstance(at_ms, (int, float)) else ""
 
 
 def _preempted(data: Data) -> str:

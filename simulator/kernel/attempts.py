@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from services.priority.core.history import FAILED_AT_ONCE_S
 from simulator.kernel import allocations, end_heap, entitlement, estimates, keys, progress
 from simulator.kernel.codes import DONE, HOUR_MS, RUNNING
 from simulator.kernel.compiled import compiled
@@ -98,10 +97,10 @@ def teaches(sim: Sim, j: int) -> bool:
     predicted to be shorter still.
     """
     job = sim.jobs[j]
-    if not (sim.rules.guards and job.failed):
+    run_s = job.duration_ms / 1000.0
+    if not estimates.is_cut_short(sim.rules.guards, job.failed, run_s):
         return True
-    ran_s = job.duration_ms / 1000.0
-    return ran_s >= FAILED_AT_ONCE_S or ran_s > keys.mean_left_s(sim.distributions[j], 0.0)
+    return run_s > keys.mean_left_s(sim.distributions[j], 0.0)
 
 
 @compiled

@@ -7,33 +7,50 @@ from collections.abc import Callable
 import numpy as np
 
 from services.priority.core.history import BINS
-from simulator.kernel import estimates
+from simulator.kernel import estimates, keys
 from simulator.kernel.compiled import SOURCES, entry
-from simulator.kernel.state import Floats, Ints
+from simulator.kernel.state import Bools, Floats, Ints
 from simulator.kernel.work import Work
 
 
-def distributions_of(work: Work, ends_ms: Ints | None = None) -> Floats:
+def distributions_of(
+    work: Work, ends_ms: Ints | None = None, guards: bool = estimates.GUARDS
+) -> Floats:
     """Return [n, BINS]; without `ends_ms` as if each job had run as soon as it was submitted.
 
     A job that ends in the same ms as another is submitted counts for it, as in the live fold.
+    `guards`: the setting `guard_predictions`, by which failures at once teach nothing.
     """
     if ends_ms is None:
         ends_ms = work.submit_ms + work.duration_ms
     order = np.argsort(ends_ms, kind="stable")
     counts = np.zeros((work.group_count, BINS))
     distributions = np.zeros((len(work), BINS))
-    fill_all(order, work.submit_ms, ends_ms, work.duration_ms, work.groups, counts, distributions)
+    fill_all(
+        order,
+        work.submit_ms,
+        ends_ms,
+        work.duration_ms,
+        work.failed,
+        guards,
+        work.groups,
+        counts,
+        distributions,
+    )
     return distributions
 
 
-def _program(sources: str) -> Callable[[Ints, Ints, Ints, Ints, Ints, Floats, Floats], None]:
+def _program(
+    sources: str,
+) -> Callable[[Ints, Ints, Ints, Ints, Bools, bool, Ints, Floats, Floats], None]:
     @entry
     def fill_all(
         order: Ints,
         submit_ms: Ints,
         ends_ms: Ints,
         duration_ms: Ints,
+        failed: Bools,
+        guards: bool,
         groups: Ints,
         counts: Floats,
         distributions: Floats,
@@ -44,7 +61,10 @@ def _program(sources: str) -> Callable[[Ints, Ints, Ints, Ints, Ints, Floats, Fl
         for j in range(len(submit_ms)):
             while ended < len(order) and ends_ms[order[ended]] <= submit_ms[j]:
                 e = order[ended]
-                estimates.learn_run_time(groups[e], counts, duration_ms[e] / 1000.0)
+                run_s = duration_ms[e] / 1000.0
+                is_cut_short = estimates.is_cut_short(guards, failed[e], run_s)
+                if not is_cut_short or run_s > keys.mean_left_s(distributions[e], 0.0):
+                    estimates.learn_run_time(groups[e], counts, run_s)
                 ended += 1
             estimates.fill_distribution(groups[j], counts, distributions[j])
 

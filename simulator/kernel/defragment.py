@@ -22,7 +22,7 @@ def defragment(sim: Sim, j: int, now: int) -> bool:
     """Migrate others for the job and return True; else mark its shape for this round."""
     scan, job = sim.scan, sim.jobs[j]
     shape = sim.shapes[job.kind]
-    if job.reservation_round or j == scan.oldest or shape.no_migrations:
+    if job.reservation_round or j == scan.overdue or shape.no_migrations:
         return False
     if not may_defragment(sim, job):
         mark_no_migrations(scan, shape)

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from services.priority.core.history import FADE, LEVELS, TRUST
+from services.priority.core.history import CUT_SHORT_S, FADE, LEVELS, TRUST
+from shared.contracts.pools import default_of
 from simulator.kernel import keys
 from simulator.kernel.compiled import compiled
 from simulator.kernel.state import Floats, Ints
 
 _FADE = np.array(FADE)
 _TRUST = np.array(TRUST)
+GUARDS: bool = default_of("guard_predictions")
+"""Whether failures at once teach nothing, as in a new pool."""
+
+
+@compiled
+def is_cut_short(guards: bool, failed: bool, run_s: float) -> bool:
+    """Return whether the end says nothing of the run time, unless it was predicted to be shorter:
+    see `services/priority/core/teaching.py`.
+    """
+    return guards and failed and run_s < CUT_SHORT_S
 
 
 @compiled

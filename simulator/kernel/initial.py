@@ -118,7 +118,7 @@ def initial_pool(work: Work, large: float) -> Any:
     for name in ("first_change_ms", "round_at_ms", "again_at_ms"):
         pool[name] = NEVER
     pool["context_at_ms"] = -CONTEXT_MS
-    pool["oldest"] = -1
+    pool["overdue"] = pool["lapsed_from_ms"] = -1
     pool["large"] = large
     return pool
 

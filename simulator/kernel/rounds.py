@@ -59,8 +59,8 @@ def reset_scan(sim: Sim) -> None:
     scan.unfinished = False
     scan.head = False
     scan.shadow_ms = NEVER
-    scan.oldest = -1
-    scan.residency_ms = NEVER
+    scan.overdue = -1
+    scan.again_ms = NEVER
     for s in range(len(sim.shapes)):
         sim.shapes[s].no_room = False
         sim.shapes[s].no_victims = not sim.rules.preempts_by_rank
@@ -73,7 +73,7 @@ def scan_queue(sim: Sim, now: int) -> None:
     scan = sim.scan
     for i in range(sim.pool.waiting):
         j = sim.round_queue[i]
-        if j != scan.oldest and is_passed_over(sim.shapes[sim.kinds[j]]):
+        if j != scan.overdue and is_passed_over(sim.shapes[sim.kinds[j]]):
             if scan.open_shapes == 0 and not long_waits.is_ahead(sim, i):
                 return
         else:
@@ -93,7 +93,8 @@ def try_start(sim: Sim, j: int, now: int) -> bool:
     if scan.head:
         if not easy.backfill(sim, j, now):
             mark_no_room(scan, shape)
-        if j == scan.oldest and job.state == WAITING:
+        if j == scan.overdue and job.state == WAITING:
+            long_waits.expect_lapse(sim, j, now)
             long_waits.reserve_roomiest(sim, j)
         return True
     if not shape.no_room and board.has_room(sim.levels, job.workers, job.gpus):
@@ -101,9 +102,11 @@ def try_start(sim: Sim, j: int, now: int) -> bool:
         attempts.start(sim, j, count, now)
         return True
     mark_no_room(scan, shape)
+    if j == scan.overdue:
+        long_waits.expect_lapse(sim, j, now)
     stops_others = not shape.no_victims and victims.find_victims(sim, j, now)
     stops_others = stops_others or defragment.defragment(sim, j, now)
-    if j == scan.oldest and not stops_others:
+    if j == scan.overdue and not stops_others:
         long_waits.reserve_roomiest(sim, j)
         stops_others = True
     if sim.rules.queue_mode == EASY:
@@ -121,7 +124,7 @@ def finish_round(sim: Sim, now: int) -> None:
         queue.remove_started(sim)
     if pool.reservations:
         queue.expire_reservations(sim)
-    long_waits.note_oldest(sim, now)
+    long_waits.note_overdue(sim, now)
     for k in range(scan.evicted):
         attempts.stop(sim, sim.evicted[k], now)
         queue.enqueue(sim, sim.evicted[k], now)
@@ -132,4 +135,4 @@ def finish_round(sim: Sim, now: int) -> None:
         if sim.rules.preempts_by_rank:
             pool.first_change_ms = now
             pool.round_at_ms = now + SETTLE_MS
-    pool.again_at_ms = scan.residency_ms
+    pool.again_at_ms = scan.again_ms

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from services.placement.core.pool import loss_budget
+from services.placement.core.pool import loss_budget, overdue
 from services.placement.core.round.progress import stop_window_ms
 from services.priority.core.history import BINS
 from shared.contracts.pools import (
@@ -193,6 +193,7 @@ def pack_rules(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: in
         rules.reserve_after_s, rules.guard_predictions, rules.queue_mode, rules.easy_runtime
     )
     own["reserve_after_ms"] = NEVER if wait_s is None else ms(wait_s)
+    own["least_hold_ms"] = ms(overdue.LEAST_HOLD_S)
     after_s = rules.defragment_after_s
     own["defragment_after_ms"] = ms(after_s) if rules.preemption and after_s is not None else NEVER
     for name, value in own.items():

@@ -38,7 +38,9 @@ class PackedRules(Protocol):
     guards_estimates: bool
     """Whether EASY's estimates are at least the longest run of similar jobs."""
     reserve_after_ms: int
-    """Wait after which GPUs are reserved for the oldest job; NEVER: none are."""
+    """Wait after which GPUs are reserved for the overdue job; NEVER: none are."""
+    least_hold_ms: int
+    """Time that a reservation for it lasts at least."""
     has_distributions: bool
     """Whether each job has a distribution of run times."""
     preempts_by_rank: bool
@@ -84,10 +86,14 @@ class PoolState(Protocol):
     again_at_ms: int
     """Time of the round that the last one requested: the end of a residency."""
     context_at_ms: int
-    oldest: int
-    """Job for which the last round reserved because it waited too long; -1: none."""
-    oldest_from_ms: int
-    """Time of the first such round."""
+    overdue: int
+    """Job for which GPUs are reserved because it waited too long, under `guards`; -1: none."""
+    overdue_from_ms: int
+    """Time of the first round that reserved them."""
+    lapsed_from_ms: int
+    """The same of the last reservation that lapsed; -1: none did."""
+    unreserved_until_ms: int
+    """Time until which none are reserved, after that lapse."""
     tenants: int
     """Tenants with jobs that wait or run."""
     entitled: int
@@ -145,12 +151,12 @@ class ScanState(Protocol):
     head: bool
     """Whether EASY has a head already."""
     shadow_ms: int
-    oldest: int
+    overdue: int
     """Job that waited too long; -1: none."""
-    oldest_at: int
+    overdue_index: int
     """Its index in `round_queue`."""
-    residency_ms: int
-    """Earliest end of protection of a job that a waiting one leads."""
+    again_ms: int
+    """Earliest end of protection of a job that a waiting one leads, or lapse of a reservation."""
 
 
 class JobRow(Protocol):
@@ -184,6 +190,8 @@ class JobRow(Protocol):
     """Whether its program fails at the end."""
     since_ms: int
     """Since when it waits."""
+    unreserved_until_ms: int
+    """Time until which no GPUs are reserved for its long wait, after a lapse."""
     longest_ms: int
     """Longest run of its attempts that were stopped."""
     run_s: float
@@ -276,7 +284,7 @@ class VictimRow(Protocol):
 
 
 class NodeRow(Protocol):
-    """A node in the search for migrations."""
+    """A node in the search for migrations, and in the choice of those to reserve."""
 
     gpus: int
     """In use by running jobs."""
@@ -286,6 +294,10 @@ class NodeRow(Protocol):
     fixed: bool
     """Whether a job has to stay there or migrates there: it is not emptied."""
     emptied: bool
+    late: int
+    """GPUs of jobs started since GPUs are reserved for the overdue job."""
+    outlasting: int
+    """GPUs of jobs that outlasted the last reservation that lapsed."""
 
 
 class ProtectedRow(Protocol):

@@ -26,7 +26,7 @@ def find_victims(sim: Sim, j: int, now: int) -> bool:
         return False
     if scan.evictions == EVICTIONS_PER_ROUND or scan.searches == SEARCHES_PER_ROUND:
         scan.unfinished = scan.unfinished or scan.evictions == EVICTIONS_PER_ROUND
-        if j != scan.oldest and not job.reservation_round:
+        if j != scan.overdue and not job.reservation_round:
             mark_no_victims(scan, sim.shapes[job.kind])
         return False
     scan.searches += 1
@@ -51,7 +51,7 @@ def record_failure(sim: Sim, j: int, score: float) -> None:
     """
     job = sim.jobs[j]
     wait_for_protected(sim, score)
-    if j != sim.scan.oldest and not job.reservation_round:
+    if j != sim.scan.overdue and not job.reservation_round:
         mark_costlier(sim, job.kind)
 
 
@@ -249,4 +249,4 @@ def wait_for_protected(sim: Sim, score: float) -> None:
     for k in range(scan.protected):
         protected = sim.protected[k]
         if protected.score + sim.rules.preempt_margin < score:
-            scan.residency_ms = min(scan.residency_ms, protected.until_ms)
+            scan.again_ms = min(scan.again_ms, protected.until_ms)

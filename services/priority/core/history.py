@@ -37,8 +37,8 @@ FADE = (5000.0, 140.0, 1000.0, 150.0, 3.0, 8.0, 5.0, 60.0)
 TRUST = (20.0, 45.0, 200.0, 50.0, 9.0, 3.0, 15.0, 40.0)
 """Samples that the wider group's distribution is worth beside the level's own counts."""
 
-FAILED_AT_ONCE_S = 60.0
-"""Cluster s; a program that fails earlier most likely did none of its work."""
+CUT_SHORT_S = 60.0
+"""Cluster s; a job that failed or was cancelled earlier most likely did none of its work."""
 
 VALUES: Floats = np.asarray(2.0 ** ((np.arange(BINS) + 0.5) / PER_OCTAVE), np.float64)
 """Run time that represents each bin, in s."""

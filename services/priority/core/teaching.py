@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from services.priority.core.history import FAILED_AT_ONCE_S
+from services.priority.core.history import CUT_SHORT_S
 from services.priority.core.state import Queue
 from shared.contracts.attempts import JobCancelled, JobFailed, JobSucceeded
 from shared.contracts.ranking import QueueEntry
@@ -15,14 +15,13 @@ End: TypeAlias = JobSucceeded | JobFailed | JobCancelled
 def teaches(state: Queue, entry: QueueEntry | None, end: End, ran_s: float) -> bool:
     """Return whether history learns the run time of an ended job, in cluster s.
 
-    Of a job that was cancelled, or that failed at once, only that it outlived its prediction: its
-    end says nothing of how long it would have run, but its run so far does.
+    Of a job that failed or was cancelled at once, only that it outlived its prediction: its end
+    says nothing of how long it would have run, but its run so far does. A later cancel teaches:
+    where a tuner or a user ends most jobs, those are the times for which such jobs hold GPUs.
     """
     if entry is None or state.pool is None or not state.pool.guard_predictions:
         return True
-    is_cut_short = isinstance(end, JobCancelled) or (
-        isinstance(end, JobFailed) and ran_s < FAILED_AT_ONCE_S
-    )
+    is_cut_short = not isinstance(end, JobSucceeded) and ran_s < CUT_SHORT_S
     return not is_cut_short or ran_s > predicted_s(state, entry)
 
 

@@ -27,6 +27,20 @@ def test_a_held_job_says_what_protects_the_jobs_of_lower_rank_and_until_when() -
     assert text.endswith("keep no checkpoints, so only a higher class stops them")
 
 
+def test_an_overdue_job_says_until_when_gpus_are_reserved_for_it_and_what_outlasted_that() -> None:
+    at = 60_000 + time.time_ns() // 1_000_000
+    detail: dict[str, object] = {"reserved_until": float(at)}
+    text = words("job.held.v1", {"reason": "no_capacity", "detail": detail})
+    reserved = "it waited so long that GPUs are reserved for it as they become free, at most until"
+    assert text == f"too few GPUs are free; {reserved} {clock(at)}"
+    detail = {"not_reserved_before": float(at), "outlasted_by": "j-1"}
+    text = words("job.held.v1", {"reason": "no_capacity", "detail": detail})
+    assert text == (
+        "too few GPUs are free; its reservation lapsed, and the next one does not begin before "
+        f"{clock(at)}; j-1 has run since before that reservation"
+    )
+
+
 def test_every_rule_that_protects_has_its_words() -> None:
     assert PROTECTIONS.keys() == set(get_args(ProtectionRule)) - {""}
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pytest
 
+from services.placement.core.pool import overdue
 from shared.contracts.pools import NEVER_S, EasyRuntime, QueueMode
 from simulator.engine.models import FOLDER
 from simulator.engine.run import simulate
@@ -283,6 +284,25 @@ def test_reservations_after_a_long_wait_agree(policy: str, mode: QueueMode, rank
             starts.append(ran[0].tolist())
         changed += starts[0] != starts[2]
     assert changed > 0 or (policy, mode) == ("fcfs", "strict")
+
+
+@pytest.mark.parametrize("mode", ["skip", "easy"])
+@pytest.mark.parametrize("ranked", [False, True])
+def test_reservations_that_lapse_agree(
+    mode: QueueMode, ranked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With reservations of some seconds, which changes when jobs start, not of a day or more."""
+    changed = 0
+    for seed, after_s in enumerate((0.0, 2.0, 10.0, 5.0)):
+        jobs, starts = workload(seed, tenants=2), []
+        for hold_s in (4.0, 86_400.0):
+            monkeypatch.setattr(overdue, "LEAST_HOLD_S", hold_s)
+            rules = Progress(RESIDENCY.settings | {"reserve_after_s": after_s})
+            assert_same(jobs, "fcfs", mode, ranked=ranked, progress=rules, easy="history")
+            ran = compiled(jobs, "fcfs", mode, "oracle", ranked, 0.0, 1.0, None, rules, "history")
+            starts.append(ran[0].tolist())
+        changed += starts[0] != starts[1]
+    assert changed > 0
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])

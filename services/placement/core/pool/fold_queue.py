@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.placement.core.pool.job import Job
-from services.placement.core.pool.overdue import oldest_overdue
+from services.placement.core.pool.overdue import note_overdue
 from services.placement.core.pool.ranks import Ranks
 from services.placement.core.pool.shape import shape_of, tier_of
 from services.placement.core.pool.state import OpenRound, Pool
@@ -83,14 +83,6 @@ def note_ranks(pool: Pool, event: RanksNoted, fact: Fact) -> None:
 
 def open_round(pool: Pool, event: RoundOpened, fact: Fact) -> None:
     pool.open_round = OpenRound(fact.seq, fact.at, event.until)
-
-
-def note_overdue(pool: Pool, at: int) -> None:
-    """Note for which job GPUs are reserved from this round on."""
-    guards = pool.settings is not None and pool.settings.guard_predictions
-    oldest = oldest_overdue(pool, at) if guards else ""
-    if oldest != pool.overdue:
-        pool.overdue, pool.overdue_from = oldest, at
 
 
 def end_round(pool: Pool, event: RoundEnded, fact: Fact) -> None:

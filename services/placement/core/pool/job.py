@@ -102,6 +102,8 @@ class Job:
     """Tenant, user and name pattern of what it runs; None: not known."""
     longest_ms: int = 0
     """Wall ms of the longest of its former attempts."""
+    unreserved_until_ms: int = 0
+    """Time until which no GPUs are reserved for its long wait, after a lapse."""
     starts: int = 0
     """Starts since it entered the queue new, or again after its program failed."""
     stop_window: StopWindow | None = field(default=None, compare=False, repr=False)

@@ -49,7 +49,7 @@ class OpenRound(NamedTuple):
 class Pool:
     """All jobs and nodes of one pool: one lane of the ledger."""
 
-    SCHEMA: ClassVar[str] = "placement-16"
+    SCHEMA: ClassVar[str] = "placement-17"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
@@ -106,8 +106,12 @@ class Pool:
     """Number of waiting jobs that no round has passed over yet."""
     overdue: str = ""
     """Job for which GPUs are reserved because it waited too long, of a guarded pool; or none."""
-    overdue_from: int = 0
-    """ms of the first round that reserved them."""
+    overdue_from_ms: int = 0
+    """Time of the first round that reserved them."""
+    lapsed_from_ms: int = 0
+    """The same of the last reservation that lapsed: jobs placed by then outlasted it."""
+    unreserved_until_ms: int = 0
+    """Time until which no GPUs are reserved for overdue jobs, after that lapse."""
     loss: LossAccount = field(default_factory=LossAccount)
     """The cost of stops by rank and of migrations."""
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)

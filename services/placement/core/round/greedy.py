@@ -18,7 +18,7 @@ from services.placement.core.round.evict import EvictionSearch, evict
 from services.placement.core.round.fit import Avoid, could_hold, nodes_to_avoid, place
 from services.placement.core.round.plan import Assignment, Plan
 from services.placement.core.round.reasons import PassedOver, report_holds
-from services.placement.core.round.reserve import late_gpus, reserve_freed, reserve_roomiest
+from services.placement.core.round.reserve import node_order, reserve_freed, reserve_roomiest
 from services.placement.core.round.slot_search import SlotSearch
 from services.placement.core.round.view import Policy, View, scan_of
 
@@ -162,11 +162,13 @@ class RoundPlanner:
         ):
             reserved = self.evictions.make_room(job, shape)
             reserved = reserved or self.defragmentations.make_room(job, shape)
-        if not reserved and job.job_id == self.view.oldest:
-            avoid = nodes_to_avoid(self.draft.board, job, shape)
-            reserved = reserve_roomiest(
-                self.draft, shape, avoid, late_gpus(self.view, self.plan.assignments)
-            )
+        if job.job_id == self.view.overdue:
+            if self.view.lapses_at_ms is not None:
+                self.plan.repeat_at(self.view.lapses_at_ms)
+            if not reserved:
+                avoid = nodes_to_avoid(self.draft.board, job, shape)
+                order = node_order(self.view, self.plan.assignments)
+                reserved = reserve_roomiest(self.draft, shape, avoid, order)
         if reserved:
             self.reserved += reserved
             self.reserved_for.add(job.job_id)

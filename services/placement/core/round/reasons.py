@@ -131,7 +131,7 @@ class HoldReasons:
             if head.at is not None:
                 detail["shadow_at"] = float(head.at)
         if reason == "no_capacity":
-            detail |= self.protection_of(job)
+            detail |= self.protection_of(job) | self.reservation_of(job)
         return Hold(job, reason, short, detail)
 
     def protection_of(self, job: Job) -> dict[str, float | str]:
@@ -147,6 +147,23 @@ class HoldReasons:
             return {}
         known = {} if until_ms is None else {"protected_until": float(until_ms)}
         return {"protected_by": rule, **known}
+
+    def reservation_of(self, job: Job) -> dict[str, float | str]:
+        """Return until when GPUs are reserved for a job that waited too long, or what became of
+        that.
+        """
+        view = self.view
+        if job.job_id == view.overdue:
+            lapses_at_ms = view.lapses_at_ms
+            return {} if lapses_at_ms is None else {"reserved_until": float(lapses_at_ms)}
+        until_ms = job.unreserved_until_ms
+        if until_ms <= job.since:
+            return {}
+        detail: dict[str, float | str] = {"not_reserved_before": float(until_ms)}
+        first = min(view.running.values(), key=lambda other: other.placed_at, default=None)
+        if first and first.placed_at <= view.lapsed_from_ms:
+            detail["outlasted_by"] = first.job_id
+        return detail
 
     def count(self, shape: Shape, ever: bool) -> int:
         """Return how many workers fit now, or would fit on empty nodes (`ever`)."""

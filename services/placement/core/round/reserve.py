@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from services.placement.core.pool.allocations import slots_of
 from services.placement.core.pool.draft import Draft
@@ -27,35 +29,83 @@ def reserve_freed(view: View, draft: Draft, job: Job, shape: Shape) -> list[Slot
     return draft.reserve(probe_anywhere(draft, shape, job, released))
 
 
-def late_gpus(view: View, assignments: Iterable[Assignment]) -> dict[str, set[int]]:
-    """Return by node the GPUs of jobs placed since GPUs are reserved for the oldest job.
+@dataclass(slots=True)
+class HeldPart:
+    """The part of a node that some of its jobs hold."""
 
-    `assignments` are those of this round.
-    """
-    late: dict[str, set[int]] = {}
-    if view.oldest_from is None:
-        return late
-    placed = [slots_of(job) for job in view.running.values() if job.placed_at > view.oldest_from]
-    for slots in (*placed, *(assignment.slots for assignment in assignments)):
-        for slot in slots:
-            late.setdefault(slot.node_id, set()).update(slot.gpus)
-    return late
+    gpus: set[int] = field(default_factory=set)
+    cpu_milli: int = 0
+    mem_mib: int = 0
+
+
+class NodeOrder(NamedTuple):
+    """Holders that make a node a worse choice for the overdue job, by node."""
+
+    late: Mapping[str, HeldPart] = {}
+    """Jobs placed since GPUs are reserved for it."""
+    outlasting: Mapping[str, HeldPart] = {}
+    """Jobs that outlasted the last reservation that lapsed."""
+
+    def key_of(self, node: Node, shape: Shape) -> tuple[int, int]:
+        """Return how many workers of the gang the late, and the outlasting ones, leave no room for.
+
+        The late ones count first: as long as nodes without them are enough, the gang starts when
+        the jobs have ended that were there before.
+        """
+        return missing(node, shape, self.late), missing(node, shape, self.outlasting)
+
+
+def node_order(view: View, assignments: Iterable[Assignment]) -> NodeOrder:
+    """Return the order of the overdue job's nodes; `assignments` are those of this round."""
+    from_ms, lapsed_from_ms = view.overdue_from_ms, view.lapsed_from_ms
+    running = view.running.values()
+    late: dict[str, HeldPart] = {}
+    if from_ms is not None:
+        starts = [slots_of(job) for job in running if job.placed_at > from_ms]
+        late = held_parts([*starts, *(assignment.slots for assignment in assignments)])
+    old = [slots_of(job) for job in running if job.placed_at <= lapsed_from_ms]
+    return NodeOrder(late, held_parts(old))
+
+
+def held_parts(held: Iterable[Iterable[Slot]]) -> dict[str, HeldPart]:
+    """Return by node what these slots take; a share counts as a whole GPU."""
+    parts: dict[str, HeldPart] = {}
+    for slot in (slot for slots in held for slot in slots):
+        part = parts.setdefault(slot.node_id, HeldPart())
+        part.gpus.update(slot.gpus)
+        part.cpu_milli += slot.cpu_milli
+        part.mem_mib += slot.mem_mib
+    return parts
+
+
+def missing(node: Node, shape: Shape, held: Mapping[str, HeldPart]) -> int:
+    """Return how many workers that the node would get have no room beside these holders."""
+    part, kind = held.get(node.node_id), node.kind
+    if part is None:
+        return 0
+    wanted = min(shape.min_workers, kind.workers(shape))
+    left = kind._replace(
+        gpus=kind.gpus - len(part.gpus),
+        cpu_milli=kind.cpu_milli - part.cpu_milli,
+        mem_mib=kind.mem_mib - part.mem_mib,
+    )
+    return max(0, wanted - left.workers(shape))
 
 
 def reserve_roomiest(
-    draft: Draft, shape: Shape, avoid: tuple[str, ...], late: Mapping[str, set[int]]
+    draft: Draft, shape: Shape, avoid: tuple[str, ...], order: NodeOrder
 ) -> list[Slot]:
     """Reserve the roomiest nodes until the smallest gang of that shape has enough of them.
 
-    Chosen anew each round, first those where the fewest GPUs that the gang needs are `late`: no job
-    starts on reserved GPUs, so all that hold them were there before, and the last to end is the
-    latest at which the gang starts.
+    Chosen anew each round, first those with the least `order`: no job starts on reserved GPUs, so
+    all that hold them were there before, and the last to end is the latest at which the gang
+    starts.
     """
     left = shape.min_workers
     wanted: list[Slot] = []
     nodes = draft.board.downward(shape.types, 0)
-    if late:
-        nodes = iter(sorted(nodes, key=lambda name: late_of(draft.board.nodes[name], shape, late)))
+    if order.late or order.outlasting:
+        nodes = iter(sorted(nodes, key=lambda name: order.key_of(draft.board.nodes[name], shape)))
     for name in nodes:
         node = draft.board.nodes[name]
         workers = min(left, node.kind.workers(shape)) if name not in avoid else 0
@@ -65,12 +115,6 @@ def reserve_roomiest(
         if not left:
             return draft.reserve(wanted)
     return []
-
-
-def late_of(node: Node, shape: Shape, late: Mapping[str, set[int]]) -> int:
-    """Return how many GPUs that the gang would use on the node are late."""
-    gpus = gpus_of(shape, min(shape.min_workers, node.kind.workers(shape)))
-    return max(0, gpus - (node.kind.gpus - len(late.get(node.node_id, ()))))
 
 
 def gpus_of(shape: Shape, workers: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.priority.core.history import FAILED_AT_ONCE_S
+from services.priority.core.history import CUT_SHORT_S
 from services.priority.core.state import Queue
 from shared.contracts.attempts import JobCancelled, JobFailed, JobSucceeded
 from shared.contracts.base import Event
@@ -24,8 +24,6 @@ ENDS = {
     "failed": JobFailed(job_id="a", tenant="red", attempt=1, reason="exit"),
     "cancelled": JobCancelled(job_id="a", tenant="red", reason="asked"),
 }
-LONG_S = 10_000_000.0
-"""Longer than the prior predicts."""
 
 
 def samples(state: Queue) -> float:
@@ -45,11 +43,10 @@ def end(event: Event, ran_s: float, guarded: bool = True) -> Queue:
     ("kind", "ran_s", "learns"),
     [
         ("succeeded", 1.0, True),
-        ("failed", FAILED_AT_ONCE_S - 1, False),
-        ("failed", FAILED_AT_ONCE_S, True),
-        ("cancelled", 1.0, False),
-        ("cancelled", 10_000.0, False),
-        ("cancelled", LONG_S, True),
+        ("failed", CUT_SHORT_S - 1, False),
+        ("failed", CUT_SHORT_S, True),
+        ("cancelled", CUT_SHORT_S - 1, False),
+        ("cancelled", CUT_SHORT_S, True),
     ],
 )
 def test_what_is_learnt_of_an_end(kind: str, ran_s: float, learns: bool) -> None:
@@ -68,13 +65,26 @@ def test_an_end_that_teaches_nothing_is_recorded_all_the_same() -> None:
     assert state.accuracy.samples == 0
 
 
+def test_jobs_that_are_always_cancelled_are_predicted_as_they_run() -> None:
+    """A tuner ends its trials after ten minutes: no longer run time than that is learnt."""
+    state = given(PRIORITY, pool(guard_predictions=True))
+    for number in range(40):
+        at = AT + number * 1_000_000
+        trial = admitted(f"a{number}", user="u", name="trial")
+        run(PRIORITY, state, [trial, *running(f"a{number}", at=at)], at)
+        cancelled = JobCancelled(job_id=f"a{number}", tenant="red", reason="asked")
+        run(PRIORITY, state, [from_placement(cancelled, at + 600_000)], at + 600_000)
+    predicted = state.history.estimate("red", "u", "trial", 1)
+    assert 300.0 < predicted.p50_s < 1200.0
+
+
 def test_a_failure_at_once_that_outlived_its_prediction_is_learnt() -> None:
     state = given(PRIORITY, pool(guard_predictions=True))
     for number in range(600):
         state.history.learn("red", "u", "n", 1, 1.0 + number % 2)
     before = samples(state)
     run(PRIORITY, state, [admitted("a", user="u", name="n"), *running("a")])
-    assert state.table.get(state.jobs["a"].row, "mean_s") < FAILED_AT_ONCE_S - 1
+    assert state.table.get(state.jobs["a"].row, "mean_s") < CUT_SHORT_S - 1
     run(PRIORITY, state, [from_placement(ENDS["failed"], AT + 59_000)], AT + 59_000)
     assert samples(state) != before
 

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.shape import shape_of
-from services.placement.core.round.reserve import part_of, reserve_freed, reserve_roomiest
+from services.placement.core.round.reserve import (
+    HeldPart,
+    NodeOrder,
+    part_of,
+    reserve_freed,
+    reserve_roomiest,
+)
 from services.placement.core.round.view import view_of
 from tests.services.placement.core.lane import job, lane
 
@@ -11,7 +17,7 @@ def test_the_roomiest_nodes_are_reserved_as_far_as_they_are_free() -> None:
     pool = lane("a", "b")
     pool.run(job("x", 6))
     with Draft(pool.state.board) as draft:
-        slots = reserve_roomiest(draft, shape_of(job("w", 8).spec), (), {})
+        slots = reserve_roomiest(draft, shape_of(job("w", 8).spec), (), NodeOrder())
         assert {slot.node_id for slot in slots} == {"b"}
         assert pool.free("b") == [0] * 8
 
@@ -19,7 +25,7 @@ def test_the_roomiest_nodes_are_reserved_as_far_as_they_are_free() -> None:
 def test_nothing_is_reserved_for_a_gang_that_the_pool_could_never_hold() -> None:
     pool = lane("a")
     with Draft(pool.state.board) as draft:
-        assert reserve_roomiest(draft, shape_of(job("w", 8, workers=2).spec), (), {}) == []
+        assert reserve_roomiest(draft, shape_of(job("w", 8, workers=2).spec), (), NodeOrder()) == []
         assert draft.log == []
 
 
@@ -30,9 +36,9 @@ def test_nodes_on_which_jobs_started_since_then_come_last() -> None:
     first = {name: sum(n == 0 for n in pool.free(name)) for name in ("a", "b")}
     roomiest = min(first, key=first.__getitem__)
     (other,) = first.keys() - {roomiest}
-    late = {roomiest: {0}}
+    late = NodeOrder({roomiest: HeldPart({0})})
     with Draft(pool.state.board) as draft:
-        slots = reserve_roomiest(draft, shape_of(job("w", 8).spec), (), {})
+        slots = reserve_roomiest(draft, shape_of(job("w", 8).spec), (), NodeOrder())
         assert {slot.node_id for slot in slots} == {roomiest}
     with Draft(pool.state.board) as draft:
         slots = reserve_roomiest(draft, shape_of(job("w", 8).spec), (), late)
