@@ -703,8 +703,35 @@ class Checkpoint(read.Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Progress(read.Message):
+    """How far a worker's program is, as it reported, and how fast, by the node's clock."""
+
+    allocation_id: str
+    """The worker."""
+    ran_ms: int
+    """ms from the worker's start to its report, by the node."""
+    step: int
+    """Iterations that are done."""
+    steps_total: int
+    """Iterations of the whole training."""
+    iteration_s: float
+    """Mean wall s of an iteration, with what lies between them."""
+
+    READERS: ClassVar = {
+        "allocation_id": read.text(shortest=1, longest=96),
+        "ran_ms": read.integer(minimum=0, maximum=9007199254740991),
+        "step": read.integer(minimum=0, maximum=9007199254740991),
+        "steps_total": read.integer(minimum=1, maximum=9007199254740991),
+        "iteration_s": read.number(minimum=0, maximum=1000000000.0),
+    }
+    REQUIRED: ClassVar = frozenset(
+        {"allocation_id", "ran_ms", "step", "steps_total", "iteration_s"}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stream(read.Message):
-    """Output, telemetry and checkpoints: lost or repeated ones do no harm."""
+    """Output, telemetry, checkpoints and progress: lost or repeated ones do no harm."""
 
     session_id: str
     """The session."""
@@ -714,12 +741,15 @@ class Stream(read.Message):
     """Telemetry."""
     checkpoints: tuple[Checkpoint, ...] = ()
     """The last checkpoint of each worker that reported one."""
+    progress: tuple[Progress, ...] = ()
+    """The progress of each worker that reported a total."""
 
     READERS: ClassVar = {
         "session_id": read.text(pattern=r"^[0-9a-f]{32}$"),
         "printed": read.items(read.message(PrintedLines), most=256),
         "iterations": read.items(read.message(Iterations), most=1024),
         "checkpoints": read.items(read.message(Checkpoint), most=1024),
+        "progress": read.items(read.message(Progress), most=1024),
     }
     REQUIRED: ClassVar = frozenset({"session_id"})
 

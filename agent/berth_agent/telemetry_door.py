@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from berth_agent import reading as read
+from berth_agent.core.pace import Measured, Pace
 from berth_agent.linux.clocks import boot_ms
 from berth_agent.messages import Iterations
 
@@ -50,6 +51,8 @@ class Datagram(read.Message):
     """s of waiting for other ranks."""
     samples: int | None = None
     """Samples of the iteration."""
+    steps_total: int | None = None
+    """Iterations of the whole training, those before a restart included."""
 
     READERS: ClassVar = {
         "v": read.integer(minimum=1, maximum=1),
@@ -60,6 +63,7 @@ class Datagram(read.Message):
         "own_s": read.optional(SECONDS),
         "wait_s": read.optional(SECONDS),
         "samples": read.optional(read.integer(minimum=0)),
+        "steps_total": read.optional(read.integer(minimum=1, maximum=LARGEST_STEP)),
     }
     REQUIRED: ClassVar = frozenset({"v", "token", "rank", "step", "iteration_s"})
 
@@ -130,6 +134,7 @@ class TelemetryDoor:
         self._lowest_rank: int | None = None
         self._kept: deque[float] = deque(maxlen=MAX_ITERATIONS)
         self._written: Written | None = None
+        self._pace = Pace()
         self._socket = _bind(path, uid, gid)
 
     def fileno(self) -> int:
@@ -157,6 +162,10 @@ class TelemetryDoor:
         written, self._written = self._written, None
         return written
 
+    def progress(self) -> Measured | None:
+        """Return how far the worker is, if it reports a total and its pace is known."""
+        return self._pace.measured()
+
     def close(self) -> None:
         """Remove the socket."""
         self._socket.close()
@@ -178,12 +187,14 @@ class TelemetryDoor:
             return
         if lowest is not None and datagram.rank < lowest:
             self._kept.clear()
-            self._written = None
+            self._written, self._pace = None, Pace()
         self._lowest_rank = datagram.rank
         if isinstance(datagram, CheckpointDatagram):
             self._written = Written(datagram.step, boot_ms())
         else:
             self._kept.append(datagram.iteration_s)
+            if datagram.steps_total is not None:
+                self._pace.note(datagram.step, datagram.steps_total, boot_ms())
 
 
 def _bind(path: str, uid: int, gid: int) -> socket.socket:

@@ -15,6 +15,7 @@ from cli.errors import Unreachable
 from cli.input.arguments import AsJson, Data
 from cli.text.failures import failure_lines, failure_of
 from cli.text.output import emit, lines, table
+from cli.text.progress import progress_lines
 from cli.text.reasons import deciding, phase, start_lines, words
 from cli.text.times import clock, span
 
@@ -40,7 +41,9 @@ def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
 
 
 def _node_lines(client: Api, job: str, rows: list[Json]) -> list[str]:
-    """Return the silent nodes of a running job; the nodes away where it waits for GPUs or nodes."""
+    """Return the progress and the silent nodes of a running job; the nodes away where it waits for
+    GPUs or nodes.
+    """
     if not rows or rows[-1]["until"] is not None:
         return []
     runs = rows[-1]["type"] == "job.started.v1"
@@ -48,7 +51,8 @@ def _node_lines(client: Api, job: str, rows: list[Json]) -> list[str]:
         return []
     document = client.get(f"/v1/jobs/{part(job)}")
     if runs:
-        return silent_lines(client, document["pool"], cast("list[str]", document["nodes"]))
+        silent = silent_lines(client, document["pool"], cast("list[str]", document["nodes"]))
+        return [*progress_lines(document), *silent]
     return away_lines(client, document["pool"])
 
 

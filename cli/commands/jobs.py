@@ -15,6 +15,7 @@ from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Rea
 from cli.input.job_file import Body
 from cli.text.failures import failure_lines, failure_of
 from cli.text.output import emit, lines, report_line, table, text_of
+from cli.text.progress import progress_lines
 from cli.text.reasons import start_lines
 from cli.text.times import clock, field_text, label, now_ms, span
 
@@ -116,6 +117,7 @@ def show(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
     cells = ((label(name), _value(name, value)) for name, value in shown.items())
     table(("FIELD", "VALUE"), cells)
     lines(start_lines(start, document.get("as_of")))
+    lines(progress_lines(document))
     if failure := failure_of(document):
         lines(failure_lines(failure))
 

@@ -60,8 +60,12 @@ class Reporter:
         own_s: float | None = None,
         wait_s: float | None = None,
         samples: int | None = None,
+        steps_total: int | None = None,
     ) -> None:
-        """Send one iteration: its number, wall s, s of own work, s of waiting, and samples."""
+        """Send one iteration: its number, wall s, s of own work, s of waiting, and samples.
+
+        `steps_total` is the number of all iterations of the training: its end follows from that.
+        """
         if self._socket is None:
             return
         try:
@@ -73,6 +77,8 @@ class Reporter:
                 body += f',"wait_s":{_seconds(wait_s)}'
             if samples is not None:
                 body += f',"samples":{int(samples)}'
+            if steps_total is not None:
+                body += f',"steps_total":{int(steps_total)}'
             self._socket.sendto(_bounded(f"{body}}}".encode()), self._path)
         except Exception:  # the socket is full or gone, or a value is not a number
             self.lost += 1
@@ -88,13 +94,15 @@ class Reporter:
             self.lost += 1
 
     @contextmanager
-    def iteration(self, step: int, samples: int | None = None) -> Iterator[Iteration]:
+    def iteration(
+        self, step: int, samples: int | None = None, steps_total: int | None = None
+    ) -> Iterator[Iteration]:
         """Measure and report the iteration in the body, unless the body raises."""
         begin_s = time.perf_counter()
         measured = Iteration(samples)
         yield measured
         elapsed_s = time.perf_counter() - begin_s
-        self.report(step, elapsed_s, measured.own_s, measured.wait_s, measured.samples)
+        self.report(step, elapsed_s, measured.own_s, measured.wait_s, measured.samples, steps_total)
 
     def close(self) -> None:
         """Close the socket; later reports do nothing."""
@@ -122,9 +130,10 @@ def report(
     own_s: float | None = None,
     wait_s: float | None = None,
     samples: int | None = None,
+    steps_total: int | None = None,
 ) -> None:
     """Report one iteration by the process's own reporter, which the first call makes."""
-    _own().report(step, iteration_s, own_s, wait_s, samples)
+    _own().report(step, iteration_s, own_s, wait_s, samples, steps_total)
 
 
 def checkpoint(step: int) -> None:

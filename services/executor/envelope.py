@@ -12,12 +12,18 @@ from shared.contracts.reports import (
     ExecutorReported,
     Heartbeats,
     LogLines,
+    ProgressReported,
     TelemetryReported,
 )
 from shared.ledger import cloudevents
 
 ExecutorMessage: TypeAlias = (
-    ExecutorReported | CheckpointsReported | Heartbeats | LogLines | TelemetryReported
+    ExecutorReported
+    | CheckpointsReported
+    | ProgressReported
+    | Heartbeats
+    | LogLines
+    | TelemetryReported
 )
 
 

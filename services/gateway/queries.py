@@ -8,7 +8,8 @@ JOB_COLUMNS = """
     j.waiting_since, j.placed_at, j.started_at, j.ended_at, j.cancel_requested_at,
     j.short_gpus, j.preemptions, j.moves, j.gpu_ms, j.ran_ms, j.nodes,
     j.failure, j.backend,
-    j.checkpointed_at, j.checkpoint_step
+    j.checkpointed_at, j.checkpoint_step,
+    j.progressed_at, j.progress_step, j.progress_total, j.expected_end_at
 """
 
 JOBS = f"""

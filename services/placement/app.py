@@ -15,7 +15,7 @@ from shared.bus.kafka import KafkaLog
 from shared.bus.lane import Lane
 from shared.bus.probe import probe_lanes
 from shared.contracts.base import Model, UnknownType
-from shared.contracts.reports import CheckpointsReported, ExecutorReported
+from shared.contracts.reports import CheckpointsReported, ExecutorReported, ProgressReported
 from shared.contracts.solver_plan import PlanReady
 from shared.ledger.decider import Fact
 from shared.settings import Settings
@@ -25,7 +25,7 @@ from shared.telemetry.shell import observer, serve_metrics
 
 def decode_report(topic: str, type_: str, data: bytes) -> Model:
     """`reports` is the one plain topic of this service that holds no commands."""
-    for model in (ExecutorReported, CheckpointsReported):
+    for model in (ExecutorReported, CheckpointsReported, ProgressReported):
         if type_ == model.TYPE:
             return model.model_validate_json(data)
     raise UnknownType(type_)

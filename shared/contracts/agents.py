@@ -319,14 +319,31 @@ class Checkpoint(Model):
     step: int = Field(0, ge=0, lt=2**53, description="its step, as the job named it")
 
 
+class Progress(Model):
+    """How far a worker's program is, as it reported, and how fast, by the node's clock."""
+
+    allocation_id: AllocationId = Field(description="the worker")
+    ran_ms: int = Field(
+        ge=0, lt=2**53, description="ms from the worker's start to its report, by the node"
+    )
+    step: int = Field(ge=0, lt=2**53, description="iterations that are done")
+    steps_total: int = Field(ge=1, lt=2**53, description="iterations of the whole training")
+    iteration_s: float = Field(
+        ge=0, le=1e9, description="mean wall s of an iteration, with what lies between them"
+    )
+
+
 class Stream(Model):
-    """Output, telemetry and checkpoints: lost or repeated ones do no harm."""
+    """Output, telemetry, checkpoints and progress: lost or repeated ones do no harm."""
 
     session_id: Uuid = Field(description="the session")
     printed: tuple[PrintedLines, ...] = Field((), max_length=256, description="output")
     iterations: tuple[Iterations, ...] = Field((), max_length=1024, description="telemetry")
     checkpoints: tuple[Checkpoint, ...] = Field(
         (), max_length=1024, description="the last checkpoint of each worker that reported one"
+    )
+    progress: tuple[Progress, ...] = Field(
+        (), max_length=1024, description="the progress of each worker that reported a total"
     )
 
 

@@ -62,6 +62,26 @@ class JobCheckpointed(Event):
 
 
 @event
+class JobProgressed(Event):
+    """A running job reported its iterations, from which its end is expected.
+
+    It is recorded under `use_progress`, at most once a minute, and where it is news: the first of a
+    start, a rest that differs by a tenth, a further tenth of the iterations.
+    """
+
+    TYPE: ClassVar[str] = "job.progressed.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    PUBLIC: ClassVar[bool] = False
+    job_id: JobId = Field(description="the job")
+    tenant: str = Field(description="tenant that owns the job")
+    attempt: int = Field(ge=1, description="number of the attempt")
+    step: int = Field(ge=0, description="iterations that are done, as the job counts them")
+    steps_total: int = Field(ge=1, description="iterations of the whole training")
+    ends_at: int = Field(description="ms, when it should end; at the latest its `walltime_s`")
+
+
+@event
 class JobStartFailed(Event):
     """A worker was refused or the gang was not ready in time; it stops and the job waits again."""
 

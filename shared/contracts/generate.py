@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 Json = dict[str, Any]
 
 PLAIN: dict[str, tuple[type[BaseModel], ...]] = {
-    "reports": (reports.ExecutorReported, reports.CheckpointsReported),
+    "reports": (reports.ExecutorReported, reports.CheckpointsReported, reports.ProgressReported),
     "heartbeats": (reports.Heartbeats, reports.HeartbeatsRead),
     "telemetry": (reports.TelemetryReported,),
     "logs": (reports.LogLines,),

@@ -132,6 +132,11 @@ class PoolSettings(Command):
         "under `easy` with predicted run times, estimates have a floor and GPUs are reserved after "
         "14 days of waiting: see RULES.md 9, 17",
     )
+    use_progress: bool = Field(
+        True,
+        description="iterations that a training reports, with their total, say when it ends: for "
+        "EASY backfill and start estimates; earlier releases cannot read these events",
+    )
     preemption: Preemption = Field(
         "class", description="`ranked`: also by rank within one priority class"
     )
@@ -265,6 +270,7 @@ LEGACY_DEFAULTS: Final[Mapping[str, Any]] = {
     "publish_predictions": False,
     "easy_runtime": "user",
     "guard_predictions": False,
+    "use_progress": False,
 }
 """Values of settings that an event lacks, where they are not the declared default: what pools did
 before the setting existed. If a declared default changes, its old value is added."""
@@ -336,6 +342,7 @@ class PoolConfigured(Event):
     queue_mode: QueueMode = recorded("queue_mode", "treatment of jobs behind one that does not fit")
     easy_runtime: EasyRuntime = recorded("easy_runtime", "run times by which EASY backfills")
     guard_predictions: bool = recorded("guard_predictions")
+    use_progress: bool = recorded("use_progress")
     preemption: Preemption = recorded("preemption", "by class alone, or also by rank")
     min_residency_s: float = recorded("min_residency_s", "cluster s before a preemption by rank")
     preempt_margin: float = recorded("preempt_margin")

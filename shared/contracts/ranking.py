@@ -67,6 +67,13 @@ class Started(Model):
     at: int = Field(description="ms, when it started")
 
 
+class Progressed(Model):
+    """A running job that reported how far it is."""
+
+    job_id: JobId = Field(description="the job")
+    ends_at: int = Field(description="ms, when it should end")
+
+
 class Stopped(Model):
     """The work of a job after an interrupted attempt, over all its attempts."""
 
@@ -111,6 +118,9 @@ class QueueChanged(Event):
     stopped: tuple[Stopped, ...] = Field((), description="jobs whose attempt was interrupted")
     finished: tuple[Finished, ...] = Field((), description="jobs that ran and left")
     nodes: tuple[NodeGpus, ...] = Field((), description="nodes that joined, changed or left")
+    progressed: tuple[Progressed, ...] = Field(
+        (), description="running jobs that reported how far they are"
+    )
 
 
 class Ranked(Model):

@@ -161,6 +161,31 @@ class CheckpointsReported(Model):
     checkpoints: tuple[WorkerCheckpointed, ...] = Field(max_length=4096, description="oldest first")
 
 
+class WorkerProgressed(Model):
+    """A worker's program said how many iterations it has done, and of how many."""
+
+    allocation_id: str = Field(max_length=96, description="`partition/seq/index/rank`")
+    job_id: str = Field(max_length=96, description="job of the worker")
+    ran_ms: int = Field(ge=0, lt=2**53, description="wall ms from the worker's start to then")
+    step: int = Field(ge=0, lt=2**53, description="iterations that are done")
+    steps_total: int = Field(ge=1, lt=2**53, description="iterations of the whole training")
+    iteration_s: float = Field(
+        ge=0, le=1e9, description="mean wall s of an iteration, by the node's clock"
+    )
+
+
+class ProgressReported(Model):
+    """How far jobs are. A report that is lost or repeated does no harm.
+
+    Executors send at most one per worker in 10 s, of workers of rank 0 only.
+    """
+
+    TYPE: ClassVar[str] = "jobs.progressed.v1"
+    PARTS: ClassVar[str] = "progress"
+    executor_id: str = Field(min_length=1, max_length=64, description="the executor process")
+    progress: tuple[WorkerProgressed, ...] = Field(max_length=4096, description="oldest first")
+
+
 class Alive(Model):
     """The heartbeat of one node."""
 

@@ -69,6 +69,7 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
         "job.enqueued.v1",
         "job.placed.v1",
         "job.started.v1",
+        "job.progressed.v1",
         "job.preempted.v1",
         "job.migrated.v1",
         "job.resized.v1",

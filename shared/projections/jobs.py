@@ -77,6 +77,11 @@ class PlacementRow:
     failure: str = "null"
     checkpointed_at: BigInt = 0
     checkpoint_step: BigInt = 0
+    progressed_at: BigInt = 0
+    progress_step: BigInt = 0
+    progress_total: BigInt = 0
+    expected_end_at: BigInt = 0
+    """By its own reports, like the three before."""
 
 
 ADMISSION = RowTable("job_admission", AdmissionRow, "job_id")
@@ -142,7 +147,7 @@ def fold_placement(row: PlacementRow, event: LedgerEvent) -> None:
             row.held_reason, row.short_gpus = "", 0.0
             nodes = sorted({allocation["node_id"] for allocation in data["allocations"]})
             row.nodes = msgspec.json.encode(nodes).decode()
-        case "job.started.v1" | "job.checkpointed.v1":
+        case "job.started.v1" | "job.checkpointed.v1" | "job.progressed.v1":
             note_run(row, event)
         case "job.preempted.v1":
             row.phase, row.preemptions = "stopping", row.preemptions + 1
@@ -176,18 +181,29 @@ def enter_queue(row: PlacementRow, event: LedgerEvent) -> None:
     row.phase, row.attempt = "waiting", event.data["attempt"]
     row.enqueued_at = row.enqueued_at or event.at
     row.waiting_since, row.placed_at, row.started_at = event.at, 0, 0
-    row.checkpointed_at, row.checkpoint_step = 0, 0
+    forget_reports(row)
     row.held_reason, row.short_gpus = "", 0.0
 
 
+def forget_reports(row: PlacementRow) -> None:
+    """Forget what the job reported in an earlier start."""
+    row.checkpointed_at, row.checkpoint_step = 0, 0
+    row.progressed_at, row.expected_end_at = 0, 0
+    row.progress_step, row.progress_total = 0, 0
+
+
 def note_run(row: PlacementRow, event: LedgerEvent) -> None:
-    """Note a start, or a checkpoint of it: the time and its step, as the job reported them."""
+    """Note a start, or what the job reported of it: its checkpoint, or how far it is."""
+    data = event.data
     if event.type == "job.started.v1":
         row.phase, row.started_at, row.failure = "running", event.at, "null"
-        row.checkpointed_at, row.checkpoint_step = 0, 0
-        return
-    row.checkpointed_at = row.started_at + event.data["worked_ms"]
-    row.checkpoint_step = event.data.get("step", 0)
+        forget_reports(row)
+    elif event.type == "job.checkpointed.v1":
+        row.checkpointed_at = row.started_at + data["worked_ms"]
+        row.checkpoint_step = data.get("step", 0)
+    else:
+        row.progressed_at, row.expected_end_at = event.at, data["ends_at"]
+        row.progress_step, row.progress_total = data["step"], data["steps_total"]
 
 
 def end_job(row: PlacementRow, event: LedgerEvent) -> None:

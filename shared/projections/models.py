@@ -153,6 +153,7 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
             "placed",
             "started",
             "checkpointed",
+            "progressed",
             "stop-requested",
             "start-failed",
             "migrated",

@@ -120,6 +120,7 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "job.stop-requested": "stop",
         "job.start-estimated": "note",
         "job.checkpointed": "note",
+        "job.progressed": "note",
         "job.succeeded": "finish",
         "jobs.released": "release",
         "key.created": "access",

@@ -13,7 +13,12 @@ from shared.bus.log import Entry, Log
 from shared.bus.tail import LedgerTail, TopicTail
 from shared.contracts.base import EVENTS, UnknownType
 from shared.contracts.codec import decode_command, owner_of
-from shared.contracts.reports import CheckpointsReported, ExecutorReported, WorkerReady
+from shared.contracts.reports import (
+    CheckpointsReported,
+    ExecutorReported,
+    ProgressReported,
+    WorkerReady,
+)
 from shared.contracts.topics import CUSTODIAN, TOPICS
 from shared.ledger import cloudevents
 from shared.ledger.inputs import refuse_misplaced
@@ -151,9 +156,10 @@ def add_record(inputs: InputRecords, tp: TP, entry: Entry, consumption: Consumpt
             reported = ExecutorReported.model_validate_json(event.body)
             add_ready_workers(inputs, tp, entry, reported)
             return
-        if event.type == CheckpointsReported.TYPE:
-            CheckpointsReported.model_validate_json(event.body)
-            return
+        for soft in (CheckpointsReported, ProgressReported):
+            if event.type == soft.TYPE:
+                soft.model_validate_json(event.body)
+                return
         refuse_misplaced(tp.topic, event.type, owner_of(event.type))
         command = decode_command(event.type, event.body)
     except (cloudevents.Malformed, UnknownType, ValueError):

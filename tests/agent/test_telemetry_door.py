@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from berth_agent import telemetry_door
+from berth_agent.core.pace import Measured
 from berth_agent.linux.clocks import boot_ms
 from berth_agent.messages import Iterations
 from berth_agent.telemetry_door import (
@@ -246,3 +248,28 @@ def test_a_lower_rank_replaces_the_checkpoint_of_a_higher_one(bench: Bench) -> N
     send_checkpoint(bench, 9, rank=6)
     bench.send(0.25, rank=5)
     assert bench.taken() == (0.25,) and bench.door.take_checkpoint() is None
+
+
+def test_the_progress_of_a_worker_that_names_a_total_is_measured_by_the_node(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_ms = [50_000]
+    monkeypatch.setattr(telemetry_door, "boot_ms", lambda: now_ms[0])
+    for step in (10, 20):
+        send_iteration(bench, step)
+        assert bench.taken() == (0.25,)
+        now_ms[0] += 20_000
+    assert bench.door.progress() == Measured(20, 100, 2.0, 70_000), "it claims 0.25 s"
+    send_iteration(bench, 30, rank=4)
+    assert bench.taken() == (0.25,) and bench.door.progress() is None, "a lower rank counts"
+
+
+@pytest.mark.parametrize("changes", [{"steps_total": 0}, {"steps_total": 2**53}, {"token": "b"}])
+def test_an_iteration_with_a_bad_total_is_dropped(bench: Bench, changes: dict[str, Any]) -> None:
+    send_iteration(bench, 1, **changes)
+    assert bench.taken() == ()
+
+
+def send_iteration(bench: Bench, step: int, **changes: Any) -> None:
+    fields = {"v": 1, "token": SECRET, "rank": 5, "step": step, "iteration_s": 0.25}
+    bench.send_bytes(json.dumps({**fields, "steps_total": 100, **changes}).encode())

@@ -109,6 +109,16 @@ def test_the_function_reports_by_the_environment(
     first.close()
 
 
+def test_an_iteration_names_the_total_of_the_training(receiver: Receiver) -> None:
+    sender = Reporter(environ=receiver.environ)
+    sender.report(7, 0.5, steps_total=100)
+    with sender.iteration(8, steps_total=100):
+        pass
+    sent = [parse(data) for data in receiver.received()]
+    assert [(one.step, getattr(one, "steps_total", 0)) for one in sent] == [(7, 100), (8, 100)]
+    sender.close()
+
+
 def test_a_checkpoint_is_a_datagram_of_its_own(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

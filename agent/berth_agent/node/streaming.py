@@ -20,11 +20,12 @@ from berth_agent.messages import (
     Checkpoint,
     Iterations,
     PrintedLines,
+    Progress,
     Stream,
 )
+from berth_agent.node import seldom
 from berth_agent.node.agent import Agent
 from berth_agent.node.allocation import AllocationFolder
-from berth_agent.node.checkpoints import Checkpoints
 from berth_agent.node.config import Config
 from berth_agent.node.follower import OutputFollower
 from berth_agent.node.http import Connection, RequestFailed
@@ -63,7 +64,7 @@ class Streaming:
         self._doors: dict[str, TelemetryDoor] = {}
         self._unsent: dict[str, Iterations] = {}
         """The newest iterations of each worker."""
-        self._checkpoints = Checkpoints()
+        self._checkpoints, self._progress = seldom.checkpoints(), seldom.progress()
         self._most_parts = MAX_WORKERS
         self._path = f"{config.run}/{file_names.STREAMED}"
         self._positions = self._read_positions()
@@ -90,16 +91,18 @@ class Streaming:
         self._sync()
         iterations = tuple(self._due_iterations())
         checkpoints = self._checkpoints.due(MAX_WORKERS, self._started_at)
+        progress = self._progress.due(MAX_WORKERS, self._started_at)
         read = list(self._read_output(self._most_parts - len(iterations)))
-        if not read and not iterations and not checkpoints:
+        if not (read or iterations or checkpoints or progress):
             return
         printed = tuple(lines for _, lines in read)
         try:
-            self._post(session, connection, printed, iterations, checkpoints)
+            self._post(session, connection, printed, iterations, checkpoints, progress)
         except RequestFailed as failure:
             if failure.status not in REFUSED:
                 raise
             self._checkpoints.note_sent(checkpoints)
+            self._progress.note_sent(progress)
             if len(printed) + len(iterations) > 1:
                 self._most_parts = (len(printed) + len(iterations)) // 2
                 return
@@ -110,6 +113,7 @@ class Streaming:
         else:
             self._most_parts = min(MAX_WORKERS, 2 * self._most_parts)
             self._checkpoints.note_sent(checkpoints)
+            self._progress.note_sent(progress)
             self._note_sent(read, iterations)
 
     def _post(
@@ -119,12 +123,14 @@ class Streaming:
         printed: tuple[PrintedLines, ...],
         iterations: tuple[Iterations, ...],
         checkpoints: tuple[Checkpoint, ...] = (),
+        progress: tuple[Progress, ...] = (),
     ) -> None:
         message = Stream(
             session_id=session.session_id,
             printed=printed,
             iterations=iterations,
             checkpoints=checkpoints,
+            progress=progress,
         )
         connection.exchange(STREAM_PATH, message.to_json(), self._sessions.request_s())
 
@@ -161,12 +167,14 @@ class Streaming:
                 self._keep(*doors[descriptor])
 
     def _keep(self, name: str, door: TelemetryDoor) -> None:
-        """Keep the newest iterations of a worker, and its last checkpoint, until they are sent."""
+        """Keep what a worker reported, the newest of each kind, until it is sent."""
         fresh, written = door.take_iterations(), door.take_checkpoint()
         if written is not None:
             self._checkpoints.note(name, written)
         if fresh is None:
             return
+        if (measured := door.progress()) is not None:
+            self._progress.note(name, measured)
         kept = self._unsent.get(fresh.allocation_id, replace(fresh, iteration_s=()))
         times = (*kept.iteration_s, *fresh.iteration_s)[-MAX_ITERATIONS:]
         self._unsent[fresh.allocation_id] = replace(fresh, iteration_s=times)
@@ -206,6 +214,7 @@ class Streaming:
         for allocation_id in self._doors.keys() - held.keys():
             self._doors.pop(allocation_id).close()
         self._checkpoints.keep_only(held)
+        self._progress.keep_only(held)
         for allocation_id, allocation in held.items():
             self._follow(allocation)
             if allocation_id not in self._doors and allocation.phase in OPEN_PHASES:

@@ -1,4 +1,4 @@
-"""The checkpoints that agents send: of their own workers of rank 0, at a bounded rate."""
+"""Checkpoints and progress that agents send: of their own workers of rank 0, at a bounded rate."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from time import monotonic_ns
 from services.executor.agents.sessions import Session
 from services.executor.core.agents.restate import job_of
 from services.executor.core.agents.state import AgentPool
-from shared.contracts.agents import Checkpoint
-from shared.contracts.reports import WorkerCheckpointed
+from shared.contracts.agents import Checkpoint, Progress
+from shared.contracts.reports import WorkerCheckpointed, WorkerProgressed
 from shared.rate import Rate, TokenBuckets
 
 CHECKPOINTS = Rate(0.2, 1)
+PROGRESS = Rate(0.1, 1)
 """Of one worker; more are dropped. An agent sends half as many."""
 
 
@@ -32,18 +33,47 @@ class CheckpointPace:
         taken = []
         for checkpoint in checkpoints:
             name = checkpoint.allocation_id
-            worker = state.workers.get(name)
-            if worker is None:
-                continue
-            job_id = job_of(worker, session.node_id, session.incarnation)
-            if not job_id or worker.launch.rank or self._buckets.take(name, monotonic_ns()):
-                continue
-            taken.append(
-                WorkerCheckpointed(
-                    allocation_id=name,
-                    job_id=job_id,
-                    ran_ms=checkpoint.ran_ms,
-                    step=checkpoint.step,
+            if job_id := job_of_rank_0(state, session, name, self._buckets):
+                taken.append(
+                    WorkerCheckpointed(
+                        allocation_id=name,
+                        job_id=job_id,
+                        ran_ms=checkpoint.ran_ms,
+                        step=checkpoint.step,
+                    )
                 )
-            )
         return tuple(taken)
+
+
+class ProgressPace:
+    """Bounds the progress of each worker."""
+
+    def __init__(self) -> None:
+        self._buckets = TokenBuckets(PROGRESS)
+
+    def take(
+        self, state: AgentPool, session: Session, progress: Iterable[Progress]
+    ) -> tuple[WorkerProgressed, ...]:
+        """Return that for placement. Raises ForeignWorker for another node's worker.
+
+        That of workers that the ledger does not know, or not yet, is dropped.
+        """
+        return tuple(
+            WorkerProgressed(job_id=job_id, **one.model_dump())
+            for one in progress
+            if (job_id := job_of_rank_0(state, session, one.allocation_id, self._buckets))
+        )
+
+
+def job_of_rank_0(state: AgentPool, session: Session, name: str, buckets: TokenBuckets) -> str:
+    """Return the job of a worker that may report for its gang now, or nothing.
+
+    Raises ForeignWorker.
+    """
+    worker = state.workers.get(name)
+    if worker is None:
+        return ""
+    job_id = job_of(worker, session.node_id, session.incarnation)
+    if not job_id or worker.launch.rank or buckets.take(name, monotonic_ns()):
+        return ""
+    return job_id

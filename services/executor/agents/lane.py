@@ -24,8 +24,10 @@ from shared.contracts.reports import (
     CheckpointsReported,
     ExecutorReported,
     Heartbeats,
+    ProgressReported,
     Report,
     WorkerCheckpointed,
+    WorkerProgressed,
 )
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
@@ -36,7 +38,7 @@ BEHIND_AFTER_S = 10.0
 """A lane that has not read its ledger to the end for so long gives no orders."""
 FRESH_EVERY_S = 2.0
 HEARTBEAT_WINDOW_S = 0.1
-CHECKPOINT_WINDOW_S = 0.1
+SOFT_WINDOW_S = 0.1
 MAX_HEARTBEATS = 4096
 MAX_REPORTS = 4096
 MAX_RECORD_BYTES = 640 * 1024
@@ -100,7 +102,16 @@ class AgentLane:
             self._logs[1],
             TP("reports", partition),
             self._encode_checkpoints,
-            window_s=CHECKPOINT_WINDOW_S,
+            window_s=SOFT_WINDOW_S,
+            max_count=MAX_REPORTS,
+            max_bytes=None,
+        )
+
+        self._progress: Relay[tuple[WorkerProgressed, ...]] = Relay(
+            self._logs[1],
+            TP("reports", partition),
+            self._encode_progress,
+            window_s=SOFT_WINDOW_S,
             max_count=MAX_REPORTS,
             max_bytes=None,
         )
@@ -121,6 +132,10 @@ class AgentLane:
         """Pass on checkpoints, in a record of their own; they may be lost."""
         self._checkpoints.post(checkpoints, len(checkpoints))
 
+    def post_progress(self, progress: tuple[WorkerProgressed, ...]) -> None:
+        """Pass on how far workers are, in a record of its own; it may be lost."""
+        self._progress.post(progress, len(progress))
+
     async def send_heartbeat(self, heartbeat: NodeHeartbeat) -> None:
         """Return once the broker has the heartbeat; raises as `Relay.put`."""
         await self._heartbeats.put(heartbeat)
@@ -140,6 +155,7 @@ class AgentLane:
                 group.create_task(self._ledger.keep_snapshots(lambda: self.state))
                 group.create_task(self._reports.run())
                 group.create_task(self._checkpoints.run())
+                group.create_task(self._progress.run())
                 group.create_task(self._heartbeats.run())
         finally:
             await self._ledger.stop()
@@ -197,6 +213,10 @@ class AgentLane:
             CheckpointsReported(executor_id=self._executor_id, checkpoints=checkpoints)
         )
 
+    def _encode_progress(self, requests: Sequence[tuple[WorkerProgressed, ...]]) -> bytes:
+        progress = tuple(one for request in requests for one in request)
+        return self._record(ProgressReported(executor_id=self._executor_id, progress=progress))
+
     def _encode_heartbeats(self, heartbeats: Sequence[NodeHeartbeat]) -> bytes:
         nodes = {
             heartbeat.node_id: Alive(
@@ -206,5 +226,7 @@ class AgentLane:
         }
         return self._record(Heartbeats(executor_id=self._executor_id, nodes=nodes))
 
-    def _record(self, message: ExecutorReported | CheckpointsReported | Heartbeats) -> bytes:
+    def _record(
+        self, message: ExecutorReported | CheckpointsReported | ProgressReported | Heartbeats
+    ) -> bytes:
         return wrap_message(self._executor_id, message, pool=self.pool)

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
-from services.executor.agents.checkpoints import CheckpointPace
+from services.executor.agents.checkpoints import CheckpointPace, ProgressPace
 from services.executor.agents.lane import READ_ERRORS, AgentLane, NodeHeartbeat
 from services.executor.agents.limits import NodeLimits
 from services.executor.agents.output import iteration_times, log_lines_of, other_node, own_source
@@ -67,7 +67,7 @@ class AgentRequests:
         self._executors = executors
         self._number_of = number_of
         self.limits = NodeLimits()
-        self._checkpoints = CheckpointPace()
+        self._checkpoints, self._progress = CheckpointPace(), ProgressPace()
 
     async def hello(self, node: EnrolledNode, message: Hello) -> Welcome:
         """Open a session; an earlier one of the node ends."""
@@ -166,7 +166,7 @@ class AgentRequests:
             return Acknowledged(n=session.next_report - 1)
 
     async def stream(self, node: EnrolledNode, message: Stream) -> None:
-        """Pass on output, telemetry and checkpoints of the node's own workers.
+        """Pass on output, telemetry, checkpoints and progress of the node's own workers.
 
         The end of a worker overtakes its last lines, so those of released ones count too.
         """
@@ -180,10 +180,13 @@ class AgentRequests:
                 self._soft.post(lane.partition, log_lines_of(source, printed), source.tenant)
         try:
             checkpoints = self._checkpoints.take(lane.state, session, message.checkpoints)
+            progress = self._progress.take(lane.state, session, message.progress)
         except ForeignWorker as error:
             raise other_node(error) from None
         if checkpoints:
             lane.post_checkpoints(checkpoints)
+        if progress:
+            lane.post_progress(progress)
         times = tuple(iteration_times(lane, node, message))
         if times:
             report = TelemetryReported(executor_id=self._executor_id, at=now_ms(), times=times)

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from services.placement.core import rounds
 from services.placement.core.answer import apply_answer
-from services.placement.core.lifecycle import checkpoints, gangs, health, jobs, leases, nodes, ranks
+from services.placement.core.lifecycle import (
+    checkpoints,
+    forecasts,
+    gangs,
+    health,
+    jobs,
+    leases,
+    nodes,
+    ranks,
+)
 from services.placement.core.node_commands import decide_command
 from services.placement.core.pool.evolve import evolve
 from services.placement.core.pool.state import Pool
@@ -27,6 +36,7 @@ from shared.contracts.reports import (
     NodesHeard,
     NodesSilent,
     NodeTermsReported,
+    ProgressReported,
     Report,
     WorkerExited,
     WorkerReady,
@@ -153,6 +163,8 @@ def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
         case CheckpointsReported(checkpoints=reported):
             for checkpoint in reported:
                 yield from checkpoints.note_checkpoint(pool, checkpoint, now, item.id)
+        case ProgressReported(progress=progress):
+            yield from forecasts.note_all(pool, progress, now, item.id)
         case Undecodable() as message:
             yield item.decision(message.rejection())
 

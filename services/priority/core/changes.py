@@ -13,6 +13,7 @@ from shared.contracts.attempts import (
     JobFailed,
     JobMigrated,
     JobPreempted,
+    JobProgressed,
     JobRequeued,
     JobResized,
     JobStarted,
@@ -26,6 +27,7 @@ from shared.contracts.placement import JobEnqueued, JobPlaced
 from shared.contracts.ranking import (
     Finished,
     NodeGpus,
+    Progressed,
     QueueChanged,
     QueueEntry,
     Running,
@@ -52,6 +54,8 @@ class QueueChanges:
     left: dict[str, None] = field(default_factory=dict)
     usage: dict[str, float] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
+    progressed: dict[str, int] = field(default_factory=dict)
+    """When running jobs should end by their own reports, ms."""
 
     def __bool__(self) -> bool:
         return bool(
@@ -63,6 +67,7 @@ class QueueChanges:
             or self.parked
             or self.left
             or self.nodes
+            or self.progressed
         )
 
     def to_event(self, pool_name: str) -> QueueChanged:
@@ -87,6 +92,12 @@ class QueueChanges:
             finished=tuple(self.finished.values()),
             nodes=tuple(
                 [NodeGpus(node_id=node_id, gpus=gpus) for node_id, gpus in self.nodes.items()]
+            ),
+            progressed=tuple(
+                [
+                    construct(Progressed, job_id=job, ends_at=at)
+                    for job, at in self.progressed.items()
+                ]
             ),
         )
 
@@ -119,8 +130,11 @@ def add_run_event(state: Queue, changes: QueueChanges, at: int, message: Event) 
             changes.requeued.pop(message.job_id, None)
             changes.parked.pop(message.job_id, None)
             changes.started.pop(message.job_id, None)
+            changes.progressed.pop(message.job_id, None)
         case JobStarted(job_id=job_id):
             changes.started[job_id] = at
+        case JobProgressed(job_id=job_id, ends_at=ends_at):
+            changes.progressed[job_id] = ends_at
         case JobPreempted(job_id=job_id) | JobMigrated(job_id=job_id) | JobResized(job_id=job_id):
             stop_run(state, changes, job_id, at)
         case JobRequeued(job_id=job_id):
@@ -194,6 +208,7 @@ def release_gpus(state: Queue, changes: QueueChanges, job_id: str, at: int) -> N
     """Charge the GPU-seconds of a job that no longer holds GPUs to its tenant."""
     run = changes.running.pop(job_id, None) or current_run(state, changes, job_id)
     changes.idle[job_id] = None
+    changes.progressed.pop(job_id, None)
     if run is not None:
         used = run.gpus * max(0, at - run.since) / 1000
         changes.usage[run.tenant] = changes.usage.get(run.tenant, 0.0) + used
@@ -229,6 +244,7 @@ def stop_run(state: Queue, changes: QueueChanges, job_id: str, at: int, saves: b
         restarts=before.restarts + saves,
     )
     changes.started.pop(job_id, None)
+    changes.progressed.pop(job_id, None)
 
 
 def work_ms(state: Queue, changes: QueueChanges, job_id: str, at: int) -> int:

@@ -55,6 +55,9 @@ def apply_runs(state: Queue, event: QueueChanged) -> None:
         if (job := state.jobs.get(start.job_id)) and job.phase == "running":
             state.running_order.mark(start.job_id)
             state.table.put(job.row, go_ms=start.at)
+    for report in event.progressed:
+        if (job := state.jobs.get(report.job_id)) and job.phase == "running":
+            state.table.put(job.row, ends_ms=report.ends_at)
 
 
 def apply_phases(state: Queue, event: QueueChanged) -> None:
@@ -179,7 +182,12 @@ def stop_job(state: Queue, stop: Stopped) -> None:
         return
     state.mark(stop.job_id)
     state.table.put(
-        job.row, kept_ms=stop.kept_ms, ran_ms=stop.ran_ms, restarts=stop.restarts, go_ms=0
+        job.row,
+        kept_ms=stop.kept_ms,
+        ran_ms=stop.ran_ms,
+        restarts=stop.restarts,
+        go_ms=0,
+        ends_ms=0,
     )
     if job.entry is not None:
         estimate_rest(state, job.row)
@@ -194,7 +202,7 @@ def hold_gpus(state: Queue, run: Running) -> None:
         state.table.put(job.row, tenant=state.number_of(run.tenant))
     job.tenant = run.tenant
     state.starts.start(run.job_id, run.since, state.time_scale)
-    state.table.put(job.row, held_gpus=run.gpus, since_ms=run.since, go_ms=0)
+    state.table.put(job.row, held_gpus=run.gpus, since_ms=run.since, go_ms=0, ends_ms=0)
     set_phase(state, run.job_id, job, "running")
 
 
@@ -213,7 +221,7 @@ def set_phase(state: Queue, job_id: str, job: PoolJob, phase: JobPhase) -> None:
     job.phase = phase
     state.mark(job_id)
     if phase != "running":
-        state.table.put(job.row, held_gpus=0.0, since_ms=0, go_ms=0)
+        state.table.put(job.row, held_gpus=0.0, since_ms=0, go_ms=0, ends_ms=0)
     state.waiting.pop(job_id, None)
     if job.entry is None:
         return

@@ -144,6 +144,12 @@ class QueueView:
         return self._of("go_ms")
 
     @column
+    def reported_left_s(self) -> Floats:
+        """Rest of a running job by its own reports; nan: none, or it ran past them."""
+        left_ms = self._of("ends_ms") - self._clock.now
+        return np.where(left_ms > 0, self._seconds(left_ms), np.nan)
+
+    @column
     def _work_ms(self) -> Floats:
         return np.where(self.go_ms > 0, self._clock.now - self.go_ms, 0.0)
 

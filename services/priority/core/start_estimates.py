@@ -123,7 +123,7 @@ def load_of(pool: PoolConfigured, view: QueueView) -> Load:
         estimate_s = np.fmin(view.mean_s, view.walltime_s)
     elif pool.queue_mode == "easy":
         estimate_s = np.where(np.isnan(view.walltime_s), np.inf, view.walltime_s)
-    return Load(view.gpus, view.distribution, view.attained_s, estimate_s)
+    return Load(view.gpus, view.distribution, view.attained_s, estimate_s, view.reported_left_s)
 
 
 def start_event(

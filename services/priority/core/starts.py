@@ -33,6 +33,9 @@ GOLDEN = 0.6180339887498949
 SPREAD = 0.5
 """Width of the levels that jobs have in one scenario: 0 is one level for all, 1 is any. Jobs that
 run at a time are alike, so independent levels would average out what makes a queue slow."""
+REPORTED_SPREAD = 0.1
+"""Share by which a reported rest may be wrong: placement records a new one where it differs by so
+much."""
 LEAST_S = 1.0
 _EDGES: Floats = np.arange(BINS + 1, dtype=np.float64)
 JobClass: TypeAlias = tuple[float, int]
@@ -47,12 +50,15 @@ class Load(NamedTuple):
     attained_s: Floats
     estimate_s: Floats | None = None
     """[n] run times by which EASY backfills, inf: none; None: those of the scenario."""
+    reported_s: Floats | None = None
+    """[n] rests of running jobs by their own reports, nan: none; None: of no job."""
 
 
 def draw_rests_s(load: Load, first: int) -> Floats:
     """Return run times left per job and scenario, [n, SCENARIOS]; `first` numbers the jobs.
 
-    A job that has outlived all that history knows is taken to run as long again.
+    A job that has outlived all that history knows is taken to run as long again. What a running
+    job reports of its rest stands for what history knows.
     """
     count = len(load.gpus)
     strata = (np.arange(SCENARIOS) + 0.5) / SCENARIOS
@@ -64,12 +70,17 @@ def draw_rests_s(load: Load, first: int) -> Floats:
     position = np.log2(np.maximum(1.0, load.attained_s)) * PER_OCTAVE
     begun = np.where(has_run, value_at(ended, position), 0.0)
     levels = (strata + offsets[:, None]) % 1.0
+    spread = 1.0 + REPORTED_SPREAD * (2.0 * levels - 1.0)
     levels = begun[:, None] + (1.0 - begun)[:, None] * levels
     runs_s = np.stack(
         [2.0 ** (place_of(ended, levels[:, s]) / PER_OCTAVE) for s in range(SCENARIOS)], axis=1
     )
     rests_s = np.maximum(LEAST_S, runs_s - load.attained_s[:, None])
-    return np.where((begun >= 1.0)[:, None], load.attained_s[:, None], rests_s)
+    rests_s = np.where((begun >= 1.0)[:, None], load.attained_s[:, None], rests_s)
+    if load.reported_s is None:
+        return rests_s
+    reported_s = np.maximum(LEAST_S, load.reported_s[:, None] * spread)
+    return np.where(np.isnan(reported_s), rests_s, reported_s)
 
 
 def value_at(ended: Floats, position: Floats) -> Floats:
@@ -172,6 +183,11 @@ def running_jobs(holding: Load, rests_s: Floats) -> list[RunningJob]:
         estimate_s = np.maximum(1e-3, holding.estimate_s)
         doubled = np.ceil(np.log2(np.maximum(1.0, holding.attained_s / estimate_s)))
         expected_s = np.maximum(0.0, estimate_s * 2.0**doubled - holding.attained_s)
+        if holding.reported_s is not None:
+            # As in placement: a report lengthens a rest to no more than what the job has run.
+            latest_s = np.maximum(expected_s, holding.attained_s)
+            bounded_s = np.minimum(holding.reported_s, latest_s)
+            expected_s = np.where(np.isnan(bounded_s), expected_s, bounded_s)
     columns = (rests_s, holding.gpus, expected_s)
     return [RunningJob(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
 

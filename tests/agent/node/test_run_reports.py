@@ -8,7 +8,7 @@ from time import monotonic
 
 import pytest
 
-from berth_agent.node.checkpoints import EVERY_MS
+from berth_agent.node.seldom import CHECKPOINTS_MS
 from shared.contracts.agents import Checkpoint
 from tests.agent.executor_double import ExecutorDouble, Refuse, Vanish
 from tests.agent.node_bench import NodeBench, W, launch, run
@@ -57,7 +57,7 @@ def test_a_checkpoint_is_sent_with_the_time_since_the_start_of_its_worker(
     elapsed_ms = (monotonic() - began_s) * 1000
     assert all_sent[-1].allocation_id == W
     assert 0 < all_sent[-1].ran_ms <= elapsed_ms
-    assert len(all_sent) <= 1 + elapsed_ms / EVERY_MS
+    assert len(all_sent) <= 1 + elapsed_ms / CHECKPOINTS_MS
 
 
 def test_a_command_that_is_missing_is_refused_for_good(
@@ -156,3 +156,22 @@ def test_lines_that_an_executor_refuses_are_left_out_with_a_note(
     double.wait(lambda: double.lines(W).get(0, "").startswith("berth: lines left out here: 1;"))
     (node.state / "work" / "j1.1.0" / "next").touch()
     double.wait(lambda: double.lines(W).get(1) == "after")
+
+
+def test_the_progress_of_a_training_is_sent_with_the_pace_of_the_node(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    """It claims that an iteration takes no time."""
+    script = (
+        "import sys, time; sys.path.insert(0, sys.argv[1]); from berth_reporter import report\n"
+        "for step in range(10**6): report(step, 0.0, steps_total=10**6); time.sleep(0.05)"
+    )
+    reporter = str(Path(__file__).parents[3] / "reporter")
+    double.order("prepare", W, launch=launch([sys.executable, "-c", script, reporter]))
+    double.wait_for("ready", W)
+    until((node.run_folder / "telemetry" / "0-5-0-0").exists)
+    double.order("go", W)
+    double.wait(lambda: any(stream.progress for stream in double.streamed))
+    [progress] = next(stream.progress for stream in double.streamed if stream.progress)
+    assert (progress.allocation_id, progress.steps_total) == (W, 10**6)
+    assert 0.05 <= progress.iteration_s <= progress.ran_ms / 1000

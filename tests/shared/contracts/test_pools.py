@@ -60,6 +60,7 @@ BEFORE_ANY_CHANGE: dict[str, Any] = {
     "publish_predictions": False,
     "easy_runtime": "user",
     "guard_predictions": False,
+    "use_progress": False,
     "tenant_floor": 0.0,
 }
 """The meaning of an absent setting in old ledgers: an entry is never changed."""

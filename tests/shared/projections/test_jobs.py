@@ -20,6 +20,7 @@ from shared.contracts.attempts import (
     JobFailed,
     JobMigrated,
     JobPreempted,
+    JobProgressed,
     JobRequeued,
     JobResized,
     JobStarted,
@@ -175,6 +176,18 @@ def test_a_running_job_has_the_last_checkpoint_of_its_start() -> None:
     again = JobRequeued(job_id="j", tenant="red", attempt=2, reason="outranked")
     row = placement_row(started, *saved, again)
     assert (row.checkpointed_at, row.checkpoint_step) == (0, 0)
+
+
+def test_a_running_job_has_what_it_reported_of_its_rest() -> None:
+    progressed = JobProgressed(
+        job_id="j", tenant="red", attempt=1, step=4, steps_total=10, ends_at=AT + 60_000
+    )
+    row = placement_row(started(), progressed)
+    assert (row.progress_step, row.progress_total) == (4, 10)
+    assert (row.progressed_at, row.expected_end_at) == (AT + 1, AT + 60_000)
+    again = JobRequeued(job_id="j", tenant="red", attempt=2, reason="outranked")
+    row = placement_row(started(), progressed, again)
+    assert (row.progress_total, row.progressed_at, row.expected_end_at) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from shared.contracts.attempts import (
     JobCancelled,
     JobCheckpointed,
     JobPreempted,
+    JobProgressed,
     JobRequeued,
     JobStarted,
     JobSucceeded,
@@ -66,6 +67,16 @@ def test_a_checkpoint_leaves_a_running_job_as_it_is() -> None:
     assert violations([ADMITTED], [*running, PREEMPTED]) == []
     assert violations([ADMITTED], [ENQUEUED, checkpoint]) == [
         ("placement/0/2/0", "j: checkpointed cannot follow enqueued")
+    ]
+
+
+def test_progress_leaves_a_running_job_as_it_is() -> None:
+    progress = JobProgressed(
+        job_id="j", tenant="red", attempt=1, step=1, steps_total=2, ends_at=2_000_000_000_000
+    )
+    assert violations([ADMITTED], [ENQUEUED, PLACED, STARTED, progress, SUCCEEDED]) == []
+    assert violations([ADMITTED], [ENQUEUED, progress]) == [
+        ("placement/0/2/0", "j: progressed cannot follow enqueued")
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from services.placement.core.pool.allocations import slot_of
 from services.placement.core.pool.fold_nodes import forget_if_gone
-from services.placement.core.pool.job import Job, WorkerAllocation
+from services.placement.core.pool.job import Forecast, Job, WorkerAllocation
 from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Pool
 from shared.contracts.attempts import (
@@ -17,6 +17,7 @@ from shared.contracts.attempts import (
     JobFailed,
     JobMigrated,
     JobPreempted,
+    JobProgressed,
     JobResized,
     JobStarted,
     JobStartFailed,
@@ -36,7 +37,7 @@ def place(pool: Pool, event: JobPlaced, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     pool.leave(job)
     job.phase, job.placed_at, job.failure = "placed", fact.at, None
-    job.master_port = None
+    job.master_port, job.forecast = None, None
     pool.hold(job)
     pool.starting[job.job_id] = fact.at
     for allocation in event.allocations:
@@ -78,6 +79,14 @@ def note_checkpoint(pool: Pool, event: JobCheckpointed, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     job.checkpointed_ms = event.worked_ms
     if pool.waiting and pool.is_ranked and not pool.changed:
+        pool.touch(fact.at)
+
+
+def note_progress(pool: Pool, event: JobProgressed, fact: Fact) -> None:
+    """Where EASY reserves by expected ends, a round has to see it; it delays none that is due."""
+    pool.jobs[event.job_id].forecast = Forecast(fact.at, event.step, event.ends_at)
+    is_easy = pool.settings is not None and pool.settings.queue_mode == "easy"
+    if pool.waiting and is_easy and not pool.changed:
         pool.touch(fact.at)
 
 

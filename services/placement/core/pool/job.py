@@ -46,6 +46,17 @@ class StopWindow(NamedTuple):
     """Wall ms that the next start takes before its work goes on."""
 
 
+class Forecast(NamedTuple):
+    """When a running job should end, by the iterations that it reported."""
+
+    at: int
+    """ms, when that was recorded."""
+    step: int
+    """Iterations that were done then."""
+    ends_at: int
+    """ms"""
+
+
 @dataclass(slots=True)
 class Job:
     """A job from its admission to its end."""
@@ -98,6 +109,8 @@ class Job:
     """Cost of the last preemption: the work that was lost, and the restart after it."""
     checkpointed_ms: int = 0
     """Wall ms of work of this start in the last checkpoint that it reported; 0: none."""
+    forecast: Forecast | None = None
+    """By its own reports in this start; None: there is none."""
     program: Program | None = None
     """Tenant, user and name pattern of what it runs; None: not known."""
     longest_ms: int = 0

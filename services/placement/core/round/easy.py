@@ -52,10 +52,24 @@ class QueueHead(NamedTuple):
 def expected_end(job: Job, now: int, time_scale: float) -> int | None:
     """Return the ms, after `now`, when the job should end; None without an estimate.
 
-    An estimate that was overrun is doubled until it lies ahead.
+    Its own report of its iterations counts while it lies ahead. It is a tenant's word: where there
+    is an estimate, a job is expected for longer at most as long as it has run, so that a tenant
+    cannot move the head's start away and let others of its jobs pass.
     """
     if job.phase == "stopping":
         return now
+    estimated = estimated_end(job, now, time_scale)
+    if job.forecast is None or job.forecast.ends_at <= now:
+        return estimated
+    reported = job.forecast.ends_at
+    return reported if estimated is None else min(reported, max(estimated, now + job.ran_ms(now)))
+
+
+def estimated_end(job: Job, now: int, time_scale: float) -> int | None:
+    """Return the ms, after `now`, when the job should end by its estimate; None without one.
+
+    An estimate that was overrun is doubled until it lies ahead.
+    """
     run_ms = job.estimate_ms(time_scale)
     if run_ms is None:
         return None

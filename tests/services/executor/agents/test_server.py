@@ -431,3 +431,27 @@ async def test_checkpoints_of_rank_0_reach_placement_at_a_bounded_rate(site: Ins
     assert record["checkpoints"] == [
         {"allocation_id": rank_0, "job_id": "j", "ran_ms": 7_000, "step": 5}
     ]
+
+
+async def test_progress_of_rank_0_reaches_placement_at_a_bounded_rate(site: Installation) -> None:
+    name = site.place()
+    rank_0 = f"{name.rpartition('/')[0]}/0"
+    said = {"ran_ms": 7_000, "step": 5, "steps_total": 9, "iteration_s": 0.5}
+    async with site.serving(), site.agent("n1") as other, site.agent("n2") as agent:
+        await other.hello()
+        await agent.hello()
+
+        async def post(node: Agent, *names: str, **changes: object) -> int:
+            progress = [{"allocation_id": n, **said, **changes} for n in names]
+            body = {"session_id": node.session_id, "progress": progress}
+            return int((await node.post("stream", body))[0])
+
+        assert await post(other, rank_0) == 403, "a worker of another node"
+        assert await post(other, name) == 204, "rank 1 does not speak for the gang"
+        assert await post(agent, rank_0, steps_total=0) == 400
+        assert await post(agent, rank_0, *[rank_0] * 500, "0/99999/0/0") == 204
+        async with asyncio.timeout(PATIENCE_S):
+            while not site.sent("reports"):
+                await asyncio.sleep(0.01)
+    [record] = site.sent("reports")
+    assert record["progress"] == [{"allocation_id": rank_0, "job_id": "j", **said}]

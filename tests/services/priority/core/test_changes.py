@@ -13,6 +13,7 @@ from shared.contracts.attempts import (
     JobCancelled,
     JobFailed,
     JobMigrated,
+    JobProgressed,
     JobRequeued,
 )
 from shared.contracts.nodes import NodeLost
@@ -196,3 +197,25 @@ def test_a_batch_has_the_effect_of_its_inputs_one_by_one(choices: list[tuple[str
     for job, known in apart.jobs.items():
         assert known.phase == together.jobs[job].phase
         assert totals(apart, job) == totals(together, job)
+
+
+def progressed(ends_at: int) -> Input:
+    return from_placement(
+        JobProgressed(job_id="a", tenant="red", attempt=1, step=1, steps_total=2, ends_at=ends_at),
+        AT,
+    )
+
+
+def test_a_reported_end_holds_until_the_job_stops_or_starts_again() -> None:
+    def ends_ms(*more: Input) -> float:
+        state = given(PRIORITY, pool())
+        run(PRIORITY, state, [admitted("a"), *running("a")])
+        run(PRIORITY, state, [progressed(AT + 5000)])
+        run(PRIORITY, state, [*more])
+        return state.table.get(state.jobs["a"].row, "ends_ms")
+
+    assert ends_ms() == AT + 5000
+    assert ends_ms(progressed(AT + 9000)) == AT + 9000
+    assert ends_ms(*stopped("a", AT + 1000)) == 0
+    assert ends_ms(progressed(AT + 9000), *stopped("a", AT + 1000)) == 0
+    assert ends_ms(*stopped("a", AT + 1000), *running("a", at=AT + 2000)) == 0

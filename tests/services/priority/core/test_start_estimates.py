@@ -22,7 +22,14 @@ from services.priority.core.start_estimates import (
 from services.priority.core.starts import simulate_starts
 from services.priority.core.state import Queue
 from shared.contracts.base import Event
-from shared.contracts.ranking import JobStartEstimated, NodeGpus, QueueRanked, Ranked, Started
+from shared.contracts.ranking import (
+    JobStartEstimated,
+    NodeGpus,
+    Progressed,
+    QueueRanked,
+    Ranked,
+    Started,
+)
 from shared.testing.decider import AT, fold, run
 from tests.services.priority.core.lane import PRIORITY
 from tests.services.priority.core.queues import change, entry, holding, queue
@@ -94,6 +101,21 @@ def test_a_start_is_judged_by_the_estimate_and_the_record_is_shown() -> None:
     assert [(e.coverage, e.samples) for e in again if isinstance(e, JobStartEstimated)] == [
         (1.0, 1)
     ]
+
+
+def test_a_report_of_the_job_before_sharpens_the_estimate() -> None:
+    """`r` ends in an hour by its own reports; until it has outrun them."""
+    state = busy_queue()
+    vague, _ = estimates(state, LATER)
+    ends_at = LATER + 3_600_000
+    change(state, progressed=(Progressed(job_id="r", ends_at=ends_at),))
+    sharp, _ = estimates(state, LATER)
+    assert isinstance(vague, JobStartEstimated) and isinstance(sharp, JobStartEstimated)
+    assert sharp.p10_at <= ends_at <= sharp.p90_at
+    assert sharp.p90_at - sharp.p10_at < min(900_000, vague.p90_at - vague.p10_at)
+    past, _ = estimates(state, ends_at)
+    silent, _ = estimates(busy_queue(), ends_at)
+    assert past == silent
 
 
 def test_a_job_that_leaves_takes_its_estimate_along() -> None:

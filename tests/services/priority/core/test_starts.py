@@ -10,6 +10,7 @@ from services.priority.core.start_reservation import NEVER_S
 from services.priority.core.starts import (
     CLASSES_MOST,
     QUEUE_MOST,
+    REPORTED_SPREAD,
     SCENARIOS,
     Load,
     QueueSimulation,
@@ -161,3 +162,24 @@ def test_jobs_of_ever_other_sizes_are_simulated_up_to_a_number_of_classes(mode: 
     assert simulated_most(by_estimate, mode) == QUEUE_MOST
     delays = simulate_starts(0.0, load((8.0, 3, 0.0)), alike._replace(gpus=sizes), mode)
     assert delays.shape == (5000, SCENARIOS)
+
+
+def test_a_reported_rest_stands_for_what_history_knows() -> None:
+    """Bin 40 is far later than the 900 s that the first job reports; the second reports nothing."""
+    jobs = load((4.0, 40, 100.0), (4.0, 40, 100.0))
+    rests_s = draw_rests_s(jobs._replace(reported_s=np.array([900.0, np.nan])), 0)
+    assert np.all(np.abs(rests_s[0] / 900.0 - 1.0) <= REPORTED_SPREAD)
+    assert len(set(rests_s[0].tolist())) == SCENARIOS
+    assert np.array_equal(rests_s[1], draw_rests_s(jobs, 0)[1])
+
+
+@pytest.mark.parametrize(("reported_s", "expected_s"), [(20.0, 20.0), (1e6, 300.0)])
+def test_easy_expects_a_reported_end_as_placement_does(
+    reported_s: float, expected_s: float
+) -> None:
+    """It was to run for 350 s, and has run for 300 s: it lengthens its rest to as long again."""
+    jobs = load((4.0, 40, 300.0))._replace(estimate_s=np.array([350.0]))
+    reporting = jobs._replace(reported_s=np.array([reported_s]))
+    [silent] = running_jobs(jobs, np.array([900.0]))
+    [job] = running_jobs(reporting, np.array([900.0]))
+    assert (silent.expected_s, job.expected_s) == (50.0, expected_s)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from services.placement.core.round.easy import expected_end
 from shared.contracts.admission import JobAdmitted
 from shared.contracts.placement import JobHeld
 from shared.contracts.ranking import QueueRanked, Ranked
+from shared.contracts.reports import ProgressReported, WorkerProgressed
 from tests.services.placement.core.lane import Lane, job, kinds, lane, only, refused
 
 
@@ -285,3 +287,70 @@ def test_easy_the_longest_run_counts_up_to_the_walltime() -> None:
     pool.submit(job("head", 8), after_ms=200_000)
     result = queue_up(pool, job("next", 2, user="ann", name="run", walltime_s=60.0))
     assert result["next"] == "placed"
+
+
+def reports_end(pool: Lane, name: str, in_s: float) -> None:
+    """The job reports one iteration of two, which takes so long."""
+    one = WorkerProgressed(
+        allocation_id=pool.ids_of(name)[0],
+        job_id=name,
+        ran_ms=pool.now - pool.job(name).started_at,
+        step=1,
+        steps_total=2,
+        iteration_s=in_s,
+    )
+    pool.feed(pool.an("reports", ProgressReported(executor_id="e1", progress=(one,))))
+
+
+@pytest.mark.parametrize(("in_s", "expected_s"), [(20.0, 20.0), (150.0, 150.0), (100_000.0, 250.0)])
+@pytest.mark.parametrize("walltime_s", [None, 1e6])
+def test_easy_a_report_shortens_the_expected_end_and_lengthens_it_as_long_as_the_job_ran(
+    in_s: float, expected_s: float, walltime_s: float | None
+) -> None:
+    """`x` was to run for 300 s and has run for 50 s, then for as long as it has run by then."""
+    pool = simulated("easy", "n1", easy_runtime="history", use_progress=True)
+    ranked(pool, x=300.0)
+    pool.submit(job("x", 4, walltime_s=walltime_s))
+    pool.wake()
+    pool.ready("x")
+    pool.now += 50_000
+    x = pool.job("x")
+    reports_end(pool, "x", in_s)
+    assert expected_end(x, pool.now, 1.0) == pool.now + round(expected_s * 1000)
+    if in_s > 300.0:
+        pool.now += 450_000
+        assert expected_end(x, pool.now, 1.0) == pool.now + 500_000, "as long again"
+
+
+def test_easy_a_report_that_was_outrun_counts_no_more() -> None:
+    pool = simulated("easy", "n1", easy_runtime="history", use_progress=True)
+    ranked(pool, x=300.0)
+    begin(pool, job("x", 4))
+    x = pool.job("x")
+    reports_end(pool, "x", 20.0)
+    assert expected_end(x, pool.now + 19_999, 1.0) == pool.now + 20_000
+    assert expected_end(x, pool.now + 20_000, 1.0) == x.started_at + 300_000
+
+
+def test_easy_a_report_gives_an_end_to_a_job_without_an_estimate() -> None:
+    pool = simulated("easy", "n1", use_progress=True)
+    begin(pool, job("x", 4))
+    assert expected_end(pool.job("x"), pool.now, 1.0) is None
+    reports_end(pool, "x", 5000.0)
+    assert expected_end(pool.job("x"), pool.now, 1.0) == pool.now + 5_000_000
+
+
+@pytest.mark.parametrize(("reported_s", "result"), [(None, "reserved_for_head"), (150.0, "placed")])
+def test_easy_a_job_passes_the_head_that_starts_later_by_a_report(
+    reported_s: float | None, result: str
+) -> None:
+    """`x` was to run for 200 s and has run for 180 s; `next` takes 100 s."""
+    pool = simulated("easy", "n1", easy_runtime="history", use_progress=True)
+    ranked(pool, x=200.0, head=50.0, next=100.0)
+    pool.submit(job("x", 4))
+    pool.wake()
+    pool.ready("x")
+    pool.submit(job("head", 8), after_ms=180_000)
+    if reported_s is not None:
+        reports_end(pool, "x", reported_s)
+    assert queue_up(pool, job("next", 2))["next"] == result

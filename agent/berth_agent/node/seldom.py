@@ -1,0 +1,108 @@
+"""Reports of workers on their way to the executor: the newest of each kind, seldom."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from typing import Generic, Protocol, TypeVar
+
+from berth_agent.core.pace import Measured
+from berth_agent.linux.clocks import boot_ms
+from berth_agent.messages import Checkpoint, Progress
+from berth_agent.telemetry_door import Written
+
+CHECKPOINTS_MS = 10_000
+PROGRESS_MS = 20_000
+"""Those of a worker are sent at most once in so long."""
+TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
+
+
+class Noted(Protocol):
+    """A report of a worker, and when the node heard of it."""
+
+    @property
+    def step(self) -> int: ...
+    @property
+    def at_boot_ms(self) -> int: ...
+
+
+class Sent(Protocol):
+    """The message of one worker."""
+
+    @property
+    def allocation_id(self) -> str: ...
+    @property
+    def step(self) -> int: ...
+
+
+N = TypeVar("N", bound=Noted)
+S = TypeVar("S", bound=Sent)
+
+
+class Seldom(Generic[N, S]):
+    """The reports not sent yet; a worker that makes many replaces its own one only."""
+
+    def __init__(self, every_ms: int, message: Callable[[str, int, N], S]) -> None:
+        """`message` makes the message of a worker, given its name and the ms it had run."""
+        self._every_ms = every_ms
+        self._message = message
+        self._unsent: dict[str, N] = {}
+        self._sent_ms: dict[str, int] = {}
+
+    def note(self, allocation_id: str, noted: N) -> None:
+        """Keep the report until it is sent, or a newer one comes."""
+        self._unsent[allocation_id] = noted
+
+    def due(self, most: int, start_ticks: Callable[[str], int]) -> tuple[S, ...]:
+        """Return the reports that may be sent now.
+
+        `start_ticks` returns the start of a worker's process, in clock ticks since the boot, or 0
+        while it is not noted: its report waits until it is.
+        """
+        latest_ms = boot_ms() - self._every_ms
+        due: list[S] = []
+        for name, noted in self._unsent.items():
+            if len(due) == most:
+                break
+            if self._sent_ms.get(name, latest_ms) <= latest_ms and (ticks := start_ticks(name)) > 0:
+                ran_ms = max(0, round(noted.at_boot_ms - ticks * TICK_MS))
+                due.append(self._message(name, ran_ms, noted))
+        return tuple(due)
+
+    def note_sent(self, messages: tuple[S, ...]) -> None:
+        """Forget what was sent, but keep a later one of the same worker."""
+        for message in messages:
+            name = message.allocation_id
+            self._sent_ms[name] = boot_ms()
+            if name in self._unsent and self._unsent[name].step == message.step:
+                del self._unsent[name]
+
+    def keep_only(self, held: Collection[str]) -> None:
+        """Forget the workers that are gone."""
+        for known in (self._unsent, self._sent_ms):
+            for name in known.keys() - set(held):
+                del known[name]
+
+
+def checkpoints() -> Seldom[Written, Checkpoint]:
+    """Return the checkpoints of workers, none yet."""
+    return Seldom(
+        CHECKPOINTS_MS,
+        lambda name, ran_ms, written: Checkpoint(
+            allocation_id=name, ran_ms=ran_ms, step=written.step
+        ),
+    )
+
+
+def progress() -> Seldom[Measured, Progress]:
+    """Return the progress of workers, none yet."""
+    return Seldom(
+        PROGRESS_MS,
+        lambda name, ran_ms, measured: Progress(
+            allocation_id=name,
+            ran_ms=ran_ms,
+            step=measured.step,
+            steps_total=measured.steps_total,
+            iteration_s=measured.iteration_s,
+        ),
+    )
