@@ -49,7 +49,7 @@ class OpenRound(NamedTuple):
 class Pool:
     """All jobs and nodes of one pool: one lane of the ledger."""
 
-    SCHEMA: ClassVar[str] = "placement-17"
+    SCHEMA: ClassVar[str] = "placement-18"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
