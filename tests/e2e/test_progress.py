@@ -1,4 +1,4 @@
-"""A training reports its iterations on a real node, and the job behind it has a sharper estimate."""
+"""A training reports its iterations on a real node, which sharpens the estimate of the next job."""
 
 from __future__ import annotations
 

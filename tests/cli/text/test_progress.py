@@ -23,7 +23,7 @@ def test_the_iterations_and_the_rest_are_shown() -> None:
     assert "; about 35 min 0 s left by its own reports, until " in line
 
 
-def test_a_job_that_ran_past_its_report_is_said_to() -> None:
+def test_a_job_that_ran_past_its_report_is_named_so() -> None:
     [line] = progress_lines({**JOB, "expected_end_at": NOW - 1})
     assert "ran past the end" in line
 

@@ -436,13 +436,13 @@ async def test_checkpoints_of_rank_0_reach_placement_at_a_bounded_rate(site: Ins
 async def test_progress_of_rank_0_reaches_placement_at_a_bounded_rate(site: Installation) -> None:
     name = site.place()
     rank_0 = f"{name.rpartition('/')[0]}/0"
-    said = {"ran_ms": 7_000, "step": 5, "steps_total": 9, "iteration_s": 0.5}
+    reported = {"ran_ms": 7_000, "step": 5, "steps_total": 9, "iteration_s": 0.5}
     async with site.serving(), site.agent("n1") as other, site.agent("n2") as agent:
         await other.hello()
         await agent.hello()
 
         async def post(node: Agent, *names: str, **changes: object) -> int:
-            progress = [{"allocation_id": n, **said, **changes} for n in names]
+            progress = [{"allocation_id": n, **reported, **changes} for n in names]
             body = {"session_id": node.session_id, "progress": progress}
             return int((await node.post("stream", body))[0])
 
@@ -454,4 +454,4 @@ async def test_progress_of_rank_0_reaches_placement_at_a_bounded_rate(site: Inst
             while not site.sent("reports"):
                 await asyncio.sleep(0.01)
     [record] = site.sent("reports")
-    assert record["progress"] == [{"allocation_id": rank_0, "job_id": "j", **said}]
+    assert record["progress"] == [{"allocation_id": rank_0, "job_id": "j", **reported}]

@@ -131,7 +131,7 @@ def test_whatever_is_reported_an_end_lies_ahead_within_the_walltime_and_seldom_c
     pool = running(walltime_s=5000)
     latest, recorded = pool.job("x").started_at + 5_000_000, []
     for step, total, iteration_s, after_ms in reports:
-        fields = {"step": step, "steps_total": total, "iteration_s": iteration_s}
+        fields: dict[str, Any] = {"step": step, "steps_total": total, "iteration_s": iteration_s}
         for event in report(pool, after_ms, **fields):
             assert isinstance(event, JobProgressed) and pool.now < event.ends_at <= latest
             recorded.append(pool.now)
