@@ -52,6 +52,10 @@ ALTER TABLE berth.dead_letter
     DROP COLUMN decision, DROP COLUMN decision_reason, DROP COLUMN decided_at,
     DROP COLUMN outcome, DROP COLUMN state, DROP COLUMN settled;
 DROP INDEX berth.dead_letter_by_time, berth.job_placement_line;
+DROP VIEW berth.job;
+ALTER TABLE berth.job_placement
+    DROP COLUMN progressed_at, DROP COLUMN progress_step, DROP COLUMN progress_total,
+    DROP COLUMN expected_end_at;
 UPDATE berth.schema_version SET version_num = '0007';
 INSERT INTO berth.dead_letter
     SELECT id, 'admission', 'commands', 0, 1, reason, '', '', 5
