@@ -163,14 +163,22 @@ async def _history_response(request: Request, job_id: str, sql: str) -> Response
 
 
 async def _job_history(gateway: Gateway, bearer: Bearer, job_id: str, sql: str) -> Body:
-    """Return the events of the job; tenants do not see for which job it was preempted."""
+    """Return the events of the job; tenants see no other job's id in them."""
     rows = await gateway.database.rows(bearer, sql, bearer.tenant, job_id)
     for data in (row["data"] for row in rows):
         if isinstance(data, dict):
             add_advice(data)
             if bearer.tenant is not None:
-                data.pop("by_job_id", None)
+                hide_others(data)
     return {"job_id": job_id, "items": rows}
+
+
+def hide_others(data: Body) -> None:
+    """Remove the ids of jobs that preempt this one, or that it waits for."""
+    data.pop("by_job_id", None)
+    if isinstance(detail := data.get("detail"), dict):
+        for name in ("head", "outlasted_by"):
+            detail.pop(name, None)
 
 
 @router.get("/{job_id}/trace", responses=problem_responses(404))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from services.gateway.core.strict import Body
 from services.gateway.problem import ApiError
-from services.gateway.routes.jobs import placement_terms, tenant_filter, trace_id
+from services.gateway.routes.jobs import hide_others, placement_terms, tenant_filter, trace_id
 from shared.contracts.registry import Bearer
 
 ADA = Bearer("k1", "submitter", "ada")
@@ -41,3 +42,10 @@ def test_a_placement_is_explained_by_its_policy_terms_and_nodes() -> None:
 def test_a_job_without_a_placement_has_no_terms() -> None:
     assert placement_terms(None) is None
     assert placement_terms({"at": 5, "data": "undecoded"}) is None
+
+
+def test_a_tenant_sees_no_id_of_the_jobs_of_others() -> None:
+    detail = {"free_gpus": 2.0, "head": "j9", "outlasted_by": "j8"}
+    data: Body = {"reason": "behind", "by_job_id": "j7", "detail": detail}
+    hide_others(data)
+    assert data == {"reason": "behind", "detail": {"free_gpus": 2.0}}
