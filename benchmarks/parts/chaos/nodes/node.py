@@ -148,7 +148,7 @@ class Node:
 
     def _groups(self) -> list[Path]:
         """Return the control groups below which those of the workers are."""
-        return list(CGROUPS.rglob(f"berth-{self.node_id}"))
+        return list(CGROUPS.rglob(f"berth-{self.node_id}-*"))
 
     async def remove(self) -> None:
         """End everything of the node and remove its control groups."""
