@@ -57,6 +57,8 @@ def note_overdue(pool: Pool, at: int) -> None:
     """
     if pool.settings is None or not pool.settings.guard_predictions:
         pool.overdue, pool.unreserved_until_ms = "", 0
+        if pool.lapsed_from_ms:
+            forget_lapses(pool)
         return
     if has_lapsed(pool, at):
         job = pool.waiting[pool.overdue]
@@ -75,3 +77,10 @@ def note_overdue(pool: Pool, at: int) -> None:
         job = pool.waiting[overdue]
     job.hold_reason = ""
     pool.unreported[job.job_id] = None
+
+
+def forget_lapses(pool: Pool) -> None:
+    """Forget which reservations lapsed: the rule has been switched off."""
+    pool.lapsed_from_ms = 0
+    for job in pool.jobs.values():
+        job.unreserved_until_ms = 0

@@ -93,3 +93,13 @@ def test_a_pool_without_the_guard_keeps_its_reservation() -> None:
     pool.submit(job("first", 1), after_ms=10 * HOLD_MS)
     pool.submit(job("second", 1), after_ms=10 * HOLD_MS)
     assert pool.job("second").hold_reason == "behind_reservation"
+
+
+def test_a_pool_that_switches_the_guard_off_forgets_what_lapsed() -> None:
+    pool, since = overdue("n1")
+    pool.feed(after_ms=since + HOLD_MS - pool.now)
+    assert pool.job("big").unreserved_until_ms
+    pool.pool(time_scale=1000.0, reserve_after_s=300.0, guard_predictions=False)
+    pool.wake()
+    assert not pool.job("big").unreserved_until_ms and not pool.state.lapsed_from_ms
+    assert view_of(pool.state, pool.now).overdue == "big"
