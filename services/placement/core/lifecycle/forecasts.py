@@ -72,8 +72,11 @@ def reported_end(job: Job, report: WorkerProgressed, now: int, time_scale: float
 
 
 def is_outrun(job: Job, now: int) -> bool:
-    """Return whether the job ran past its own report, for longer than one may be unrecorded."""
-    return job.forecast is not None and now > job.forecast.ends_at + REPORT_GAP_MS
+    """Return whether the job ran past its own report, for longer than one may be unrecorded, or
+    twice as long as the first one of its start said.
+    """
+    last = job.forecast
+    return last is not None and now > min(last.ends_at, last.believed_until) + REPORT_GAP_MS
 
 
 def is_news(job: Job, report: WorkerProgressed, ends_at: int, now: int) -> bool:

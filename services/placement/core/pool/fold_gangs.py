@@ -84,10 +84,20 @@ def note_checkpoint(pool: Pool, event: JobCheckpointed, fact: Fact) -> None:
 
 def note_progress(pool: Pool, event: JobProgressed, fact: Fact) -> None:
     """Where EASY reserves by expected ends, a round has to see it; it delays none that is due."""
-    pool.jobs[event.job_id].forecast = Forecast(fact.at, event.step, event.ends_at)
+    job = pool.jobs[event.job_id]
+    until = believed_until(job, event) if job.forecast is None else job.forecast.believed_until
+    job.forecast = Forecast(fact.at, event.step, event.ends_at, until)
     is_easy = pool.settings is not None and pool.settings.queue_mode == "easy"
     if pool.waiting and is_easy and not pool.changed:
         pool.touch(fact.at)
+
+
+def believed_until(job: Job, first: JobProgressed) -> int:
+    """Return the ms until when a start is believed: until it ran twice as long as it said first.
+
+    A program that says again and again that it ends soon would hold up a reservation for ever.
+    """
+    return first.ends_at + max(0, first.ends_at - job.started_at)
 
 
 def release(pool: Pool, event: AllocationReleased, fact: Fact) -> None:

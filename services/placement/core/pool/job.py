@@ -55,6 +55,8 @@ class Forecast(NamedTuple):
     """Iterations that were done then."""
     ends_at: int
     """ms"""
+    believed_until: int
+    """ms; the same for all of one start."""
 
 
 @dataclass(slots=True)

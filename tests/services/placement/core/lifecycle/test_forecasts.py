@@ -105,6 +105,18 @@ def test_a_job_that_ran_past_its_report_is_not_believed_again() -> None:
     assert report(other, late_ms, step=50), "it may have had no chance to correct it"
 
 
+def test_a_job_that_always_ends_soon_is_believed_only_for_twice_its_first_report() -> None:
+    pool = running()
+    assert report(pool, step=99), "10 s are left of 1010 s"
+    reported_ms = pool.now + 10_000 - pool.job("x").started_at
+    recorded = []
+    for minute in range(60):
+        recorded += report(pool, REPORT_GAP_MS, step=990 - minute, steps_total=1000 - minute)
+    started_at = pool.job("x").started_at
+    ends = [event.ends_at - started_at for event in recorded if isinstance(event, JobProgressed)]
+    assert ends and max(ends) <= 2 * reported_ms + REPORT_GAP_MS + 100_000
+
+
 def test_a_new_start_has_reported_nothing() -> None:
     pool = running()
     report(pool)
