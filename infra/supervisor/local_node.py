@@ -97,8 +97,9 @@ def has_identity(stack: RunningStack) -> bool:
 def new_identity(stack: RunningStack, pool: str) -> tuple[Identity, CreateNodeToken, EnrollNode]:
     """Return an identity, and the two commands that enrol it.
 
-    The name is that of the data folder: strays of a node are found by its name, so two stacks on
-    one machine need two names, and a stack that begins anew the same one.
+    The name is that of the data folder: without a mark of its installation a node recognises its
+    strays by its name, so two stacks on one machine need two names, and a stack that begins anew
+    the same one.
     """
     folder = hashlib.sha256(str(stack.data_dir).encode()).hexdigest()
     node_id, secret = f"local-{folder[:8]}", secrets.token_hex(identities.SECRET_BYTES)

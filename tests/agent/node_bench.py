@@ -9,13 +9,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from berth_agent.linux import files, processes
-from berth_agent.node.identity import Identity, NoIdentity, read_identity, write_identity
+from berth_agent.node.identity import Identity, write_identity
 from berth_agent.node.machine import BOARD
 from berth_agent.tokens import STEP_TOKEN, TOKEN, NodeTokens
 from tests.agent.executor_double import ExecutorDouble
@@ -149,8 +149,6 @@ class NodeBench:
 
     def living(self) -> list[int]:
         """Return living steps and workers of the node, and not of one of its name elsewhere."""
-        with suppress(NoIdentity):
-            self.installation = read_identity(str(self.state)).installation
         tokens = NodeTokens(self.node_id, self.installation)
         return list(processes.with_token(tokens.prefix, (TOKEN, STEP_TOKEN)))
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from berth_agent.node.identity import read_identity
 from tests.agent.node_bench import NodeBench
 from tests.e2e.stand import Stand, eventually
 
@@ -29,6 +30,7 @@ class JoinedNode(NodeBench):
         own = [word for url in executors for word in ("--executor", url)]
         done = self.call("join", *words, *trust, *own)
         assert done.returncode == 0, done.stderr
+        self.installation = read_identity(str(self.state)).installation
 
     def row(self) -> dict[str, Any] | None:
         """Return the node as the API shows it."""

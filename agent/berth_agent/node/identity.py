@@ -130,7 +130,7 @@ def join(
         expires_at=joined.expires_at,
         approved=joined.approved,
         ca=pem,
-        installation=_sha256(pem or gateway)[:MARK_CHARS],
+        installation=mark_of(gateway, pem),
     )
     write_identity(state, identity)
     _end_join(state)
@@ -261,6 +261,12 @@ def _renewed_executors(identity: Identity, joined: Joined) -> tuple[str, ...]:
     if identity.has_own_executors:
         return identity.executors
     return joined.executors or identity.executors
+
+
+def mark_of(gateway: str, pem: str) -> str:
+    """Return the mark of an installation: of its CA, or of its address where the system's are."""
+    text = "".join(pem.split()) or gateway.rstrip("/").lower()
+    return _sha256(text)[:MARK_CHARS]
 
 
 def _sha256(secret: str) -> str:

@@ -25,8 +25,10 @@ UNKNOWN_TERMS = Terms(
 class IncarnationStore:
     """Used under the agent's lock. Methods that write raise OSError."""
 
-    def __init__(self, config: Config, machine: Machine) -> None:
+    def __init__(self, config: Config, machine: Machine, joined: str = "") -> None:
+        """Take up what the files hold; `joined` is the mark of the installation that it joined."""
         self.machine = machine
+        self._joined = joined
         self.terms = UNKNOWN_TERMS
         self.last_generation = 0
         self._state_path = f"{config.state}/{file_names.INCARNATION}"
@@ -42,13 +44,22 @@ class IncarnationStore:
         return self._present.incarnation.uuid
 
     @property
+    def installation(self) -> str:
+        """Mark of the installation that the present incarnation registers with."""
+        return self._present.installation
+
+    @property
+    def proof(self) -> str:
+        return self._present.proof
+
+    @property
     def may_register(self) -> bool:
         return rules.may_register(self._present, self.last_generation)
 
     def begin_next(self) -> None:
         """Begin a new incarnation: it is on disk before it is sent."""
         self._present = rules.next_incarnation(
-            self._present, self.last_generation, uuid4().hex, self.machine
+            self._present, self.last_generation, uuid4().hex, self.machine, self._joined
         )
         files.write_json(self._state_path, self._present.to_json())
         self.lease = Lease(self.uuid, self.terms)
@@ -107,7 +118,7 @@ class IncarnationStore:
             if lease is not None:
                 self.terms = lease.terms
                 return held, lease
-        held = rules.next_incarnation(held, 0, uuid4().hex, self.machine)
+        held = rules.next_incarnation(held, 0, uuid4().hex, self.machine, self._joined)
         files.write_json(self._state_path, held.to_json())
         return held, Lease(held.incarnation.uuid, self.terms)
 

@@ -66,10 +66,13 @@ class Runtime:
         self._credentials = Credentials(config.state, self._identity, wall_ms())
         self._kernel_fencing = config.pid_namespaces and machine.can_unshare_pids()
         node_id = self._identity.node_id
-        tokens = NodeTokens(node_id, self._identity.installation)
-        self._hierarchies = _hierarchies(config, tokens)
+        incarnations = IncarnationStore(config, machine.read_machine(), self._identity.installation)
+
+        def tokens() -> NodeTokens:
+            return NodeTokens(node_id, incarnations.installation)
+
+        self._hierarchies = _hierarchies(config, tokens())
         self._launcher = Launcher(config, node_id, folders, self._hierarchies, self._kernel_fencing)
-        incarnations = IncarnationStore(config, machine.read_machine())
         workers = Workers(config, tokens, folders, self._launch)
         self.agent = Agent(
             config, node_id, incarnations, workers, self._registration, machine.read_machine
@@ -176,7 +179,7 @@ class Runtime:
         return RegistrationReport(
             incarnation=incarnations.incarnation,
             boot_id=incarnations.machine.boot_id,
-            pid_namespace=self._proof_of_processes(),
+            pid_namespace=incarnations.proof,
             hardware=incarnations.machine.hardware,
             gpu_type=config.gpu_type,
             gpus=machine.gpu_count(config),
@@ -189,14 +192,6 @@ class Runtime:
             fencing="kernel" if self._kernel_fencing else "advice",
             limits=self._hierarchies.limits,
         )
-
-    def _proof_of_processes(self) -> str:
-        """Return what two incarnations share if the later has ended the work of the earlier.
-
-        An agent kills what runs in its pid namespace under its own mark.
-        """
-        namespace, mark = self.agent.incarnations.machine.pid_namespace, self._identity.installation
-        return f"{namespace}/{mark}" if mark else namespace
 
     def _address(self) -> str:
         """Return the address of the workers for their peers, towards the control plane."""

@@ -31,12 +31,12 @@ class Workers:
     def __init__(
         self,
         config: Config,
-        tokens: NodeTokens,
+        read_tokens: Callable[[], NodeTokens],
         folders: Folders,
         launch: Callable[[AllocationFolder], None],
     ) -> None:
         self._config = config
-        self._tokens = tokens
+        self._read_tokens = read_tokens
         self._folders = folders
         self._launch = launch
         self._held: dict[str, AllocationFolder] = {}
@@ -79,7 +79,7 @@ class Workers:
         allocation = AllocationFolder(
             self._folders.path_of(order.allocation_id),
             order,
-            self._tokens.new(),
+            self._read_tokens().new(),
             self._port(order),
             launching=True,
         )
@@ -170,16 +170,12 @@ class Workers:
     def strays(self) -> list[int]:
         """Return processes of this node's workers and steps that it does not know."""
         known = {allocation.token for allocation in self}
-        names = (TOKEN, STEP_TOKEN)
+        names, own = (TOKEN, STEP_TOKEN), self._read_tokens()
         tokens = {
             pid: processes.token_of(pid, names)
-            for pid in processes.with_token(f"{self._tokens.node_id}:", names)
+            for pid in processes.with_token(f"{own.node_id}:", names)
         }
-        return [
-            pid
-            for pid, token in tokens.items()
-            if token not in known and self._tokens.is_own(token)
-        ]
+        return [pid for pid, token in tokens.items() if token not in known and own.is_own(token)]
 
     def clear_others(self, kept: str) -> bool:
         """Kill unknown processes of other incarnations; return whether nothing of them lives."""

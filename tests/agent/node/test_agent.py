@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,9 @@ MACHINE = Machine("boot", "pid:[1]", "")
 def an_agent(folder: Path, later: Machine = MACHINE) -> Agent:
     """Return an agent; `later` is the machine that it finds when it looks again."""
     config = Config(state=str(folder / "state"), run=str(folder / "run"), gpus=1)
-    workers = Workers(config, NodeTokens("n1", ""), Folders(config), lambda allocation: None)
+    workers = Workers(
+        config, partial(NodeTokens, "n1", ""), Folders(config), lambda allocation: None
+    )
     incarnations = IncarnationStore(config, MACHINE)
 
     def registration() -> RegistrationReport:

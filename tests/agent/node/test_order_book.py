@@ -7,6 +7,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,10 @@ class Bench:
         self.reports: list[NodeReport] = []
         self.incarnations = IncarnationStore(config, Machine("boot", "pid:[1]", ""))
         self.workers = Workers(
-            config, NodeTokens("n1", ""), folders, lambda a: self.launched.append(a.allocation_id)
+            config,
+            partial(NodeTokens, "n1", ""),
+            folders,
+            lambda a: self.launched.append(a.allocation_id),
         )
         path = f"{config.state}/applied"
         self.is_disk_full = False

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.executor_double import ExecutorDouble, Refuse
-from tests.agent.node_bench import NODE, NodeBench, W, a_node, launch, line, run
+from tests.agent.node_bench import INSTALLATION, NODE, NodeBench, W, a_node, launch, line, run
 from tests.agent.step_bench import until
 
 pytestmark = pytest.mark.process
@@ -232,5 +232,31 @@ def test_a_node_ends_what_a_lost_folder_of_its_installation_left(
                 other.of_kind("registration")[0].pid_namespace
                 == double.of_kind("registration")[0].pid_namespace
             )
+    finally:
+        other.close()
+
+
+def test_a_node_that_joins_by_another_address_keeps_its_mark_as_long_as_its_incarnation(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    """The ledger knows the mark of the incarnation: what runs meanwhile must be killed by it."""
+    run(double, "echo up; exec sleep 600")
+    line(node, "up")
+    node.kill(signal.SIGKILL)
+    node.installation = "by-dns"
+    node.join(double.url)
+    node.start()
+    run(double, "echo up; exec sleep 600", "0/6/0/0")
+    line(node, "up", "0/6/0/0")
+    node.installation = INSTALLATION
+    assert len(node.living()) >= 4, "a step and a worker of each"
+    node.kill(signal.SIGKILL)
+    other = ExecutorDouble()
+    try:
+        with a_node(other, node.node_id) as second:
+            until(lambda: bool(other.of_kind("registration")))
+            assert not node.living() and not second.living()
+            proofs = {report.pid_namespace for report in other.of_kind("registration")}
+            assert proofs == {double.of_kind("registration")[0].pid_namespace}
     finally:
         other.close()
