@@ -111,7 +111,7 @@ def test_the_readme_of_the_reporter_works_as_it_stands(
     built: dict[str, Path], tmp_path: Path
 ) -> None:
     folder = install(built[".whlberth_repor"], tmp_path / "site")
-    [example] = EXAMPLE.findall((ROOT / "reporter" / "README.md").read_text())
+    example = "\n".join(EXAMPLE.findall((ROOT / "reporter" / "README.md").read_text()))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.setblocking(False)
         receiver.bind(str(tmp_path / "telemetry"))

@@ -40,6 +40,7 @@ def configured(**fields: Any) -> PoolConfigured:
         preemption_protection="progress",
         publish_predictions=True,
         guard_predictions=True,
+        use_progress=True,
         easy_runtime="history",
         **fields,
     )

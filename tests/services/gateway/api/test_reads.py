@@ -256,7 +256,10 @@ async def test_an_operator_sees_who_preempted(rows: Stack) -> None:
 async def test_nodes_show_how_much_of_each_gpu_is_taken(rows: Stack) -> None:
     _, content, _ = await rows.call("GET", "/v1/nodes")
     assert [(n["node_id"], n["used_milli"]) for n in content["items"]] == [("n1", [0, 1000])]
-    assert (await rows.call("GET", "/v1/nodes/n1"))[:2] == (200, content["items"][0])
+    [listed] = content["items"]
+    status, shown, _ = await rows.call("GET", "/v1/nodes/n1")
+    assert (status, shown | {"as_of": 0}) == (200, listed | {"as_of": 0})
+    assert shown["as_of"] >= listed["as_of"]
     assert (await rows.call("GET", "/v1/nodes/n9"))[0] == 404
 
 
