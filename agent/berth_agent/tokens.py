@@ -29,6 +29,11 @@ class NodeTokens:
         mark = f"{self.installation}:" if self.installation else ""
         return f"{self.node_id}:{mark}"
 
+    @property
+    def group(self) -> str:
+        """Name of the control group below which those of the node's workers are."""
+        return "-".join(filter(None, ("berth", self.node_id, self.installation)))
+
     def new(self) -> str:
         return f"{self.prefix}{secrets.token_hex(16)}"
 

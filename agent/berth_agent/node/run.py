@@ -206,7 +206,7 @@ class Runtime:
 def _hierarchies(config: Config, tokens: NodeTokens) -> Hierarchies:
     if not config.cgroups:
         return Hierarchies([], "")
-    return open_hierarchies("-".join(("berth", *tokens.prefix.split(":"))).rstrip("-"))
+    return open_hierarchies(tokens.group)
 
 
 def run(config: Config) -> int:
