@@ -5,12 +5,12 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from services.placement.core.pool.node import Kind, Node
-from services.placement.core.pool.shape import GPU, Slot
+from services.placement.core.pool.shape import GPU, Shape, Slot
 
 
 class Fading(NamedTuple):
@@ -167,6 +167,64 @@ class Board:
         tables = self.tables(types)
         for level in range(max(map(len, tables), default=0) - 1, gpus - 1, -1):
             yield from self.healthy_first(merge_level(tables, level))
+
+    def best_fit(self, shape: Shape, workers: int, avoid: Container[str]) -> list[Slot]:
+        """Return slots for as many of these workers as their best place holds; none if none fits.
+
+        That is one GPU for a share, else one node: the one that holds all workers and has least
+        over, or the roomiest.
+        """
+        if shape.is_share:
+            slot = self.best_share(shape, avoid)
+            return [slot] if slot else []
+        node = self.snuggest(shape, workers, avoid) or self.roomiest(shape, avoid)
+        return node.slots(shape, min(workers, node.room(shape))) if node else []
+
+    def snuggest(self, shape: Shape, workers: int, avoid: Container[str]) -> Node | None:
+        """Return the node with the fewest free GPUs that holds so many workers."""
+        for name in self.upward(shape.types, workers * shape.gpus):
+            node = self.nodes[name]
+            if node.room(shape) >= workers and name not in avoid:
+                return node
+        return None
+
+    def roomiest(self, shape: Shape, avoid: Container[str]) -> Node | None:
+        """Return the node with the most free GPUs that holds a worker."""
+        for name in self.downward(shape.types, shape.gpus):
+            node = self.nodes[name]
+            if node.room(shape) and name not in avoid:
+                return node
+        return None
+
+    def best_share(self, shape: Shape, avoid: Container[str]) -> Slot | None:
+        """Return a slot on the fullest GPU with room; an unused one is opened if none has."""
+        types = shape.types or tuple(self.shares)
+        candidates = [best for name in types if (best := self.fullest_gpu(name, shape, avoid))]
+        if candidates:
+            _, node_id, gpu = min(candidates)
+            return Slot(node_id, (gpu,), shape.milli, shape.cpu_milli, shape.mem_mib)
+        node = self.snuggest(shape, 1, avoid)
+        return node.slots(shape, 1)[0] if node else None
+
+    def fullest_gpu(
+        self, gpu_type: str, shape: Shape, avoid: Container[str]
+    ) -> tuple[int, str, int] | None:
+        """Return the fullest GPU in use that has room, as an entry of `shares`.
+
+        Of equals it is that on the healthiest node, then by name.
+        """
+        partly = self.shares.get(gpu_type, [])
+        best: tuple[int, str, int] | None = None
+        for at in range(bisect_left(partly, (shape.milli, "", 0)), len(partly)):
+            name = partly[at][1]
+            if best is not None and partly[at][0] > best[0]:
+                break
+            if self.nodes[name].hosts(shape) and name not in avoid:
+                if self.health(name) == 1:
+                    return partly[at]
+                if best is None or self.health(name) > self.health(best[1]):
+                    best = partly[at]
+        return best
 
     @property
     def gpus(self) -> int:

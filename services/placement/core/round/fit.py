@@ -1,14 +1,13 @@
-"""Best fit: whole GPUs of a worker on one node, gangs on few nodes, shares on GPUs in use."""
+"""Whether and where a gang fits: `place` takes its slots, worker by worker, where they fit best."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 
 from services.placement.core.pool.board import Board
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
-from services.placement.core.pool.node import Kind, Node
+from services.placement.core.pool.node import Kind
 from services.placement.core.pool.shape import GPU, Shape, Slot
 
 Avoid = tuple[str, ...] | frozenset[str]
@@ -21,12 +20,17 @@ def too_few(board: Board, shape: Shape) -> bool:
 
 def place(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
     """Take slots for the gang on the draft and return them; none if fewer than its least fit."""
-    if too_few(draft.board, shape):
+    board = draft.board
+    if too_few(board, shape):
         return []
     mark = len(draft.log)
-    slots = (
-        place_shares(draft, shape, avoid) if shape.is_share else place_whole(draft, shape, avoid)
-    )
+    slots: list[Slot] = []
+    while left := shape.max_workers - len(slots):
+        new = board.best_fit(shape, left, avoid)
+        if not new:
+            break
+        draft.take(new)
+        slots += new
     if len(slots) < shape.min_workers:
         draft.rollback(mark)
         return []
@@ -49,78 +53,6 @@ def probe_anywhere(
     released = list(released)
     slots = probe(draft, shape, job.avoid, released)
     return probe(draft, shape, (), released) if job.avoid and not slots else slots
-
-
-def place_whole(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
-    """Take the node that holds all that is left and has least over, else the roomiest; repeat."""
-    slots: list[Slot] = []
-    board = draft.board
-    while left := shape.max_workers - len(slots):
-        node = snug(board, shape, left, avoid) or roomiest(board, shape, avoid)
-        if node is None:
-            break
-        new = node.slots(shape, min(left, node.room(shape)))
-        draft.take(new)
-        slots += new
-    return slots
-
-
-def snug(board: Board, shape: Shape, workers: int, avoid: Avoid) -> Node | None:
-    """Return the node with the fewest free GPUs that holds so many workers."""
-    for name in board.upward(shape.types, workers * shape.gpus):
-        node = board.nodes[name]
-        if node.room(shape) >= workers and name not in avoid:
-            return node
-    return None
-
-
-def roomiest(board: Board, shape: Shape, avoid: Avoid) -> Node | None:
-    """Return the node with the most free GPUs that holds a worker."""
-    for name in board.downward(shape.types, shape.gpus):
-        node = board.nodes[name]
-        if node.room(shape) and name not in avoid:
-            return node
-    return None
-
-
-def place_shares(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
-    slots: list[Slot] = []
-    while len(slots) < shape.max_workers:
-        slot = share(draft.board, shape, avoid)
-        if slot is None:
-            break
-        draft.take((slot,))
-        slots.append(slot)
-    return slots
-
-
-def share(board: Board, shape: Shape, avoid: Avoid) -> Slot | None:
-    """Return the fullest GPU that has room; an unused one is opened only when none has."""
-    types = shape.types or tuple(board.shares)
-    candidates = [best for name in types if (best := tightest(board, name, shape, avoid))]
-    if candidates:
-        _, node_id, gpu = min(candidates)
-        return Slot(node_id, (gpu,), shape.milli, shape.cpu_milli, shape.mem_mib)
-    node = snug(board, shape, 1, avoid)
-    return node.slots(shape, 1)[0] if node else None
-
-
-def tightest(
-    board: Board, gpu_type: str, shape: Shape, avoid: Avoid
-) -> tuple[int, str, int] | None:
-    """Return the fullest GPU that has room; of equals that on the healthiest node, then by name."""
-    partly = board.shares.get(gpu_type, [])
-    best: tuple[int, str, int] | None = None
-    for at in range(bisect_left(partly, (shape.milli, "", 0)), len(partly)):
-        name = partly[at][1]
-        if best is not None and partly[at][0] > best[0]:
-            break
-        if board.nodes[name].hosts(shape) and name not in avoid:
-            if board.health(name) == 1:
-                return partly[at]
-            if best is None or board.health(name) > board.health(best[1]):
-                best = partly[at]
-    return best
 
 
 def could_hold(board: Board, shape: Shape, avoid: Avoid) -> int:
@@ -157,5 +89,6 @@ def fits_now(board: Board, shape: Shape) -> int:
 
 
 def shares_now(board: Board, shape: Shape) -> int:
+    as_many_as_fit = shape._replace(min_workers=1, max_workers=shape.min_workers)
     with Draft(board) as draft:
-        return len(place_shares(draft, shape._replace(max_workers=shape.min_workers), ()))
+        return len(place(draft, as_many_as_fit, ()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.placement.core.pool.board import Board
-from services.placement.core.pool.shape import GPU, MIB, Slot
+from services.placement.core.pool.shape import GPU, MIB, Shape, Slot
 from tests.services.placement.core.pool.nodes import node
 
 
@@ -19,6 +19,25 @@ def test_nodes_are_found_by_their_free_gpus_then_by_name() -> None:
     pool = board(c=4, a=8, b=8)
     assert list(pool.upward((), 4)) == ["c", "a", "b"]
     assert list(pool.downward((), 5)) == ["a", "b"]
+
+
+def test_the_best_fit_holds_all_workers_with_least_over_else_it_is_the_roomiest_node() -> None:
+    pool, worker = board(c=4, a=8, b=8), Shape(2, GPU, 0, 0, (), (), 1, 8)
+    assert {slot.node_id for slot in pool.best_fit(worker, 2, ())} == {"c"}
+    assert {slot.node_id for slot in pool.best_fit(worker, 2, ("c",))} == {"a"}
+    assert len(pool.best_fit(worker, 8, ())) == 4
+    assert pool.best_fit(worker._replace(gpus=9), 1, ()) == []
+
+
+def test_the_best_fit_of_a_share_is_the_fullest_gpu_on_the_healthiest_node() -> None:
+    pool, half = board(a=1, b=1, c=1), Shape(1, 500, 0, 0, (), (), 1, 1)
+    for name in ("a", "b"):
+        pool.shift(Slot(name, (0,), 500, 0, 0), -1)
+    pool.suspect("a", "f1", 2.0, None)
+    assert pool.best_fit(half, 1, ()) == [Slot("b", (0,), 500, 0, 0)]
+    assert pool.best_fit(half, 1, ("b",)) == [Slot("a", (0,), 500, 0, 0)]
+    assert pool.best_fit(half, 1, ("a", "b")) == [Slot("c", (0,), 500, 0, 0)]
+    assert pool.best_fit(half, 1, ("a", "b", "c")) == []
 
 
 def test_of_equal_nodes_the_healthiest_is_first() -> None:
