@@ -134,7 +134,8 @@ class Lane(Generic[S]):
     def mark(self) -> None:
         """Store the cursor, so that the next start detects a lost tail.
 
-        A commit does so; call it also while the lane is idle, as other processes append too.
+        The start and each round do so; call it also while the lane is idle, for a disk that was
+        full then.
         """
         self._checkpoints.mark_if_due(self.cursor)
 
@@ -149,8 +150,10 @@ class Lane(Generic[S]):
         again before it has written much does not fold more and more.
         """
         await self._client.start()
-        self._committer.replica.reader.cursor = self._checkpoints.marked()
+        self._committer.replica.reader.cursor = marked = self._checkpoints.marked()
         await self._committer.refold()
+        if self.cursor != marked:
+            self.mark()
         await self._checkpoints.store_if_due(self._committer.replica)
 
     async def deliver(self, tp: TP, offset: int, value: bytes | None) -> Delivery:

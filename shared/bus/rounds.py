@@ -132,7 +132,7 @@ class Rounds(Generic[S]):
         """
         seq = self._cursor.seq
         if draft.touched:
-            await self._committer.refold()
+            await self._refold()
         if self._cursor.seq != seq:
             return
         if self._gatherer.halve(batch) or await self._quarantine_parts(batch, started_ns):
@@ -166,7 +166,7 @@ class Rounds(Generic[S]):
         async def attempt(tried: Sequence[Part], raising: Raising) -> Exception | None:
             nonlocal draft
             if draft.touched:
-                await self._committer.refold()
+                await self._refold()
             if self._cursor.seq != seq:
                 raise Overtaken
             draft, kept = Draft(self._now(), is_final=True), only(batch, tried)
@@ -180,7 +180,7 @@ class Rounds(Generic[S]):
             return True
         if raising is None:
             if draft.touched:
-                await self._committer.refold()
+                await self._refold()
             return False
         return await self._commit_rest(batch, draft, parts, raising, started_ns)
 
@@ -233,6 +233,7 @@ class Rounds(Generic[S]):
         offset = await self._send(value)
         if offset != cursor.next:
             await committer.learn(record)
+            self._checkpoints.mark_if_due(self._cursor)
             return False
         committer.accept(offset, record)
         self._gatherer.grow()
@@ -260,7 +261,7 @@ class Rounds(Generic[S]):
         Return False if it cannot be halved and the record still fits into a broker's message.
         """
         if self._gatherer.halve(batch):
-            await self._committer.refold()
+            await self._refold()
             return True
         if size > MAX_RECORD_BYTES:
             error = TooLarge(f"one answer needs a record of {size} bytes")
@@ -269,6 +270,10 @@ class Rounds(Generic[S]):
             await self._quarantine(batch, draft, error, started_ns)
             return True
         return False
+
+    async def _refold(self) -> None:
+        await self._committer.refold()
+        self._checkpoints.mark_if_due(self._cursor)
 
     async def _send(self, value: bytes) -> int | None:
         return await send(self._client, self._tp, value, self._failpoints)

@@ -10,6 +10,7 @@ from shared.bus.clock import LedgerClock
 from shared.bus.inbox import LIMIT_INPUTS
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker
+from shared.bus.snapshots import Snapshots
 from shared.contracts.job_commands import CancelJob
 from shared.ledger.errors import Busy, LaneHalted, LaneRevoked, TailLost
 from shared.ledger.record import Record, decode, encode, pack
@@ -32,6 +33,10 @@ async def answered(bench: Bench, lane: Lane[Seats], count: int = ANSWERS) -> Non
         await bench.send(command(f"c{n}"))
         await bench.deliver(lane)
         await bench.until(lane, n + 1)
+
+
+def marks_of(bench: Bench) -> Snapshots[Seats]:
+    return Snapshots(bench.folder, "admission", bench.partition, Seats.SCHEMA)
 
 
 async def test_a_lost_tail_stops_the_writer_at_its_next_append(twin: Bench) -> None:
@@ -70,6 +75,30 @@ async def test_a_lost_tail_is_noticed_at_the_start_by_a_mark_where_there_is_no_s
     again, _ = twin.make_lane(settings=seldom, snapshots=True)
     with pytest.raises(TailLost, match="ends at 0"):
         await again.start()
+
+
+async def test_what_another_process_appended_is_marked_by_the_fold_of_a_start(twin: Bench) -> None:
+    rival, _ = await twin.started()
+    await answered(twin, rival)
+    lane, _ = twin.make_lane(snapshots=True)
+    await lane.start()
+    assert marks_of(twin).marked() == lane.cursor == rival.cursor
+
+
+async def test_the_fact_of_a_rival_that_won_an_append_is_marked(
+    twin: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.bus.checkpoints.MARK_EVERY_S", 0.0)
+    lane, _ = twin.make_lane(snapshots=True)
+    rival, _ = twin.make_lane()
+    for one in (rival, lane):
+        await one.start()
+    await twin.send(command("a"))
+    for one in (rival, lane):
+        await twin.deliver(one)
+        await one.poll()
+    assert lane.lost_appends == 1
+    assert marks_of(twin).marked() == lane.cursor and lane.cursor.id == rival.cursor.id
 
 
 async def test_a_lane_killed_before_its_first_snapshot_stores_one_at_the_next_start(
