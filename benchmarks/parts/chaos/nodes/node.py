@@ -115,12 +115,17 @@ class Node:
 
     def steps(self) -> dict[str, int]:
         """Return the pid of each living step by its allocation."""
-        steps = {}
-        for folder in (self.state / "allocations").glob("*"):
-            state = read_json(folder / "state.json")
-            if state.get("phase") == "running" and psutil.pid_exists(state["pid"]):
-                steps[folder.name.replace("-", "/")] = int(state["pid"])
-        return steps
+        return {folder.name.replace("-", "/"): pid for folder, pid in self._running()}
+
+    def _running(self) -> list[tuple[Path, int]]:
+        """Return the folder and the step of each running worker."""
+        folders = [*(self.state / "allocations").glob("*")]
+        states = [(folder, read_json(folder / "state.json")) for folder in folders]
+        return [
+            (folder, int(state["pid"]))
+            for folder, state in states
+            if state.get("phase") == "running" and psutil.pid_exists(state["pid"])
+        ]
 
     def held(self) -> set[str]:
         """Return the allocations that the node holds."""
@@ -132,10 +137,23 @@ class Node:
 
     def left_behind(self) -> list[str]:
         """Return processes, control groups and files of workers, of which none may be there."""
-        files = [*(self.state / "allocations").glob("*"), *(self.run / "telemetry").glob("*")]
-        groups = [group for parent in self._groups() for group in parent.glob("*/")]
         processes = [f"process {p.pid} {' '.join(cmdline(p))[:80]}" for p in self.processes()]
-        return [*processes, *map(str, files), *map(str, groups)]
+        return [*processes, *map(str, self._files()), *map(str, self._groups_of_workers())]
+
+    def finds_a_worker(self) -> bool:
+        """Return whether `left_behind` has all of some running worker: its step, files and groups.
+
+        Else it would look for the wrong names, and find nothing whatever was left.
+        """
+        pids = {process.pid for process in self.processes()}
+        files, groups = set(self._files()), set(self._groups_of_workers())
+        return any(
+            pid in pids
+            and folder in files
+            and any(self.run / "telemetry" in file.parents for file in files)
+            and groups.issuperset(map(Path, read_json(folder / "spec.json").get("cgroups", ["?"])))
+            for folder, pid in self._running()
+        )
 
     def processes(self) -> list[psutil.Process]:
         """Return the steps and workers of the node, by the marks in their environment."""
@@ -145,6 +163,12 @@ class Node:
             for process in psutil.process_iter()
             if any(environ(process).get(name, "").startswith(mark) for name in TOKENS)
         ]
+
+    def _files(self) -> list[Path]:
+        return [*(self.state / "allocations").glob("*"), *(self.run / "telemetry").glob("*")]
+
+    def _groups_of_workers(self) -> list[Path]:
+        return [group for parent in self._groups() for group in parent.glob("*/")]
 
     def _groups(self) -> list[Path]:
         """Return the control groups below which those of the workers are."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.parts.chaos import faults
 from benchmarks.parts.chaos.nodes.account import Account
+from benchmarks.parts.chaos.nodes.node import Node
 from benchmarks.parts.chaos.nodes.node_load import Attempt
 from benchmarks.parts.chaos.nodes.rounds import Round, Rounds, plan_rounds
 from benchmarks.parts.chaos.nodes.site import (
@@ -74,8 +75,16 @@ async def nodes(options: ChaosOptions, report_line: ReportLine) -> Json:
 
 
 async def judge(site: Site, account: Account) -> Json:
-    """End the load, wait for all jobs, and compare what workers, ledger and nodes say."""
+    """End the load, wait for all jobs, and compare what workers, ledger and nodes say.
+
+    Raises RuntimeError if no running worker is found by the names of what may be left behind.
+    """
     load = site.load
+    if (
+        await faults.wait_until(lambda: any(map(Node.finds_a_worker, site.nodes)), FIRST_JOBS_S)
+        is None
+    ):
+        raise RuntimeError(f"no running worker is found on {[n.node_id for n in site.nodes]}")
     load.end_all()
     load.report_line(f"waiting for {load.outstanding} jobs to end")
     all_ended = await load.all_ended(ALL_ENDED_S)
