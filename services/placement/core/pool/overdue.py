@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import takewhile
+from typing import NamedTuple
 
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import SPOT_TIER
@@ -13,6 +14,30 @@ LACKS_NODES = ("no_node_fits", "draining")
 """Reasons of a job that free GPUs would not end: the nodes that it needs are not in the round."""
 LEAST_HOLD_S = 86_400.0
 """Cluster s that a reservation for an overdue job lasts at least, before it lapses."""
+
+
+class Overdue(NamedTuple):
+    """The overdue job of a round, and how long GPUs are reserved for it."""
+
+    job_id: str = ""
+    """Empty: there is none."""
+    from_ms: int | None = None
+    """Time of the first round that reserved them; None: this one is it, or the pool is not
+    guarded."""
+    lapses_at_ms: int | None = None
+    """Time at which the reservation lapses; None: never."""
+
+
+def overdue_at(pool: Pool, now: int) -> Overdue:
+    """Return the overdue job of a round at `now` ms."""
+    job_id = overdue_job(pool, now)
+    if not job_id:
+        return Overdue()
+    from_ms = pool.overdue_from_ms if job_id == pool.overdue else None
+    if pool.settings is None or not pool.settings.guard_predictions:
+        return Overdue(job_id, from_ms)
+    began_ms = now if from_ms is None else from_ms
+    return Overdue(job_id, from_ms, lapse_ms(pool, pool.waiting[job_id], began_ms))
 
 
 def overdue_job(pool: Pool, now: int) -> str:

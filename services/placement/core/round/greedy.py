@@ -162,9 +162,9 @@ class RoundPlanner:
         ):
             reserved = self.evictions.make_room(job, shape)
             reserved = reserved or self.defragmentations.make_room(job, shape)
-        if job.job_id == self.view.overdue:
-            if self.view.lapses_at_ms is not None:
-                self.plan.repeat_at(self.view.lapses_at_ms)
+        if job.job_id == self.view.overdue.job_id:
+            if self.view.overdue.lapses_at_ms is not None:
+                self.plan.repeat_at(self.view.overdue.lapses_at_ms)
             if not reserved:
                 avoid = nodes_to_avoid(self.draft.board, job, shape)
                 order = node_order(self.view, self.plan.assignments)

@@ -153,8 +153,8 @@ class HoldReasons:
         that.
         """
         view = self.view
-        if job.job_id == view.overdue:
-            lapses_at_ms = view.lapses_at_ms
+        if job.job_id == view.overdue.job_id:
+            lapses_at_ms = view.overdue.lapses_at_ms
             return {} if lapses_at_ms is None else {"reserved_until": float(lapses_at_ms)}
         until_ms = job.unreserved_until_ms
         if until_ms <= job.since:

@@ -57,7 +57,7 @@ class NodeOrder(NamedTuple):
 
 def node_order(view: View, assignments: Iterable[Assignment]) -> NodeOrder:
     """Return the order of the overdue job's nodes; `assignments` are those of this round."""
-    from_ms, lapsed_from_ms = view.overdue_from_ms, view.lapsed_from_ms
+    from_ms, lapsed_from_ms = view.overdue.from_ms, view.lapsed_from_ms
     running = view.running.values()
     late: dict[str, HeldPart] = {}
     if from_ms is not None:

@@ -11,7 +11,7 @@ from services.placement.core.pool.board import Board
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.loss_budget import fill_of, is_paused
-from services.placement.core.pool.overdue import lapse_ms, overdue_job
+from services.placement.core.pool.overdue import Overdue, overdue_at
 from services.placement.core.pool.queue import Queue, QueueScan
 from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.state import Pool
@@ -50,15 +50,10 @@ class View(NamedTuple):
     model: str
     """sha256 of the learned policy that ranked; empty: the base policy did."""
     ranks_at: int
-    overdue: str
-    """Job for which GPUs are reserved because it waited too long; empty: none."""
-    overdue_from_ms: int | None
-    """Time of the first round that reserved them; None: this one is it, or the pool is not
-    guarded."""
-    lapses_at_ms: int | None
-    """Time at which that reservation lapses; None: never."""
+    overdue: Overdue
+    """The job for which GPUs are reserved because it waited too long."""
     lapsed_from_ms: int
-    """Time of the first round of the last reservation that lapsed; 0: none did."""
+    """Time of the first round of the last such reservation that lapsed; 0: none did."""
     guards_estimates: bool
     """Whether EASY's estimates are at least the longest run so far of similar jobs."""
     ranks_stale: bool
@@ -73,7 +68,7 @@ class View(NamedTuple):
 
     def is_out_of_turn(self, job: Job) -> bool:
         """Whether its place in the queue is not by rank: that of a reservation, or a long wait."""
-        return job.job_id in self.reservations or job.job_id == self.overdue
+        return job.job_id in self.reservations or job.job_id == self.overdue.job_id
 
     def lost_work_s(self, job: Job) -> float:
         """Return the cluster seconds since its last checkpoint, which it would do again."""
@@ -85,13 +80,13 @@ def scan_of(view: View) -> QueueScan:
 
     Jobs with a reservation are first; the one that waited too long is the first of its class.
     """
-    names = [*view.reservations, view.overdue] if view.overdue else list(view.reservations)
+    overdue = view.overdue.job_id
+    names = [*view.reservations, overdue] if overdue else list(view.reservations)
     own = {}
     for job in (view.waiting[name] for name in names if name in view.waiting):
         usual = job.entry(view.scores)
         own[usual] = usual._replace(
-            has_no_reservation=job.job_id not in view.reservations,
-            is_in_turn=job.job_id != view.overdue,
+            has_no_reservation=job.job_id not in view.reservations, is_in_turn=job.job_id != overdue
         )
     return QueueScan(view.queue, own)
 
@@ -103,8 +98,7 @@ def view_of(pool: Pool, now: int) -> View:
     stale = bool(ranks.at) and not is_lasting and now - ranks.at >= RANK_FRESH_MS
     usable = bool(ranks.at) and not stale
     scores = ranks.scores if usable else {}
-    rules, overdue = rank_rules(pool, scores, now), overdue_job(pool, now)
-    from_ms = pool.overdue_from_ms if overdue and overdue == pool.overdue else None
+    rules = rank_rules(pool, scores, now)
     return View(
         now=now,
         time_scale=pool.time_scale,
@@ -120,9 +114,7 @@ def view_of(pool: Pool, now: int) -> View:
         order=ranks.policy if usable else BASE_ORDER,
         model=ranks.model if usable else "",
         ranks_at=ranks.at,
-        overdue=overdue,
-        overdue_from_ms=from_ms,
-        lapses_at_ms=lapses_at_ms(pool, overdue, now if from_ms is None else from_ms),
+        overdue=overdue_at(pool, now),
         lapsed_from_ms=pool.lapsed_from_ms,
         guards_estimates=pool.settings is not None and pool.settings.guards_estimates,
         ranks_stale=stale,
@@ -130,13 +122,6 @@ def view_of(pool: Pool, now: int) -> View:
         victims=Victims(pool.running, pool.tiers, now, pool.time_scale, rules),
         queue_mode=pool.settings.queue_mode if pool.settings else QUEUE_MODE,
     )
-
-
-def lapses_at_ms(pool: Pool, overdue: str, from_ms: int) -> int | None:
-    """Return when the reservation for that job lapses which began at `from_ms`."""
-    if not overdue or pool.settings is None or not pool.settings.guard_predictions:
-        return None
-    return lapse_ms(pool, pool.waiting[overdue], from_ms)
 
 
 def rank_rules(pool: Pool, scores: Mapping[str, float], now: int) -> RankRules | None:

@@ -36,7 +36,11 @@ def is_contended(pool: Pool, view: View, greedy: Plan) -> bool:
     """
     if pool.settings is None or pool.settings.solver != "cpsat" or pool.open_round is not None:
         return False
-    if view.queue_mode != "skip" or view.overdue or not (greedy.assignments or greedy.evictions):
+    if (
+        view.queue_mode != "skip"
+        or view.overdue.job_id
+        or not (greedy.assignments or greedy.evictions)
+    ):
         return False
     in_queue = sum(job.not_before <= view.now for job in view.waiting.values())
     return in_queue > len(greedy.assignments)

@@ -49,9 +49,9 @@ def test_a_reservation_that_a_job_outlasts_lapses_and_comes_again() -> None:
     pool.submit(job("fifth", 1), after_ms=200)
     assert pool.job("fifth").hold_reason == "behind_reservation"
     view = view_of(pool.state, pool.now + 1)
-    assert view.overdue == "big"
+    assert view.overdue.job_id == "big"
     waited = pool.now - pool.job("big").since
-    assert view.lapses_at_ms == pool.now + waited, "it has waited longer than a day"
+    assert view.overdue.lapses_at_ms == pool.now + waited, "it has waited longer than a day"
 
 
 def test_the_next_reservation_avoids_the_nodes_of_jobs_that_outlasted_the_last_one() -> None:
@@ -80,10 +80,10 @@ def test_another_overdue_job_has_its_turn_after_a_lapse() -> None:
     pool.run(job("y", 8))
     pool.submit(job("other", 8))
     pool.feed(after_ms=since + HOLD_MS - pool.now)
-    assert view_of(pool.state, pool.now).overdue == ""
-    assert view_of(pool.state, pool.now + HOLD_MS - 1).overdue == "", "none for as long"
-    assert view_of(pool.state, pool.now + HOLD_MS).overdue == "other"
-    assert view_of(pool.state, pool.now + 2 * HOLD_MS).overdue == "big"
+    assert view_of(pool.state, pool.now).overdue.job_id == ""
+    assert view_of(pool.state, pool.now + HOLD_MS - 1).overdue.job_id == "", "none for as long"
+    assert view_of(pool.state, pool.now + HOLD_MS).overdue.job_id == "other"
+    assert view_of(pool.state, pool.now + 2 * HOLD_MS).overdue.job_id == "big"
 
 
 def test_a_pool_without_the_guard_keeps_its_reservation() -> None:
@@ -102,4 +102,4 @@ def test_a_pool_that_switches_the_guard_off_forgets_what_lapsed() -> None:
     pool.pool(time_scale=1000.0, reserve_after_s=300.0, guard_predictions=False)
     pool.wake()
     assert not pool.job("big").unreserved_until_ms and not pool.state.lapsed_from_ms
-    assert view_of(pool.state, pool.now).overdue == "big"
+    assert view_of(pool.state, pool.now).overdue.job_id == "big"

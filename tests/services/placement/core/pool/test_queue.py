@@ -39,7 +39,14 @@ def in_order(view: View) -> list[Job]:
         score = view.scores.get(name)
         negated_score = float("inf") if score is None else -score
         reservations = name not in view.reservations
-        return reservations, each.tier, name != view.overdue, negated_score, each.submitted_at, name
+        return (
+            reservations,
+            each.tier,
+            name != view.overdue.job_id,
+            negated_score,
+            each.submitted_at,
+            name,
+        )
 
     return sorted(view.waiting.values(), key=key)
 

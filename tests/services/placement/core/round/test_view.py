@@ -27,8 +27,8 @@ def test_the_overdue_job_waited_longest_of_the_highest_class() -> None:
     pool.submit(job("low", 1, priority_class="low"))
     pool.submit(job("first", 1), after_ms=10)
     pool.submit(job("second", 1), after_ms=10)
-    assert view_of(pool.state, pool.now + 9_000).overdue == ""
-    assert view_of(pool.state, pool.now + 10_000).overdue == "first"
+    assert view_of(pool.state, pool.now + 9_000).overdue.job_id == ""
+    assert view_of(pool.state, pool.now + 10_000).overdue.job_id == "first"
 
 
 def test_rules_by_rank_exist_only_where_rank_may_stop_jobs() -> None:
@@ -40,12 +40,12 @@ def test_rules_by_rank_exist_only_where_rank_may_stop_jobs() -> None:
 def test_the_overdue_job_is_noted_with_the_round_from_which_gpus_are_reserved() -> None:
     pool = lane("n1", gpus=8, time_scale=1000.0, reserve_after_s=300.0, guard_predictions=True)
     pool.run(job("x", 4), job("big", 8))
-    assert view_of(pool.state, pool.now).overdue_from_ms is None, "it has not waited long enough"
+    assert view_of(pool.state, pool.now).overdue.from_ms is None, "it has not waited long enough"
     pool.submit(job("small", 2), after_ms=1000)
     first = pool.now
     pool.submit(job("other", 2), after_ms=1000)
     view = view_of(pool.state, pool.now)
-    assert (view.overdue, view.overdue_from_ms) == ("big", first)
+    assert (view.overdue.job_id, view.overdue.from_ms) == ("big", first)
 
 
 def test_a_pool_of_an_earlier_release_keeps_to_no_nodes() -> None:
@@ -53,4 +53,8 @@ def test_a_pool_of_an_earlier_release_keeps_to_no_nodes() -> None:
     pool.run(job("x", 4), job("big", 8))
     pool.submit(job("small", 2), after_ms=1000)
     view = view_of(pool.state, pool.now)
-    assert (view.overdue, view.overdue_from_ms, view.guards_estimates) == ("big", None, False)
+    assert (view.overdue.job_id, view.overdue.from_ms, view.guards_estimates) == (
+        "big",
+        None,
+        False,
+    )
