@@ -8,7 +8,7 @@ from services.placement.core.lifecycle import gangs
 from services.placement.core.migration.migrate import migrate_job
 from services.placement.core.pool.allocations import allocations_of
 from services.placement.core.pool.job import Job
-from services.placement.core.pool.loss_budget import MILLI, SHARES, is_paused
+from services.placement.core.pool.loss_budget import MILLI, SHARES
 from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Pool
 from services.placement.core.resize.resize import resize_job
@@ -62,21 +62,20 @@ def preempt_victim(eviction: Eviction, now: int) -> Decision:
 
 def report_pause(pool: Pool, view: View) -> Iterator[Decision]:
     """Yield one event where the stops so far have spent the loss budget."""
-    rules, loss = view.rank_rules, pool.loss
-    if rules is None or rules.protection.progress is None or loss.is_reported:
+    rules = view.rank_rules
+    if rules is None or rules.protection.progress is None or pool.loss.is_reported:
         return
-    share, budget = pool.loss_share, pool.loss_budget
-    spent = loss.spent_at(view.now, share)
-    if spent <= 0 or not is_paused(spent, share, budget):
+    loss = pool.loss_at(view.now)
+    if loss.spent <= 0 or not loss.is_paused:
         return
     to_gpu_s = pool.time_scale / (SHARES * MILLI * 1000)
     yield Decision(
         construct(
             PreemptionPaused,
             pool=pool.name,
-            spent_gpu_s=spent * to_gpu_s,
-            budget_gpu_s=budget * to_gpu_s,
-            until=pool.loss_opens_at_ms(view.now),
+            spent_gpu_s=loss.spent * to_gpu_s,
+            budget_gpu_s=loss.budget * to_gpu_s,
+            until=loss.opens_at_ms,
         )
     )
 

@@ -9,6 +9,7 @@ of a GPU times ms times 1 / `SHARES`, so that a replay, a rebuild and the compil
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 SHARES = 10_000
 """A share is a whole number of 1 / so much."""
@@ -51,6 +52,34 @@ def fill_of(spent: int, share: int, budget: int) -> float:
     if share >= SHARES or budget <= 0:
         return 1.0
     return max(0.0, float(budget - spent) / float(budget))
+
+
+class LossBudget(NamedTuple):
+    """The loss budget of a pool at one moment."""
+
+    now: int
+    """ms"""
+    spent: int
+    share: int
+    budget: int
+    used_milli: int
+    """GPUs in use, in thousandths."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it is spent, so that rank stops and migrates no job."""
+        return is_paused(self.spent, self.share, self.budget)
+
+    @property
+    def fill(self) -> float:
+        """The share of it that is left, in [0, 1]."""
+        return fill_of(self.spent, self.share, self.budget)
+
+    @property
+    def opens_at_ms(self) -> int | None:
+        """The ms when stops are paid for again at the present use; None: not foreseeable."""
+        wait_ms = earned_after_ms(self.spent, self.share, self.budget, self.used_milli)
+        return None if wait_ms is None else self.now + max(0, wait_ms)
 
 
 @dataclass(slots=True)

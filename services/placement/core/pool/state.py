@@ -13,8 +13,8 @@ from services.placement.core.pool.job import Job
 from services.placement.core.pool.loss_budget import (
     MILLI,
     LossAccount,
+    LossBudget,
     budget_of,
-    earned_after_ms,
     share_of,
 )
 from services.placement.core.pool.node import Node
@@ -177,18 +177,12 @@ class Pool:
         """Share of GPU time that stops may cost, in 1 / `loss_budget.SHARES`."""
         return share_of(self.settings.loss_share if self.settings else 0.0)
 
-    @property
-    def loss_budget(self) -> int:
-        """The most that stops may cost at a time, in the units of `loss_budget`."""
-        window_s = self.settings.loss_window_s if self.settings else 0.0
+    def loss_at(self, now: int) -> LossBudget:
+        """Return the loss budget at `now` ms."""
+        share, window_s = self.loss_share, self.settings.loss_window_s if self.settings else 0.0
         window_ms = wall_ms(window_s, self.time_scale)
-        return budget_of(self.loss_share, self.board.gpus * MILLI, window_ms)
-
-    def loss_opens_at_ms(self, now: int) -> int | None:
-        """Return when stops are paid for again at the present use; None: not foreseeable."""
-        spent = self.loss.spent_at(now, self.loss_share)
-        wait_ms = earned_after_ms(spent, self.loss_share, self.loss_budget, self.loss.used_milli)
-        return None if wait_ms is None else now + max(0, wait_ms)
+        budget = budget_of(share, self.board.gpus * MILLI, window_ms)
+        return LossBudget(now, self.loss.spent_at(now, share), share, budget, self.loss.used_milli)
 
     def count_use(self, slot: Slot, sign: int, at: int) -> None:
         """Count the GPUs of a slot as in use, or no longer (-1), from `at` ms on."""

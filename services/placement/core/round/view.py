@@ -10,7 +10,6 @@ from typing import NamedTuple, TypeAlias
 from services.placement.core.pool.board import Board
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
-from services.placement.core.pool.loss_budget import fill_of, is_paused
 from services.placement.core.pool.overdue import Overdue, overdue_at
 from services.placement.core.pool.queue import Queue, QueueScan
 from services.placement.core.pool.shape import Shape, Slot
@@ -132,18 +131,16 @@ def rank_rules(pool: Pool, scores: Mapping[str, float], now: int) -> RankRules |
     rules = protection(pool)
     if rules.progress is None:
         return RankRules(scores, settings.preempt_margin, rules, pool.largest_victim_gpus, after_ms)
-    share, budget = pool.loss_share, pool.loss_budget
-    spent = pool.loss.spent_at(now, share)
-    paused = is_paused(spent, share, budget)
+    loss = pool.loss_at(now)
     return RankRules(
         scores,
         settings.preempt_margin,
         rules,
         pool.largest_victim_gpus,
         after_ms,
-        paused,
-        pool.loss_opens_at_ms(now) if paused else None,
-        scaled_price(settings.preempt_price, fill_of(spent, share, budget)),
+        loss.is_paused,
+        loss.opens_at_ms if loss.is_paused else None,
+        scaled_price(settings.preempt_price, loss.fill),
         pool.ranks.gittins_s,
     )
 

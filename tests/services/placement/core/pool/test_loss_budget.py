@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from services.placement.core.pool.loss_budget import (
     SHARES,
     LossAccount,
+    LossBudget,
     budget_of,
     earned_after_ms,
     fill_of,
@@ -38,6 +39,14 @@ def test_a_stop_is_earned_back_by_the_gpus_in_use() -> None:
     assert is_paused(account.spent_at(opens - 1, SHARE), SHARE, budget)
     assert not is_paused(account.spent_at(opens, SHARE), SHARE, budget)
     assert earned_after_ms(account.spent, SHARE, budget, 0) is None
+
+
+def test_the_budget_at_a_moment_says_when_it_opens_again() -> None:
+    budget = budget_of(SHARE, 8000, 86_400_000)
+    spent = LossBudget(5_000, budget + SHARE * 8000 * 100, SHARE, budget, 8000)
+    assert (spent.is_paused, spent.fill, spent.opens_at_ms) == (True, 0.0, 5_101)
+    idle, half = spent._replace(used_milli=0), spent._replace(spent=budget // 2)
+    assert idle.opens_at_ms is None and (half.is_paused, half.fill) == (False, 0.5)
 
 
 @given(USES, st.integers(1, 10**6))
