@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core.carry_out import carry_out, model_of, preempt_victim, rank_terms
+from services.placement.core.carry_out import carry_out
 from services.placement.core.complete import complete_plan
-from services.placement.core.lifecycle import gangs
 from services.placement.core.migration.migrate import migrate_job
 from services.placement.core.migration.rules import allowed_migrations
 from services.placement.core.migration.targets import land, targets_reserved
@@ -15,6 +14,8 @@ from services.placement.core.pool.job import Job
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.greedy import GREEDY, plan
 from services.placement.core.round.plan import Eviction, Migration, Plan
+from services.placement.core.round.preempt import preempt_victim
+from services.placement.core.round.start import rank_terms, start_job
 from services.placement.core.round.view import View, view_of
 from shared.contracts.solver_plan import PlannedStart, PlannedStop, PlanReady
 from shared.ledger.decider import Decision
@@ -32,7 +33,7 @@ def apply_answer(pool: Pool, message: PlanReady, now: int) -> Iterator[Decision]
     for stop in message.stops:
         yield from stop_victim(pool, view, stop, targets.get(stop.job_id))
     for start in message.starts:
-        yield from start_job(pool, view, message, start)
+        yield from start_planned(pool, view, message, start)
     solver = "" if message.starts or message.stops else message.status
     rest = view_of(pool, now)
     with targets_reserved(pool):
@@ -68,24 +69,15 @@ def allowed_stop(view: View, stop: PlannedStop) -> Eviction | None:
     return view.victims.eviction(victim, by) if victim in view.victims.of(by) else None
 
 
-def start_job(
+def start_planned(
     pool: Pool, view: View, message: PlanReady, start: PlannedStart
 ) -> Iterator[Decision]:
     """Start a job on the planned slots, if both still are what the solver saw."""
     job = allowed_start(pool, view, start)
     if job is None:
         return
-    score = view.scores.get(job.job_id)
-    yield gangs.place_job(
-        job,
-        start.allocations,
-        view.now,
-        policy=f"{view.order}+{POLICY}",
-        terms=plan_terms(view, message, start),
-        score=score,
-        model_sha256=model_of(view, score),
-        solver=message.status,
-    )
+    terms = plan_terms(view, message, start)
+    yield start_job(view, job, start.allocations, POLICY, terms, message.status)
 
 
 def allowed_start(pool: Pool, view: View, start: PlannedStart) -> Job | None:

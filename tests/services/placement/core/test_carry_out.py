@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from services.placement.core.carry_out import carry_out, placement_terms, preempt_victim, rank_terms
+from services.placement.core.carry_out import carry_out
 from services.placement.core.pool.shape import GPU, Slot
 from services.placement.core.round.plan import Assignment, Eviction, Hold, Plan
 from services.placement.core.round.view import View, view_of
@@ -51,37 +49,3 @@ def test_stops_come_before_starts_and_holds_before_the_end_of_the_round() -> Non
 def test_a_round_of_an_idle_pool_needs_no_end() -> None:
     pool = lane("n1")
     assert list(carry_out(pool.state, view(pool), Plan(), "")) == []
-
-
-@pytest.mark.parametrize(
-    ("tier", "spot", "reason"),
-    [(0, False, "outranked"), (1, False, "higher_class"), (1, True, "spot_reclaimed")],
-)
-def test_a_preemption_says_by_what_right(tier: int, spot: bool, reason: str) -> None:
-    pool = contended()
-    victim, by = pool.job("run"), pool.job("a")
-    victim.tier = by.tier + tier
-    victim.spec = victim.spec.model_copy(update={"spot": spot})
-    event = preempt_victim(Eviction(victim, by, 1.5, 2.0, 3.0), pool.now + 7).event
-    assert isinstance(event, JobPreempted)
-    assert (event.reason, event.by_job_id, event.lost_work_s) == (reason, "a", 1.5)
-    assert (event.terms["score"], event.terms["by_score"]) == (2.0, 3.0)
-    assert event.terms["ran_ms"] == victim.ran_ms(pool.now + 7)
-
-
-def test_the_terms_of_a_start_name_the_share_of_a_gpu_and_a_slow_node() -> None:
-    pool = contended()
-    whole = placement_terms(view(pool), Plan(waiting=3), assignment(pool, "a"))
-    assert whole == {"position": 0.0, "waiting": 3.0, "nodes": 1.0, "node_gpus_left": 2.0}
-    pool.state.board.suspect("n1", "f1", 2.0, None)
-    share = assignment(pool, "a")._replace(slots=[Slot("n1", (4,), 250, 1000, 1024)])
-    terms = placement_terms(view(pool), Plan(), share)
-    assert (terms["share_milli"], terms["health"]) == (250.0, 0.5)
-
-
-def test_the_age_of_the_ranks_is_given_once_there_are_some() -> None:
-    pool = contended()
-    assert rank_terms(view(pool)) == {}
-    pool.rank("a", "b", "c")
-    aged = view_of(pool.state, pool.now + 2500)
-    assert rank_terms(aged) == {"rank_age_s": 2.5, "rank_stale": 0.0}
