@@ -196,6 +196,8 @@ class Welcome(read.Message):
     """
     executors: tuple[str, ...] = ()
     """Base URLs of the executors of nodes; none: as before."""
+    installation: str = ""
+    """Its id; empty: none is known."""
 
     READERS: ClassVar = {
         "session_id": read.text(pattern=r"^[0-9a-f]{32}$"),
@@ -203,6 +205,7 @@ class Welcome(read.Message):
         "terms": read.message(Terms),
         "action": read.choice("continue", "register", "fence", "behind"),
         "executors": read.items(read.text(longest=300), most=64),
+        "installation": read.text(pattern=r"^[0-9a-f]{0,32}$"),
     }
     REQUIRED: ClassVar = frozenset({"session_id", "last_generation", "terms", "action"})
 
@@ -824,6 +827,8 @@ class Joined(read.Message):
     """Base URLs of the pool's executors."""
     expires_at: int
     """Ms, when the credential expires unless renewed."""
+    installation: str = ""
+    """Its id; empty: none is known."""
 
     READERS: ClassVar = {
         "node_id": read.text(shortest=1, longest=63, pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"),
@@ -831,5 +836,6 @@ class Joined(read.Message):
         "approved": read.boolean(),
         "executors": read.items(read.text()),
         "expires_at": read.integer(),
+        "installation": read.text(pattern=r"^[0-9a-f]{0,32}$"),
     }
     REQUIRED: ClassVar = frozenset({"node_id", "pool", "approved", "executors", "expires_at"})

@@ -97,9 +97,9 @@ def has_identity(stack: RunningStack) -> bool:
 def new_identity(stack: RunningStack, pool: str) -> tuple[Identity, CreateNodeToken, EnrollNode]:
     """Return an identity, and the two commands that enrol it.
 
-    The name is that of the data folder: without a mark of its installation a node recognises its
-    strays by its name, so two stacks on one machine need two names, and a stack that begins anew
-    the same one.
+    The name is that of the data folder: two stacks on one machine have two names, and a stack that
+    begins anew, as another installation, has the same one. So the node recognises by its name what
+    an earlier stack left, and needs no mark.
     """
     folder = hashlib.sha256(str(stack.data_dir).encode()).hexdigest()
     node_id, secret = f"local-{folder[:8]}", secrets.token_hex(identities.SECRET_BYTES)
@@ -162,4 +162,4 @@ def with_present_addresses(stack: RunningStack, identity: Identity) -> Identity:
     host = Listen(stack.host or LOOPBACK)
     ca = stack.ca.read_text(encoding="ascii") if stack.tls and stack.ca else ""
     executors = (host.url(stack.ports[AGENT_EXECUTOR]["http"], stack.tls),)
-    return replace(identity, gateway=stack.gateway, executors=executors, ca=ca)
+    return replace(identity, gateway=stack.gateway, executors=executors, ca=ca, has_own_name=True)

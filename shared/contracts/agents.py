@@ -25,6 +25,7 @@ MAX_ORDERS = 500
 MAX_LINES = 1000
 """Lines of one worker in one request."""
 
+InstallationId = Annotated[str, Field(pattern=r"^[0-9a-f]{0,32}$")]
 AllocationId = Annotated[str, Field(min_length=1, max_length=96)]
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 StepPhase = Literal["prepared", "starting", "running", "stopping", "dead", "stuck"]
@@ -104,6 +105,7 @@ class Welcome(Model):
     executors: tuple[Annotated[str, Field(max_length=300)], ...] = Field(
         (), max_length=64, description="base URLs of the executors of nodes; none: as before"
     )
+    installation: InstallationId = Field("", description="its id; empty: none is known")
 
 
 class Heartbeat(Model):
@@ -388,6 +390,7 @@ class Joined(Model):
     approved: bool = Field(description="false: an operator has to run `berth nodes approve`")
     executors: tuple[str, ...] = Field(description="base URLs of the pool's executors")
     expires_at: int = Field(description="ms, when the credential expires unless renewed")
+    installation: InstallationId = Field("", description="its id; empty: none is known")
 
 
 EXECUTOR_REQUESTS: dict[str, tuple[type[Model], type[Model] | None]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,12 +15,15 @@ from shared.contracts.access import (
     TenantRetired,
 )
 from shared.contracts.base import Event
+from shared.contracts.enrolment import NodeTokenCreated
 from shared.contracts.keys import parse_key, verify_secret
 from shared.contracts.node_registry import NodeRegistry
 from shared.contracts.pools import PoolConfigured
 
 NO_HASH = "0" * 64
 """The hash of no secret: an unknown key id is refused as slowly as a wrong secret."""
+
+INSTALLATION_CHARS = 12
 
 RANK: dict[Role, int] = {"viewer": 0, "submitter": 1, "operator": 2, "admin": 3}
 
@@ -56,8 +60,13 @@ class AccessView:
     keys: dict[str, KeyCreated] = field(default_factory=dict)
     revoked: dict[str, None] = field(default_factory=dict)
     enrolled: NodeRegistry = field(default_factory=NodeRegistry)
+    installation: str = ""
+    """Id of the installation, from the first secret of its ledger, which no other one has: it is
+    made once, and a backup keeps it. Empty before there is a key or join token."""
 
     def apply(self, event: Event) -> None:
+        if not self.installation and isinstance(event, KeyCreated | NodeTokenCreated):
+            self.installation = _id_from(event.sha256)
         match event:
             case TenantRegistered(tenant=tenant):
                 self.tenants[tenant] = self._numbered(event)
@@ -120,3 +129,7 @@ class AccessView:
 
     def endpoint(self, name: str) -> EndpointConfigured | None:
         return self.endpoints.get(name)
+
+
+def _id_from(sha256: str) -> str:
+    return hashlib.sha256(f"installation {sha256}".encode()).hexdigest()[:INSTALLATION_CHARS]

@@ -64,6 +64,8 @@ class ExecutorDouble(Double):
         self.streamed: list[wire.Stream] = []
         self.executors: tuple[str, ...] = ()
         """Addresses that it names in its welcome."""
+        self.installation: str | None = None
+        """The id that it names in its welcome; None: it is an older one, which names none."""
         self.joined: wire.Incarnation | None = None
         self.writer = "w1"
         """The process that writes the ledger."""
@@ -143,6 +145,7 @@ class ExecutorDouble(Double):
             "terms": self.terms,
             "action": action,
             "executors": self.executors,
+            **({} if self.installation is None else {"installation": self.installation}),
         }
 
     def _forgotten(self, message: wire.Hello) -> list[dict[str, Any]]:

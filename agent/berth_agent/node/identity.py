@@ -56,7 +56,10 @@ class Identity:
     has_own_executors: bool = False
     """The addresses of the executors were given at the join: a renewal does not replace them."""
     installation: str = ""
-    """Mark of the installation that it joined; empty: it joined before there were any."""
+    """Mark of the installation that it joined: its id, or what an older one is known by. Empty: it
+    joined before there were any, and has heard of none since."""
+    has_own_name: bool = False
+    """No other installation has a node of its name, so that it needs no mark."""
 
     @property
     def credential(self) -> str:
@@ -130,7 +133,7 @@ def join(
         expires_at=joined.expires_at,
         approved=joined.approved,
         ca=pem,
-        installation=mark_of(gateway, pem),
+        installation=joined.installation or mark_of(gateway, pem),
     )
     write_identity(state, identity)
     _end_join(state)
@@ -248,7 +251,7 @@ def renew(identity: Identity, credential: str, machine: Sequence[str]) -> Identi
     finally:
         connection.close()
     return replace(
-        identity,
+        with_installation(identity, joined.installation),
         secret=identity.next_secret,
         next_secret="",
         executors=_renewed_executors(identity, joined),
@@ -263,8 +266,16 @@ def _renewed_executors(identity: Identity, joined: Joined) -> tuple[str, ...]:
     return joined.executors or identity.executors
 
 
+def with_installation(identity: Identity, id: str) -> Identity:
+    """Return the identity with the id of its installation as the mark, if it is one."""
+    is_used = bool(id) and not identity.has_own_name
+    return replace(identity, installation=id) if is_used else identity
+
+
 def mark_of(gateway: str, pem: str) -> str:
-    """Return the mark of an installation: of its CA, or of its address where the system's are."""
+    """Return the mark of an older installation, which names no id: of its CA, or of its address
+    where the system's CAs are trusted.
+    """
     text = "".join(pem.split()) or gateway.rstrip("/").lower()
     return _sha256(text)[:MARK_CHARS]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from uuid import uuid4
 
 from berth_agent import file_names
@@ -25,10 +26,12 @@ UNKNOWN_TERMS = Terms(
 class IncarnationStore:
     """Used under the agent's lock. Methods that write raise OSError."""
 
-    def __init__(self, config: Config, machine: Machine, joined: str = "") -> None:
-        """Take up what the files hold; `joined` is the mark of the installation that it joined."""
+    def __init__(self, config: Config, machine: Machine, installation: Callable[[], str]) -> None:
+        """Take up what the files hold; a new incarnation has the mark that `installation` returns
+        then.
+        """
         self.machine = machine
-        self._joined = joined
+        self._installation = installation
         self.terms = UNKNOWN_TERMS
         self.last_generation = 0
         self._state_path = f"{config.state}/{file_names.INCARNATION}"
@@ -59,7 +62,7 @@ class IncarnationStore:
     def begin_next(self) -> None:
         """Begin a new incarnation: it is on disk before it is sent."""
         self._present = rules.next_incarnation(
-            self._present, self.last_generation, uuid4().hex, self.machine, self._joined
+            self._present, self.last_generation, uuid4().hex, self.machine, self._installation()
         )
         files.write_json(self._state_path, self._present.to_json())
         self.lease = Lease(self.uuid, self.terms)
@@ -118,7 +121,7 @@ class IncarnationStore:
             if lease is not None:
                 self.terms = lease.terms
                 return held, lease
-        held = rules.next_incarnation(held, 0, uuid4().hex, self.machine, self._joined)
+        held = rules.next_incarnation(held, 0, uuid4().hex, self.machine, self._installation())
         files.write_json(self._state_path, held.to_json())
         return held, Lease(held.incarnation.uuid, self.terms)
 

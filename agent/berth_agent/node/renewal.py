@@ -11,7 +11,14 @@ from dataclasses import replace
 from berth_agent.linux.clocks import wall_ms
 from berth_agent.node.access import UNAUTHENTICATED, Access
 from berth_agent.node.http import RequestFailed, is_address
-from berth_agent.node.identity import Identity, prepare_renewal, renew, tls_of, write_identity
+from berth_agent.node.identity import (
+    Identity,
+    prepare_renewal,
+    renew,
+    tls_of,
+    with_installation,
+    write_identity,
+)
 from berth_agent.node.machine import hardware_hashes
 
 CHECK_S = 60.0
@@ -41,7 +48,12 @@ class Credentials:
         self._presents_next = False
         """The present secret was refused: the renewal to the next one was accepted, perhaps."""
         self._is_written = True
-        self._executors = identity.executors
+        self._executors, self._id = identity.executors, ""
+
+    @property
+    def installation(self) -> str:
+        """Mark of the installation, as it was heard of last."""
+        return self._heard().installation
 
     def access(self) -> Access:
         return Access(self._executors, self._presented(self._identity), self._tls)
@@ -57,6 +69,10 @@ class Credentials:
         if usable and not self._identity.has_own_executors:
             self._executors = usable
 
+    def use_installation(self, id: str) -> None:
+        """Use the id of the installation, empty for none, as its mark from now on."""
+        self._id = id
+
     def start(self, stopping: threading.Event) -> None:
         def run() -> None:
             while not stopping.wait(CHECK_S):
@@ -67,8 +83,8 @@ class Credentials:
     def renew_if_due(self, now_ms: int) -> bool:
         """Renew ahead of the end, and go on with a renewal whose answer was lost."""
         try:
-            if not self._is_written or self._identity.executors != self._executors:
-                self._keep(replace(self._identity, executors=self._executors))
+            if not self._is_written or self._identity != self._heard():
+                self._keep(self._heard())
             if not self._identity.gateway or not self._is_due(now_ms):
                 return False
             self._keep(prepare_renewal(self._identity))
@@ -85,6 +101,10 @@ class Credentials:
         self._presents_next = False
         self._read_ms = now_ms
         return True
+
+    def _heard(self) -> Identity:
+        """Return the identity with what executors have said."""
+        return replace(with_installation(self._identity, self._id), executors=self._executors)
 
     def _is_due(self, now_ms: int) -> bool:
         identity = self._identity

@@ -66,7 +66,9 @@ class Runtime:
         self._credentials = Credentials(config.state, self._identity, wall_ms())
         self._kernel_fencing = config.pid_namespaces and machine.can_unshare_pids()
         node_id = self._identity.node_id
-        incarnations = IncarnationStore(config, machine.read_machine(), self._identity.installation)
+        incarnations = IncarnationStore(
+            config, machine.read_machine(), lambda: self._credentials.installation
+        )
 
         def tokens() -> NodeTokens:
             return NodeTokens(node_id, incarnations.installation)

@@ -158,6 +158,7 @@ class SessionLoop:
             raise
         _check_terms(welcome.terms)
         self._credentials.use_executors(welcome.executors)
+        self._credentials.use_installation(welcome.installation)
         return welcome
 
     def _urls(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from shared.ledger.answers import AnsweredCommands
 class AccessState:
     """The state of the one lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "access-9"
+    SCHEMA: ClassVar[str] = "access-10"
     view: AccessView = field(default_factory=AccessView)
     settled: dict[str, str] = field(default_factory=dict)
     """Inputs that were quarantined and an operator has decided on -> type of the event."""

@@ -58,6 +58,7 @@ class AgentRequests:
         secrets: Path | None,
         executors: tuple[str, ...],
         number_of: Callable[[str], Awaitable[int | None]],
+        installation: Callable[[], str],
     ) -> None:
         self._lanes = lanes
         self._sessions = sessions
@@ -66,6 +67,7 @@ class AgentRequests:
         self._secrets = secrets
         self._executors = executors
         self._number_of = number_of
+        self._installation = installation
         self.limits = NodeLimits()
         self._checkpoints, self._progress = CheckpointPace(), ProgressPace()
 
@@ -96,6 +98,7 @@ class AgentRequests:
             terms=terms,
             action=action,
             executors=self._executors,
+            installation=self._installation(),
         )
 
     async def heartbeat(self, node: EnrolledNode, message: Heartbeat) -> None:

@@ -94,6 +94,7 @@ class AgentServer:
             settings.secrets,
             settings.executors,
             self._directory.number_of,
+            lambda: self._directory.view.installation,
         )
         self._api = AgentApi(
             self._requests, self._registry, self._directory.catch_up, RefusalLog(metrics)

@@ -133,5 +133,6 @@ def _joined(gateway: Gateway, node_id: str) -> Response:
         approved=node.approved,
         executors=gateway.settings.executors,
         expires_at=node.expires_at,
+        installation=gateway.access.view.installation,
     )
     return Response(joined.model_dump_json(), media_type="application/json")

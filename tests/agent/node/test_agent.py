@@ -27,7 +27,7 @@ def an_agent(folder: Path, later: Machine = MACHINE) -> Agent:
     workers = Workers(
         config, partial(NodeTokens, "n1", ""), Folders(config), lambda allocation: None
     )
-    incarnations = IncarnationStore(config, MACHINE)
+    incarnations = IncarnationStore(config, MACHINE, lambda: "")
 
     def registration() -> RegistrationReport:
         return RegistrationReport(

@@ -17,11 +17,11 @@ TERMS = Terms(
 SENT_MS, LATE_MS = 5_000, 9_900
 
 
-def a_store(folder: Path, boot_id: str = "boot") -> IncarnationStore:
+def a_store(folder: Path, boot_id: str = "boot", mark: str = "") -> IncarnationStore:
     for name in ("state", "run"):
         (folder / name).mkdir(exist_ok=True)
     config = Config(state=str(folder / "state"), run=str(folder / "run"))
-    return IncarnationStore(config, Machine(boot_id, "pid:[1]", ""))
+    return IncarnationStore(config, Machine(boot_id, "pid:[1]", ""), lambda: mark)
 
 
 def leased(folder: Path) -> IncarnationStore:
@@ -91,3 +91,12 @@ def test_without_its_lease_or_after_a_reboot_an_incarnation_does_not_go_on(tmp_p
     assert (second.generation, second.uuid != first.uuid) == (2, True)
     store = a_store(tmp_path, "another boot")
     assert store.incarnation.generation == 3 and not store.lease.begun
+
+
+def test_a_mark_that_is_heard_of_later_is_that_of_the_next_incarnation(tmp_path: Path) -> None:
+    """The ledger knows the present one by its mark, and its processes have it."""
+    leased(tmp_path)
+    store = a_store(tmp_path, mark="abc")
+    assert (store.installation, store.proof) == ("", "pid:[1]")
+    store.begin_next()
+    assert (store.installation, store.proof) == ("abc", "pid:[1]/abc")

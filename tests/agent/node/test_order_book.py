@@ -39,7 +39,8 @@ class Bench:
         folders = Folders(config)
         self.launched: list[str] = []
         self.reports: list[NodeReport] = []
-        self.incarnations = IncarnationStore(config, Machine("boot", "pid:[1]", ""))
+        machine = Machine("boot", "pid:[1]", "")
+        self.incarnations = IncarnationStore(config, machine, lambda: "")
         self.workers = Workers(
             config,
             partial(NodeTokens, "n1", ""),

@@ -191,6 +191,21 @@ def test_addresses_that_were_given_at_the_join_stay(
     assert credentials.access().urls == ("https://e:1",)
 
 
+def test_the_id_of_the_installation_that_an_executor_names_is_used_and_kept(
+    agent: Callable[[], Credentials], tmp_path: Path
+) -> None:
+    credentials = agent()
+    credentials.use_installation("")
+    assert credentials.installation == "", "an older executor names none"
+    credentials.use_installation("abc123")
+    assert credentials.installation == "abc123"
+    assert not credentials.renew_if_due(0)
+    assert read_identity(str(tmp_path)).installation == "abc123"
+    credentials = agent()
+    credentials.use_installation("")
+    assert credentials.installation == "abc123"
+
+
 @pytest.mark.parametrize(
     ("machine", "renewed"), [(("hw", "older"), True), (("new", "hw"), True), (("copy",), False)]
 )

@@ -260,3 +260,28 @@ def test_a_node_that_joins_by_another_address_keeps_its_mark_as_long_as_its_inca
             assert proofs == {double.of_kind("registration")[0].pid_namespace}
     finally:
         other.close()
+
+
+def test_a_node_without_a_mark_gets_the_id_that_its_executor_names_and_no_worker_notices(
+    double: ExecutorDouble,
+) -> None:
+    """As after an upgrade of the control plane; the next incarnation is the first with the id."""
+    double.installation = "abc123"
+    with a_node(double, start=False) as node:
+        node.installation = ""
+        node.join(double.url)
+        node.start()
+        before = double.wait_for("registration").pid_namespace
+        run(double, "echo up; exec sleep 600")
+        line(node, "up")
+        living = set(node.living())
+        node.kill(signal.SIGKILL)
+        hellos = len(double.hellos)
+        node.start()
+        double.wait(lambda: len(double.hellos) > hellos)
+        assert set(node.living()) == living and "/" not in before
+        with double.changed:
+            double.restore(1)
+        double.wait(lambda: len(double.of_kind("registration")) == 2)
+        assert double.of_kind("registration")[1].pid_namespace == f"{before}/abc123"
+        assert not node.living()

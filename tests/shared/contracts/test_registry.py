@@ -13,6 +13,7 @@ from shared.contracts.access import (
 )
 from shared.contracts.base import Event
 from shared.contracts.command_answers import CommandAccepted
+from shared.contracts.enrolment import NodeTokenCreated
 from shared.contracts.keys import hash_secret
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.registry import AccessView, Bearer
@@ -83,3 +84,15 @@ def test_a_pool_is_returned_by_its_name() -> None:
 def test_an_endpoint_is_found_by_name() -> None:
     chat = EndpointConfigured(endpoint="chat", partition=0, tokens_per_s=50, batch_tokens=4096)
     assert view(chat).endpoint("chat") == chat
+
+
+def test_the_id_of_an_installation_is_that_of_its_first_secret() -> None:
+    other = KeyCreated(key_id="o", sha256=hash_secret("other"), role="operator", tenant=None)
+    token = NodeTokenCreated(
+        token_id="t", sha256=hash_secret("token"), pool="gpu", expires_at=1, max_uses=None
+    )
+    assert view(TenantRegistered(tenant="acme", default_pool="main")).installation == ""
+    made = {view(first).installation for first in (KEY, other, token)}
+    assert len(made) == 3 and {len(id) for id in made} == {12}
+    assert view(KEY, other, token, KeyRevoked(key_id="a.b")).installation == view(KEY).installation
+    assert KEY.sha256[:12] != view(KEY).installation, "it tells nothing of the secret"

@@ -13,10 +13,11 @@ from infra.security import certificates
 from services.executor.agents.relay import Relay
 from services.executor.settings import ExecutorSettings
 from shared.bus.memory import MemoryLog
-from shared.contracts.access import TenantRegistered
+from shared.contracts.access import KeyCreated, TenantRegistered
 from shared.contracts.attempts import JobStarted
 from shared.contracts.enrolment import NodeRevoked
 from shared.contracts.keys import hash_secret
+from shared.contracts.registry import AccessView
 from shared.ledger.partition import TP
 from shared.settings import BadSettings, read_settings
 from shared.testing.flaky_log import FlakyLog
@@ -348,6 +349,21 @@ async def test_a_session_names_the_executors_of_nodes(tmp_path: Path) -> None:
     site = Installation(tmp_path, node_executors="https://a:1,https://b:1")
     async with site.serving(), site.agent("n1") as agent:
         assert (await agent.hello())["executors"] == ["https://a:1", "https://b:1"]
+
+
+async def test_a_session_names_the_id_of_the_installation_once_there_is_one(
+    site: Installation,
+) -> None:
+    key = KeyCreated(key_id="k", sha256="0" * 64, role="operator", tenant=None)
+    view = AccessView()
+    view.apply(key)
+    async with site.serving(), site.agent("n1") as agent:
+        assert (await agent.hello())["installation"] == ""
+        site.access.write([key])
+        async with asyncio.timeout(PATIENCE_S):
+            while not (named := (await agent.hello())["installation"]):
+                await asyncio.sleep(0.01)
+        assert named == view.installation
 
 
 async def test_an_agent_that_is_ahead_of_the_whole_ledger_is_fenced(site: Installation) -> None:

@@ -129,7 +129,11 @@ async def test_a_node_joins_and_learns_where_its_executors_are(site: Site, token
     status, joined = await site.join(token, "n-1", "one", hardware="hw")
     assert status == 200
     assert joined.pop("expires_at") > 1_700_000_000_000
+    installation = joined.pop("installation")
+    assert len(installation) == 12
     assert joined == {"node_id": "n-1", "pool": "nodes", "approved": True, "executors": [EXECUTOR]}
+    status, renewed = await site.renew("n-1.one", "two", hardware="hw")
+    assert (status, renewed["installation"]) == (200, installation)
 
 
 async def test_identities_are_listed_by_pool(site: Site, token: str) -> None:
