@@ -62,6 +62,11 @@ class VirtualExecutor:
         due_s = self._workers.next_due_s
         return None if due_s is None else self._begin + math.ceil(due_s * 1000 - 0.5)
 
+    def rest_ms(self, allocation_id: str, now: int) -> float | None:
+        """Return how long a worker still runs, wall ms; None: it does not run."""
+        due_s = self._workers.due_s(allocation_id)
+        return None if due_s is None else max(0.0, due_s * 1000 - (now - self._begin))
+
     def has_work(self, now: int) -> bool:
         """Return whether facts, reports or ends are pending."""
         if self._facts or self._reports:

@@ -14,8 +14,9 @@ from shared.contracts.terms import IN_EXECUTOR_LEASES
 from shared.progress import ReportCount
 from simulator.engine.models import load_models
 from simulator.engine.observer import SimulationObserver
+from simulator.engine.reporting import ReportingJobs
 from simulator.engine.scenario import Scenario, submission
-from simulator.engine.world import BEGIN, Planner, World
+from simulator.engine.world import BEGIN, Listener, Planner, World
 from simulator.metrics.outcome import Ints, ScheduleOutcome
 
 MAX_QUIET_INSTANTS = 200
@@ -67,19 +68,28 @@ def simulate(
     ledgers: bool = False,
     report_count: ReportCount = lambda done, jobs: None,
     planner: Planner = solve_now,
+    reporting: ReportingJobs | None = None,
+    on_ranking: Listener | None = None,
 ) -> Simulation:
-    """Run until every job has ended, was rejected, or can never start."""
+    """Run until every job has ended, was rejected, or can never start.
+
+    `on_ranking` receives the facts of the priority ledger.
+    """
     began_s = time.process_time()
     watch = SimulationObserver(scenario)
+    listeners: dict[str, Listener] = {"placement": watch.placement, "admission": watch.admission}
+    if on_ranking:
+        listeners["priority"] = on_ranking
     world = World(
         scenario.pool,
         sorted({job.tenant for job in scenario.jobs}),
         scenario.nodes,
         ledgers=ledgers,
         slow=scenario.slow,
-        listeners={"placement": watch.placement, "admission": watch.admission},
+        listeners=listeners,
         planner=planner,
         models=load_models(scenario.pool),
+        reporting=reporting,
     )
     agenda = schedule_actions(scenario)
     _play(world, agenda, watch, report_count)

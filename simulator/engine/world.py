@@ -18,13 +18,14 @@ from shared.contracts.access import TenantRegistered
 from shared.contracts.base import Command, Event
 from shared.contracts.construct import construct
 from shared.contracts.pools import PoolConfigured
-from shared.contracts.reports import ExecutorReported, NodesSilent, SilentNode
+from shared.contracts.reports import ExecutorReported, NodesSilent, ProgressReported, SilentNode
 from shared.contracts.solver_plan import PlanReady
 from shared.contracts.topics import CUSTODIAN, INPUTS
 from shared.ledger.decider import Decider, Fact, Input
 from simulator.engine.executor import VirtualExecutor
 from simulator.engine.lane import LANE, SimulatedLane
 from simulator.engine.ledgers import Ledgers, position
+from simulator.engine.reporting import ReportingJobs
 
 BEGIN = 1_700_000_000_000
 EXECUTOR = "simulator"
@@ -57,7 +58,8 @@ class World:
 
     `ledgers` keeps all facts and inputs as records of an installation; without it nothing is
     encoded. `listeners` receive each fact of their ledger. `planner` solves contended rounds
-    where the pool requests it; `models` are the learned policies that priority loads.
+    where the pool requests it; `models` are the learned policies that priority loads; `reporting`
+    are the jobs that report their iterations.
     """
 
     def __init__(
@@ -73,8 +75,10 @@ class World:
         tick_ms: int = 1,
         planner: Planner = solve_now,
         models: LearnedModels | None = None,
+        reporting: ReportingJobs | None = None,
     ) -> None:
         self.now = BEGIN
+        self.reporting = reporting
         self._planner = planner
         self.pool = pool
         self.lanes = {
@@ -87,6 +91,8 @@ class World:
             ledger: [listener] if (listener := (listeners or {}).get(ledger)) else []
             for ledger in self.lanes
         }
+        if reporting:
+            self._listeners["placement"].append(reporting.note)
         self.instants = 0
         self._tick_ms = tick_ms
         self._offsets = {"commands": 0, "reports": 0}
@@ -147,6 +153,8 @@ class World:
     def due(self) -> int | None:
         """Return the next due instant of any part; None: never again."""
         soonest = self.executor.due()
+        if self.reporting and (at := self.reporting.due) is not None:
+            soonest = at if soonest is None else min(at, soonest)
         for lane in self.lanes.values():
             at = lane.due
             if at is not None and (soonest is None or at < soonest):
@@ -178,6 +186,8 @@ class World:
         while True:
             if executor.has_work(now):
                 self._step_executor()
+            elif self.reporting and (at := self.reporting.due) is not None and at <= now:
+                self._step_reporting(self.reporting)
             elif admission.pending or admission.is_due(now):
                 self._step(admission)
             elif placement.pending:
@@ -204,13 +214,19 @@ class World:
 
     def _step_executor(self) -> None:
         for reports in self.executor.step(self.now):
-            number = self._offset("reports")
-            report = construct(ExecutorReported, executor_id=EXECUTOR, reports=reports)
-            place = f"{LANE}/{number}"
-            item = Input("reports", f"report-{number}", report, self.now, place=place)
-            if self.ledgers:
-                self.ledgers.message("reports", item)
-            self._to("reports", item)
+            self._send(construct(ExecutorReported, executor_id=EXECUTOR, reports=reports))
+
+    def _step_reporting(self, reporting: ReportingJobs) -> None:
+        if reports := reporting.take_due(self.now, self.executor):
+            self._send(construct(ProgressReported, executor_id=EXECUTOR, progress=reports))
+
+    def _send(self, report: ExecutorReported | ProgressReported) -> None:
+        """Append a message of the executor to its topic."""
+        number = self._offset("reports")
+        item = Input("reports", f"report-{number}", report, self.now, place=f"{LANE}/{number}")
+        if self.ledgers:
+            self.ledgers.message("reports", item)
+        self._to("reports", item)
 
     def _offset(self, topic: str) -> int:
         self._offsets[topic] += 1

@@ -116,6 +116,11 @@ class VirtualWorkers:
     def next_due_s(self) -> float | None:
         return self._heap[0][0] if self._heap else None
 
+    def due_s(self, allocation_id: str) -> float | None:
+        """Return when a worker ends, on the caller's clock; None: it does not run."""
+        running = self._running.get(allocation_id)
+        return None if running is None else running.due_s
+
     def iterations(self, now_s: float) -> list[IterationTimes]:
         """Return new iteration times of gang workers; those over the limit come first next time."""
         chosen = list(islice(self._gangs, SAMPLED_WORKERS))
