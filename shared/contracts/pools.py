@@ -135,7 +135,7 @@ class PoolSettings(Command):
     use_progress: bool = Field(
         True,
         description="iterations that a training reports, with their total, say when it ends: for "
-        "EASY backfill and start estimates; earlier releases cannot read these events",
+        "EASY backfill, start estimates and ranks; earlier releases cannot read these events",
     )
     preemption: Preemption = Field(
         "class", description="`ranked`: also by rank within one priority class"

@@ -39,11 +39,27 @@ def gittins_s(view: QueueView) -> Floats:
     return _at_work(view, view.gittins_kept_s, gittins, cache)
 
 
+def believed_left_s(view: QueueView) -> Floats:
+    """Return `left_s`, but of running jobs that report their rest what is believed of that."""
+    return unless_reported(view, left_s(view))
+
+
+def believed_gittins_s(view: QueueView) -> Floats:
+    """Return `gittins_s` likewise: the Gittins rank of a known rest is that rest."""
+    return unless_reported(view, gittins_s(view))
+
+
+def unless_reported(view: QueueView, rest_s: Floats) -> Floats:
+    """Return the rest that is believed of running jobs that report it, of the others this one."""
+    reported_s = view.believed_left_s
+    return np.where(np.isnan(reported_s), rest_s, reported_s)
+
+
 def holds_until(view: QueueView, now: int, by_bin: bool) -> Floats:
     """Return the ms before which a number of each job holds that depends on its attained bin.
 
-    It is at most two ms too early, and `now` where `by_bin` is false: such a number may change at
-    any moment.
+    It is at most two ms too early, and `now` where `by_bin` is false or the job reports its rest:
+    such a number may change at any moment.
     """
     if not by_bin:
         return np.full(len(view.rows), float(now))
@@ -56,7 +72,7 @@ def holds_until(view: QueueView, now: int, by_bin: bool) -> Floats:
     until[working] += np.where(
         is_known, np.maximum(0.0, next_s * 1000.0 / view.time_scale - 2.0), 0.0
     )
-    return until
+    return np.where(np.isnan(view.reported_left_s), until, float(now))
 
 
 def _at_work(view: QueueView, idle: Floats, compute: ByAttained, cache: BinCache | None) -> Floats:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from services.priority.core import keys
 from services.priority.core.history import BINS, bin_of, bin_start_s
+from services.priority.core.reported import attained_ms, left_of_row_s
 from services.priority.core.rest import rest_of
 from services.priority.core.table import COLUMN, JobTable
 
@@ -20,8 +21,7 @@ FEW = 8
 """More jobs than this are faster by arrays."""
 ENDS_S = (*(bin_start_s(b) for b in range(1, BINS)), math.inf)
 """End of each bin, s."""
-GPUS, KEPT, LEFT, GITTINS = (COLUMN[name] for name in ("gpus", "kept_ms", "left_s", "gittins_s"))
-GO, RESTARTS, RESTART = (COLUMN[name] for name in ("go_ms", "restarts", "restart_s"))
+GPUS, GO, LEFT, GITTINS = (COLUMN[name] for name in ("gpus", "go_ms", "left_s", "gittins_s"))
 
 
 class RunningRow(NamedTuple):
@@ -53,10 +53,10 @@ def running_row(table: JobTable, row: int, now: int, time_scale: float) -> tuple
     p: list[float] = []
     attained_s = 0.0
     left_s, gittins_s = values[LEFT], values[GITTINS]
+    if not math.isnan(reported_s := left_of_row_s(values, now, time_scale)):
+        return RunningRow(values[GPUS], reported_s, reported_s, p, attained_s), float(now)
     if 0 < go_ms < now:
-        paid_ms = round(values[RESTART] * 1000 / time_scale) if values[RESTARTS] > 0 else 0
-        worked_ms = max(0.0, now - go_ms - paid_ms)
-        attained_s = (values[KEPT] + worked_ms) / 1000.0 * time_scale
+        attained_s = attained_ms(values, now, time_scale) / 1000.0 * time_scale
         p = table.distribution[row].tolist()
         left_s, gittins_s = rest_of(p, attained_s)
     job = RunningRow(values[GPUS], left_s, gittins_s, p, attained_s)

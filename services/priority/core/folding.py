@@ -6,6 +6,7 @@ import math
 
 from services.priority.core.intervals import RunTimeInterval
 from services.priority.core.policies import order_survives_departures
+from services.priority.core.reported import left_after_stop_s, note_report
 from services.priority.core.rest import rest_of
 from services.priority.core.state import DecayedUsage, JobPhase, PoolJob, Queue
 from services.priority.core.table import PARKED, RUNNING, WAITING
@@ -57,7 +58,8 @@ def apply_runs(state: Queue, event: QueueChanged) -> None:
             state.table.put(job.row, go_ms=start.at)
     for report in event.progressed:
         if (job := state.jobs.get(report.job_id)) and job.phase == "running":
-            state.table.put(job.row, ends_ms=report.ends_at)
+            state.running_order.mark(report.job_id)
+            note_report(state.table, job.row, report.ends_at, state.time_scale)
 
 
 def apply_phases(state: Queue, event: QueueChanged) -> None:
@@ -181,16 +183,17 @@ def stop_job(state: Queue, stop: Stopped) -> None:
     if job is None:
         return
     state.mark(stop.job_id)
-    state.table.put(
-        job.row,
-        kept_ms=stop.kept_ms,
-        ran_ms=stop.ran_ms,
-        restarts=stop.restarts,
-        go_ms=0,
-        ends_ms=0,
+    table, row = state.table, job.row
+    left_s = math.nan
+    if stop.restarts > table.get(row, "restarts"):
+        left_s = left_after_stop_s(table, row, stop.ran_ms, stop.kept_ms, state.time_scale)
+    table.put(
+        row, kept_ms=stop.kept_ms, ran_ms=stop.ran_ms, restarts=stop.restarts, go_ms=0, ends_ms=0
     )
-    if job.entry is not None:
-        estimate_rest(state, job.row)
+    if not math.isnan(left_s):
+        table.put(row, left_s=left_s, gittins_s=left_s)
+    elif job.entry is not None:
+        estimate_rest(state, row)
 
 
 def hold_gpus(state: Queue, run: Running) -> None:

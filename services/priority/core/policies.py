@@ -123,7 +123,7 @@ def las(inputs: PolicyInputs) -> Floats:
 def gittins(inputs: PolicyInputs) -> Floats:
     """Gittins rank of the service in GPU-seconds: that of the time, times the GPUs."""
     inputs.times.used = True
-    return expected.gittins_s(inputs.view) * inputs.view.gpus
+    return expected.believed_gittins_s(inputs.view) * inputs.view.gpus
 
 
 def srtf(inputs: PolicyInputs) -> Floats:

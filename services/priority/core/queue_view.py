@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from services.priority.core.feature_cache import FeatureCache
 from services.priority.core.history import Floats
+from services.priority.core.reported import DOUBT
 from services.priority.core.rest_cache import RestCache
 from services.priority.core.table import COLUMN, RUNNING, WAITING, JobTable, Rows
 
@@ -148,6 +149,12 @@ class QueueView:
         """Rest of a running job by its own reports; nan: none, or it ran past them."""
         left_ms = self._of("ends_ms") - self._clock.now
         return np.where(left_ms > 0, self._seconds(left_ms), np.nan)
+
+    @column
+    def believed_left_s(self) -> Floats:
+        """The same as far as ranks believe it, see `reported`."""
+        total_s = self._seconds(self._of("total_ms"))
+        return np.maximum(self.reported_left_s, DOUBT * np.abs(total_s - self.attained_s))
 
     @column
     def _work_ms(self) -> Floats:

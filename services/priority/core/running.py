@@ -16,7 +16,7 @@ def running_jobs(
     ranked = ids_and_scores(view, scores, places)
     if not prices_stops(pool):
         return [{"job_id": job_id, "score": score} for job_id, score in ranked]
-    gittins_s = expected.gittins_s(view)[places].tolist() if places else []
+    gittins_s = expected.believed_gittins_s(view)[places].tolist() if places else []
     return [
         {"job_id": job_id, "score": score, "gittins_s": left_s}
         for (job_id, score), left_s in zip(ranked, gittins_s, strict=True)

@@ -36,13 +36,19 @@ class RunTimes:
         return np.where(np.isnan(run_s), self.view.mean_s, run_s)
 
     def left_s(self) -> Floats:
-        """Return the rest, [n]: run time minus attained, or what history expects after as long."""
+        """Return the rest, [n]: run time minus attained, or what history expects after as long.
+
+        What a running job reports of its rest goes before both, except before the oracle's.
+        """
         self.used = True
         if self.source == "history":
-            return expected.left_s(self.view)
+            return expected.believed_left_s(self.view)
         run_s = self._from_source()
-        rest = np.maximum(LEAST_S, run_s - self.view.attained_s)
-        return np.where(np.isnan(run_s), expected.left_s(self.view), rest)
+        rest_s = np.maximum(LEAST_S, run_s - self.view.attained_s)
+        by_source_s = np.where(np.isnan(run_s), expected.left_s(self.view), rest_s)
+        if self.source == "oracle":
+            return by_source_s
+        return expected.unless_reported(self.view, by_source_s)
 
     def terms(self) -> dict[str, float]:
         """Count the jobs by the source of their run time; `runtime.prior`: without history."""

@@ -43,6 +43,7 @@ COLUMNS = (
     "go_ms",  # works since; 0: does not
     "held_gpus",  # as placed
     "ends_ms",  # when it should end by its own reports; 0: it made none
+    "total_ms",  # wall ms of work, of all its starts, by its first report; 0: it made none
 )
 COLUMN = {name: index for index, name in enumerate(COLUMNS)}
 _RAN, _KEPT, _RESTARTS = (COLUMN[name] for name in ("ran_ms", "kept_ms", "restarts"))

@@ -9,7 +9,15 @@ import numpy as np
 
 from services.priority.core.queue_view import QueueView
 from services.priority.core.state import Queue
-from shared.contracts.ranking import Finished, QueueChanged, QueueEntry, Running, Started, Stopped
+from shared.contracts.ranking import (
+    Finished,
+    Progressed,
+    QueueChanged,
+    QueueEntry,
+    Running,
+    Started,
+    Stopped,
+)
 from shared.testing.decider import AT, fold, given
 from tests.services.priority.core.lane import PRIORITY, pool
 
@@ -53,7 +61,7 @@ def ids_at(view: QueueView, places: list[int]) -> str:
 def happen(chance: Random, state: Queue, names: list[str], now: int) -> None:
     """Let one thing happen to one of the jobs, and sometimes to the history of all."""
     name = chance.choice(names)
-    match chance.randrange(6):
+    match chance.randrange(8):
         case 0:
             change(state, at=now, running=(holding(name, since=now),))
         case 1:
@@ -70,3 +78,6 @@ def happen(chance: Random, state: Queue, names: list[str], now: int) -> None:
             ran_s = chance.choice([2.0, 700.0, 40_000.0])
             end = Finished(job_id=name, ran_s=ran_s, succeeded=True)
             change(state, at=now, finished=(end,))
+        case 5 | 6:
+            ends_at = now + chance.choice([500, 60_000, 5_000_000])
+            change(state, at=now, progressed=(Progressed(job_id=name, ends_at=ends_at),))

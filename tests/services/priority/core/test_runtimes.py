@@ -23,6 +23,7 @@ def a_view() -> QueueView:
         "attained_s": [150.0, 50.0, 0.0, 0.0],
         "since_go_s": [0.0] * 4,
         "samples": [0.0, 0.0, 5.0, 0.0],
+        "believed_left_s": [nan] * 4,
     }
     arrays = {name: np.array(values) for name, values in numbers.items()}
     return view_of(waiting=4, rows=np.arange(4), distributions=np.zeros((4, 48)), **arrays)
