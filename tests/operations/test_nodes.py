@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from berth_agent.telemetry_door import TelemetryDoor
+from berth_agent.telemetry_receiver import TelemetryReceiver
 from cli.text.failures import REASONS
 from infra import packages
 from shared.contracts.failures import ADVICE
@@ -75,13 +75,13 @@ def test_the_page_does_what_it_says(tmp_path: Path) -> None:
         "etc/systemd/system/berth-agent.service",
         "etc/berth-agent/config.toml",
     } <= installed
-    door = TelemetryDoor(str(tmp_path / "telemetry"), "5ecret", "0/1/0/0")
+    receiver = TelemetryReceiver(str(tmp_path / "telemetry"), "5ecret", "0/1/0/0")
     reports, reports_checkpoint = blocks("python")
     environ = {"BERTH_TELEMETRY": str(tmp_path / "telemetry"), "BERTH_TELEMETRY_TOKEN": "5ecret"}
     for example in (reports, reports_checkpoint):
         run([sys.executable, "-c", example], tmp_path, PYTHONPATH=str(site), **environ)
-    taken, written = door.take_iterations(), door.take_checkpoint()
-    door.close()
+    taken, written = receiver.take_iterations(), receiver.take_checkpoint()
+    receiver.close()
     assert taken is not None and len(taken.iteration_s) == 5
     assert all(seconds > 0 for seconds in taken.iteration_s)
     assert written is not None and written.step == 1200

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import berth_reporter
-from berth_agent.telemetry_door import CheckpointDatagram, Datagram, TelemetryDoor, parse
+from berth_agent.telemetry_receiver import CheckpointDatagram, Datagram, TelemetryReceiver, parse
 from berth_reporter import Reporter, reporter
 
 SECRET = "5ecret"
@@ -180,11 +180,11 @@ def test_a_reporter_survives_the_agent(tmp_path: Path) -> None:
     sender = Reporter(environ=environ)
     sender.report(0, 0.5)
     for step in (1, 2):
-        door = TelemetryDoor(path, SECRET, "0/7/0/0")
+        receiver = TelemetryReceiver(path, SECRET, "0/7/0/0")
         sender.report(step, step / 4)
-        taken = door.take_iterations()
+        taken = receiver.take_iterations()
         assert taken is not None and taken.iteration_s == (step / 4,)
-        door.close()
+        receiver.close()
     sender.report(3, 0.5)
     assert sender.lost == 2
     sender.close()

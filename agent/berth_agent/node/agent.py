@@ -12,7 +12,7 @@ from berth_agent import VERSION, file_names
 from berth_agent.core.incarnation import Machine
 from berth_agent.core.last_reports import LastReportsTimer
 from berth_agent.linux.clocks import boot_ms
-from berth_agent.linux.reserve import Reserve, write_on_full_disk
+from berth_agent.linux.disk_reserve import DiskReserve, write_on_full_disk
 from berth_agent.messages import (
     Failure,
     Heartbeat,
@@ -58,7 +58,7 @@ class Agent:
         self.has_left = False
         self.needs_hello = False
         """The session must be opened anew: the incarnation has changed, or is not joined."""
-        self.reserve = Reserve(config.reserve_path, round(config.reserve_mib * MIB))
+        self.reserve = DiskReserve(config.reserve_path, round(config.reserve_mib * MIB))
         self.outbox = Outbox(f"{config.state}/{file_names.OUTBOX}")
         self.outbox.open(incarnations.uuid)
         self.book = OrderBook(

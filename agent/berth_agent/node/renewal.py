@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from berth_agent.linux.clocks import wall_ms
-from berth_agent.node.access import UNAUTHENTICATED, Access
+from berth_agent.node.executor_access import UNAUTHENTICATED, ExecutorAccess
 from berth_agent.node.http import RequestFailed, is_address
 from berth_agent.node.identity import (
     Identity,
@@ -55,8 +55,8 @@ class Credentials:
         """Mark of the installation, as it was heard of last."""
         return self._heard().installation
 
-    def access(self) -> Access:
-        return Access(self._executors, self._presented(self._identity), self._tls)
+    def access(self) -> ExecutorAccess:
+        return ExecutorAccess(self._executors, self._presented(self._identity), self._tls)
 
     def note_refused(self, credential: str) -> None:
         """Note that an executor does not know this credential: present the other one, if any."""

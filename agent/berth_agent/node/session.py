@@ -20,8 +20,8 @@ from berth_agent.messages import (
     Terms,
     Welcome,
 )
-from berth_agent.node.access import UNAUTHENTICATED
 from berth_agent.node.agent import Agent
+from berth_agent.node.executor_access import UNAUTHENTICATED
 from berth_agent.node.http import Connection, RequestFailed, parse_address
 from berth_agent.node.renewal import Credentials
 

@@ -23,7 +23,7 @@ from berth_agent.messages import (
     Progress,
     Stream,
 )
-from berth_agent.node import seldom
+from berth_agent.node import newest_reports
 from berth_agent.node.agent import Agent
 from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.config import Config
@@ -31,7 +31,7 @@ from berth_agent.node.follower import OutputFollower
 from berth_agent.node.http import Connection, RequestFailed
 from berth_agent.node.session import OpenSession, SessionLoop, guarded
 from berth_agent.step import spec as spec_of_step
-from berth_agent.telemetry_door import MAX_ITERATIONS, TelemetryDoor
+from berth_agent.telemetry_receiver import MAX_ITERATIONS, TelemetryReceiver
 
 EVERY_S = 0.5
 MAX_WORKERS = 256
@@ -61,10 +61,10 @@ class Streaming:
         self._followers: dict[str, OutputFollower] = {}
         self._dropped: set[str] = set()
         """Followed workers whose end the ledger has already."""
-        self._doors: dict[str, TelemetryDoor] = {}
+        self._receivers: dict[str, TelemetryReceiver] = {}
         self._unsent: dict[str, Iterations] = {}
         """The newest iterations of each worker."""
-        self._checkpoints, self._progress = seldom.checkpoints(), seldom.progress()
+        self._checkpoints, self._progress = newest_reports.checkpoints(), newest_reports.progress()
         self._most_parts = MAX_WORKERS
         self._path = f"{config.run}/{file_names.STREAMED}"
         self._positions = self._read_positions()
@@ -155,25 +155,27 @@ class Streaming:
     def _wait_for_telemetry(self) -> None:
         """Empty the sockets until the next message is due: the kernel keeps few datagrams."""
         poll = select.poll()
-        doors = {door.fileno(): (name, door) for name, door in self._doors.items()}
-        for descriptor in doors:
+        receivers = {
+            receiver.fileno(): (name, receiver) for name, receiver in self._receivers.items()
+        }
+        for descriptor in receivers:
             poll.register(descriptor, select.POLLIN)
-        if not doors:
+        if not receivers:
             self._sessions.stopping.wait(EVERY_S)
             return
         until_s = time.monotonic() + EVERY_S
         while (left_s := until_s - time.monotonic()) > 0:
             for descriptor, _ in poll.poll(left_s * 1000):
-                self._keep(*doors[descriptor])
+                self._keep(*receivers[descriptor])
 
-    def _keep(self, name: str, door: TelemetryDoor) -> None:
+    def _keep(self, name: str, receiver: TelemetryReceiver) -> None:
         """Keep what a worker reported, the newest of each kind, until it is sent."""
-        fresh, written = door.take_iterations(), door.take_checkpoint()
+        fresh, written = receiver.take_iterations(), receiver.take_checkpoint()
         if written is not None:
             self._checkpoints.note(name, written)
         if fresh is None:
             return
-        if (measured := door.progress()) is not None:
+        if (measured := receiver.progress()) is not None:
             self._progress.note(name, measured)
         kept = self._unsent.get(fresh.allocation_id, replace(fresh, iteration_s=()))
         times = (*kept.iteration_s, *fresh.iteration_s)[-MAX_ITERATIONS:]
@@ -211,14 +213,14 @@ class Streaming:
         for allocation in dropped:
             self._follow(allocation)
             self._dropped.add(allocation.allocation_id)
-        for allocation_id in self._doors.keys() - held.keys():
-            self._doors.pop(allocation_id).close()
+        for allocation_id in self._receivers.keys() - held.keys():
+            self._receivers.pop(allocation_id).close()
         self._checkpoints.keep_only(held)
         self._progress.keep_only(held)
         for allocation_id, allocation in held.items():
             self._follow(allocation)
-            if allocation_id not in self._doors and allocation.phase in OPEN_PHASES:
-                self._open_door(allocation)
+            if allocation_id not in self._receivers and allocation.phase in OPEN_PHASES:
+                self._open_receiver(allocation)
 
     def _follow(self, allocation: AllocationFolder) -> None:
         """Read the output where it lies now, from where it was read to."""
@@ -230,17 +232,17 @@ class Streaming:
         follower.resume((line, segment, offset))
         self._followers[allocation.allocation_id] = follower
 
-    def _open_door(self, allocation: AllocationFolder) -> None:
+    def _open_receiver(self, allocation: AllocationFolder) -> None:
         """Let the worker's user send; it is known once the step was specified."""
         path = telemetry_path(self._config, allocation)
         try:
             spec = spec_of_step.read(allocation.folder)
             uid, gid = (-1, -1) if spec.uid is None else (spec.uid, spec.gid)
-            door = TelemetryDoor(path, allocation.token, allocation.allocation_id, uid, gid)
+            receiver = TelemetryReceiver(path, allocation.token, allocation.allocation_id, uid, gid)
         except (OSError, ValueError, KeyError) as error:
             log.warning("telemetry of %s: %s", allocation.allocation_id, error)
             return
-        self._doors[allocation.allocation_id] = door
+        self._receivers[allocation.allocation_id] = receiver
 
     def _remove_sockets(self) -> None:
         """Remove those of an earlier agent: workers that live get theirs again, others never."""

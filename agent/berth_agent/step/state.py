@@ -7,7 +7,7 @@ import time
 
 from berth_agent import file_names
 from berth_agent.linux import files, processes
-from berth_agent.linux.reserve import write_on_full_disk
+from berth_agent.linux.disk_reserve import write_on_full_disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ MOST_WAITING = 8
 """Waiting requests of a node; an agent has one of each kind in flight."""
 
 
-class Pace:
+class ResourceLimit:
     """One bucket of one resource per node."""
 
     def __init__(self, resource: str, rate: Rate) -> None:
@@ -60,8 +60,8 @@ class NodeLimits:
     """The limits of an executor. A client that keeps to the protocol waits, and is not refused."""
 
     def __init__(self) -> None:
-        self.heartbeats = Pace("heartbeats", HEARTBEATS)
-        self.requests = Pace("requests", REQUESTS)
-        self.bytes = Pace("bytes", BYTES)
-        self.reports = Pace("reports", REPORTS)
-        self.lines = Pace("lines", LINES)
+        self.heartbeats = ResourceLimit("heartbeats", HEARTBEATS)
+        self.requests = ResourceLimit("requests", REQUESTS)
+        self.bytes = ResourceLimit("bytes", BYTES)
+        self.reports = ResourceLimit("reports", REPORTS)
+        self.lines = ResourceLimit("lines", LINES)

@@ -9,13 +9,13 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
-from services.executor.agents.checkpoints import CheckpointPace, ProgressPace
 from services.executor.agents.lane import READ_ERRORS, AgentLane, NodeHeartbeat
 from services.executor.agents.limits import NodeLimits
 from services.executor.agents.output import iteration_times, log_lines_of, other_node, own_source
 from services.executor.agents.refusal import Refused, malformed, unavailable
 from services.executor.agents.secrets import needs_secrets, resolve_secrets
 from services.executor.agents.sessions import Session, Sessions
+from services.executor.agents.soft_reports import CheckpointLimiter, ProgressLimiter
 from services.executor.core.agents.hello import (
     Action,
     action_for,
@@ -69,7 +69,7 @@ class AgentRequests:
         self._number_of = number_of
         self._installation = installation
         self.limits = NodeLimits()
-        self._checkpoints, self._progress = CheckpointPace(), ProgressPace()
+        self._checkpoints, self._progress = CheckpointLimiter(), ProgressLimiter()
 
     async def hello(self, node: EnrolledNode, message: Hello) -> Welcome:
         """Open a session; an earlier one of the node ends."""

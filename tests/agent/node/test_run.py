@@ -111,14 +111,14 @@ def test_the_socket_of_a_worker_that_ended_without_an_agent_is_removed(
 ) -> None:
     run(double, "mkfifo fifo; echo up; read line < fifo")
     line(node, "up")
-    door = node.run_folder / "telemetry" / "0-5-0-0"
-    until(door.exists)
+    path = node.run_folder / "telemetry" / "0-5-0-0"
+    until(path.exists)
     node.kill()
     (node.state / "work" / "j1.1.0" / "fifo").write_text("end\n")
     until(lambda: node.step(W)["phase"] == "dead")
-    assert door.exists()
+    assert path.exists()
     node.start()
-    until(lambda: not door.exists())
+    until(lambda: not path.exists())
 
 
 def test_sigterm_of_the_agent_stops_no_worker(double: ExecutorDouble, node: NodeBench) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from services.executor.agents.limits import MOST_WAITING, Pace
+from services.executor.agents.limits import MOST_WAITING, ResourceLimit
 from services.executor.agents.refusal import Refused
 from shared.rate import Rate
 
@@ -17,13 +17,13 @@ HARDLY = Rate(0.001, 10)
 
 
 async def test_one_request_after_the_other_is_never_refused() -> None:
-    pace = Pace("requests", FAST)
+    pace = ResourceLimit("requests", FAST)
     for _ in range(50):
         await pace.take("n1")
 
 
 async def test_a_large_message_is_taken_once_there_is_room_and_the_wait_follows() -> None:
-    pace = Pace("lines", HARDLY)
+    pace = ResourceLimit("lines", HARDLY)
     await pace.take("n1", 1000)
     with pytest.raises(Refused, match="lines: 0.001 a second, 10 at once, per node") as refused:
         await pace.take("n1")
@@ -32,7 +32,7 @@ async def test_a_large_message_is_taken_once_there_is_room_and_the_wait_follows(
 
 
 async def test_what_was_received_already_counts() -> None:
-    pace = Pace("bytes", HARDLY)
+    pace = ResourceLimit("bytes", HARDLY)
     await pace.take("n1", 0)
     pace.spend("n1", 11)
     with pytest.raises(Refused, match="bytes"):
@@ -40,7 +40,7 @@ async def test_what_was_received_already_counts() -> None:
 
 
 async def test_only_so_many_requests_of_a_node_wait() -> None:
-    pace = Pace("requests", SLOW)
+    pace = ResourceLimit("requests", SLOW)
     await pace.take("n1")
     waiting = [asyncio.create_task(pace.take("n1")) for _ in range(MOST_WAITING)]
     await asyncio.sleep(0)

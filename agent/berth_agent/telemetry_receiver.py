@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from berth_agent import reading as read
-from berth_agent.core.pace import Measured, Pace
+from berth_agent.core.progress_meter import MeasuredProgress, ProgressMeter
 from berth_agent.linux.clocks import boot_ms
 from berth_agent.messages import Iterations
 
@@ -91,7 +91,7 @@ class CheckpointDatagram(read.Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenCheckpoint:
     """The last checkpoint of a worker, and when the node heard of it."""
 
     step: int
@@ -111,7 +111,7 @@ def parse(data: bytes) -> Datagram | CheckpointDatagram:
     return Datagram.from_json(document)
 
 
-class TelemetryDoor:
+class TelemetryReceiver:
     """The socket of one worker, in a folder that only the agent may write.
 
     Where several processes of the worker report, as under torchrun, those of the lowest rank count:
@@ -133,8 +133,8 @@ class TelemetryDoor:
         self._worker_rank = int(allocation_id.rpartition("/")[2])
         self._lowest_rank: int | None = None
         self._kept: deque[float] = deque(maxlen=MAX_ITERATIONS)
-        self._written: Written | None = None
-        self._pace = Pace()
+        self._written: WrittenCheckpoint | None = None
+        self._meter = ProgressMeter()
         self._socket = _bind(path, uid, gid)
 
     def fileno(self) -> int:
@@ -157,14 +157,14 @@ class TelemetryDoor:
             allocation_id=self._allocation_id, rank=self._worker_rank, iteration_s=times
         )
 
-    def take_checkpoint(self) -> Written | None:
+    def take_checkpoint(self) -> WrittenCheckpoint | None:
         """Return the newest checkpoint that was read since the last call."""
         written, self._written = self._written, None
         return written
 
-    def progress(self) -> Measured | None:
+    def progress(self) -> MeasuredProgress | None:
         """Return how far the worker is, if it reports a total and its pace is known."""
-        return self._pace.measured()
+        return self._meter.measured()
 
     def close(self) -> None:
         """Remove the socket."""
@@ -187,27 +187,27 @@ class TelemetryDoor:
             return
         if lowest is not None and datagram.rank < lowest:
             self._kept.clear()
-            self._written, self._pace = None, Pace()
+            self._written, self._meter = None, ProgressMeter()
         self._lowest_rank = datagram.rank
         if isinstance(datagram, CheckpointDatagram):
-            self._written = Written(datagram.step, boot_ms())
+            self._written = WrittenCheckpoint(datagram.step, boot_ms())
         else:
             self._kept.append(datagram.iteration_s)
             if datagram.steps_total is not None:
-                self._pace.note(datagram.step, datagram.steps_total, boot_ms())
+                self._meter.note(datagram.step, datagram.steps_total, boot_ms())
 
 
 def _bind(path: str, uid: int, gid: int) -> socket.socket:
     """Return a socket that only the user may send to, from its first moment."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    receiving = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
-        door.setblocking(False)
-        os.fchmod(door.fileno(), 0o600)  # Linux gives the file this mode, less the umask
-        door.bind(path)
+        receiving.setblocking(False)
+        os.fchmod(receiving.fileno(), 0o600)  # Linux gives the file this mode, less the umask
+        receiving.bind(path)
         os.chown(path, uid, gid, follow_symlinks=False)
     except OSError:
-        door.close()
+        receiving.close()
         raise
-    return door
+    return receiving

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from berth_agent.linux.reserve import SLICE_BYTES, Reserve, write_on_full_disk
+from berth_agent.linux.disk_reserve import SLICE_BYTES, DiskReserve, write_on_full_disk
 
 pytestmark = pytest.mark.process
 SIZE_BYTES = 4 * SLICE_BYTES
@@ -43,8 +43,8 @@ def write(path: Path) -> None:
     path.write_bytes(b"x" * 4096)
 
 
-def reserve_on(disk: Path) -> Reserve:
-    reserve = Reserve(str(disk / "reserve"), SIZE_BYTES)
+def reserve_on(disk: Path) -> DiskReserve:
+    reserve = DiskReserve(str(disk / "reserve"), SIZE_BYTES)
     reserve.refill()
     return reserve
 
@@ -75,7 +75,7 @@ def test_the_space_is_taken_again_once_the_disk_has_twice_as_much(disk: Path) ->
 
 
 def test_a_disk_that_is_too_small_has_no_reserve(disk: Path) -> None:
-    reserve = Reserve(str(disk / "reserve"), 6 * SLICE_BYTES)
+    reserve = DiskReserve(str(disk / "reserve"), 6 * SLICE_BYTES)
     reserve.refill()
     assert not reserve.is_used() and not (disk / "reserve").exists()
     fill(disk / "filler")

@@ -1,4 +1,4 @@
-"""The door keeps what its worker reports, whatever else arrives, within bounds."""
+"""The receiver keeps what its worker reports, whatever else arrives, within bounds."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth_agent import telemetry_door
-from berth_agent.core.pace import Measured
+from berth_agent import telemetry_receiver
+from berth_agent.core.progress_meter import MeasuredProgress
 from berth_agent.linux.clocks import boot_ms
 from berth_agent.messages import Iterations
-from berth_agent.telemetry_door import (
+from berth_agent.telemetry_receiver import (
     MAX_BYTES,
     MAX_ITERATIONS,
     MAX_READS,
     Datagram,
-    TelemetryDoor,
+    TelemetryReceiver,
     parse,
 )
 from shared.contracts import agents as contract
@@ -34,11 +34,11 @@ ALLOCATION = "0/7/1/5"
 
 
 class Bench:
-    """A door and a socket that sends to it."""
+    """A receiver and a socket that sends to it."""
 
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "telemetry")
-        self.door = TelemetryDoor(self.path, SECRET, ALLOCATION)
+        self.receiver = TelemetryReceiver(self.path, SECRET, ALLOCATION)
         self.sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.sender.setblocking(False)
 
@@ -50,7 +50,7 @@ class Bench:
         self.sender.sendto(data, self.path)
 
     def taken(self) -> tuple[float, ...]:
-        batch = self.door.take_iterations()
+        batch = self.receiver.take_iterations()
         return () if batch is None else batch.iteration_s
 
 
@@ -59,22 +59,22 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(tmp_path)
     yield bench
     bench.sender.close()
-    bench.door.close()
+    bench.receiver.close()
 
 
 def test_a_batch_is_a_message_of_the_contract(bench: Bench) -> None:
     bench.send(0.25)
     bench.send(0.5, own_s=0.2, wait_s=0.3, samples=64)
-    batch = bench.door.take_iterations()
+    batch = bench.receiver.take_iterations()
     assert batch == Iterations(allocation_id=ALLOCATION, rank=5, iteration_s=(0.25, 0.5))
     contract.Iterations.model_validate(batch.to_json())
-    assert bench.door.take_iterations() is None
+    assert bench.receiver.take_iterations() is None
 
 
 def test_the_descriptor_is_readable_when_there_is_something(bench: Bench) -> None:
-    assert select.select([bench.door], [], [], 0)[0] == []
+    assert select.select([bench.receiver], [], [], 0)[0] == []
     bench.send(0.25)
-    assert select.select([bench.door], [], [], 60)[0] == [bench.door]
+    assert select.select([bench.receiver], [], [], 60)[0] == [bench.receiver]
 
 
 @pytest.mark.parametrize(
@@ -118,17 +118,17 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 
 
 def test_only_the_newest_iterations_are_kept(bench: Bench) -> None:
-    """They stay in the kernel or in the door until the agent asks; both are bounded."""
+    """They stay in the kernel or in the receiver until the agent asks; both are bounded."""
     total = 3 * MAX_ITERATIONS
     for number in range(total):
         bench.send(number)
-        bench.door._keep(parse(bench.door._socket.recv(MAX_BYTES)))
+        bench.receiver._keep(parse(bench.receiver._socket.recv(MAX_BYTES)))
     assert bench.taken() == tuple(range(total - MAX_ITERATIONS, total))
 
 
 def test_one_call_reads_a_bounded_number(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker sends as fast as the agent reads."""
-    receive = bench.door._socket.recv
+    receive = bench.receiver._socket.recv
     reads = 0
 
     class Flooded:
@@ -138,7 +138,7 @@ def test_one_call_reads_a_bounded_number(bench: Bench, monkeypatch: pytest.Monke
             bench.send(reads)
             return receive(size)
 
-    monkeypatch.setattr(bench.door, "_socket", Flooded())
+    monkeypatch.setattr(bench.receiver, "_socket", Flooded())
     assert len(bench.taken()) == reads == MAX_READS
     monkeypatch.undo()
 
@@ -156,26 +156,26 @@ def test_of_several_processes_those_of_the_lowest_rank_count(bench: Bench) -> No
 def test_the_socket_is_the_users_alone(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
-        door = TelemetryDoor(str(tmp_path / "telemetry"), SECRET, ALLOCATION, os.getuid())
+        receiver = TelemetryReceiver(str(tmp_path / "telemetry"), SECRET, ALLOCATION, os.getuid())
         made = os.lstat(tmp_path / "telemetry")
     finally:
         os.umask(old)
     assert stat.S_ISSOCK(made.st_mode)
     assert (stat.S_IMODE(made.st_mode), made.st_uid) == (0o600, os.getuid())
-    door.close()
+    receiver.close()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, as the agent of several users")
 def test_the_socket_may_belong_to_another_user(tmp_path: Path) -> None:
-    door = TelemetryDoor(str(tmp_path / "telemetry"), SECRET, ALLOCATION, 4711, 4712)
+    receiver = TelemetryReceiver(str(tmp_path / "telemetry"), SECRET, ALLOCATION, 4711, 4712)
     made = os.lstat(tmp_path / "telemetry")
     assert (made.st_uid, made.st_gid, stat.S_IMODE(made.st_mode)) == (4711, 4712, 0o600)
-    door.close()
+    receiver.close()
 
 
 def test_a_new_agent_takes_over_the_path(bench: Bench) -> None:
     bench.send(0.25)
-    successor = TelemetryDoor(bench.path, SECRET, ALLOCATION)
+    successor = TelemetryReceiver(bench.path, SECRET, ALLOCATION)
     bench.send(0.5)
     batch = successor.take_iterations()
     assert batch is not None and batch.iteration_s == (0.5,)
@@ -183,7 +183,7 @@ def test_a_new_agent_takes_over_the_path(bench: Bench) -> None:
 
 
 def test_closing_removes_the_socket(bench: Bench) -> None:
-    bench.door.close()
+    bench.receiver.close()
     assert not os.path.lexists(bench.path)
     with pytest.raises(FileNotFoundError):
         bench.send(0.25)
@@ -198,11 +198,11 @@ def test_closing_removes_the_socket(bench: Bench) -> None:
         ("telemetry", SECRET, "no rank", ValueError),
     ],
 )
-def test_a_door_that_cannot_be_is_refused(
+def test_a_receiver_that_cannot_be_is_refused(
     tmp_path: Path, name: str, token: str, allocation_id: str, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        TelemetryDoor(str(tmp_path / name), token, allocation_id)
+        TelemetryReceiver(str(tmp_path / name), token, allocation_id)
 
 
 def send_checkpoint(bench: Bench, step: Any = 7, **changes: Any) -> None:
@@ -216,10 +216,10 @@ def test_the_last_checkpoint_is_kept_with_the_time_of_the_node(bench: Bench) -> 
     send_checkpoint(bench, 8, ran_ms=-(10**9))
     before_ms = boot_ms()
     assert bench.taken() == (0.25,)
-    written = bench.door.take_checkpoint()
+    written = bench.receiver.take_checkpoint()
     assert written is not None and written.step == 8
     assert before_ms <= written.at_boot_ms <= boot_ms(), "whatever time the worker names"
-    assert bench.door.take_checkpoint() is None
+    assert bench.receiver.take_checkpoint() is None
 
 
 @pytest.mark.parametrize(
@@ -241,27 +241,27 @@ def test_a_checkpoint_of_another_form_or_of_a_higher_rank_is_dropped(
     bench.send(0.25, rank=5)
     send_checkpoint(bench, **changes)
     assert bench.taken() == (0.25,)
-    assert bench.door.take_checkpoint() is None
+    assert bench.receiver.take_checkpoint() is None
 
 
 def test_a_lower_rank_replaces_the_checkpoint_of_a_higher_one(bench: Bench) -> None:
     send_checkpoint(bench, 9, rank=6)
     bench.send(0.25, rank=5)
-    assert bench.taken() == (0.25,) and bench.door.take_checkpoint() is None
+    assert bench.taken() == (0.25,) and bench.receiver.take_checkpoint() is None
 
 
 def test_the_progress_of_a_worker_that_names_a_total_is_measured_by_the_node(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_ms = [50_000]
-    monkeypatch.setattr(telemetry_door, "boot_ms", lambda: now_ms[0])
+    monkeypatch.setattr(telemetry_receiver, "boot_ms", lambda: now_ms[0])
     for step in (10, 20):
         send_iteration(bench, step)
         assert bench.taken() == (0.25,)
         now_ms[0] += 20_000
-    assert bench.door.progress() == Measured(20, 100, 2.0, 70_000), "it claims 0.25 s"
+    assert bench.receiver.progress() == MeasuredProgress(20, 100, 2.0, 70_000), "it claims 0.25 s"
     send_iteration(bench, 30, rank=4)
-    assert bench.taken() == (0.25,) and bench.door.progress() is None, "a lower rank counts"
+    assert bench.taken() == (0.25,) and bench.receiver.progress() is None, "a lower rank counts"
 
 
 @pytest.mark.parametrize("changes", [{"steps_total": 0}, {"steps_total": 2**53}, {"token": "b"}])

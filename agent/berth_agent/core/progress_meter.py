@@ -9,7 +9,7 @@ LEAST_MS = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredProgress:
     """The progress of a worker, and when the node heard of it."""
 
     step: int
@@ -20,7 +20,7 @@ class Measured:
     at_boot_ms: int
 
 
-class Pace:
+class ProgressMeter:
     """Measures one worker from its first report on; what came before the agent does not count."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Pace:
             self._first = (step, at_boot_ms)
         self._last = (step, steps_total, at_boot_ms)
 
-    def measured(self) -> Measured | None:
+    def measured(self) -> MeasuredProgress | None:
         """Return the progress; None until the pace is known, and beyond the total."""
         if self._first is None:
             return None
@@ -42,4 +42,4 @@ class Pace:
         ran_ms, done = at_ms - first_ms, step - first_step
         if ran_ms < LEAST_MS or not done or step > steps_total:
             return None
-        return Measured(step, steps_total, ran_ms / done / 1000, at_ms)
+        return MeasuredProgress(step, steps_total, ran_ms / done / 1000, at_ms)

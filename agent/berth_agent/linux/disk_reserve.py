@@ -29,7 +29,7 @@ def write_on_full_disk(reserve: str, write: Callable[[], None]) -> None:
             return
 
 
-class Reserve:
+class DiskReserve:
     """The file that holds the space. The agent keeps it, its steps use it too."""
 
     def __init__(self, path: str, size_bytes: int) -> None:

@@ -17,7 +17,7 @@ PROGRESS = Rate(0.1, 1)
 """Of one worker; more are dropped. An agent sends half as many."""
 
 
-class CheckpointPace:
+class CheckpointLimiter:
     """Bounds the checkpoints of each worker."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class CheckpointPace:
         return tuple(taken)
 
 
-class ProgressPace:
+class ProgressLimiter:
     """Bounds the progress of each worker."""
 
     def __init__(self) -> None:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from berth_agent.core.pace import Measured
+from berth_agent.core.progress_meter import MeasuredProgress
 from berth_agent.messages import Checkpoint, Progress
-from berth_agent.node import seldom as module
-from berth_agent.node.seldom import CHECKPOINTS_MS, TICK_MS, Seldom, checkpoints, progress
-from berth_agent.telemetry_door import Written
+from berth_agent.node import newest_reports as module
+from berth_agent.node.newest_reports import (
+    CHECKPOINTS_MS,
+    TICK_MS,
+    NewestReports,
+    checkpoints,
+    progress,
+)
+from berth_agent.telemetry_receiver import WrittenCheckpoint
 
 
 class Clock:
@@ -25,12 +31,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def note(kept: Seldom[Written, Checkpoint], clock: Clock, step: int, name: str = "0/5/0/0") -> None:
-    kept.note(name, Written(step, clock.now_ms))
+def note(
+    kept: NewestReports[WrittenCheckpoint, Checkpoint],
+    clock: Clock,
+    step: int,
+    name: str = "0/5/0/0",
+) -> None:
+    kept.note(name, WrittenCheckpoint(step, clock.now_ms))
 
 
 def due(
-    kept: Seldom[Written, Checkpoint], most: int = 9, start_ms: int = 1_000_000
+    kept: NewestReports[WrittenCheckpoint, Checkpoint], most: int = 9, start_ms: int = 1_000_000
 ) -> tuple[Checkpoint, ...]:
     """Of workers whose processes started 1000 s after the boot."""
     return kept.due(most, lambda name: round(start_ms / TICK_MS))
@@ -87,7 +98,7 @@ def test_a_message_is_bounded_and_workers_that_are_gone_are_forgotten(clock: Clo
 
 def test_progress_has_the_pace_of_the_node(clock: Clock) -> None:
     kept = progress()
-    kept.note("0/5/0/0", Measured(40, 100, 1.5, clock.now_ms))
+    kept.note("0/5/0/0", MeasuredProgress(40, 100, 1.5, clock.now_ms))
     wanted = Progress(
         allocation_id="0/5/0/0", ran_ms=4_000_000, step=40, steps_total=100, iteration_s=1.5
     )

@@ -9,7 +9,7 @@ UNAUTHENTICATED = 401
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ExecutorAccess:
     """How executors are reached: their URLs and the node's credential."""
 
     urls: tuple[str, ...]

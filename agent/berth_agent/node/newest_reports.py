@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
-from berth_agent.core.pace import Measured
+from berth_agent.core.progress_meter import MeasuredProgress
 from berth_agent.linux.clocks import boot_ms
 from berth_agent.messages import Checkpoint, Progress
-from berth_agent.telemetry_door import Written
+from berth_agent.telemetry_receiver import WrittenCheckpoint
 
 CHECKPOINTS_MS = 10_000
 PROGRESS_MS = 20_000
@@ -39,7 +39,7 @@ N = TypeVar("N", bound=Noted)
 S = TypeVar("S", bound=Sent)
 
 
-class Seldom(Generic[N, S]):
+class NewestReports(Generic[N, S]):
     """The reports not sent yet; a worker that makes many replaces its own one only."""
 
     def __init__(self, every_ms: int, message: Callable[[str, int, N], S]) -> None:
@@ -84,9 +84,9 @@ class Seldom(Generic[N, S]):
                 del known[name]
 
 
-def checkpoints() -> Seldom[Written, Checkpoint]:
+def checkpoints() -> NewestReports[WrittenCheckpoint, Checkpoint]:
     """Return the checkpoints of workers, none yet."""
-    return Seldom(
+    return NewestReports(
         CHECKPOINTS_MS,
         lambda name, ran_ms, written: Checkpoint(
             allocation_id=name, ran_ms=ran_ms, step=written.step
@@ -94,9 +94,9 @@ def checkpoints() -> Seldom[Written, Checkpoint]:
     )
 
 
-def progress() -> Seldom[Measured, Progress]:
+def progress() -> NewestReports[MeasuredProgress, Progress]:
     """Return the progress of workers, none yet."""
-    return Seldom(
+    return NewestReports(
         PROGRESS_MS,
         lambda name, ran_ms, measured: Progress(
             allocation_id=name,
