@@ -142,7 +142,7 @@ def fill_row(state: Queue, row: int, entry: QueueEntry) -> None:
     estimate = state.history.estimate(entry.tenant, entry.user, entry.name, entry.gpus)
     table = state.table
     table.put_distribution(row, estimate.p)
-    low_s, middle_s, high_s = state.calibration.interval(entry.tenant, estimate.p)
+    low_s, middle_s, high_s = state.calibration.read_interval(entry.tenant, estimate.ended)
     table.put(
         row,
         submit_ms=entry.submitted_at,

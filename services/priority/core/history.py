@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.contracts.job_names import UNKNOWN_USER, name_pattern
+from services.priority.core.job_groups import GroupRows, HistoryGroup, KindOfJob, groups
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ PER_OCTAVE = 2.0
 """Bin b holds run times from 2^(b/2) to 2^((b+1)/2) s: 1 s to 194 days."""
 
 LEVELS = 8
-"""Groups of a job, widest first: see `GROUPS`."""
+"""Groups of a job, widest first: see `job_groups.groups`."""
 FADE = (5000.0, 140.0, 1000.0, 150.0, 3.0, 8.0, 5.0, 60.0)
 """Samples after which an old one counts 1/e, per level: the short ones follow what is run today."""
 TRUST = (20.0, 45.0, 200.0, 50.0, 9.0, 3.0, 15.0, 40.0)
@@ -148,8 +148,8 @@ gittins_of = _over_floats(gittins_s)
 
 PRIOR: Floats = np.zeros(BINS)
 fill_prior(PRIOR)
-QUANTILES: Floats = np.array([0.1, 0.5, 0.9])
-
+QUANTILES = (0.1, 0.5, 0.9)
+_VALUES_S: list[float] = VALUES.tolist()
 
 SMOOTHED: Floats = np.diag(np.full(BINS, 0.5))
 SMOOTHED += np.diag(np.full(BINS - 1, 0.25), 1) + np.diag(np.full(BINS - 1, 0.25), -1)
@@ -158,25 +158,6 @@ SMOOTHED += np.diag(np.full(BINS - 1, 0.25), 1) + np.diag(np.full(BINS - 1, 0.25
 KEEP, TRUSTED, COUNTS = 0, 1, 2
 """Columns of a group's row; its counts begin at the last of them."""
 FIRST_GROUPS = 64
-
-HistoryGroup: TypeAlias = tuple[str, ...]
-
-
-@lru_cache(maxsize=4096)
-def groups(tenant: str, user: str, name: str, gpus: float) -> tuple[HistoryGroup | None, ...]:
-    """Return one group per level, None where the job lacks a field that the level needs."""
-    size = f"{gpus:g}"
-    by_tenant, by_user = bool(tenant), bool(user) and user != UNKNOWN_USER
-    return (
-        ("all",),
-        ("gpus", size),
-        ("tenant", tenant) if by_tenant else None,
-        ("tenant-gpus", tenant, size) if by_tenant else None,
-        ("recent", tenant, size),
-        ("user-gpus", tenant, user, size) if by_user else None,
-        ("user-recent", tenant, user) if by_user else None,
-        ("name", tenant, user, name_pattern(name)) if name else None,
-    )
 
 
 def gittins_ranks(ended: Floats, spent: Floats, steps: Floats) -> Floats:
@@ -203,17 +184,24 @@ class Estimate:
     gittins_s: float
     """Gittins rank before it has run."""
     p: Floats
+    ended: list[float]
+    """Running sum of `p`."""
 
 
 def _estimate(p: Floats, samples: float) -> Estimate:
     """Return `mean_left_s`, `quantile_s` and `gittins_s` of a job that has not run, in one pass."""
     ended = np.add.accumulate(p)
     spent = np.add.accumulate(p * VALUES)
-    mass = ended[-1]
-    p10, p50, p90 = VALUES[np.searchsorted(ended, QUANTILES * mass)].tolist()
+    sums: list[float] = ended.tolist()
+    mass = sums[-1]
+    p10, p50, p90 = [_VALUES_S[bisect_left(sums, q * mass)] for q in QUANTILES]
     # These are `gittins_ranks` at half their cost: no chance of a job that has not run is 0.
-    ranks = (spent + (mass - ended) * VALUES) / ended
-    return Estimate(float(spent[-1] / mass), p10, p50, p90, samples, float(ranks.min()), p)
+    ranks = ended[-1:] - ended
+    ranks *= VALUES
+    ranks += spent
+    ranks /= ended
+    gittins = float(np.minimum.reduce(ranks))
+    return Estimate(float(spent[-1]) / mass, p10, p50, p90, samples, gittins, p, sums)
 
 
 @dataclass(slots=True, eq=False)
@@ -227,6 +215,7 @@ class History:
     """Index of each group in `values`."""
     values: Floats = field(default_factory=lambda: np.zeros((FIRST_GROUPS, COUNTS + BINS)))
     """[any, 2 + BINS]: share of the counts kept at the next sample, trust of the level, counts."""
+    learnt: GroupRows = field(default_factory=GroupRows, compare=False, repr=False)
 
     @property
     def counts(self) -> dict[HistoryGroup, Floats]:
@@ -242,12 +231,8 @@ class History:
     def learn(self, tenant: str, user: str, name: str, gpus: float, run_s: float) -> None:
         """Add the run time of an ended job to all its groups."""
         at = bin_of(run_s)
-        rows = [
-            self._row(group, level)
-            for level, group in enumerate(groups(tenant, user, name, gpus))
-            if group is not None
-        ]
-        values = self.values[rows]
+        rows = self._rows_of((tenant, user, name, gpus))
+        values = self.values.take(rows, 0)
         counts = values[:, COUNTS:]
         counts *= values[:, KEEP, None]
         counts += SMOOTHED[at]
@@ -260,19 +245,38 @@ class History:
 
         Sums go from the first bin to the last, as in `accumulate`; `sum` may add otherwise.
         """
-        known = self.rows
-        rows = [known[group] for group in groups(tenant, user, name, gpus) if group in known]
-        if not rows:
-            return _estimate(PRIOR, 0.0)
-        values = self.values[rows]
-        trusts = values[:, TRUSTED].tolist()
-        totals = np.add.accumulate(values[:, TRUSTED:], axis=1)[:, -1].tolist()
-        p = PRIOR
-        for counts, trust, total in zip(values[:, COUNTS:], trusts, totals, strict=True):
-            p = trust * p
-            p += counts
-            p /= total
+        rows: Sequence[int] | NDArray[np.intp] | None
+        rows = self.learnt.get((tenant, user, name, gpus))
+        if rows is None:
+            known = self.rows
+            rows = [known[group] for group in groups(tenant, user, name, gpus) if group in known]
+            if not rows:
+                return _estimate(PRIOR, 0.0)
+        values = self.values.take(rows, 0)
+        totals = np.add.accumulate(values[:, TRUSTED:], axis=1)[:, -1:]
+        p = np.empty(BINS)
+        wider = PRIOR
+        # Arrays of one number: a float costs each operation twice as much.
+        for counts, trust, total in zip(
+            values[:, COUNTS:], values[:, TRUSTED:COUNTS], totals, strict=True
+        ):
+            np.multiply(wider, trust, p)
+            np.add(p, counts, p)
+            np.divide(p, total, p)
+            wider = p
         return _estimate(p, math.fsum(counts.tolist()))
+
+    def _rows_of(self, job: KindOfJob) -> NDArray[np.intp]:
+        """Return the rows of all groups of such a job, which it adds where they are missing."""
+        rows = self.learnt.get(job)
+        if rows is None:
+            numbers = [
+                self._row(group, level)
+                for level, group in enumerate(groups(*job))
+                if group is not None
+            ]
+            rows = self.learnt.keep(job, numbers)
+        return rows
 
     def _row(self, group: HistoryGroup, level: int) -> int:
         row = self.rows.get(group)

@@ -28,6 +28,7 @@ FARTHEST = 6.5
 """Largest log-odds: levels stay within 0.0015 and 0.9985, where history has samples."""
 
 Shifts = list[float]
+UNSHIFTED = (0.0,) * len(QUANTILES)
 
 
 class RunTimeInterval(NamedTuple):
@@ -69,17 +70,21 @@ class IntervalCalibration:
 
     def levels(self, tenant: str) -> tuple[float, ...]:
         """Return the levels at which a job of the tenant is read, in the order of `QUANTILES`."""
-        own = self.tenants.get(tenant, (0.0,) * len(QUANTILES))
-        levels = (
+        own = self.tenants.get(tenant, UNSHIFTED)
+        levels = [
             level_of(log_odds + pool + shift)
             for log_odds, pool, shift in zip(LOG_ODDS, self.pool, own, strict=True)
-        )
-        return tuple(sorted(levels))
+        ]
+        levels.sort()
+        return tuple(levels)
 
     def interval(self, tenant: str, p: Floats) -> RunTimeInterval:
         """Return the interval of a job with the distribution `p` [BINS] that has not run."""
-        ended: list[float] = np.add.accumulate(p).tolist()
-        return RunTimeInterval(*(read_quantile_s(ended, at) for at in self.levels(tenant)))
+        return self.read_interval(tenant, np.add.accumulate(p).tolist())
+
+    def read_interval(self, tenant: str, ended: list[float]) -> RunTimeInterval:
+        """Return `interval` of a distribution, given its running sum [BINS]."""
+        return RunTimeInterval(*[read_quantile_s(ended, at) for at in self.levels(tenant)])
 
     def learn(self, tenant: str, interval: RunTimeInterval, ran_s: float) -> None:
         """Learn from a job that ended: the interval that it had, and its run time in s."""

@@ -7,12 +7,13 @@ import pytest
 
 from services.priority.core import expected, history
 from services.priority.core.history import BINS, FADE, TRUST, Floats, History
+from services.priority.core.job_groups import HistoryGroup, groups
 
 
-def scalar_estimate(counts: dict[history.HistoryGroup, Floats], *job: object) -> Floats:
+def scalar_estimate(counts: dict[HistoryGroup, Floats], *job: object) -> Floats:
     p: Floats = np.zeros(BINS)
     history.fill_prior(p)
-    for group, trust in zip(history.groups(*job), TRUST, strict=True):
+    for group, trust in zip(groups(*job), TRUST, strict=True):
         if group in counts:
             history.shrink(counts[group], trust, p)
     return p
@@ -20,12 +21,12 @@ def scalar_estimate(counts: dict[history.HistoryGroup, Floats], *job: object) ->
 
 def test_learning_and_estimating_by_arrays_is_learning_and_estimating_bin_by_bin() -> None:
     rng = np.random.default_rng(3)
-    known, counts = History(), dict[history.HistoryGroup, Floats]()
+    known, counts = History(), dict[HistoryGroup, Floats]()
     for n in range(400):
         job = (f"t{n % 3}", f"u{n % 7}", f"run-{n % 5}", float(1 << n % 4))
         seconds = float(rng.lognormal(5, 3))
         known.learn(*job, seconds)
-        for group, fade in zip(history.groups(*job), FADE, strict=True):
+        for group, fade in zip(groups(*job), FADE, strict=True):
             if group is not None:
                 history.add_sample(
                     counts.setdefault(group, np.zeros(BINS)), history.bin_of(seconds), fade
