@@ -71,14 +71,14 @@ class RunningOrder:
         """Remove the jobs that have to be looked at again, and return their ids."""
         self.at = now
         if now >= self._until:
-            self.stale.update((job.job_id, None) for job in self.order if job.until <= now)
+            self.stale.update([(job.job_id, None) for job in self.order if job.until <= now])
         if not self.stale:
             return []
         names, self.stale = list(self.stale), {}
         for name in names:
             if (job := self.jobs.pop(name, None)) is not None:
                 del self.order[bisect_left(self.order, job)]
-        self._until = min((job.until for job in self.order), default=math.inf)
+        self._until = min([job.until for job in self.order], default=math.inf)
         self._lowest = None
         return names
 

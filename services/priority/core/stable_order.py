@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from services.priority.core import few_waiting
 from services.priority.core.expected import holds_until
 from services.priority.core.few_running import FEW, KEYS, running_row
 from services.priority.core.order_cache import OrderCache, Position
@@ -117,8 +118,29 @@ def refresh_order(queue: Queue, pool: PoolConfigured, now: int) -> OrderCache:
         names = [name for name in cache.stale if name in queue.waiting]
         cache.drop_stale()
         if names:
-            cache.insert(positions_of(queue, pool, now, names))
+            is_few = pool.base_policy in few_waiting.KEYS and len(names) <= FEW
+            place = few_positions if is_few else positions_of
+            cache.insert(place(queue, pool, now, names))
     return cache
+
+
+def few_positions(queue: Queue, pool: PoolConfigured, now: int, names: list[str]) -> list[Position]:
+    """Return what `positions_of` does, for a policy in `few_waiting.KEYS`."""
+    policy, key_of = POLICIES[pool.base_policy], few_waiting.KEYS[pool.base_policy]
+    source, has_run_s = policy.source or pool.runtime, backfills_by_history(pool)
+    queue.order_cache.uses_runtime = pool.base_policy not in few_waiting.TIMELESS
+    clock = queue.clock(now)
+    positions = []
+    for name in names:
+        job = few_waiting.waiting_row(queue.table, queue.jobs[name].row, clock, source)
+        score = policy.score(key_of(job))
+        ranked = (
+            construct(Ranked, job_id=name, score=score, run_s=job.mean_s)
+            if has_run_s
+            else construct(Ranked, job_id=name, score=score)
+        )
+        positions.append((job.tier, -score, job.submit_s, name, ranked))
+    return positions
 
 
 def positions_of(queue: Queue, pool: PoolConfigured, now: int, names: list[str]) -> list[Position]:
