@@ -5,7 +5,7 @@ from __future__ import annotations
 from services.placement.core.pool.allocations import slots_of
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
-from services.placement.core.pool.shape import Shape, Slot
+from services.placement.core.pool.shape import GPU, Shape, Slot
 from services.placement.core.round.fit import probe_anywhere
 from services.placement.core.round.plan import Plan
 from services.placement.core.round.slot_search import Failures
@@ -68,12 +68,29 @@ def evict(
 
     The draft is left as it was: victims keep their GPUs until their stop is reported.
     """
-    victims = [v for v in view.victims.of(job) if v.job_id not in taken]
+    victims = view.victims.of(job)
+    if taken:
+        victims = [victim for victim in victims if victim.job_id not in taken]
+    if are_too_few(draft, shape, victims):
+        return None
     mark = len(draft.log)
     try:
         return spare_victims(draft, shape, job, shortlist(draft, shape, job, victims))
     finally:
         draft.rollback(mark)
+
+
+def are_too_few(draft: Draft, shape: Shape, victims: list[Job]) -> bool:
+    """Whether fewer GPUs would be free than the gang needs, wherever they are, without them all."""
+    if shape.milli != GPU:
+        return False
+    short = shape.min_workers * shape.gpus - draft.board.free_of(shape.types)
+    for victim in victims:
+        if short <= 0:
+            break
+        for allocation in victim.allocations.values():
+            short -= len(allocation.slot.gpus)
+    return short > 0
 
 
 def shortlist(draft: Draft, shape: Shape, job: Job, victims: list[Job]) -> list[Job]:

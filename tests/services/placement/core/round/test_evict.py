@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.job import Job
+from services.placement.core.pool.shape import Shape
+from services.placement.core.round import evict
 from shared.contracts.attempts import JobPreempted
 from tests.services.placement.core.lane import Lane, job, kinds, lane, only
 
@@ -149,3 +153,24 @@ def test_a_preempted_share_makes_room_for_a_whole_gpu() -> None:
     assert victims(pool) == ["a", "b"]
     pool.stopped("a", "b", after_ms=100)
     assert pool.job("high").phase == "placed"
+
+
+def test_no_search_is_made_where_all_victims_together_have_too_few_gpus(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searches: list[int] = []
+    shortlist = evict.shortlist
+
+    def counted(draft: Draft, shape: Shape, by: Job, among: list[Job]) -> list[Job]:
+        searches.append(len(among))
+        return shortlist(draft, shape, by, among)
+
+    monkeypatch.setattr(evict, "shortlist", counted)
+    pool = lane("n1", "n2", gpus=2)
+    pool.run(job("a", 2))
+    pool.run(job("b", 1))
+    assert victims(pool, gpus=1, high={"workers": 5}) == []
+    assert searches == []
+    events = pool.submit(job("pair", 2, priority_class="high", workers=2), after_ms=100)
+    assert sorted(event.subject for event in only(JobPreempted, events)) == ["a", "b"]
+    assert searches == [2]
