@@ -10,18 +10,12 @@ from typing import ClassVar, NamedTuple
 
 from services.placement.core.pool.board import Board
 from services.placement.core.pool.job import Job
-from services.placement.core.pool.loss_budget import (
-    MILLI,
-    LossAccount,
-    LossBudget,
-    budget_of,
-    share_of,
-)
+from services.placement.core.pool.loss_budget import MILLI, LossAccount, LossBudget, budget_of
 from services.placement.core.pool.node import Node
 from services.placement.core.pool.queue import EquivalenceClass, Queue, bucket_of
 from services.placement.core.pool.ranks import Ranks
+from services.placement.core.pool.settings import times_of
 from services.placement.core.pool.shape import Shape, Slot
-from shared.contracts.checkpoint import wall_ms
 from shared.contracts.nodes import NodeJoined
 from shared.contracts.pools import PoolConfigured, default_of
 from shared.contracts.terms import PoolTerms, silence_bound_ms, suspicion_bound_ms
@@ -32,7 +26,7 @@ LARGE_MOST = 0.1
 LARGE_MEMORY = 100.0
 """Arrivals after which an old one counts 1/e."""
 SUSPECT_AFTER_S: float = default_of("suspect_after_s")
-START_TIMEOUT_S: float = default_of("start_timeout_s")
+START_TIMEOUT_MS = round(default_of("start_timeout_s") * 1000)
 
 
 class OpenRound(NamedTuple):
@@ -164,23 +158,22 @@ class Pool:
 
     @property
     def start_timeout_ms(self) -> int:
-        seconds = self.settings.start_timeout_s if self.settings else START_TIMEOUT_S
-        return round(seconds * 1000)
+        return times_of(self.settings).start_timeout_ms if self.settings else START_TIMEOUT_MS
 
     @property
     def min_residency_ms(self) -> int:
         """Wall ms from a start before which a job is neither outranked, migrated nor resized."""
-        return wall_ms(self.settings.min_residency_s if self.settings else 0.0, self.time_scale)
+        return times_of(self.settings).min_residency_ms if self.settings else 0
 
     @property
     def loss_share(self) -> int:
         """Share of GPU time that stops may cost, in 1 / `loss_budget.SHARES`."""
-        return share_of(self.settings.loss_share if self.settings else 0.0)
+        return times_of(self.settings).loss_share if self.settings else 0
 
     def loss_at(self, now: int) -> LossBudget:
         """Return the loss budget at `now` ms."""
-        share, window_s = self.loss_share, self.settings.loss_window_s if self.settings else 0.0
-        window_ms = wall_ms(window_s, self.time_scale)
+        share = self.loss_share
+        window_ms = times_of(self.settings).loss_window_ms if self.settings else 0
         budget = budget_of(share, self.board.gpus * MILLI, window_ms)
         return LossBudget(now, self.loss.spent_at(now, share), share, budget, self.loss.used_milli)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from services.placement.core.pool.board import Board
@@ -12,6 +11,7 @@ from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.overdue import Overdue, overdue_at
 from services.placement.core.pool.queue import Queue, QueueScan
+from services.placement.core.pool.settings import per_settings
 from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.fit import Avoid
@@ -20,7 +20,7 @@ from services.placement.core.round.progress import scaled_price
 from services.placement.core.round.protection import ProgressRules, Protection
 from services.placement.core.round.victims import Victims
 from shared.contracts.checkpoint import wall_ms
-from shared.contracts.pools import NEVER_S, QueueMode, default_of
+from shared.contracts.pools import NEVER_S, PoolConfigured, QueueMode, default_of
 
 RANK_FRESH_MS = 10_000
 """An older rank is ignored: priority is down. With `rank_ms` 0 each change is ranked at once, so
@@ -126,9 +126,8 @@ def view_of(pool: Pool, now: int) -> View:
 def rank_rules(pool: Pool, scores: Mapping[str, float], now: int) -> RankRules | None:
     if pool.settings is None or not pool.is_ranked:
         return None
-    settings, after_s = pool.settings, pool.settings.defragment_after_s
-    after_ms = None if after_s >= NEVER_S else wall_ms(after_s, pool.time_scale)
-    rules = protection(pool)
+    settings = pool.settings
+    rules, after_ms = stop_rules(settings)
     if rules.progress is None:
         return RankRules(scores, settings.preempt_margin, rules, pool.largest_victim_gpus, after_ms)
     loss = pool.loss_at(now)
@@ -145,35 +144,28 @@ def rank_rules(pool: Pool, scores: Mapping[str, float], now: int) -> RankRules |
     )
 
 
-def protection(pool: Pool) -> Protection:
-    """Return what protects the pool's running jobs from rank."""
-    settings, scale = pool.settings, pool.time_scale
-    if settings is None or settings.preemption_protection != "progress":
-        return Protection(pool.min_residency_ms, scale)
-    return progress_protection(
-        settings.min_residency_s,
-        settings.checkpoint_window_s,
-        settings.start_protection_s,
-        settings.cheap_restarts,
-        scale,
-    )
+class StopRules(NamedTuple):
+    """The settings of a pool about stops by rank."""
+
+    protection: Protection
+    defragment_after_ms: int | None
+    """From a job's start until it may migrate for a larger one; None: it never does."""
 
 
-@lru_cache(maxsize=64)
-def progress_protection(
-    min_residency_s: float,
-    checkpoint_window_s: float,
-    start_protection_s: float,
-    cheap_restarts: int,
-    time_scale: float,
-) -> Protection:
-    """Return the same object for the same settings: rounds compare it."""
-    rules = ProgressRules(
-        wall_ms(checkpoint_window_s, time_scale),
-        wall_ms(start_protection_s, time_scale),
-        cheap_restarts,
-    )
-    return Protection(wall_ms(min_residency_s, time_scale), time_scale, rules)
+@per_settings
+def stop_rules(settings: PoolConfigured) -> StopRules:
+    """Return the same object for the same settings: rounds compare the protection."""
+    scale, after_s = settings.time_scale, settings.defragment_after_s
+    after_ms = None if after_s >= NEVER_S else wall_ms(after_s, scale)
+    progress = None
+    if settings.preemption_protection == "progress":
+        progress = ProgressRules(
+            wall_ms(settings.checkpoint_window_s, scale),
+            wall_ms(settings.start_protection_s, scale),
+            settings.cheap_restarts,
+        )
+    residency_ms = wall_ms(settings.min_residency_s, scale)
+    return StopRules(Protection(residency_ms, scale, progress), after_ms)
 
 
 class EvictionPlan(NamedTuple):
