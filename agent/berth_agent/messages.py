@@ -658,11 +658,14 @@ class PrintedLines(read.Message):
     """Number of the first line."""
     lines: tuple[str, ...]
     """Oldest first."""
+    is_last: bool = False
+    """The worker has ended, and no line follows."""
 
     READERS: ClassVar = {
         "allocation_id": read.text(shortest=1, longest=96),
         "first_line": read.integer(minimum=0),
         "lines": read.items(read.text(), most=1000),
+        "is_last": read.boolean(),
     }
     REQUIRED: ClassVar = frozenset({"allocation_id", "first_line", "lines"})
 

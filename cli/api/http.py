@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import cast
+from typing import NamedTuple, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 from cli.api.target import Target
@@ -19,6 +19,14 @@ STREAM_TIMEOUT_S = 30.0
 
 Json = dict[str, object]
 Query = Mapping[str, object | None]
+
+
+class StreamEvent(NamedTuple):
+    """A server-sent event; `id` is its position, empty where the stream has none."""
+
+    name: str
+    data: str
+    id: str = ""
 
 
 class Api:
@@ -52,17 +60,18 @@ class Api:
 
     def stream(
         self, path: str, query: Query | None = None, *, alive: bool = False
-    ) -> Iterator[tuple[str, str]]:
-        """Yield server-sent events as (event, data) until the stream ends, by an event `end`.
+    ) -> Iterator[StreamEvent]:
+        """Yield server-sent events until the stream ends, by an event `end`.
 
-        With `alive` also the gateway's keep-alive comments, as ("alive", "").
+        With `alive` also the gateway's keep-alive comments, as events `alive` without data.
         """
         connection, name = self._connection(STREAM_TIMEOUT_S), ""
         try:
             answer = self._send(connection, "GET", path, query, None)
-            for name, text in _frames(answer):
+            for event in _events(answer):
+                name = event.name
                 if alive or name != "alive":
-                    yield name, text
+                    yield event
             if name != "end":
                 # A gateway that was killed: its end is no error to the reader of a body.
                 raise ConnectionError("the stream broke off")
@@ -176,19 +185,21 @@ def _object(raw: bytes) -> Json:
     return document
 
 
-def _frames(answer: HTTPResponse) -> Iterator[tuple[str, str]]:
-    event, data = "", list[str]()
+def _events(answer: HTTPResponse) -> Iterator[StreamEvent]:
+    event, data, id = "", list[str](), ""
     for raw in answer:
         line = raw.decode(errors="replace").rstrip("\r\n")
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if not line:
             if data:
-                yield event, "\n".join(data)
-            event, data = "", []
+                yield StreamEvent(event, "\n".join(data), id)
+            event, data, id = "", [], ""
         elif line == ": alive":
-            yield "alive", ""
+            yield StreamEvent("alive", "")
         elif name == "event":
             event = value
         elif name == "data":
             data.append(value)
+        elif name == "id":
+            id = value

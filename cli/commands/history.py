@@ -8,17 +8,19 @@ from typing import Annotated, cast
 import typer
 
 from cli.api.answers import api, items
+from cli.api.follow import follow as follow_stream
 from cli.api.http import Api, Json, part
 from cli.commands.jobs import JobArgument
 from cli.commands.node_hints import away_lines, silent_lines
 from cli.errors import Unreachable
 from cli.input.arguments import AsJson, Data
 from cli.text.failures import failure_lines, failure_of
-from cli.text.output import emit, lines, table
+from cli.text.output import emit, lines, report_line, table
 from cli.text.progress import progress_lines
 from cli.text.reasons import deciding, phase, start_lines, words
 from cli.text.times import clock, span
 
+EVENTS = "/v1/events"
 FOR_NODES = ("no_capacity", "no_node_fits", "no_nodes")
 """Reasons of a wait that a node which is away may cause."""
 
@@ -95,23 +97,31 @@ def events(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Print events; with --follow as they happen, with --json as CloudEvents."""
+    """Print events; with --follow as they happen, with --json as CloudEvents.
+
+    With --follow it goes on behind the last event after an outage of the gateway of up to a minute.
+    """
     start = since or ("" if follow else "start")
     client = api(data)
     query = {"types": types, "subject": subject, "since": start}
     collected: list[object] = []
-    for name, text in client.stream("/v1/events", query, alive=True):
+    stream = (
+        follow_stream(client, EVENTS, query, report_line)
+        if follow
+        else client.stream(EVENTS, query, alive=True)
+    )
+    for name, text, _ in stream:
         if name == "alive":
-            if not follow:
-                break
-        elif name == "end":
-            raise Unreachable(f"the stream ended: {json.loads(text).get('reason')}")
-        elif as_json and not follow:
-            collected.append(json.loads(text))
+            break
+        document = json.loads(text)
+        if name == "end":
+            raise Unreachable(f"the stream ended: {document.get('reason')}")
+        if as_json and not follow:
+            collected.append(document)
         elif as_json:
-            emit(json.loads(text))
+            emit(document)
         else:
-            lines([_event(json.loads(text))])
+            lines([_event(document)])
     if as_json and not follow:
         emit(collected)
 

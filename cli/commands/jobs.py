@@ -16,7 +16,7 @@ from cli.input.job_file import Body
 from cli.text.failures import failure_lines, failure_of
 from cli.text.output import emit, lines, report_line, table, text_of
 from cli.text.progress import progress_lines
-from cli.text.reasons import start_lines
+from cli.text.reasons import start_lines, wait_line
 from cli.text.times import clock, field_text, label, now_ms, span
 
 ENDS = ("succeeded", "failed", "cancelled", "rejected")
@@ -170,7 +170,11 @@ def logs(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Print the output of a job's workers."""
+    """Print the output of a job's workers.
+
+    With --follow it ends with the job, goes on after an outage of the gateway of up to a minute,
+    and reports on stderr while the job waits.
+    """
     path, client = f"/v1/jobs/{part(job)}/logs", api(data)
     if not follow:
         document = client.get(path, {"tail": tail})
@@ -183,8 +187,12 @@ def logs(
             report_line(_no_output(client.get(f"/v1/jobs/{part(job)}")))
         return
     due: dict[tuple[int, int], int] = {}
-    for event, text in follow_stream(client, path, {"follow": "true"}, report_line):
+    shown, query = "", {"follow": "true", "status": "true"}
+    for event, text, _ in follow_stream(client, path, query, report_line):
         frame = json.loads(text)
+        if event == "status":
+            shown = _report_wait(frame, shown)
+            continue
         if event == "end":
             if frame.get("reason") not in (None, "", "ended"):
                 raise CliError(f"the stream ended: {frame.get('reason')}")
@@ -195,6 +203,14 @@ def logs(
             emit(frame)
         else:
             lines([_line(frame)])
+
+
+def _report_wait(status: Json, shown: str) -> str:
+    """Report a job that waits, or runs after it did, once; return the line that was shown last."""
+    line = wait_line(status, is_shown=bool(shown))
+    if line and line != shown:
+        report_line(line)
+    return line or shown
 
 
 def _is_new(frame: Json, due: dict[tuple[int, int], int]) -> bool:

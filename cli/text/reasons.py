@@ -278,3 +278,18 @@ def _terms(terms: object) -> list[str]:
     if not isinstance(terms, dict) or not terms:
         return []
     return ["  " + ", ".join(f"{name} {_shown(value)}" for name, value in sorted(terms.items()))]
+
+
+def wait_line(status: Data, *, is_shown: bool) -> str:
+    """Return that a job waits, or, where that `is_shown`, that it runs; empty for another one."""
+    attempt, name = cast("int", status["attempt"]), str(status["reason"])
+    match status["phase"]:
+        case "placed":
+            return f"attempt {attempt} starts" if is_shown else ""
+        case "running":
+            return f"attempt {attempt} runs" if is_shown else ""
+        case "admitted" | "deferred" | "waiting" | "backoff" as phase:
+            again = f" again after attempt {attempt}" if attempt else ""
+            return f"the job waits{again}: {REASONS.get(name, name) or phase}"
+        case _:
+            return ""

@@ -301,6 +301,7 @@ class PrintedLines(Model):
     allocation_id: AllocationId = Field(description="the worker")
     first_line: int = Field(ge=0, description="number of the first line")
     lines: tuple[str, ...] = Field(max_length=MAX_LINES, description="oldest first")
+    is_last: bool = Field(False, description="the worker has ended, and no line follows")
 
 
 class Iterations(Model):

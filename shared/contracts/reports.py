@@ -244,6 +244,7 @@ class LogLines(Model):
     attempt: int = Field(ge=1, description="number of the attempt")
     first_line: int = Field(ge=0, description="number of the first line")
     lines: tuple[str, ...] = Field(max_length=1000, description="oldest first")
+    is_last: bool = Field(False, description="the worker has ended, and no line follows")
 
 
 class SilentNode(Model):

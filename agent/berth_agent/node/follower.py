@@ -27,6 +27,7 @@ class OutputFollower:
         self._segment = 0
         self._offset = 0
         self._next: tuple[int, int, int] | None = None
+        self._ends = self._is_complete = False
 
     @property
     def position(self) -> tuple[int, int, int]:
@@ -38,7 +39,18 @@ class OutputFollower:
         self._line, self._segment, self._offset = position
 
     def read(self, most_lines: int, *, ended: bool) -> PrintedLines | None:
-        """Return the next lines, None if there are none; `sent` accepts them."""
+        """Return the next lines, None if there are none; `sent` accepts them.
+
+        After those of a worker that has ended comes once a message that says so.
+        """
+        self._ends = False
+        printed = self._read_lines(most_lines, ended=ended)
+        if printed is not None or not ended or self._is_complete:
+            return printed
+        self._next, self._ends = self.position, True
+        return self._printed((), is_last=True)
+
+    def _read_lines(self, most_lines: int, *, ended: bool) -> PrintedLines | None:
         self._skip_backlog()
         segments = self._segments()
         for first in (s for s in segments if s >= self._segment):
@@ -55,7 +67,7 @@ class OutputFollower:
         """Take the lines of the last `read` as sent."""
         if self._next is not None:
             self._line, self._segment, self._offset = self._next
-            self._next = None
+            self._next, self._is_complete = None, self._ends
 
     def _read_segment(self, most_lines: int, *, with_rest: bool) -> PrintedLines | None:
         chunk = self._chunk(self._segment, self._offset, CHUNK_BYTES)
@@ -67,7 +79,12 @@ class OutputFollower:
         if not lines:
             return None
         self._next = (self._line + len(lines), self._segment, self._offset + taken)
-        return PrintedLines(allocation_id=self._allocation_id, first_line=self._line, lines=lines)
+        return self._printed(lines)
+
+    def _printed(self, lines: tuple[str, ...], *, is_last: bool = False) -> PrintedLines:
+        return PrintedLines(
+            allocation_id=self._allocation_id, first_line=self._line, lines=lines, is_last=is_last
+        )
 
     def _skip_backlog(self) -> None:
         """Leave out what is too old, so that the newest lines are seen soon."""

@@ -31,6 +31,7 @@ def log_lines_of(source: OutputSource, printed: PrintedLines) -> LogLines:
         attempt=source.attempt,
         first_line=printed.first_line,
         lines=printed.lines,
+        is_last=printed.is_last,
     )
 
 

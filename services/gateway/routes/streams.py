@@ -15,7 +15,7 @@ from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.vector import decode_vector
 from services.gateway.filters import check_types
 from services.gateway.hub import EventFilter, EventHeader
-from services.gateway.log_lines import JobLog, follow_lines, read_lines
+from services.gateway.log_lines import JobLog, JobNow, follow_lines, read_lines
 from services.gateway.openapi import Responses, problem_responses
 from services.gateway.problem import ApiError, unavailable
 from services.gateway.routes.jobs import visible_job
@@ -23,7 +23,6 @@ from services.gateway.sse import EventStream, event_frames
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import JobId
 from shared.contracts.registry import Bearer
-from shared.projections.jobs import ENDED_PHASES
 
 router = APIRouter(prefix="/v1", tags=["streams"])
 STREAM: Responses = {200: {"content": {EventStream.media_type: {}}}}
@@ -98,15 +97,24 @@ async def logs(
     tail: Annotated[
         int, Query(ge=1, le=10_000, description="number of lines, from the end")
     ] = 1000,
+    status: Annotated[
+        bool, Query(description="events `status` of the followed stream: phase, reason, attempt")
+    ] = (False),
 ) -> Response:
     """Show the output of the job's workers of the last 24 h. The stream ends with an event `end`
-    (`ended`) when the job has ended and no line came for some seconds."""
+    (`ended`) when the job has ended and its output is complete, or no line came for some seconds.
+    """
     gateway, bearer, row = await visible_job(request, job_id)
     job, lane = JobLog(job_id, str(row["tenant"])), int(str(row["partition"]))
     if follow:
         allowed = lambda: gateway.access.is_live(bearer)  # noqa: E731
         frames = follow_lines(
-            gateway.open_log, lane, job, allowed, lambda: _has_ended(gateway, bearer, job_id)
+            gateway.open_log,
+            lane,
+            job,
+            allowed,
+            lambda: _job_now(gateway, bearer, job_id),
+            shows_status=status,
         )
         return _stream(gateway, frames)
     try:
@@ -116,13 +124,21 @@ async def logs(
     return json_response({"job_id": job_id, "lines": lines[-tail:]})
 
 
-async def _has_ended(gateway: Gateway, bearer: Bearer, job_id: str) -> bool:
-    """Return whether the job has ended; not as long as Postgres does not answer."""
+async def _job_now(gateway: Gateway, bearer: Bearer, job_id: str) -> JobNow | None:
+    """Return the job; None as long as Postgres does not answer."""
     try:
         row = await gateway.database.row(bearer, queries.JOB, bearer.tenant, job_id)
     except ApiError:
-        return False
-    return row is not None and row["phase"] in ENDED_PHASES
+        return None
+    if row is None:
+        return None
+    return JobNow(
+        str(row["phase"]),
+        str(row["reason"]),
+        int(str(row["attempt"])),
+        int(str(row["workers"])),
+        prints=row["backend"] != "virtual",
+    )
 
 
 def _stream(gateway: Gateway, frames: AsyncIterator[bytes]) -> EventStream:

@@ -89,3 +89,21 @@ def test_dropped_segments_leave_a_gap(tmp_path: Path) -> None:
 
 def test_without_output_there_is_nothing(tmp_path: Path) -> None:
     assert drain(OutputFollower(W, str(tmp_path / "missing"))) == {}
+
+
+def test_the_end_of_the_output_is_reported_once_after_its_lines(tmp_path: Path) -> None:
+    log = OutputLog(str(tmp_path), 2**20)
+    follower = OutputFollower(W, str(tmp_path))
+    assert follower.read(10, ended=False) is None
+    log.write(b"a\nhalf")
+    first = follower.read(10, ended=True)
+    assert first is not None and (first.lines, first.is_last) == (("a",), False)
+    follower.sent()
+    follower.read(10, ended=True)
+    follower.sent()
+    for _ in range(2):
+        end = follower.read(10, ended=True)
+        assert end is not None, "until it was answered"
+        assert (end.first_line, end.lines, end.is_last) == (2, (), True)
+    follower.sent()
+    assert follower.read(10, ended=True) is None

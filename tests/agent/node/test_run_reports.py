@@ -31,6 +31,9 @@ def test_iterations_and_output_are_streamed(double: ExecutorDouble, node: NodeBe
     double.wait(lambda: sum(len(i.iteration_s) for s in double.streamed for i in s.iterations) == 3)
     double.wait(lambda: len(double.lines(W)) >= 3)
     assert [double.lines(W)[n] for n in range(3)] == ["step 0", "step 1", "step 2"]
+    assert not any(lines.is_last for stream in double.streamed for lines in stream.printed)
+    double.order("stop", W, grace_s=0.0)
+    double.wait(lambda: any(lines.is_last for s in double.streamed for lines in s.printed))
 
 
 def test_a_checkpoint_is_sent_with_the_time_since_the_start_of_its_worker(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import pytest
 
@@ -18,24 +19,31 @@ END = b"event: end\ndata: {}\n\n"
 
 
 class Gateway(Quiet):
-    """Gives the next of the answers, the last one again and again."""
+    """Gives the next of the answers, the last one again and again; notes what it was asked."""
 
     answers: list[tuple[int, bytes]]
+    paths: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
         answers = type(self).answers
+        self.paths.append(self.path)
         self.answer(*(answers.pop(0) if len(answers) > 1 else answers[0]))
 
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     monkeypatch.setattr(follow_module, "AGAIN_S", 0.01)
+    monkeypatch.setattr(Gateway, "paths", [])
     with serving(Gateway) as url:
         yield Api(Target(url, ""))
 
 
 def event(number: int) -> bytes:
     return b"event: x\ndata: %d\n\n" % number
+
+
+def at(position: bytes, number: int) -> bytes:
+    return b"id: %b\n%b" % (position, event(number))
 
 
 def test_a_stream_that_breaks_off_is_opened_again_with_one_message(api: Api) -> None:
@@ -48,7 +56,7 @@ def test_a_stream_that_breaks_off_is_opened_again_with_one_message(api: Api) -> 
     ]
     reported: list[str] = []
     events = list(follow(api, "/x", {}, reported.append, away_s=PATIENCE_S))
-    assert events == [("x", "1"), ("x", "1"), ("x", "2"), ("end", "{}")]
+    assert events == [("x", "1", ""), ("x", "1", ""), ("x", "2", ""), ("end", "{}", "")]
     broken = f"{api.url} is not reachable: the stream broke off; trying again for up to"
     assert [line.startswith(broken) for line in reported] == [True, False, True, False]
     assert reported[1::2] == ["connected again", "connected again"]
@@ -70,3 +78,23 @@ def test_a_refusal_is_final(api: Api) -> None:
     Gateway.answers = [(200, event(1)), (404, b"{}"), (200, END)]
     with pytest.raises(NotFound):
         list(follow(api, "/x", {}, list[str]().append, away_s=PATIENCE_S))
+
+
+def test_a_stream_of_events_with_positions_goes_on_behind_the_last_one(api: Api) -> None:
+    Gateway.answers = [
+        (200, at(b"1.2", 1) + at(b"1.3", 2)),
+        (503, b"{}"),
+        (200, at(b"2.3", 3) + END),
+    ]
+    reported: list[str] = []
+    events = follow(api, "/x", {"since": "start"}, reported.append, away_s=PATIENCE_S)
+    assert [event.data for event in events] == ["1", "2", "3", "{}"]
+    assert Gateway.paths == ["/x?since=start", "/x?since=1.3", "/x?since=1.3"]
+    assert reported[-1] == "connected again"
+
+
+def test_events_that_are_missed_before_the_first_one_are_reported(api: Api) -> None:
+    Gateway.answers = [(200, b": alive\n\n"), (200, at(b"1", 1) + END)]
+    reported: list[str] = []
+    list(follow(api, "/x", {"since": ""}, reported.append, away_s=PATIENCE_S))
+    assert reported[-1].startswith("connected again; events of the time between are missing")

@@ -93,13 +93,13 @@ def test_a_response_of_another_server_is_an_error(api: Api) -> None:
 
 
 def test_a_stream_is_its_events_and_its_silence_only_where_wanted(api: Api) -> None:
-    assert list(api.stream("/stream")) == [("x", "{}"), ("end", "bye")]
-    assert next(api.stream("/stream", alive=True)) == ("alive", "")
+    assert list(api.stream("/stream")) == [("x", "{}", "1"), ("end", "bye", "")]
+    assert next(api.stream("/stream", alive=True)) == ("alive", "", "")
 
 
 def test_a_stream_that_breaks_off_is_an_error(api: Api) -> None:
     stream = api.stream("/broken")
-    assert next(stream) == ("x", "{}")
+    assert next(stream) == ("x", "{}", "1")
     with pytest.raises(Unreachable, match="is not reachable: the stream broke off"):
         next(stream)
 

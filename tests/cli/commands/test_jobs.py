@@ -141,6 +141,31 @@ def test_output_is_followed_through_an_outage_each_line_once(
     assert again == "connected again" and missing == "2 lines of worker 1/1 are missing here"
 
 
+def status(phase: str, attempt: int, reason: str = "") -> bytes:
+    data = {"phase": phase, "attempt": attempt, "reason": reason}
+    return b"event: status\ndata: %b\n\n" % json.dumps(data).encode()
+
+
+def test_a_wait_of_the_followed_job_is_reported_on_stderr(documents: dict[str, Json]) -> None:
+    Gateway.streams["/v1/jobs/j/logs"] = [
+        status("running", 1)
+        + frames(line(0, "a"))
+        + status("waiting", 1, "node_lost")
+        + status("waiting", 1, "node_lost")
+        + status("placed", 2)
+        + status("running", 2)
+        + status("succeeded", 2)
+        + frames(end="ended")
+    ]
+    ran = CliRunner().invoke(app, ["logs", "-f", "j"])
+    assert (ran.exit_code, ran.stdout) == (0, "[1/0] a\n"), ran.output
+    assert ran.stderr.splitlines() == [
+        "the job waits again after attempt 1: its node was lost",
+        "attempt 2 starts",
+        "attempt 2 runs",
+    ]
+
+
 @pytest.mark.parametrize(
     ("group", "empty"),
     [("dead", "no rejected records, no open inputs\n"), ("faults", "no slow workers\n")],

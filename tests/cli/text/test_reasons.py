@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import get_args
 
-from cli.text.reasons import PROTECTIONS, deciding, phase, start_lines, words
+from cli.text.reasons import PROTECTIONS, deciding, phase, start_lines, wait_line, words
 from cli.text.times import clock
 from services.placement.core.pool.job import ProtectionRule
 
@@ -181,3 +181,16 @@ def test_a_start_is_an_interval_with_its_record() -> None:
     (line,) = start_lines({**start, "of": "queue"})
     assert "as your last job before it with as many GPUs" in line
     assert start_lines(None) == []
+
+
+def test_a_follower_reads_that_a_job_waits_and_then_that_it_runs() -> None:
+    def line(phase: str, attempt: int, reason: str = "", *, is_shown: bool = False) -> str:
+        status = {"phase": phase, "attempt": attempt, "reason": reason}
+        return wait_line(status, is_shown=is_shown)
+
+    assert line("waiting", 0, "no_capacity") == "the job waits: too few GPUs are free"
+    assert line("backoff", 2, "odd") == "the job waits again after attempt 2: odd"
+    assert line("admitted", 0) == "the job waits: admitted"
+    assert line("running", 2, is_shown=True) == "attempt 2 runs"
+    for other in ("running", "placed", "stopping", "failed"):
+        assert line(other, 1) == ""

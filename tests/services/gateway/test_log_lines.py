@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from services.gateway import log_lines
-from services.gateway.log_lines import Completion, JobLog, LogLine, follow_lines, read_lines
+from services.gateway.log_lines import Completion, JobLog, JobNow, LogLine, follow_lines, read_lines
 from services.gateway.sse import OPENING
 from shared.bus.log import Entry, Feed
 from shared.bus.memory import MemoryBroker, MemoryLog
@@ -20,12 +20,24 @@ from tests.patience import PATIENCE_S
 LANE = TP("logs", 1)
 
 
-def printed(first: int, *lines: str, job: str = "j1", tenant: str = "ada", rank: int = 0) -> bytes:
+RUNS, ENDED = JobNow("running", "", 1, 2), JobNow("succeeded", "", 1, 2)
+
+
+def printed(
+    first: int,
+    *lines: str,
+    job: str = "j1",
+    tenant: str = "ada",
+    rank: int = 0,
+    attempt: int = 1,
+    **more: bool,
+) -> bytes:
     data = {
+        **more,
         "job_id": job,
         "tenant": tenant,
         "rank": rank,
-        "attempt": 1,
+        "attempt": attempt,
         "first_line": first,
         "lines": lines,
     }
@@ -44,6 +56,7 @@ def texts(*values: bytes | None) -> list[str]:
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_lines, "QUIET_S", 0.0)
     monkeypatch.setattr(log_lines, "POLL_S", 0.0)
+    monkeypatch.setattr(log_lines, "SOON_S", 0.0)
 
 
 def test_a_line_that_comes_twice_is_shown_once() -> None:
@@ -90,8 +103,17 @@ async def test_lines_that_a_broker_does_not_give_in_time_are_an_error() -> None:
         await read_lines(lambda: Stalled(broker), 1, JobLog("j1", "ada"))
 
 
-async def goes_on() -> bool:
-    return False
+async def goes_on() -> JobNow | None:
+    return RUNS
+
+
+def complete(*workers: tuple[int, int]) -> JobLog:
+    """Return the log of a job in which the output of these attempts and ranks is complete."""
+    job = JobLog("j1", "ada")
+    for attempt, rank in workers:
+        record = printed(0, attempt=attempt, rank=rank, is_last=True)
+        assert list(job.lines(Entry(0, None, record))) == []
+    return job
 
 
 async def test_lines_are_followed_until_the_job_has_ended_and_its_last_lines_are_read(
@@ -101,10 +123,10 @@ async def test_lines_are_followed_until_the_job_has_ended_and_its_last_lines_are
     broker = MemoryBroker()
     broker.append(LANE, printed(0, "a"))
 
-    async def ends() -> bool:
+    async def ends() -> JobNow:
         broker.append(LANE, printed(1, "after the end"))
         broker.append(LANE, printed(0, "of another", job="j2"))
-        return True
+        return ENDED
 
     log, job = lambda: MemoryLog(broker), JobLog("j1", "ada")
     frames = [frame async for frame in follow_lines(log, 1, job, lambda: True, ends)]
@@ -119,23 +141,23 @@ async def test_output_is_complete_when_all_is_read_that_was_there_after_a_silenc
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(log_lines, "SETTLED_S", 0.0)
-    has_ended, ends = [False, True], [None, 7, 9]
+    states, ends = [None, RUNS, ENDED], [None, 7, 9]
 
-    async def ended() -> bool:
-        return has_ended.pop(0)
+    async def ended() -> JobNow | None:
+        return states.pop(0)
 
     async def end() -> int | None:
         return ends.pop(0)
 
-    completion = Completion(ended)
+    completion = Completion(ended, complete((1, 0)))
+    assert not await completion.reached(5, end), "the read model does not answer"
     assert not await completion.reached(5, end), "the job runs"
-    assert not await completion.reached(5, end), "it has just ended"
     assert not await completion.reached(5, end), "the broker does not answer"
     assert not await completion.reached(6, end), "one record is not read"
     completion.note_lines()
     assert not await completion.reached(8, end), "that record had lines"
     assert await completion.reached(9, end)
-    assert not has_ended and not ends
+    assert not states and not ends
 
 
 async def test_a_line_begins_the_silence_after_the_end_anew(
@@ -143,13 +165,13 @@ async def test_a_line_begins_the_silence_after_the_end_anew(
 ) -> None:
     monkeypatch.setattr(log_lines, "SETTLED_S", 10 * PATIENCE_S)
 
-    async def ended() -> bool:
-        return True
+    async def ended() -> JobNow:
+        return ENDED
 
     async def end() -> int | None:
         raise AssertionError("the silence has just begun")
 
-    completion = Completion(ended)
+    completion = Completion(ended, complete((1, 0), (2, 1)))
     assert not await completion.reached(5, end)
     assert not await completion.reached(5, end)
 
@@ -164,3 +186,63 @@ async def test_lines_are_followed_until_the_right_to_them_ends() -> None:
     broker.append(LANE, printed(1, "b"))
     assert b'"text":"b"' in await anext(frames)
     assert await anext(frames) == b'event: end\ndata: {"reason":"key_revoked"}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("job", "log", "is_read"),
+    [
+        (ENDED, complete((1, 0), (1, 1)), True),
+        (JobNow("failed", "", 3, 1), complete((3, 0)), True),
+        (JobNow("cancelled", "", 0, 2), complete(), False),
+        (JobNow("succeeded", "", 1, 2, prints=False), complete(), False),
+    ],
+)
+async def test_complete_output_and_that_of_a_job_without_any_waits_for_no_silence(
+    monkeypatch: pytest.MonkeyPatch, job: JobNow, log: JobLog, is_read: bool
+) -> None:
+    monkeypatch.setattr(log_lines, "SETTLED_S", 10 * PATIENCE_S)
+    asked: list[int] = []
+
+    async def ended() -> JobNow:
+        return job
+
+    async def end() -> int | None:
+        asked.append(1)
+        return 5
+
+    assert await Completion(ended, log).reached(5, end)
+    assert bool(asked) is not is_read, "what came before is read where the log ends by itself"
+
+
+async def test_a_job_is_looked_at_soon_once_the_output_of_a_worker_is_complete(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_lines, "POLL_S", 10 * PATIENCE_S)
+    log = complete()
+    completion = Completion(goes_on, log)
+    assert completion.pause_s() == log_lines.POLL_S
+    list(log.lines(Entry(0, None, printed(0, is_last=True))))
+    assert completion.pause_s() == log_lines.SOON_S
+
+
+@pytest.mark.parametrize("shows_status", [False, True])
+async def test_the_state_of_the_job_is_shown_where_it_is_wanted_and_when_it_changes(
+    monkeypatch: pytest.MonkeyPatch, shows_status: bool
+) -> None:
+    monkeypatch.setattr(log_lines, "SETTLED_S", 0.0)
+    waits = JobNow("waiting", "no_capacity", 1, 2)
+    states = [RUNS, RUNS, None, waits, ENDED]
+
+    async def read() -> JobNow | None:
+        return states.pop(0)
+
+    log, job = lambda: MemoryLog(MemoryBroker()), JobLog("j1", "ada")
+    frames = follow_lines(log, 1, job, lambda: True, read, shows_status=shows_status)
+    written = b"".join([frame async for frame in frames])
+    shown = [json.loads(data) for data in re.findall(rb"event: status\ndata: (.*)", written)]
+    expected = [
+        {"phase": "running", "reason": "", "attempt": 1},
+        {"phase": "waiting", "reason": "no_capacity", "attempt": 1},
+        {"phase": "succeeded", "reason": "", "attempt": 1},
+    ]
+    assert shown == (expected if shows_status else [])
