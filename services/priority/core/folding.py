@@ -141,6 +141,7 @@ def enter(state: Queue, entry: QueueEntry) -> None:
 def fill_row(state: Queue, row: int, entry: QueueEntry) -> None:
     estimate = state.history.estimate(entry.tenant, entry.user, entry.name, entry.gpus)
     table = state.table
+    table.move(row, PARKED)
     table.put_distribution(row, estimate.p)
     low_s, middle_s, high_s = state.calibration.read_interval(entry.tenant, estimate.ended)
     table.put(
@@ -228,7 +229,7 @@ def set_phase(state: Queue, job_id: str, job: PoolJob, phase: JobPhase) -> None:
     state.waiting.pop(job_id, None)
     if job.entry is None:
         return
-    state.table.phase[job.row] = PHASES[phase]
+    state.table.move(job.row, PHASES[phase])
     if phase == "waiting":
         state.waiting[job_id] = job.entry
 

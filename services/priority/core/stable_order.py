@@ -18,7 +18,7 @@ from services.priority.core.running import prices_stops, running_jobs
 from services.priority.core.running_order import RunningPlace
 from services.priority.core.runtimes import RunTimes
 from services.priority.core.state import Queue
-from services.priority.core.table import COLUMN, RUNNING, WAITING, Rows
+from services.priority.core.table import RUNNING, WAITING, Rows
 from services.priority.core.waiting import backfills_by_history, waiting_jobs
 from shared.contracts.construct import construct
 from shared.contracts.pools import PoolConfigured, RuntimeSource
@@ -49,10 +49,8 @@ def runtime_terms(queue: Queue, now: int, runtime: RuntimeSource) -> dict[str, f
     """Return the number of jobs by the source of their run time, as `RunTimes.terms` does."""
     table = queue.table
     if runtime == "history":
-        samples = table.values[COLUMN["samples"]]
-        is_in = (table.phase == WAITING) | (table.phase == RUNNING)
-        jobs, known = np.count_nonzero(is_in), np.count_nonzero(is_in & (samples > 0))
-        counts = {"runtime.history": float(known), "runtime.prior": float(jobs - known)}
+        prior = table.counted - table.known
+        counts = {"runtime.history": float(table.known), "runtime.prior": float(prior)}
         return {name: count for name, count in counts.items() if count}
     view = QueueView(table, queue.clock(now), 0.0, table.unordered(WAITING, RUNNING), NO_ROWS)
     return RunTimes(view, runtime, used=True).terms()

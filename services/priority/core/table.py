@@ -15,6 +15,7 @@ from services.priority.core.rest_cache import RestCache
 Rows: TypeAlias = NDArray[np.intp]
 
 FREE, WAITING, RUNNING, PARKED = 0, 1, 2, 3
+IN_POOL = (WAITING, RUNNING)
 COLUMNS = (
     "submit_ms",  # when it was submitted to admission
     "tenant",  # its number in `Queue.tenants`
@@ -47,6 +48,7 @@ COLUMNS = (
 )
 COLUMN = {name: index for index, name in enumerate(COLUMNS)}
 _RAN, _KEPT, _RESTARTS = (COLUMN[name] for name in ("ran_ms", "kept_ms", "restarts"))
+_SAMPLES = COLUMN["samples"]
 FIRST_ROWS = 64
 
 
@@ -65,6 +67,10 @@ class JobTable:
     distribution: Floats = field(default_factory=lambda: np.zeros((FIRST_ROWS, BINS)))
     free: list[int] = field(default_factory=lambda: list(range(FIRST_ROWS))[::-1])
     entries: int = 0
+    known: int = field(default=0, compare=False)
+    """Jobs that wait or run of which history has samples, as counted by `move`."""
+    counted: int = field(default=0, compare=False)
+    """Jobs that wait or run."""
     feature_cache: FeatureCache = field(default_factory=FeatureCache, compare=False, repr=False)
     rest_cache: RestCache = field(default_factory=RestCache, compare=False, repr=False)
 
@@ -82,9 +88,18 @@ class JobTable:
         self.entries += 1
         return row
 
+    def move(self, row: int, phase: int) -> None:
+        """Set the phase of a row; while it waits or runs its `samples` stay as they are."""
+        before = self.phase[row]
+        change = (phase in IN_POOL) - (before in IN_POOL)
+        if change:
+            self.counted += change
+            self.known += change * bool(self.values[_SAMPLES, row] > 0)
+        self.phase[row] = phase
+
     def drop(self, row: int) -> None:
         """Free a row."""
-        self.phase[row] = FREE
+        self.move(row, FREE)
         self.ids[row] = 0
         self.values[:, row] = 0.0
         self.free.append(row)

@@ -30,3 +30,11 @@ def test_old_samples_fade() -> None:
     for _ in range(1000):
         accuracy.add(1.0, 10.0, 100.0, ran_s=10.0)
     assert accuracy.error == pytest.approx(2.0 * math.exp(-1), rel=0.01)
+
+
+def test_terms_are_those_of_the_last_job() -> None:
+    accuracy = Accuracy()
+    for samples in (1.0, 2.0, 3.0):
+        accuracy.add(1.0, 10.0, 100.0, ran_s=10.0)
+        assert accuracy.terms() is accuracy.terms()
+        assert accuracy.terms()["estimate.samples"] == samples

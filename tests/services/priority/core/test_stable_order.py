@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from services.priority.core.stable_order import rank_running, rank_stable, refresh_order
+from random import Random
+
+from services.priority.core.queue_view import NO_ROWS, QueueView
+from services.priority.core.runtimes import RunTimes
+from services.priority.core.stable_order import (
+    rank_running,
+    rank_stable,
+    refresh_order,
+    runtime_terms,
+)
 from services.priority.core.state import Queue
+from services.priority.core.table import RUNNING, WAITING
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import Ranked
 from shared.testing.decider import AT
-from tests.services.priority.core.queues import change, entry, holding, queue
+from tests.services.priority.core.queues import change, entry, happen, holding, queue
 
 
 def settings(state: Queue, **more: object) -> PoolConfigured:
@@ -60,3 +70,20 @@ def test_running_jobs_are_listed_lowest_first_where_rank_preempts() -> None:
     assert ids(result.running) == ["new", "old"]
     assert result.running == rank_running(state, settings(state), AT + 10)
     assert rank_stable(state, settings(state, preemption="none"), AT + 10).running == ()
+
+
+def test_the_jobs_by_source_are_counted_as_over_all_rows() -> None:
+    chance = Random(7)
+    names = [f"j{n:02d}" for n in range(20)]
+    state = queue(*(entry(name) for name in names), base_policy="srsf", runtime="history")
+    now, seen = AT, set[tuple[str, ...]]()
+    for _ in range(400):
+        happen(chance, state, names, now)
+        now += 700
+        view = QueueView(
+            state.table, state.clock(now), 0.0, state.table.unordered(WAITING, RUNNING), NO_ROWS
+        )
+        counts = RunTimes(view, "history", used=True).terms()
+        assert runtime_terms(state, now, "history") == counts
+        seen.add(tuple(counts))
+    assert ("runtime.history", "runtime.prior") in seen
