@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from services.priority.core.state import Queue
 from services.priority.core.teaching import End, teaches
@@ -214,14 +215,21 @@ def release_gpus(state: Queue, changes: QueueChanges, job_id: str, at: int) -> N
         changes.usage[run.tenant] = changes.usage.get(run.tenant, 0.0) + used
 
 
-def current_run(state: Queue, changes: QueueChanges, job_id: str) -> Running | None:
+class CurrentRun(NamedTuple):
+    """A job that holds GPUs: its tenant, the GPUs, and since when, ms."""
+
+    tenant: str
+    gpus: float
+    since: int
+
+
+def current_run(state: Queue, changes: QueueChanges, job_id: str) -> CurrentRun | None:
     """Return the run in the state, unless this batch has ended it."""
     job = state.jobs.get(job_id)
     if job is None or job.phase != "running" or job_id in changes.idle:
         return None
     table, row = state.table, job.row
-    since, gpus = int(table.get(row, "since_ms")), table.get(row, "held_gpus")
-    return construct(Running, job_id=job_id, tenant=job.tenant, gpus=gpus, since=since)
+    return CurrentRun(job.tenant, table.get(row, "held_gpus"), int(table.get(row, "since_ms")))
 
 
 def stop_run(state: Queue, changes: QueueChanges, job_id: str, at: int, saves: bool = True) -> None:
@@ -269,13 +277,20 @@ def started_at_of(state: Queue, changes: QueueChanges, job_id: str) -> int:
     return int(state.table.get(job.row, "go_ms")) if job else 0
 
 
-def stops_of(state: Queue, changes: QueueChanges, job_id: str) -> Stopped:
+class AttemptTotals(NamedTuple):
+    """Totals of a job's earlier attempts: wall ms, and how often it was stopped."""
+
+    ran_ms: int
+    kept_ms: int
+    restarts: int
+
+
+def stops_of(state: Queue, changes: QueueChanges, job_id: str) -> AttemptTotals | Stopped:
     """Return the totals of the job's earlier attempts."""
     if job_id in changes.stopped:
         return changes.stopped[job_id]
     job = state.jobs.get(job_id)
-    ran, kept, restarts = state.table.totals(job.row) if job else (0, 0, 0)
-    return construct(Stopped, job_id=job_id, ran_ms=ran, kept_ms=kept, restarts=restarts)
+    return AttemptTotals(*state.table.totals(job.row)) if job else AttemptTotals(0, 0, 0)
 
 
 def find_entry(state: Queue, changes: QueueChanges, job_id: str) -> QueueEntry | None:
