@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 from services.placement.core.carry_out import carry_out
 from services.placement.core.complete import complete_plan
@@ -13,12 +14,14 @@ from services.placement.core.round.view import view_of
 from services.placement.core.solver import contended
 from shared.ledger.decider import Decision
 
+NOTHING_RESERVED = nullcontext()
+
 
 def run(pool: Pool, now: int) -> Iterator[Decision]:
     """Run a round that is due; a contended one is opened for the solver instead."""
     yield from land(pool, now)
     view = view_of(pool, now)
-    with targets_reserved(pool):
+    with targets_reserved(pool) if pool.migrations else NOTHING_RESERVED:
         proposal = plan(view, GREEDY)
         opened = contended.open_round(pool, view, proposal)
         if opened is None:

@@ -70,11 +70,19 @@ def note_hold(pool: Pool, event: JobHeld, fact: Fact) -> None:
 
 def note_ranks(pool: Pool, event: RanksNoted, fact: Fact) -> None:
     """Take over the new order; where rank may stop jobs, it may also let one start."""
-    scores = {entry.job_id: entry.score for entry in (*event.running, *event.ranked)}
-    gittins_s = {
-        entry.job_id: entry.gittins_s for entry in event.running if entry.gittins_s is not None
-    }
-    run_s = {entry.job_id: entry.run_s for entry in event.ranked if entry.run_s is not None}
+    scores: dict[str, float] = {}
+    gittins_s: dict[str, float] = {}
+    run_s: dict[str, float] = {}
+    for entry in event.running:
+        job_id = entry.job_id
+        scores[job_id] = entry.score
+        if (rank_s := entry.gittins_s) is not None:
+            gittins_s[job_id] = rank_s
+    for entry in event.ranked:
+        job_id = entry.job_id
+        scores[job_id] = entry.score
+        if (predicted_s := entry.run_s) is not None:
+            run_s[job_id] = predicted_s
     ranks = Ranks(event.ranked_at, event.base_policy, event.model_sha256, scores, gittins_s, run_s)
     pool.rank(ranks)
     if pool.is_ranked and pool.waiting:

@@ -90,9 +90,9 @@ class RoundPlanner:
 
     def is_hopeless(self) -> bool:
         """Whether the job at hand can neither start nor stop others."""
-        return self.scan.equivalence_class in self.exhausted or (
-            self.head is not None and self.view.queue_mode == "strict"
-        )
+        if self.exhausted and self.scan.equivalence_class in self.exhausted:
+            return True
+        return self.head is not None and self.view.queue_mode == "strict"
 
     def pass_over(self, job: Job) -> None:
         """Note a job that does not start; behind the first few the rest of its group is skipped."""
