@@ -41,9 +41,9 @@ def as_unit(
     decisions: Iterator[Decision], start: type[UnitStart] = UnitStart
 ) -> Iterator[Decision]:
     """Mark the first of the decisions as the start of a unit."""
-    first = next(decisions, None)
-    if first is not None:
-        yield start(*first)
+    for first in decisions:
+        # `start(*first)` in less than its time.
+        yield tuple.__new__(start, first)
         yield from decisions
 
 

@@ -27,6 +27,8 @@ from simulator.engine.lane import LANE, SimulatedLane
 from simulator.engine.ledgers import Ledgers, position
 from simulator.engine.reporting import ReportingJobs
 
+_new = tuple.__new__
+
 BEGIN = 1_700_000_000_000
 EXECUTOR = "simulator"
 MAX_IDLE_WAKES = 10_000
@@ -188,13 +190,13 @@ class World:
                 self._step_executor()
             elif self.reporting and (at := self.reporting.due) is not None and at <= now:
                 self._step_reporting(self.reporting)
-            elif admission.pending or admission.is_due(now):
+            elif admission.pending or (admission.due is not None and admission.is_due(now)):
                 self._step(admission)
             elif placement.pending:
                 self._step(placement)
-            elif priority.pending or priority.is_due(now):
+            elif priority.pending or (priority.due is not None and priority.is_due(now)):
                 self._step(priority)
-            elif placement.is_due(now):
+            elif placement.due is not None and placement.is_due(now):
                 self._step(placement)
             else:
                 return
@@ -278,13 +280,7 @@ def to_input(fact: Fact) -> Input:
     """Return the input that `InputDecoder.decode_ledger` makes of the fact's record."""
     event = fact.event
     place = fact.place
-    return Input(
-        fact.ledger,
-        f"{fact.ledger}/{place}",
-        event,
-        fact.at,
-        fact.traceparent,
-        event.subject,
-        "",
-        place,
-    )
+    subject, ledger = event.subject, fact.ledger
+    # `Input(...)` in less than half its time.
+    values = (ledger, f"{ledger}/{place}", event, fact.at, fact.traceparent, subject, "", place)
+    return _new(Input, (*values, "", 0))
