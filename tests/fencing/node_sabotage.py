@@ -175,8 +175,8 @@ SABOTAGES = {
     ),
     "R28 incarnations are named by their generation alone": Sabotage(
         f"{AGENT}/node/incarnation_store.py",
-        "rules.next_incarnation(held, 0, uuid4().hex, self.machine, self._joined)",
-        'rules.next_incarnation(held, 0, "0" * 32, self.machine, self._joined)',
+        "rules.next_incarnation(held, 0, uuid4().hex, self.machine, self._installation())",
+        'rules.next_incarnation(held, 0, "0" * 32, self.machine, self._installation())',
         f"{STORE}::test_without_its_lease_or_after_a_reboot_an_incarnation_does_not_go_on",
     ),
     "R25 a preemption's grace outlasts the deadline": Sabotage(
