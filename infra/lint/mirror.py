@@ -50,6 +50,7 @@ PURE_MODULES = frozenset(
         "services/publisher/dead_letters.py",
         "services/publisher/positions.py",
         "shared/telemetry/event_attributes.py",
+        "simulator/llm/batching.py",
     }
 )
 """Modules beside those of `PURE_FOLDERS` and of the cores that a test can call as they are, or

@@ -1,0 +1,1 @@
+"""LLM serving: the timing of an engine that batches continuously."""
