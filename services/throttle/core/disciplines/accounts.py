@@ -1,0 +1,164 @@
+"""Accounts of the tenants of an endpoint, and the lines in which their requests wait."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from dataclasses import dataclass, field
+
+from services.throttle.core.disciplines.request import ServedRequest
+
+MOST_STALE = 64
+"""Entries of a heap, beyond two per queue, with which it is built anew."""
+
+
+@dataclass(slots=True, eq=False)
+class Account:
+    """The service that a tenant got on this endpoint, per weight: its counter."""
+
+    tenant: str
+    weight: float = 1.0
+    counter: float = 0.0
+    forecast_cost: float = 0.0
+    """Charged at the start for output that requests still running may make."""
+
+    def charge(self, cost: float) -> None:
+        """Add a cost to the counter; a refund is negative."""
+        self.counter += cost / self.weight
+
+
+@dataclass(slots=True)
+class Accounts:
+    """The accounts by tenant, of registered ones: an unknown one has weight 1 and counter 0."""
+
+    by_tenant: dict[str, Account] = field(default_factory=dict)
+
+    def of(self, tenant: str) -> Account:
+        account = self.by_tenant.get(tenant)
+        if account is None:
+            account = self.by_tenant[tenant] = Account(tenant)
+        return account
+
+    def rebase(self, amount: float) -> None:
+        """Lower all counters by the same."""
+        for account in self.by_tenant.values():
+            account.counter -= amount
+
+
+@dataclass(slots=True, eq=False)
+class Queue:
+    """The waiting requests of one tenant in one line."""
+
+    account: Account
+    requests: deque[ServedRequest] = field(default_factory=deque)
+
+
+Entry = tuple[float, int, str]
+"""A rank, when the first request was queued, and the tenant."""
+
+
+@dataclass(slots=True)
+class Line:
+    """Queues of tenants; the one with the smallest counter is at the front.
+
+    Ties go by the arrival of the first request, then by the tenant's name. Queues are found by a
+    heap whose entries may be stale: a counter that has grown since is corrected when its entry
+    comes to the top, one that may have shrunk gets a second entry. To find the front costs
+    O(log n) for n tenants, where a scan would cost O(n). The heap follows from the queues, and
+    is no part of the state that a replay gives.
+    """
+
+    queues: dict[str, Queue] = field(default_factory=dict)
+    heap: list[Entry] = field(default_factory=list, compare=False, repr=False)
+
+    def append(self, account: Account, request: ServedRequest) -> None:
+        queue = self.queues.get(account.tenant)
+        if queue is None:
+            queue = self.queues[account.tenant] = Queue(account)
+        queue.requests.append(request)
+        if len(queue.requests) == 1:
+            self._index(queue)
+
+    def remove(self, request: ServedRequest) -> None:
+        """Take a request out of the line; one that is served is the first of its queue."""
+        queue = self.queues[request.tenant]
+        queue.requests.remove(request)
+        if queue.requests:
+            self._index(queue)
+        else:
+            del self.queues[request.tenant]
+
+    def refund(self, account: Account, cost: float) -> None:
+        """Subtract a cost from an account, whose queue may come to the front by it."""
+        account.charge(-cost)
+        queue = self.queues.get(account.tenant)
+        if queue is not None:
+            self._index(queue)
+
+    def front(self) -> Queue | None:
+        """Return the queue of the smallest counter; None if no request waits."""
+        heap = self.heap
+        while heap:
+            rank, queued_at, tenant = heap[0]
+            queue = self.queues.get(tenant)
+            if queue is None or queued_at != queue.requests[0].queued_at:
+                heapq.heappop(heap)
+            elif rank != queue.account.counter:
+                heapq.heapreplace(heap, (queue.account.counter, queued_at, tenant))
+            else:
+                return queue
+        return None
+
+    def first_request(self) -> ServedRequest | None:
+        front = self.front()
+        return front.requests[0] if front else None
+
+    def near_front(self, slack: float, most: int) -> list[Queue]:
+        """Return queues in their order: counters at most `slack` above that of the front."""
+        near: list[Queue] = []
+        entries: list[Entry] = []
+        while len(near) < most and (queue := self.front()) is not None:
+            if near and queue.account.counter > near[0].account.counter + slack:
+                break
+            entry = heapq.heappop(self.heap)
+            if not near or queue is not near[-1]:
+                near.append(queue)
+                entries.append(entry)
+        for entry in entries:
+            heapq.heappush(self.heap, entry)
+        return near
+
+    def reindex(self) -> None:
+        """Build the heap anew, after a change of many counters."""
+        self.heap = [self._entry(queue) for queue in self.queues.values()]
+        heapq.heapify(self.heap)
+
+    def _index(self, queue: Queue) -> None:
+        """Enter the queue: its first request is another, or its counter has shrunk."""
+        if len(self.heap) > 2 * len(self.queues) + MOST_STALE:
+            self.reindex()
+        else:
+            heapq.heappush(self.heap, self._entry(queue))
+
+    @staticmethod
+    def _entry(queue: Queue) -> Entry:
+        account = queue.account
+        return account.counter, queue.requests[0].queued_at, account.tenant
+
+
+def lift(account: Account, lines: tuple[Line, ...], last_emptied: Account | None) -> None:
+    """Raise the counter of a tenant that joins from idle, since idle time gives no credit.
+
+    It becomes at least that of the account at the front or, when no tenant waits, that of the
+    account whose queue became empty last (the branch of algorithm 2 of the VTC paper that its
+    published code leaves out).
+    """
+    account.counter = max(account.counter, level(lines, last_emptied, account.counter))
+
+
+def level(lines: tuple[Line, ...], last_emptied: Account | None, otherwise: float = 0.0) -> float:
+    """Return the smallest counter of a waiting tenant, else of the one that waited last."""
+    fronts = [front.account.counter for line in lines if (front := line.front()) is not None]
+    if fronts:
+        return min(fronts)
+    return last_emptied.counter if last_emptied is not None else otherwise

@@ -1,0 +1,145 @@
+"""Budgets of a tenant, user, application or model: in requests, tokens or money."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from services.throttle.core.disciplines.bounded_table import BoundedTable
+from services.throttle.core.disciplines.meters import HalfLife, Memory, Meter
+from services.throttle.core.disciplines.request import ServedRequest
+from services.throttle.core.disciplines.seam import DAY_MS, EngineLoad, Guard, Throttled
+
+Holder = Literal["tenant", "user", "application", "model"]
+
+HELD_RETRY_MS = 1_000
+"""When to retry where running requests hold the budget: they end at times that are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Units per request, per prompt token and per output token; money in any one currency."""
+
+    request: float = 0.0
+    prompt_token: float = 0.0
+    output_token: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """Prices by model, and those of the other models; `unit` names them in refusals."""
+
+    unit: str
+    default: Prices
+    by_model: Mapping[str, Prices] = field(default_factory=dict)
+
+    def of(self, request: ServedRequest) -> Prices:
+        return self.by_model.get(request.model, self.default)
+
+
+REQUESTS = PriceList("requests", Prices(request=1))
+TOKENS = PriceList("tokens", Prices(prompt_token=1, output_token=1))
+
+
+@dataclass(slots=True)
+class Usage:
+    """Units that one holder of a budget used, and those that its open requests may still use."""
+
+    meter: Meter
+    held: float = 0.0
+
+    def settle(self, held: float, used: float, at: int) -> None:
+        """Turn units that a request held into used ones."""
+        self.release(held)
+        self.meter.add(used, at)
+
+    def release(self, held: float) -> None:
+        self.held = max(self.held - held, 0.0)
+
+
+@dataclass(slots=True)
+class Budget(Guard):
+    """Refuses a request that could pass a limit together with all requests that are open.
+
+    A request holds its price with `max_output_tokens` from the time when it is queued; what is
+    charged is used, what is left at its end is released.
+
+    Bound: what the meter remembers never passes `limit`, however many requests run at once, where
+    prompts are as long as reserved and no engine passes `max_output_tokens`. So a holder uses at
+    most `limit` in any window of a `SlidingWindow`, and `limit (1 + t ln 2 / h)` in a time `t` of
+    a `HalfLife` of `h`. A budget of users or applications remembers the last 10,000 of them.
+    """
+
+    limit: float
+    prices: PriceList = TOKENS
+    holder: Holder = "tenant"
+    memory: Memory = HalfLife()
+    usages: BoundedTable[tuple[str, str], Usage] = field(default_factory=BoundedTable)
+
+    def __post_init__(self) -> None:
+        if not self.limit > 0:
+            raise ValueError(f"limit: {self.limit} {self.prices.unit} is not above 0")
+
+    def refusal(self, request: ServedRequest, load: EngineLoad, now: int) -> Throttled | None:
+        price = self._price(request)
+        usage = self.usages.get(self._key(request))
+        used = usage.meter.total(now) if usage else 0.0
+        excess = used + (usage.held if usage else 0.0) + price - self.limit
+        if excess <= 0:
+            return None
+        return Throttled(
+            f"{self.holder}_{self.prices.unit}", self._wait_ms(price, excess, used, usage, now)
+        )
+
+    def note_queued(self, request: ServedRequest) -> None:
+        usage = self._usage(request)
+        usage.held += self._price(request)
+        request_price = self.prices.of(request).request
+        if request_price:
+            usage.settle(request_price, request_price, request.queued_at)
+
+    def note_withdrawn(self, request: ServedRequest) -> None:
+        prices = self.prices.of(request)
+        self._usage(request).release(self._price(request) - prices.request)
+
+    def note_started(self, request: ServedRequest, at: int) -> None:
+        units = self.prices.of(request).prompt_token * request.prompt_tokens
+        if units:
+            self._usage(request).settle(units, units, at)
+
+    def note_made(self, request: ServedRequest, tokens: int, at: int) -> None:
+        price = self.prices.of(request).output_token
+        if price:
+            held = min(tokens, request.remaining_tokens) * price
+            self._usage(request).settle(held, tokens * price, at)
+
+    def note_finished(self, request: ServedRequest) -> None:
+        price = self.prices.of(request).output_token
+        if price:
+            self._usage(request).release(request.remaining_tokens * price)
+
+    def _price(self, request: ServedRequest) -> float:
+        prices = self.prices.of(request)
+        prompt = prices.prompt_token * request.prompt_tokens
+        return prices.request + prompt + prices.output_token * request.max_output_tokens
+
+    def _usage(self, request: ServedRequest) -> Usage:
+        return self.usages.touch(self._key(request), lambda: Usage(self.memory.meter()))
+
+    def _key(self, request: ServedRequest) -> tuple[str, str]:
+        """Return who holds the budget; users are those of a tenant."""
+        if self.holder == "user":
+            return request.tenant, request.user
+        return "", {
+            "tenant": request.tenant,
+            "application": request.application,
+            "model": request.model,
+        }[self.holder]
+
+    def _wait_ms(
+        self, price: float, excess: float, used: float, usage: Usage | None, now: int
+    ) -> int:
+        if usage is None or price > self.limit:
+            return DAY_MS
+        return usage.meter.wait_ms(excess, now) if used > excess else HELD_RETRY_MS

@@ -1,0 +1,107 @@
+"""Virtual Token Counter (Sheng et al., OSDI'24); with the forecast of answers, Berth's order."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from services.throttle.core.disciplines.accounts import Account, Accounts, Line, level, lift
+from services.throttle.core.disciplines.cost import LINEAR, Cost
+from services.throttle.core.disciplines.lengths import Forecast, NoForecast
+from services.throttle.core.disciplines.request import ServedRequest
+from services.throttle.core.disciplines.seam import Order
+
+MOST_FORECAST = 20_000.0
+"""Units of service: what the forecasts of one tenant's running requests cost together, at most.
+
+By default that of 10,000 output tokens, the batch of VTC's evaluation.
+"""
+
+
+@dataclass(slots=True)
+class Vtc(Order):
+    """The waiting tenant with the smallest counter is served next; no preemption.
+
+    A prompt is charged at the start, with the output that the forecast expects; output beyond
+    that as it is made; what was not made is refunded at the end. Charges are divided by the
+    tenant's weight.
+
+    Bound: the services of two tenants that are backlogged for a time, per weight, differ in it by
+    at most `2 (U + F) / w`: `U = max(w_p L_input, w_q M)` for prompts of at most `L_input` and a
+    batch of `M` tokens; `F` the most that the forecasts of one tenant's running requests cost
+    together, `most_forecast` at most, and 0 without a forecast (then it is the paper's bound); `w`
+    the smaller of the two weights.
+
+    Without `lifts` a tenant that returns from idle keeps its old counter: least counter first
+    (LCF), a baseline without a bound that lets it starve the others.
+    """
+
+    cost: Cost = LINEAR
+    forecast: Forecast = field(default_factory=NoForecast)
+    lifts: bool = True
+    most_forecast: float = MOST_FORECAST
+    accounts: Accounts = field(default_factory=Accounts)
+    line: Line = field(default_factory=Line)
+    last_emptied: Account | None = None
+
+    def enqueue(self, request: ServedRequest) -> None:
+        account = self.accounts.of(request.tenant)
+        if self.lifts and account.tenant not in self.line.queues:
+            lift(account, (self.line,), self.last_emptied)
+        self.line.append(account, request)
+
+    def withdraw(self, request: ServedRequest) -> None:
+        self.line.remove(request)
+        if request.tenant not in self.line.queues:
+            self.last_emptied = self.accounts.of(request.tenant)
+
+    def next_request(self) -> ServedRequest | None:
+        return self.line.first_request()
+
+    def start(self, request: ServedRequest) -> None:
+        self.withdraw(request)
+        account = self.accounts.of(request.tenant)
+        prompt_cost = self.cost.of(request.prompt_tokens, 0)
+        forecast_tokens = self.forecast.of(request)
+        forecast_cost = self.cost.of(request.prompt_tokens, forecast_tokens) - prompt_cost
+        if account.forecast_cost + forecast_cost > self.most_forecast:
+            forecast_tokens = forecast_cost = 0.0
+        request.forecast_tokens = request.charged_tokens = forecast_tokens
+        account.forecast_cost += forecast_cost
+        account.charge(prompt_cost + forecast_cost)
+
+    def charge(self, request: ServedRequest) -> None:
+        if request.made_tokens > request.charged_tokens:
+            self._settle(request)
+
+    def finish(self, request: ServedRequest) -> None:
+        self._settle(request)
+        account = self.accounts.of(request.tenant)
+        account.forecast_cost -= self._output_cost(request, request.forecast_tokens)
+        self.forecast.learn(request)
+
+    def set_weight(self, tenant: str, weight: float) -> None:
+        self.accounts.of(tenant).weight = weight
+
+    @property
+    def level(self) -> float:
+        return level((self.line,), self.last_emptied)
+
+    def rebase(self) -> None:
+        self.accounts.rebase(float(math.floor(self.level)))
+        self.line.reindex()
+
+    def _settle(self, request: ServedRequest) -> None:
+        due = self._output_cost(request, request.made_tokens) - self._output_cost(
+            request, request.charged_tokens
+        )
+        request.charged_tokens = float(request.made_tokens)
+        account = self.accounts.of(request.tenant)
+        if due < 0:
+            self.line.refund(account, -due)
+        else:
+            account.charge(due)
+
+    def _output_cost(self, request: ServedRequest, tokens: float) -> float:
+        prompt_tokens = request.prompt_tokens
+        return self.cost.of(prompt_tokens, tokens) - self.cost.of(prompt_tokens, 0)

@@ -1,0 +1,89 @@
+"""FairServe's weighted service counter (arXiv 2411.15997): calls are charged by application.
+
+The paper's text could not be had; these are the rules on which two public re-implementations
+agree (card `fairserve`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from services.throttle.core.disciplines.accounts import Account, Accounts, Line, level, lift
+from services.throttle.core.disciplines.profiles import CallProfiles
+from services.throttle.core.disciplines.request import ServedRequest
+from services.throttle.core.disciplines.seam import Order
+
+FIRST_OUTPUT_TOKENS = 256
+"""Output that is taken to be usual before the first call of an application has ended."""
+
+
+@dataclass(slots=True)
+class WeightedService(Order):
+    """Calls of interactions in progress first, then the tenant with the smallest counter.
+
+    A call that costs as much as such calls usually do adds 1 to its tenant's counter, whatever
+    the application, divided by the tenant's weight.
+
+    Bound: none in tokens, as FairServe gives that up on purpose; calls in progress go first
+    without limit. The counters of two tenants that wait with first calls alone differ by at most
+    what one tenant's calls in the batch add to its counter.
+    """
+
+    profiles: CallProfiles = field(default_factory=CallProfiles)
+    accounts: Accounts = field(default_factory=Accounts)
+    in_progress: Line = field(default_factory=Line)
+    first_calls: Line = field(default_factory=Line)
+    last_emptied: Account | None = None
+
+    def enqueue(self, request: ServedRequest) -> None:
+        account = self.accounts.of(request.tenant)
+        if not self._waits(account):
+            lift(account, (self.in_progress, self.first_calls), self.last_emptied)
+        self._line(request).append(account, request)
+
+    def withdraw(self, request: ServedRequest) -> None:
+        self._line(request).remove(request)
+        account = self.accounts.of(request.tenant)
+        if not self._waits(account):
+            self.last_emptied = account
+
+    def next_request(self) -> ServedRequest | None:
+        return self.in_progress.first_request() or self.first_calls.first_request()
+
+    def start(self, request: ServedRequest) -> None:
+        self.withdraw(request)
+        prices = self.profiles.prices
+        cost = prices.of_prompt(request)
+        usual = self.profiles.usual_cost(request) or cost + prices.of_output(FIRST_OUTPUT_TOKENS)
+        request.unit_cost = max(usual, 1.0)
+        self.accounts.of(request.tenant).charge(cost / request.unit_cost)
+
+    def charge(self, request: ServedRequest) -> None:
+        due = request.made_tokens - request.charged_tokens
+        request.charged_tokens = request.made_tokens
+        cost = self.profiles.prices.of_output(due)
+        self.accounts.of(request.tenant).charge(cost / request.unit_cost)
+
+    def finish(self, request: ServedRequest) -> None:
+        self.charge(request)
+        self.profiles.learn(request)
+
+    def set_weight(self, tenant: str, weight: float) -> None:
+        self.accounts.of(tenant).weight = weight
+
+    @property
+    def level(self) -> float:
+        return level((self.in_progress, self.first_calls), self.last_emptied)
+
+    def rebase(self) -> None:
+        self.accounts.rebase(float(math.floor(self.level)))
+        self.in_progress.reindex()
+        self.first_calls.reindex()
+
+    def _line(self, request: ServedRequest) -> Line:
+        return self.in_progress if request.stage else self.first_calls
+
+    def _waits(self, account: Account) -> bool:
+        tenant = account.tenant
+        return tenant in self.in_progress.queues or tenant in self.first_calls.queues

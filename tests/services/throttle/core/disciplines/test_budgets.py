@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from services.throttle.core.disciplines.budgets import (
+    HELD_RETRY_MS,
+    REQUESTS,
+    TOKENS,
+    Budget,
+    PriceList,
+    Prices,
+)
+from services.throttle.core.disciplines.meters import HalfLife, Memory, SlidingWindow
+from services.throttle.core.disciplines.request import ServedRequest
+from services.throttle.core.disciplines.seam import DAY_MS, Throttled
+from tests.services.throttle.core.disciplines.serving import IDLE, a_request
+
+MONEY = PriceList("money", Prices(0, 1, 4), {"big": Prices(0, 10, 40)})
+
+
+def is_refused(budget: Budget, request: ServedRequest, now: int = 0) -> bool:
+    return budget.refusal(request, IDLE, now) is not None
+
+
+def held(budget: Budget) -> list[float]:
+    return [usage.held for usage in budget.usages.values.values()]
+
+
+def end(budget: Budget, request: ServedRequest, tokens: int, at: int = 0) -> None:
+    budget.note_started(request, at)
+    budget.note_made(request, tokens, at)
+    request.made_tokens += tokens
+    budget.note_finished(request)
+
+
+def test_requests_that_wait_or_run_hold_their_price() -> None:
+    budget = Budget(45)
+    one, two, three = (a_request(name) for name in "123")
+    for request in (one, two):
+        assert not is_refused(budget, request)
+        budget.note_queued(request)
+    assert budget.refusal(three, IDLE, 0) == Throttled("tenant_tokens", HELD_RETRY_MS)
+    assert held(budget) == [40]
+    budget.note_withdrawn(two)
+    assert not is_refused(budget, three)
+
+
+def test_the_end_releases_what_was_not_used() -> None:
+    budget, request = Budget(45), a_request()
+    budget.note_queued(request)
+    end(budget, request, 4)
+    assert held(budget) == [0]
+    assert not is_refused(budget, a_request("2", prompt=21))
+    refused = budget.refusal(a_request("2", prompt=22), IDLE, 0)
+    assert refused == Throttled("tenant_tokens", DAY_MS)
+
+
+def test_a_request_above_the_limit_can_never_be_served() -> None:
+    assert Budget(19).refusal(a_request(), IDLE, 0) == Throttled("tenant_tokens", DAY_MS)
+
+
+def test_output_beyond_the_limit_of_a_request_is_used_too() -> None:
+    budget, request = Budget(100), a_request()
+    budget.note_queued(request)
+    end(budget, request, 25)
+    usage = budget.usages.get(("", "a"))
+    assert usage is not None
+    assert (usage.held, usage.meter.total(0)) == (0, 35)
+
+
+def test_a_half_life_gives_a_budget_back() -> None:
+    budget, request = Budget(40, memory=HalfLife(1000)), a_request(limit=30)
+    budget.note_queued(request)
+    end(budget, request, 30)
+    refused = budget.refusal(a_request("2"), IDLE, 0)
+    assert refused == Throttled("tenant_tokens", 1000)
+    assert not is_refused(budget, a_request("2"), now=1000)
+
+
+def test_budgets_of_users_are_those_of_a_tenant() -> None:
+    budget = Budget(20, holder="user")
+    for tenant, user in (("a", "x"), ("a", "y"), ("b", "x")):
+        request = a_request(tenant=tenant)
+        request.user = user
+        assert not is_refused(budget, request)
+        budget.note_queued(request)
+        assert is_refused(budget, request)
+
+
+@pytest.mark.parametrize("holder", ["application", "model"])
+def test_budgets_of_an_application_or_model_count_all_tenants(holder: str) -> None:
+    budget = Budget(20, holder=holder)  # type: ignore[arg-type]
+    budget.note_queued(a_request(tenant="a"))
+    assert is_refused(budget, a_request(tenant="b"))
+
+
+def test_money_depends_on_the_model() -> None:
+    budget = Budget(499, MONEY)
+    cheap, dear = a_request(), a_request()
+    dear.model = "big"
+    assert not is_refused(budget, cheap)
+    assert is_refused(budget, dear)
+
+
+def test_a_budget_of_requests_counts_them_when_they_are_queued() -> None:
+    budget = Budget(1, REQUESTS, memory=SlidingWindow(60_000))
+    request = a_request()
+    budget.note_queued(request)
+    assert is_refused(budget, a_request("2"))
+    budget.note_withdrawn(request)
+    assert is_refused(budget, a_request("2"))
+    assert not is_refused(budget, a_request("2"), now=65_000)
+
+
+def test_a_limit_of_zero_is_an_error() -> None:
+    with pytest.raises(ValueError, match="limit: 0 tokens"):
+        Budget(0)
+
+
+@pytest.mark.parametrize("memory", [HalfLife(3000), SlidingWindow(3000), HalfLife()])
+@pytest.mark.parametrize("prices", [TOKENS, MONEY, REQUESTS])
+def test_requests_at_the_same_time_never_pass_a_limit_together(
+    memory: Memory, prices: PriceList
+) -> None:
+    """LiteLLM #18730, #27736 and #41610: reservations, not what ended, count at the entrance."""
+    chance = random.Random(5)
+    limit = 7.0 if prices is REQUESTS else 400.0
+    budget = Budget(limit, prices, memory=memory)
+    waiting: list[ServedRequest] = []
+    running: list[ServedRequest] = []
+    for now in range(0, 60_000, 20):
+        request = a_request(f"r{now}", "a", chance.randint(1, 60), chance.randint(1, 60), now)
+        match chance.randrange(4):
+            case 0 if not is_refused(budget, request, now):
+                budget.note_queued(request)
+                waiting.append(request)
+            case 1 if waiting:
+                started = waiting.pop(chance.randrange(len(waiting)))
+                if chance.random() < 0.2:
+                    budget.note_withdrawn(started)
+                else:
+                    budget.note_started(started, now)
+                    running.append(started)
+            case 2 if running:
+                ended = running.pop(chance.randrange(len(running)))
+                budget.note_finished(ended)
+            case _:
+                for made in running:
+                    if made.remaining_tokens:
+                        budget.note_made(made, 1, now)
+                        made.made_tokens += 1
+        usage = budget.usages.get(("", "a"))
+        assert usage is None or usage.meter.total(now) + usage.held <= limit + 1e-6
