@@ -14,6 +14,7 @@ from cli.commands.backup import backup, restore
 from cli.commands.check import bench, projections, verify
 from cli.commands.dead import dead
 from cli.commands.demo import demo
+from cli.commands.engine import engine
 from cli.commands.faults import faults
 from cli.commands.history import events, trace, why
 from cli.commands.jobs import cancel, jobs, logs, show
@@ -47,6 +48,7 @@ PLAIN = (
     events,
     replay,
     simulate,
+    engine,
     validate,
     verify,
     audit,
