@@ -31,6 +31,7 @@ BODIES: dict[Kind, type[CompletionBody]] = {
     "responses": ResponsesBody,
 }
 ID_PREFIXES: dict[Kind, str] = {"chat": "chatcmpl", "text": "cmpl", "responses": "resp"}
+MOST_ANSWERS = 4096
 NOT_JSON = b'{"choices": [{'
 
 
@@ -56,8 +57,14 @@ def work_of(context: int, body: CompletionBody, seed: int) -> EngineWork:
     if body.limit is not None and body.min_tokens > body.limit:
         text = f"min_tokens: {body.min_tokens} is above the limit of {body.limit} tokens"
         raise EngineError(400, text, param="min_tokens")
+    prompts = body.prompts
+    if len(prompts) * body.choices > MOST_ANSWERS:
+        text = (
+            f"n: {body.choices} answers to each of {len(prompts)} prompts; at most {MOST_ANSWERS}"
+        )
+        raise EngineError(400, f"{text} answers are allowed", param="n")
     work = EngineWork(stream=bool(body.stream))
-    for prompt in body.prompts:
+    for prompt in prompts:
         limit = output_limit(context, body.field, count_tokens(prompt), body.limit)
         least = limit if body.ignore_eos else min(body.min_tokens, limit)
         for index in range(body.choices):

@@ -79,6 +79,7 @@ class EngineEmulator:
         post("/v1/embeddings", self._embed)
         post("/tokenize", self._tokenize)
         get("/v1/models", self._list_models)
+        get("/v1/models/{name:.+}", self._show_model)
         get("/metrics", self._metrics)
         get("/health", self._health)
         get("/load", self._load)
@@ -174,20 +175,23 @@ class EngineEmulator:
         return _json({"count": len(ids), "max_model_len": batch.context, "tokens": ids})
 
     async def _list_models(self, request: web.Request) -> web.StreamResponse:
-        first = self._options.models[0]
-        models = [
-            {
-                "id": name,
-                "object": "model",
-                "created": self._created,
-                "owned_by": FINGERPRINT,
-                "root": first if name in self._options.adapters else name,
-                "parent": first if name in self._options.adapters else None,
-                "max_model_len": batch.context,
-            }
-            for name, batch in self._by_name.items()
-        ]
+        models = [self._model(name) for name in self._by_name]
         return _json({"object": "list", "data": models})
+
+    async def _show_model(self, request: web.Request) -> web.StreamResponse:
+        return _json(self._model(request.match_info["name"]))
+
+    def _model(self, name: str) -> dict[str, object]:
+        parent = self._options.models[0] if name in self._options.adapters else None
+        return {
+            "id": name,
+            "object": "model",
+            "created": self._created,
+            "owned_by": FINGERPRINT,
+            "root": parent or name,
+            "parent": parent,
+            "max_model_len": self._batch_of(name).context,
+        }
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
         batches = self._batches.values()

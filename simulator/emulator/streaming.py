@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 
 from aiohttp import web
 
@@ -12,6 +14,8 @@ from simulator.emulator.faults import Fault
 
 SLOW_S = 1.0
 MALFORMED = b'data: {"choices": [{"delta": \n\n'
+RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+"""Linger for 0 s: what is not sent is dropped, and the peer gets a reset."""
 HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
@@ -73,6 +77,11 @@ class StreamWriter:
 
 
 def reset(request: web.Request) -> None:
-    """Cut the connection without the end of the answer."""
-    if request.transport is not None:
-        request.transport.abort()
+    """Reset the connection (TCP RST) without the end of the answer."""
+    transport = request.transport
+    if transport is None:
+        return
+    connection = transport.get_extra_info("socket")
+    if connection is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
+    transport.abort()

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 from typer.testing import CliRunner
@@ -43,7 +43,8 @@ def test_a_file_of_keys_without_a_key_is_bad_input(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
     (tmp_path / "keys").write_text("one\ntwo\n")
-    words = ["--model", "m", "--port", "0", "--api-key-file", str(tmp_path / "keys"), "--json"]
+    words = ["--model", "m", "--port", "0", "--speed", "0.01", "--json"]
+    words += ["--api-key-file", str(tmp_path / "keys")]
     process = subprocess.Popen(
         [sys.executable, "-m", "cli", "engine", *words],
         stdout=subprocess.PIPE,
@@ -57,8 +58,13 @@ def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
         with urlopen(url.removesuffix("/v1") + "/health", timeout=PATIENCE_S) as response:
             assert response.status == 200
             assert response.headers["server"] == "berth-emulated-engine"
-        process.terminate()
-        assert process.wait(PATIENCE_S) == 0
+        stream = {"model": "m", "prompt": "a", "max_tokens": 5000, "stream": True}
+        headers = {"authorization": "Bearer two"}
+        asked = Request(f"{url}/completions", json.dumps(stream).encode(), headers)
+        with urlopen(asked, timeout=PATIENCE_S) as response:
+            assert response.status == 200
+            process.terminate()
+            assert process.wait(PATIENCE_S) == 0
     finally:
         process.kill()
         process.communicate()

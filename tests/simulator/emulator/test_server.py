@@ -9,7 +9,7 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -161,6 +161,13 @@ async def test_models_and_adapters_are_listed_with_their_context() -> None:
     assert models[MODEL].max_model_len == 499
 
 
+async def test_one_model_can_be_looked_up() -> None:
+    async with serving() as engine:
+        assert (await engine.client.models.retrieve(MODEL)).id == MODEL
+        with pytest.raises(openai.NotFoundError):
+            await engine.client.models.retrieve("org/none")
+
+
 async def test_a_client_that_leaves_a_stream_frees_its_slot() -> None:
     async with serving(ENDLESS, limits=EngineLimits(batch_requests=1)) as engine:
         stream = await engine.client.chat.completions.create(
@@ -199,6 +206,34 @@ async def test_a_client_that_leaves_the_queue_never_runs() -> None:
         await engine.until("num_requests_running", 0)
 
 
+async def test_a_client_that_never_reads_holds_no_slot() -> None:
+    body = json.dumps({"model": MODEL, "prompt": "a", "stream": True, **LONG}).encode()
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
+    async with serving() as engine:
+        reader, writer = await asyncio.open_connection("127.0.0.1", engine.port, limit=1)
+        writer.write(head.encode() + body)
+        await engine.until("request_success_total", 1, finished_reason="length")
+        assert await engine.metric("num_requests_running") == 0
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_ten_thousand_headers_are_refused() -> None:
+    async with serving() as engine:
+        reader, writer = await asyncio.open_connection("127.0.0.1", engine.port)
+        writer.write(b"GET /health HTTP/1.1\r\nHost: a\r\n")
+        writer.write(b"".join(b"x-%d: y\r\n" % number for number in range(10_000)) + b"\r\n")
+        answer = b""
+        # The server closes with headers unread, which may reset the connection.
+        with suppress(ConnectionError):
+            async with asyncio.timeout(PATIENCE_S):
+                answer = await reader.readline()
+        assert answer in (b"", b"HTTP/1.0 400 Bad Request\r\n")
+        writer.close()
+        async with engine.session.get(f"{engine.url}/health") as response:
+            assert response.status == 200
+
+
 async def test_a_full_queue_refuses_with_503() -> None:
     limits = EngineLimits(batch_requests=1)
     async with serving(ENDLESS, limits=limits, queue_limit=1) as engine:
@@ -235,6 +270,7 @@ BAD: list[tuple[str, object, int, str]] = [
     ("/v1/chat/completions", {"model": "none", "messages": HELLO}, 404, "`none`"),
     ("/v1/completions", {"model": MODEL, "prompt": "a", "max_tokens": 0}, 400, "max_tokens: "),
     ("/v1/completions", {"model": MODEL, "prompt": "a", "n": 129}, 400, "n: "),
+    ("/v1/completions", {"model": MODEL, "prompt": ["a"] * 99, "n": 99}, 400, "n: 99 answers"),
     ("/v1/completions", {"model": MODEL, "prompt": [1, "a"]}, 400, "prompt: "),
     (
         "/v1/completions",
