@@ -75,7 +75,8 @@ class ShrunkMean:
     """The mean of a tenant's answers in an application, moved towards the mean of all tenants.
 
     A few answers of one tenant vary more than tenants differ: the plain moving mean charges a
-    tenant too much after one long answer, and nothing before its first.
+    tenant too much after one long answer, and nothing before its first. It is in whole tokens, so
+    that counters are exact, and tenants that got the same are equal, not apart by a rounding.
     """
 
     by_call: BoundedTable[tuple[str, str], DecayingMean] = field(default_factory=BoundedTable)
@@ -84,9 +85,9 @@ class ShrunkMean:
     def of(self, request: ServedRequest) -> float:
         own = self.by_call.get((request.tenant, request.application))
         if own is None:
-            return self.of_all.mean
+            return float(round(self.of_all.mean))
         prior = PRIOR_ANSWERS * self.of_all.mean
-        return (own.total + prior) / (own.count + PRIOR_ANSWERS)
+        return float(round((own.total + prior) / (own.count + PRIOR_ANSWERS)))
 
     def learn(self, request: ServedRequest) -> None:
         key = request.tenant, request.application

@@ -81,6 +81,7 @@ class Endpoint:
 
     def offer(self, request: ServedRequest) -> None:
         request.queued_at = self.now
+        assert self.engine.can_ever_fit(request.prompt_tokens, request.max_output_tokens)
         if self.discipline.refusal(request, self.load, self.now) is not None:
             self.refused.append(request.request_id)
             return
@@ -133,7 +134,7 @@ def random_load(seed: int, tenants: str = "ab", spread_ms: int = 0, each: int = 
     """Return requests of each tenant, of a few kinds each; some end before their limit."""
     chance = random.Random(seed)
     batch_tokens = chance.randint(30, 200)
-    longest = batch_tokens // chance.randint(2, 8)
+    longest = (batch_tokens - 1) // chance.randint(2, 8)
     offers = []
     for tenant in tenants:
         kinds = [
