@@ -23,6 +23,7 @@ from cli.commands.open import open_
 from cli.commands.pools import pools
 from cli.commands.replay import replay
 from cli.commands.simulate import simulate
+from cli.commands.simulate_llm import simulate_llm
 from cli.commands.stack import access, down, restart, status, up
 from cli.commands.submit import submit
 from cli.commands.tenants import keys, tenants
@@ -49,6 +50,7 @@ PLAIN = (
     replay,
     simulate,
     engine,
+    simulate_llm,
     validate,
     verify,
     audit,
