@@ -1,0 +1,58 @@
+"""Goals of `berth bench throttle` are computed from its figures, and its page has them all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.parts.throttle.abuse import CELLS, abuse_row
+from benchmarks.parts.throttle.arena import KEYS, POLICIES, arena_row
+from benchmarks.parts.throttle.goals import goals_of
+from benchmarks.parts.throttle.page import write_files
+from benchmarks.parts.throttle.speed import decisions_per_s
+from simulator.llm.traces import servegen_requests
+
+
+def a_result(gap: float = 300.0, wait_s: float = 1.0) -> dict[str, Any]:
+    row = dict(zip(KEYS, (800.0, 300.0, 9000, 850.0, 0), strict=True))
+    cell = {"cut_midway": 0, "wasted_tokens": 0, "benign_p99_s": 5.0}
+    abuse: dict[str, Any] = {name: {c: cell for c, _, _ in CELLS} for name in POLICIES}
+    abuse["berth"] = {c: {**cell, "benign_p99_s": wait_s} for c, _, _ in CELLS}
+    result: dict[str, Any] = {
+        "trace": {"trace": "vtc_arena", "requests": 9, "tenants": 3},
+        "seeds": 3,
+        "arena": {name: row for name in POLICIES} | {"berth": {**row, "max_gap": gap}},
+        "abuse": abuse,
+        "abuse_per_s": 0.042,
+        "abuse_lighter": {},
+        "abuse_lighter_per_s": 0.035,
+        "core_decisions_per_s": 120_000,
+        "core_decisions_per_s_10000_tenants": 90_000,
+    }
+    return {**result, "goals": goals_of(result)}
+
+
+@pytest.mark.parametrize(("gap", "wait_s", "unmet"), [(300.0, 1.0, 1), (500.0, 6.0, 3)])
+def test_goals_say_whether_they_are_met(gap: float, wait_s: float, unmet: int) -> None:
+    goals = a_result(gap, wait_s)["goals"]
+    assert sum(text.startswith("not met") for text in goals.values()) == unmet
+    assert all(text.startswith(("met: ", "not met: ")) for text in goals.values())
+
+
+def test_the_page_has_a_row_for_each_policy(tmp_path: Path) -> None:
+    write_files(tmp_path, a_result())
+    page = (tmp_path / "throttle.md").read_text()
+    assert all(page.count(f"| {name} |") == 2 for name in POLICIES)
+
+
+def test_rows_have_the_figures_of_their_tables() -> None:
+    requests = servegen_requests(tenants=4, span_s=60, per_s=1)
+    assert tuple(arena_row("berth", requests)) == KEYS
+    cell = abuse_row("berth", "single", 8, 0.01, (0,))
+    assert cell["cut_midway"] == cell["wasted_tokens"] == 0
+
+
+def test_decisions_are_counted() -> None:
+    assert decisions_per_s(5, 50) > 0
