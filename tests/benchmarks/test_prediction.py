@@ -12,7 +12,7 @@ from simulator.workload.locate import has_trace
 
 
 async def judge(trace: str) -> dict[str, Any]:
-    options = PredictionOptions(trace=trace, without_boosting=True)
+    options = PredictionOptions(trace=trace, without_boosting=True, live_jobs=1_000)
     result = await run(options, lambda line: None)
     (judged,) = cast("list[dict[str, Any]]", result["traces"])
     return judged
@@ -38,7 +38,9 @@ async def test_the_goals_hold_on_the_trace_that_names_users() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not boosted.is_installed(), reason="needs LightGBM")
 async def test_boosted_trees_are_judged_where_they_are_installed() -> None:
-    result = await run(PredictionOptions(trace="synthetic:philly"), lambda line: None)
+    result = await run(
+        PredictionOptions(trace="synthetic:philly", live_jobs=1_000), lambda line: None
+    )
     (judged,) = cast("list[dict[str, Any]]", result["traces"])
     assert {"qssf", "qssf_spread", "lightgbm_quantiles"} <= set(judged["predictors"])
 

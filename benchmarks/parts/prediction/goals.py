@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from benchmarks.parts.goals import met
 from benchmarks.parts.prediction.measures import PredictionErrors
+from benchmarks.parts.prediction.starts import EstimatedStarts
 
 COVERAGE, BAND = 0.8, 0.03
 NEARLY = 1.01
@@ -19,6 +20,13 @@ RIVALS = (
     "lightgbm_unseen",
 )
 OURS = "ours"
+STARTS = {
+    "starts": "start intervals hold for 75-85 %",
+    "starts_easy": "start intervals with EASY hold for 75-85 %",
+    "starts_live": "live start intervals hold for 75-85 %",
+    "starts_live_easy": "live start intervals with EASY hold for 75-85 %",
+}
+"""Goals by the key of the result that they judge."""
 
 
 def goals_of(errors: Mapping[str, PredictionErrors], has_owners: bool) -> dict[str, str]:
@@ -38,3 +46,11 @@ def goals_of(errors: Mapping[str, PredictionErrors], has_owners: bool) -> dict[s
     name = "pinball loss below blind" if has_owners else "pinball loss within 1 % of blind"
     goals[name] = met(ratio < 1.0 if has_owners else ratio <= NEARLY)
     return goals
+
+
+def goals_of_starts(starts: Mapping[str, EstimatedStarts | None]) -> dict[str, str]:
+    """Return whether the 80 % intervals of starts held for 75-85 % of the jobs that waited."""
+    return {
+        STARTS[key]: met(0.75 <= one.coverage <= 0.85) if one else "not measured"
+        for key, one in starts.items()
+    }

@@ -26,6 +26,8 @@ from shared.contracts.pools import QueueMode
 from simulator.kernel.causal import distributions_of
 from simulator.kernel.run import Rules, simulate
 from simulator.kernel.work import Work
+from simulator.workload.rows import WorkloadJob
+from simulator.workload.source import load
 
 LOAD = 0.9
 LEAST_WAIT_S = 60.0
@@ -69,6 +71,14 @@ def covered(predicted_s: Floats, delay_s: Floats) -> float:
     return float(((predicted_s[:, 0] <= delay_s) & (delay_s <= predicted_s[:, 2])).mean())
 
 
+def jobs_to_estimate(trace: str, most: int) -> list[WorkloadJob]:
+    """Return the first jobs of the trace, or of the cluster whose queue is looked at."""
+    cluster = CLUSTERS.get(trace)
+    if cluster is None:
+        return load(trace, most).jobs
+    return [job for job in load(trace).jobs if job.tenant == cluster][:most]
+
+
 def estimate_starts(trace: str, mode: QueueMode) -> EstimatedStarts | None:
     """Replay the trace by FCFS in that queue mode; None if hardly any job waits."""
     replay = replay_of(trace, LOAD, CLUSTERS.get(trace))
@@ -85,7 +95,7 @@ def follow(snapshots: Snapshots, chosen: list[int], mode: QueueMode) -> Estimate
     """Estimate the chosen jobs in the order of their submission, learning from their starts."""
     calibration = StartCalibration()
     still_waiting: list[tuple[float, float, StartInterval]] = []
-    """Start, time of the estimate, simulated delays."""
+    """Start, time of the estimate and simulated delays of those that teach."""
     rows: list[tuple[StartInterval, float, StartInterval]] = []
     for job in chosen:
         now_s = float(snapshots.submit_s[job])
@@ -98,7 +108,8 @@ def follow(snapshots: Snapshots, chosen: list[int], mode: QueueMode) -> Estimate
         outlived = [(one, now_s - estimated_s) for _, estimated_s, one in still_waiting]
         estimate = shift_interval(simulated, calibration.shifts(outlived))
         start_s = float(snapshots.start_s[job])
-        heapq.heappush(still_waiting, (start_s, now_s, simulated))
+        if calibration.sample(round(now_s * 1000), 1.0):
+            heapq.heappush(still_waiting, (start_s, now_s, simulated))
         if now_s >= snapshots.judged_from_s:
             rows.append((estimate, start_s - now_s, simulated))
     if not rows:

@@ -44,7 +44,7 @@ def restore_policy(state: Queue, event: PolicyRestored, fact: Fact) -> None:
 
 def note_estimate(state: Queue, event: JobStartEstimated, fact: Fact) -> None:
     if event.job_id in state.jobs:
-        state.starts.note(event, fact.at)
+        state.starts.note(event, fact.at, state.time_scale)
 
 
 def note_drift(state: Queue, event: IntervalsDrifted, fact: Fact) -> None:

@@ -23,6 +23,8 @@ class OpenEstimate:
     p10_at: int
     p50_at: int
     p90_at: int
+    teaches: bool = True
+    """Whether the calibration learns from the first one, see `StartCalibration.sample`."""
 
     def delay_s(self, at: int, time_scale: float) -> float:
         """Return the cluster seconds from the first estimate to `at` ms."""
@@ -44,12 +46,14 @@ class OpenEstimates:
     calibration: StartCalibration = field(default_factory=StartCalibration)
     coverage: Coverage = field(default_factory=Coverage)
 
-    def note(self, event: JobStartEstimated, at: int) -> None:
-        """Note a published estimate."""
+    def note(self, event: JobStartEstimated, at: int, time_scale: float) -> None:
+        """Note an estimate that was published at that ms."""
         times = (event.p10_at, event.p50_at, event.p90_at)
         estimate = self.by_job.get(event.job_id)
         if estimate is None:
-            self.by_job[event.job_id] = OpenEstimate(at, times, event.simulated_s, *times)
+            teaches = self.calibration.sample(at, time_scale)
+            first = OpenEstimate(at, times, event.simulated_s, *times, teaches)
+            self.by_job[event.job_id] = first
         else:
             estimate.p10_at, estimate.p50_at, estimate.p90_at = times
 
@@ -58,8 +62,9 @@ class OpenEstimates:
         estimate = self.by_job.pop(job_id, None)
         if estimate is None:
             return
-        delays_s = estimate.first_delays_s(time_scale)
-        self.calibration.learn(delays_s, estimate.delay_s(at, time_scale))
+        if estimate.teaches:
+            delays_s = estimate.first_delays_s(time_scale)
+            self.calibration.learn(delays_s, estimate.delay_s(at, time_scale))
         self.coverage.add(estimate.first[0] <= at <= estimate.first[2])
 
     def drop(self, job_id: str) -> None:
@@ -67,6 +72,7 @@ class OpenEstimates:
         self.by_job.pop(job_id, None)
 
     def outlived(self, now: int, time_scale: float) -> Iterator[tuple[Delays, float]]:
-        """Yield the delays estimated for jobs that still wait, and their delays up to now."""
+        """Yield the delays estimated for waiting jobs that are to teach, and those up to now."""
         for estimate in self.by_job.values():
-            yield estimate.first_delays_s(time_scale), estimate.delay_s(now, time_scale)
+            if estimate.teaches:
+                yield estimate.first_delays_s(time_scale), estimate.delay_s(now, time_scale)

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.parts.prediction.page import render_page, write_files
 
 ERRORS = {"coverage": 0.803, "pinball_log10_s": 0.2}
@@ -25,6 +27,8 @@ def trace(name: str, **more: Any) -> dict[str, Any]:
         "predictors": {"blind": ERRORS, "ours": ERRORS},
         "starts": "hardly any job waits",
         "starts_easy": STARTS,
+        "starts_live": "hardly any job waits",
+        "starts_live_easy": STARTS,
         "goals": {"coverage": "met"},
     } | more
 
@@ -42,10 +46,11 @@ def test_only_predictors_that_were_measured_have_a_column() -> None:
     assert "| a | 1,234 | 80.3% | - |" in page and "| b | 1,234 | 0.2000 | 0.2000 |" in page
 
 
-def test_starts_have_a_row_per_queue_mode() -> None:
+@pytest.mark.parametrize("engine", ["kernel", "live"])
+def test_starts_have_a_row_per_engine_and_queue_mode(engine: str) -> None:
     page = render_page([trace("a")])
-    assert "| a | skip | hardly any job waits |" in page
-    assert "| a | easy | 100 | 61.0% | 50.0% | 10 min | 20 min |" in page
+    assert f"| a | {engine} | skip | hardly any job waits |" in page
+    assert f"| a | {engine} | easy | 100 | 61.0% | 50.0% | 10 min | 20 min |" in page
 
 
 def test_both_files_are_written(tmp_path: Path) -> None:

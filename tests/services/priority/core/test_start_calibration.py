@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from services.priority.core.start_calibration import (
+    PERIOD_S,
     RECENT,
     StartCalibration,
     StartInterval,
@@ -91,3 +92,32 @@ def test_a_weighted_quantile_is_the_first_value_that_reaches_the_share() -> None
     assert weighted_quantile(values, [1.0, 1.0, 2.0], 0.25) == 1.0
     assert weighted_quantile(values, [1.0, 1.0, 2.0], 0.26) == 2.0
     assert weighted_quantile(values, [1.0, 1.0, 2.0], 1.0) == 3.0
+
+
+def test_the_interval_holds_where_the_jobs_of_a_burst_are_all_late_or_early_together() -> None:
+    """They are estimated before any of them starts: by many bursts, and not by the last one."""
+    draw = np.random.default_rng(11)
+    calibration = StartCalibration()
+    inside: list[bool] = []
+    for burst in range(600):
+        middle_s = float(10 ** draw.uniform(3.0, 4.0))
+        raw = simulated(middle_s * SURE)
+        low_s, _, high_s = shift_interval(raw, calibration.shifts())
+        delay_s = middle_s * float(np.exp(draw.standard_normal()))
+        jobs = int(draw.integers(1, 400))
+        samples = [calibration.sample(burst * 86_400_000 + job * 1000, 1.0) for job in range(jobs)]
+        assert sum(samples) == jobs.bit_length()
+        if burst >= 50:
+            inside += [low_s <= delay_s <= high_s] * jobs
+        for is_sample in samples:
+            if is_sample:
+                calibration.learn(raw, delay_s)
+    assert 0.7 < np.mean(inside) < 0.9
+
+
+def test_a_clock_that_was_set_back_does_not_end_the_learning() -> None:
+    calibration = StartCalibration()
+    for at in (10**12, 10**9):
+        assert [calibration.sample(at, 1.0) for _ in range(4)] == [True, True, False, True]
+    end_at = 10**9 + round(PERIOD_S * 1000)
+    assert [calibration.sample(at, 1.0) for at in (end_at - 1, end_at)] == [False, True]
