@@ -18,7 +18,8 @@ def replayed(decider: Decider[Any]) -> dict[str, object]:
     for number, call in enumerate(calls):
         was, now = lines(call.decisions), lines(decide(decider, state, call))
         if was != now:
-            differs = {"call": number, "was": was, "is": now}
+            first = next((pair for pair in zip(was, now, strict=False) if pair[0] != pair[1]), None)
+            differs = {"call": number, "decisions": [len(was), len(now)], "was and is": first}
             return {"calls": len(calls), "differs": differs}
     return {"calls": len(calls), "same_state": state_hash(state) == recorded}
 

@@ -63,7 +63,20 @@ def compared(decision: Decision) -> list[Any]:
     data = msgspec.json.decode(encode(event))
     if isinstance(data.get(TEXT), str):
         del data[TEXT]
-    return [event.TYPE, data, cause, trace]
+    return [event.TYPE, rounded(data), cause, trace]
+
+
+def rounded(value: Any) -> Any:
+    """Return JSON with nine digits: the last ones of a logarithm depend on the machine."""
+    match value:
+        case float():
+            return float(f"{value:.9g}")
+        case dict():
+            return {key: rounded(part) for key, part in value.items()}
+        case list():
+            return [rounded(part) for part in value]
+        case _:
+            return value
 
 
 def _input(item: Input) -> list[Any]:
@@ -118,6 +131,8 @@ def state_hash(state: object) -> str:
 def _digest(value: object, above: tuple[int, ...]) -> bytes:
     if isinstance(value, Enum):
         value = value.value
+    if isinstance(value, float):
+        value = rounded(value)
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return hashlib.sha256(repr(value).encode()).digest()
     if id(value) in above:
@@ -132,14 +147,13 @@ def _digest(value: object, above: tuple[int, ...]) -> bytes:
 def _parts(value: Any) -> Iterator[object]:
     match value:
         case BaseModel():
-            yield value.model_dump_json()
+            yield value.model_dump(mode="json")
         case Mapping():
             for pair in value.items():
                 yield from pair
         case np.ndarray():
             yield value.shape
-            # Nine digits: the last ones of a logarithm depend on the machine's libraries.
-            yield from (f"{v:.9g}" if isinstance(v, float) else v for v in value.ravel().tolist())
+            yield from value.ravel().tolist()
         case list() | tuple() | deque() | set() | frozenset():
             yield from value
         case _:
