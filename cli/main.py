@@ -14,6 +14,7 @@ from cli.commands.backup import backup, restore
 from cli.commands.check import bench, projections, verify
 from cli.commands.dead import dead
 from cli.commands.demo import demo
+from cli.commands.endpoints import endpoints
 from cli.commands.engine import engine
 from cli.commands.faults import faults
 from cli.commands.history import events, trace, why
@@ -80,6 +81,7 @@ for _name, _group in (
     ("access", access),
     ("dead", dead),
     ("faults", faults),
+    ("endpoints", endpoints),
     ("projections", projections),
 ):
     app.add_typer(_group, name=_name)

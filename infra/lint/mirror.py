@@ -32,6 +32,7 @@ PURE_FOLDERS = frozenset(
         "shared/ledger",
         "shared/projections",
         "shared/verify",
+        "simulator/llm/adapters",
         "simulator/metrics",
     }
 )

@@ -59,9 +59,7 @@ def draw_requests(loads: Sequence[AdapterLoad], span_s: float, seed: int) -> lis
     return [AdapterRequest(number, row[1], row[0], *row[2:]) for number, row in enumerate(drawn)]
 
 
-def _requests_of(
-    load: AdapterLoad, span_s: float, seed: int
-) -> list[tuple[float, int, int]]:
+def _requests_of(load: AdapterLoad, span_s: float, seed: int) -> list[tuple[float, int, int]]:
     draw = random.Random(f"{seed} {load.adapter}")
     shape = load.cv**-2
     scale = 1 / (load.rate_per_s * shape)

@@ -254,8 +254,8 @@ class Twin:
 
     def leave(self, request: AdapterRequest) -> None:
         del self.running[request.number]
-        made = request.made_tokens + self.step - request.start_step
-        self.held_tokens -= request.prompt_tokens + made + HALF_BLOCK
+        progress = request.made_tokens + self.step - request.start_step
+        self.held_tokens -= request.prompt_tokens + progress + HALF_BLOCK
         if self.queues.end(request.place):
             self.cache.release(request.place)
 
