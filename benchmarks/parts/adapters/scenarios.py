@@ -19,7 +19,7 @@ LENGTHS = ((223, 196), (1155, 211))
 """Mean tokens of ShareGPT's requests and of Azure's conversations of 2023."""
 MODELS = {"m-small": 129_600, "m-mid": 129_600, "deepseek-r1": 43_200}
 """Models of ServeGen, and the start of the window of 10 minutes that is taken, s."""
-TOTAL_PER_S, MOST_OUTPUT_PER_S = 100.0, 1000.0
+TOTAL_PER_S, MOST_OUTPUT_PER_S = 100.0, 400.0
 """Rates of a real service are scaled to so many requests per s in all, and cut at so many output
 tokens per s of one client: above that it needs engines of its own."""
 
