@@ -37,7 +37,7 @@ class RetrainingPolicy(Protocol):
         ...
 
     def measured(self, modelled_s: float, measured_s: float, tokens: int) -> None:
-        """Take note of an iteration."""
+        """Take note of an iteration, whose time was modelled without correction."""
         ...
 
     def ended(self, is_missed: bool, now_s: float) -> None:
@@ -94,7 +94,9 @@ class Continuous(ServeOnly):
     def next(
         self, load: ServingLoad, needs: Sequence[RetrainingNeed], now_s: float
     ) -> Retraining | None:
-        need = max(needs, key=lambda need: (need.in_progress, need.stale_s, need.user), default=None)
+        need = max(
+            needs, key=lambda need: (need.in_progress, need.stale_s, need.user), default=None
+        )
         if need is None:
             return None
         serving_s = self.costs.serving_s(load.running, load.held_tokens, load.prompt_tokens)
@@ -129,7 +131,7 @@ class Mace:
 
     def measured(self, modelled_s: float, measured_s: float, tokens: int) -> None:
         """Follow the tokens per s of some 10 s, of all time."""
-        self.costs = self.costs.corrected(modelled_s, measured_s)
+        self.costs = self.costs.corrected(modelled_s * self.costs.correction, measured_s)
         weight = min(1.0, measured_s / 10)
         self.retrained_per_s += weight * (tokens / measured_s - self.retrained_per_s)
 

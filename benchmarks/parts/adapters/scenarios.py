@@ -19,9 +19,11 @@ LENGTHS = ((223, 196), (1155, 211))
 """Mean tokens of ShareGPT's requests and of Azure's conversations of 2023."""
 MODELS = {"m-small": 129_600, "m-mid": 129_600, "deepseek-r1": 43_200}
 """Models of ServeGen, and the start of the window of 10 minutes that is taken, s."""
-TOTAL_PER_S, MOST_OUTPUT_PER_S = 100.0, 400.0
+TOTAL_PER_S, MOST_OUTPUT_PER_S = 100.0, 1000.0
 """Rates of a real service are scaled to so many requests per s in all, and cut at so many output
 tokens per s of one client: above that it needs engines of its own."""
+MOST_TOKENS = 8000
+"""Mean tokens of a request above which a client is left out: few fit one engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ def servegen(folder: Path | None) -> Iterator[Scenario]:
             for row in rows
             if row["model"] == model and row["rate"] > 0 and means.get((model, row["client"]))
         ]
+        clients = [c for c in clients if c.prompt_tokens + c.output_tokens <= MOST_TOKENS]
         total = sum(load.rate_per_s for load in clients)
         loads = (
             replace(load, rate_per_s=_rate_per_s(load, TOTAL_PER_S / total)) for load in clients
