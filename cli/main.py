@@ -25,6 +25,7 @@ from cli.commands.pools import pools
 from cli.commands.replay import replay
 from cli.commands.simulate import simulate
 from cli.commands.simulate_llm import simulate_llm
+from cli.commands.simulate_retraining import simulate_retraining
 from cli.commands.stack import access, down, restart, status, up
 from cli.commands.submit import submit
 from cli.commands.tenants import keys, tenants
@@ -52,6 +53,7 @@ PLAIN = (
     simulate,
     engine,
     simulate_llm,
+    simulate_retraining,
     validate,
     verify,
     audit,

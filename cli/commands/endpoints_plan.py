@@ -156,7 +156,7 @@ def _show(planner: Planner, placement: Placement) -> None:
             f"{len(placement.engines)} engines of {planner.engine.name};"
             f" no plan needs fewer than {placement.lower_bound}, by the estimate",
             f"The twin served {planner.span_s:.0f} s at {1 + planner.headroom:g} times the rates."
-            f" It serves {low:+.0%} to {high:+.0%} of what the estimate expects.",
+            f" What it can serve is {low:+.0%} to {high:+.0%} from the estimate.",
             f"Constants: {PROVENANCE}",
             *([f"{len(moves)} moves", *moves] if planner.present else []),
         ]

@@ -22,8 +22,8 @@ STEP_TIMES: Floats = np.geomspace(0.016, 0.6, 150)
 """Times of a step that are tried, s: 2.5 % apart, by which a capacity is at most too low."""
 DEVIATIONS = 3.0
 """Standard deviations above the mean for which slots and the KV cache have room."""
-ERROR_BOUNDS = (-0.05, 0.25)
-"""The twin serves between 5 % less and 25 % more than the capacity; the benchmark checks it."""
+ERROR_BOUNDS = (-0.1, 0.25)
+"""The twin serves between 10 % less and 25 % more than the capacity; the benchmark checks it."""
 
 
 def _zeros() -> Floats:
