@@ -11,6 +11,8 @@ from cli.errors import BadInput
 from cli.input.arguments import AsJson
 from cli.text.output import emit, lines, table, working
 
+FEW = (12, 600.0, 0.5)
+"""Tenants, s and requests per s of `synthetic`: an engine that retrains has time to spare."""
 COLUMNS = {
     "ttft_p99_s": "TTFT P99 S",
     "tpot_p99_s": "TPOT P99 S",
@@ -48,7 +50,7 @@ def simulate_retraining(
     from services.throttle.core.retraining import RetrainingLimits
     from simulator.llm.retraining import POLICIES
     from simulator.llm.retraining_study import RetrainingStudy
-    from simulator.llm.traces import read_llm_trace
+    from simulator.llm.traces import SYNTHETIC, read_llm_trace, servegen_requests
     from simulator.workload.errors import TraceError
 
     policies = policy or list(POLICIES)
@@ -58,7 +60,8 @@ def simulate_retraining(
     rows: dict[str, Any] = {}
     try:
         limits = RetrainingLimits(ttft_s, tpot_s, freshness_s)
-        requests = read_llm_trace(trace, seed)
+        is_synthetic = trace == SYNTHETIC
+        requests = servegen_requests(seed, *FEW) if is_synthetic else read_llm_trace(trace)
         study = RetrainingStudy(requests, limits, growth_per_s=drift, seed=seed)
         with working("serving", as_json) as report_line:
             for name in policies:

@@ -135,17 +135,26 @@ class Colocated:
             request = self.waiting[0].request
             needed = request.prompt_tokens + request.output_tokens
             if not self.engine.fits(request.prompt_tokens, request.output_tokens):
-                if not (self.in_progress and self.policy.may_evict(self.load(), needed)):
+                if not (
+                    self.in_progress and self.policy.may_evict(False, self.fits_alone(request))
+                ):
                     return
                 self.drop_progress()
                 self.evictions += 1
-                continue
             outcome = self.waiting.popleft()
             outcome.version = self.versions.pin(request.tenant)
             self.engine.start(request.request_id, request.prompt_tokens, request.output_tokens)
             self.running[request.request_id] = outcome
             self.reserved_tokens += needed
             self.unread_tokens += request.prompt_tokens
+
+    def fits_alone(self, request: TraceRequest) -> bool:
+        """Return whether the request would fit if nothing were retrained."""
+        beside = self.engine.limits
+        self.engine.limits = self.engine_limits
+        fits = self.engine.fits(request.prompt_tokens, request.output_tokens)
+        self.engine.limits = beside
+        return fits
 
     def load(self) -> ServingLoad:
         return ServingLoad(
@@ -166,9 +175,10 @@ class Colocated:
         return outcome.first_s + tokens * self.limits.aim_s - self.now_s
 
     def _first_due_s(self, outcome: ColocatedOutcome) -> float:
-        reading_s = self.costs.prompt_token_s * outcome.request.prompt_tokens
-        reading_s *= not outcome.version >= 0 or outcome.request.request_id not in self.running
-        return outcome.request.arrival_s + self.limits.ttft_s - self.now_s - reading_s
+        due_s = outcome.request.arrival_s + self.limits.ttft_s - self.now_s
+        if outcome.request.request_id in self.running:
+            return due_s
+        return due_s - self.costs.prompt_token_s * outcome.request.prompt_tokens
 
     def _without_token(self) -> Iterable[ColocatedOutcome]:
         yield from self.waiting

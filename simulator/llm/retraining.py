@@ -32,7 +32,7 @@ class RetrainingPolicy(Protocol):
         """Return what the next iteration retrains."""
         ...
 
-    def may_evict(self, load: ServingLoad, needed_tokens: int) -> bool:
+    def may_evict(self, fits_beside: bool, fits_alone: bool) -> bool:
         """Return whether a retraining in progress leaves memory for a request."""
         ...
 
@@ -54,7 +54,7 @@ class ServeOnly:
     ) -> Retraining | None:
         return None
 
-    def may_evict(self, load: ServingLoad, needed_tokens: int) -> bool:
+    def may_evict(self, fits_beside: bool, fits_alone: bool) -> bool:
         return False
 
     def measured(self, modelled_s: float, measured_s: float, tokens: int) -> None: ...
@@ -126,8 +126,8 @@ class Mace:
             load, needs, self.limits, self.costs, self.share, self.retrained_per_s
         )
 
-    def may_evict(self, load: ServingLoad, needed_tokens: int) -> bool:
-        return must_evict(load, self.limits, needed_tokens)
+    def may_evict(self, fits_beside: bool, fits_alone: bool) -> bool:
+        return must_evict(fits_beside, fits_alone)
 
     def measured(self, modelled_s: float, measured_s: float, tokens: int) -> None:
         """Follow the tokens per s of some 10 s, of all time."""

@@ -134,12 +134,12 @@ class Retraining:
     tokens: int
 
 
-def must_evict(load: ServingLoad, limits: RetrainingLimits, needed_tokens: int) -> bool:
-    """Return whether a request that waits needs the memory of a retraining in progress.
+def must_evict(fits_beside: bool, fits_alone: bool) -> bool:
+    """Return whether the state of a retraining in progress leaves memory for a request.
 
-    State of retraining leaves memory before any request does.
+    It does where the request fits the KV cache without it alone; requests are never evicted.
     """
-    return load.free_tokens < needed_tokens <= load.free_tokens + limits.state_tokens
+    return fits_alone and not fits_beside
 
 
 def next_retraining(

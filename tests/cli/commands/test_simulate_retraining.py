@@ -33,7 +33,7 @@ def test_a_row_per_policy_with_waits_and_gaps(trace: str) -> None:
     text = run(trace)
     assert "40 requests of 2 tenants" in text
     assert all(f"\n{name} " in text for name in POLICIES)
-    document = json.loads(run(trace, "--policy", "mace", "--json"))
+    document = json.loads(run(trace, "--policy", "mace", "--freshness-s", "5", "--json"))
     assert document["policies"]["mace"]["updates"] > 0
 
 

@@ -69,10 +69,9 @@ def test_memory_that_serving_may_need_is_not_taken() -> None:
 
 
 def test_retraining_leaves_memory_where_that_starts_a_request() -> None:
-    load = ServingLoad(free_tokens=100)
-    assert must_evict(load, LIMITS, 100 + LIMITS.state_tokens)
-    assert not must_evict(load, LIMITS, 101 + LIMITS.state_tokens)
-    assert not must_evict(load, LIMITS, 100)
+    assert must_evict(fits_beside=False, fits_alone=True)
+    assert not must_evict(fits_beside=True, fits_alone=True)
+    assert not must_evict(fits_beside=False, fits_alone=False)
 
 
 def test_requests_that_wait_for_a_place_take_all_but_what_is_urgent() -> None:
