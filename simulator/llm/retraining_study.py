@@ -1,4 +1,4 @@
-"""What retraining beside serving costs requests, and what it gains for the adapters."""
+"""Costs of retraining for the requests of an engine, and its gains for the adapters."""
 
 from __future__ import annotations
 

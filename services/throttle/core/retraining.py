@@ -96,7 +96,7 @@ class RetrainingLimits:
 
 @dataclass(frozen=True, slots=True)
 class ServingLoad:
-    """What serving needs of the next iteration."""
+    """The needs of serving in the next iteration."""
 
     running: int = 0
     held_tokens: int = 0
