@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 READY_S = 180.0
 IN_MEMORY = "the embedded broker keeps data in memory: jobs, tenants and keys end with the stack"
 LOST = "its jobs, tenants and keys are gone; `berth up --broker kafka` keeps them"
+FIRST_STEPS = (
+    "next      berth tenants add TENANT --pool local",
+    "          berth submit --tenant TENANT --wait -- sh -c 'echo hello; pwd'",
+)
+"""A new installation lacks a tenant, in whose name jobs are submitted."""
 access = typer.Typer(no_args_is_help=True, help="Bootstrap access.")
 
 
@@ -100,12 +105,15 @@ def up(
     try:
         from cli.stack.addresses import address_lines, monitoring_addresses
 
+        had_key = bool(key_of(folder))
         stack = _started(options, speed)
         result = {"api": stack.gateway, "data": str(stack.data_dir), "broker": stack.broker}
         shown = [f"API {stack.gateway}", f"key {stack.data_dir / 'operator.key'}"]
         report(as_json, result | monitoring_addresses(stack), *shown, *address_lines(stack))
         if not stack.durable:
             report_line(IN_MEMORY)
+        for line in FIRST_STEPS if is_new(stack, had_key) else ():
+            report_line(line)
         if not detach:
             report_line("press Ctrl-C to stop")
             stay(folder)
@@ -151,6 +159,11 @@ def stay(data: Path) -> None:
         return
     report_line(supervise.why_stopped(data) or "stack stopped")
     raise typer.Exit(1)
+
+
+def is_new(stack: RunningStack, had_key: bool) -> bool:
+    """Return whether a stack has only just begun; one with data has a key from before its start."""
+    return not (stack.durable and had_key)
 
 
 def loses_jobs(stack: RunningStack) -> bool:

@@ -24,6 +24,8 @@ from shared.contracts.pool_version import version_of
 from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.registry import AccessView
 
+NO_TENANT = "no such tenant; `berth tenants add` registers one"
+
 
 class Grant(NamedTuple):
     """The event that a command leads to; None if it changes nothing."""
@@ -69,7 +71,7 @@ def configure_pool(view: AccessView, lanes: int, command: ConfigurePool) -> Outc
         detail = "backends: 'process': is retired; 'agent' and 'virtual' are allowed"
         return Denial(command.pool, "backend_retired", detail)
     if unknown := next((name for name in command.tenants if name not in view.tenants), None):
-        detail = f"tenants: {unknown!r}: no such tenant; register it first"
+        detail = f"tenants: {unknown!r}: {NO_TENANT}"
         return Denial(command.pool, "unknown_tenant", detail)
     existing = view.pools.get(command.pool)
     taken = (pool.partition for pool in view.pools.values())
@@ -157,4 +159,4 @@ def deny_lane(kind: str, name: str, lanes: int) -> Denial:
 
 
 def deny_tenant(of: str, tenant: str) -> Denial:
-    return Denial(of, "unknown_tenant", f"tenant: {tenant!r}: no such tenant")
+    return Denial(of, "unknown_tenant", f"tenant: {tenant!r}: {NO_TENANT}")

@@ -31,6 +31,11 @@ from services.gateway.problem import ApiError
 from services.gateway.wiring import gateway_of
 from shared.contracts.registry import Bearer
 
+TENANT_REQUIRED = (
+    "tenant is required with an operator key: `berth submit --tenant TENANT`; "
+    "`berth tenants list` shows them"
+)
+
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 
@@ -86,11 +91,12 @@ def sender_for(access: AccessDirectory, bearer: Bearer, named: str | None) -> Se
     """Return the sender: the bearer's own tenant, or for an operator the tenant that is named."""
     tenant = bearer.tenant or named
     if tenant is None:
-        raise InvalidBody(
-            [FieldError(field="tenant", rule="tenant is required with an operator key")]
-        )
+        raise InvalidBody([FieldError(field="tenant", rule=TENANT_REQUIRED)])
     if not access.view.is_active(tenant):
-        raise ApiError(403, "unknown_tenant", f"tenant not registered or retired: {tenant}")
+        detail = f"tenant not registered or retired: {tenant}"
+        # A tenant's own key does not register tenants.
+        advice = f"; `berth tenants add {tenant} --pool POOL` registers it"
+        raise ApiError(403, "unknown_tenant", detail + ("" if bearer.tenant else advice))
     return access.sender(tenant)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +10,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.commands.stack import loses_jobs
+from cli.commands.stack import FIRST_STEPS, is_new, loses_jobs
 from cli.errors import BadInput, Refused
 from cli.main import app
 from infra.machine.folders import make_own
 from infra.supervisor import control
 from infra.supervisor.running import load
+from tests.docs.test_commands import parse
 from tests.infra.supervisor.test_data_folder import ended_stack
 
 
@@ -73,3 +75,18 @@ def test_only_a_live_embedded_stack_loses_its_jobs_at_a_stop(tmp_path: Path) -> 
     assert loses_jobs(stack)
     assert not loses_jobs(stack.model_copy(update={"recorded": "DIR"}))
     assert not loses_jobs(stack.model_copy(update={"broker": "kafka"}))
+
+
+def test_only_a_stack_without_a_past_is_new(tmp_path: Path) -> None:
+    ended_stack(tmp_path, "embedded")
+    stack = load(tmp_path)
+    assert is_new(stack, had_key=False)
+    assert is_new(stack, had_key=True)  # the key of an embedded broker that has ended
+    durable = stack.model_copy(update={"broker": "kafka"})
+    assert is_new(durable, had_key=False)
+    assert not is_new(durable, had_key=True)
+
+
+def test_the_first_steps_name_verbs_that_exist() -> None:
+    for line in FIRST_STEPS:
+        parse(shlex.split(line.removeprefix("next"))[1:])

@@ -55,7 +55,7 @@ def test_a_pool_is_opened_to_registered_tenants_alone() -> None:
     assert isinstance(outcome, Grant) and isinstance(outcome.event, PoolConfigured)
     assert outcome.event.is_open_to("ada") and not outcome.event.is_open_to("bob")
     outcome = decide_outcome(view, 4, ConfigurePool(pool="main", tenants=("ada", "bbo")))
-    detail = "tenants: 'bbo': no such tenant; register it first"
+    detail = "tenants: 'bbo': no such tenant; `berth tenants add` registers one"
     assert outcome == Denial("main", "unknown_tenant", detail)
 
 

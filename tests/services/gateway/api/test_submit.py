@@ -123,11 +123,14 @@ async def test_a_key_without_permission_cannot_submit(stack: Stack, key: str, st
 
 
 async def test_an_operator_says_for_whom(stack: Stack) -> None:
-    assert (await stack.call("POST", "/v1/jobs", JOB, key="op"))[0] == 422
+    status, content, _ = await stack.call("POST", "/v1/jobs", JOB, key="op")
+    assert status == 422
+    assert "berth submit --tenant TENANT" in content["errors"][0]["rule"]
     status, content, _ = await stack.call("POST", "/v1/jobs", {**JOB, "tenant": "bob"}, key="op")
     assert (status, content["pool"]) == (202, "side")
     status, content, _ = await stack.call("POST", "/v1/jobs", {**JOB, "tenant": "eve"}, key="op")
     assert (status, content["reason"]) == (403, "unknown_tenant")
+    assert "`berth tenants add eve --pool POOL` registers it" in content["detail"]
 
 
 async def test_two_different_keys_in_one_request_are_refused(stack: Stack) -> None:

@@ -45,6 +45,13 @@ def test_an_operator_names_a_tenant_that_is_active() -> None:
         with pytest.raises(ApiError, match="not registered or retired") as refused:
             sender_for(access, OPERATOR, tenant)
         assert refused.value.status == 403
+        assert f"`berth tenants add {tenant} --pool POOL` registers it" in refused.value.detail
+
+
+def test_the_key_of_a_retired_tenant_gets_no_command_of_operators() -> None:
+    with pytest.raises(ApiError) as refused:
+        sender_for(gateway(*FACTS).access, Bearer("k3", "submitter", "bob"), None)
+    assert "berth tenants add" not in refused.value.detail
 
 
 def test_the_idempotency_key_comes_from_the_header_or_is_new() -> None:
