@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -34,9 +34,16 @@ class WorkerFailure(Failure):
 LOST_BY_NODE: Final = frozenset({"fenced", "step_lost"})
 """Reasons of an end that the node caused: the job goes on elsewhere, and no attempt is counted."""
 
+_NO_FILE: Final = "No such file or directory"
+"""The text of programs about a missing file."""
+_FILE_MISSING: Final = (
+    "a worker starts in `--workdir`, else in a private folder of its node: give `--workdir DIR`, "
+    "a directory that the node has, or full paths; see `berth logs JOB`"
+)
 _SEE_NODE: Final = "an operator should look at the node"
 ADVICE: Final[Mapping[str, str]] = {
-    "command_missing": "install the program on the nodes, or submit its full path",
+    "command_missing": "install it on the nodes; a relative path starts at `--workdir`, "
+    "else in a private folder",
     "command_forbidden": "let the job's user execute the program",
     "command_unusable": "submit a program for the nodes' machines; a script begins with `#!`",
     "no_command": "give a command after `--`",
@@ -72,6 +79,8 @@ ADVICE: Final[Mapping[str, str]] = {
 """Advice by reason; a reason without advice is shown alone."""
 
 
-def advice(reason: str) -> str:
-    """Return the advice about a failure, empty if there is none."""
+def advice(reason: str, output: Iterable[str] = ()) -> str:
+    """Return the advice about a failure with this last output, empty if there is none."""
+    if reason == "exit_code" and any(_NO_FILE in line for line in output):
+        return _FILE_MISSING
     return ADVICE.get(reason, "")

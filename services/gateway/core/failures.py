@@ -10,5 +10,9 @@ Body = dict[str, object]
 def add_advice(body: Body) -> None:
     """Add the field `advice` to the field `failure` of a row, if both are known."""
     failure = body.get("failure")
-    if isinstance(failure, dict) and (text := advice(str(failure.get("reason", "")))):
+    if not isinstance(failure, dict):
+        return
+    output = failure.get("output")
+    printed = map(str, output) if isinstance(output, (list, tuple)) else ()
+    if text := advice(str(failure.get("reason", "")), printed):
         failure["advice"] = text

@@ -12,3 +12,10 @@ def test_every_reason_that_the_node_caused_has_advice() -> None:
 
 def test_an_unknown_reason_has_no_advice() -> None:
     assert advice("disk_gone") == ""
+
+
+def test_a_missing_file_is_looked_for_in_the_output_of_a_program_alone() -> None:
+    line = "cat: data.csv: No such file or directory"
+    assert "`--workdir DIR`" in advice("exit_code", ["one", line])
+    assert advice("exit_code", ["one"]) == ADVICE["exit_code"]
+    assert advice("prolog_failed", [line]) == ADVICE["prolog_failed"]

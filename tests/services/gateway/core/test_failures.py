@@ -11,6 +11,13 @@ def test_a_known_reason_gets_its_advice() -> None:
     assert body == {"failure": {"reason": "exit_code", "advice": "see `berth logs JOB`"}}
 
 
+def test_a_program_that_misses_a_file_is_explained_where_it_runs() -> None:
+    line = "python3: can't open file '/work/j.1.0/train.py': [Errno 2] No such file or directory"
+    failure: dict[str, object] = {"reason": "exit_code", "output": ["starting", line]}
+    add_advice({"failure": failure})
+    assert "else in a private folder of its node: give `--workdir DIR`" in str(failure["advice"])
+
+
 def test_a_row_without_a_failure_stays_as_it_is() -> None:
     body: dict[str, object] = {"failure": None}
     add_advice(body)
