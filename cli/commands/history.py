@@ -14,7 +14,7 @@ from cli.commands.jobs import JobArgument
 from cli.commands.node_hints import away_lines, silent_lines
 from cli.errors import Unreachable
 from cli.input.arguments import AsJson, Data
-from cli.text.failures import failure_lines, failure_of
+from cli.text.failures import failure_lines, failure_of, planned_failure
 from cli.text.output import emit, lines, report_line, table
 from cli.text.progress import progress_lines
 from cli.text.reasons import deciding, phase, start_lines, words
@@ -39,15 +39,17 @@ def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
     lines(deciding(history.get("line"), history.get("placing")))
     lines(start_lines(history.get("start"), history.get("as_of")))
     lines(_last_failure(items(history)))
-    lines(_node_lines(client, job, items(history)))
+    lines(_present_lines(client, job, items(history)))
 
 
-def _node_lines(client: Api, job: str, rows: list[Json]) -> list[str]:
+def _present_lines(client: Api, job: str, rows: list[Json]) -> list[str]:
     """Return the progress and the silent nodes of a running job; the nodes away where it waits for
-    GPUs or nodes.
+    GPUs or nodes; that it was meant to fail.
     """
     if not rows or rows[-1]["until"] is not None:
         return []
+    if rows[-1]["type"] == "job.failed.v1":
+        return planned_failure(client.get(f"/v1/jobs/{part(job)}"))
     runs = rows[-1]["type"] == "job.started.v1"
     if not runs and cast("Json", rows[-1]["data"]).get("reason") not in FOR_NODES:
         return []

@@ -13,7 +13,7 @@ from cli.api.http import Api, Json, part
 from cli.errors import BadInput, CliError
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
 from cli.input.job_file import Body
-from cli.text.failures import failure_lines, failure_of
+from cli.text.failures import failure_lines, failure_of, planned_failure
 from cli.text.output import emit, lines, report_line, table, text_of
 from cli.text.progress import progress_lines
 from cli.text.reasons import start_lines, wait_line
@@ -120,6 +120,7 @@ def show(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
     lines(progress_lines(document))
     if failure := failure_of(document):
         lines(failure_lines(failure))
+    lines(planned_failure(document))
 
 
 def _value(name: str, value: object) -> str:

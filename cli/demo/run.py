@@ -82,7 +82,7 @@ def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
     stack = _start(options, prepared)
     open_up(stack, pools.pools(prepared.plan.time_scale), prepared.tenants, prepared.node)
     report_line(f"stack ready after {time.time() - began_s:.1f} s; API: {stack.gateway}")
-    shown = advice(stack)
+    shown = advice(stack, prepared.jobs)
     for line in () if options.check else shown:
         report_line(line)
     replaying = Replaying(
@@ -104,7 +104,7 @@ def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
         )
     if not options.check:
         return 0
-    result = summary(outcome, prepared.plan.time_scale, began_s)
+    result = summary(outcome, prepared.jobs, prepared.plan.time_scale, began_s)
     emit(result)
     return 0 if result["verify"] == "ok" else 1
 

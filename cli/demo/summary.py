@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 from cli.demo.replay import Outcome
 from cli.replay.progress import TERMINAL
+from cli.replay.submission import exit_code
 from cli.stack.addresses import address_lines
 from cli.stack.verification import verified
 from infra.supervisor.running import RunningStack
+from simulator.workload.rows import WorkloadJob
 
 SHOWN = 20
 
 
-def summary(outcome: Outcome, speed: float, began_s: float) -> dict[str, object]:
+def summary(
+    outcome: Outcome, jobs: Sequence[WorkloadJob], speed: float, began_s: float
+) -> dict[str, object]:
     """Return the JSON summary; `verify` is ok if all jobs ended and no rule was violated."""
     progress = outcome.progress
     counts = Counter(progress.phase(job_id) for job_id in outcome.replayed)
@@ -27,6 +32,7 @@ def summary(outcome: Outcome, speed: float, began_s: float) -> dict[str, object]
             "submitted": len(outcome.replayed),
             **{phase: counts[phase] for phase in TERMINAL},
         },
+        "planned_failures": planned_failures(jobs),
         "speed": speed,
         "wall_s": round(time.time() - began_s, 2),
         "first_placed_s": round(progress.first_placed_at / 1000 - began_s, 2),
@@ -43,15 +49,21 @@ def summary(outcome: Outcome, speed: float, began_s: float) -> dict[str, object]
     }
 
 
-def advice(stack: RunningStack) -> list[str]:
+def advice(stack: RunningStack, jobs: Sequence[WorkloadJob]) -> list[str]:
     """Return the lines shown while the demo runs."""
     return [
         "",
         f"API       {stack.gateway}   (key: {stack.data_dir / 'operator.key'})",
         f"describe  {stack.gateway}/docs",
         *address_lines(stack),
+        f"workload  {len(jobs)} jobs; {planned_failures(jobs)} of them fail on purpose",
         "try       berth jobs; berth nodes; berth tenants list; berth events",
         "          berth submit --pool local --tenant vision -- /bin/sh -c 'echo hello'",
         "          berth why JOB; berth trace JOB; berth verify",
         "press Ctrl-C to stop",
     ]
+
+
+def planned_failures(jobs: Sequence[WorkloadJob]) -> int:
+    """Return the number of jobs that their workload lets fail."""
+    return sum(exit_code(job.succeeded) != 0 for job in jobs)

@@ -72,3 +72,13 @@ def failure_lines(failure: Data) -> list[str]:
     if failure.get("permanent"):
         shown.append("it was not tried again: the same start fails on every node")
     return shown
+
+
+def planned_failure(job: Data) -> list[str]:
+    """Return that a failed job was meant to fail, if its specification says so."""
+    spec = job.get("spec")
+    simulated = spec.get("simulated") if isinstance(spec, dict) else None
+    code = simulated.get("exit_code") if isinstance(simulated, dict) else None
+    if not code or (job.get("phase"), job.get("exit_code")) != ("failed", code):
+        return []
+    return [f"it failed on purpose: its workload ends it with exit code {code} (spec.simulated)"]

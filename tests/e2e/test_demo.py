@@ -45,6 +45,7 @@ def test_a_demo_checks_itself_and_leaves_nothing_running(tmp_path: Path) -> None
     assert summary["verify"] == "ok"
     assert summary["jobs"].pop("submitted") == JOBS == sum(summary["jobs"].values())
     assert summary["jobs"]["succeeded"] > summary["jobs"]["failed"] > 0
+    assert summary["jobs"]["failed"] == summary["planned_failures"]
     assert summary["local_jobs"] == {"submitted": 3, "succeeded": 3}
     assert summary["speed"] >= 1
     assert 0 < summary["first_placed_s"] < summary["wall_s"]

@@ -207,6 +207,18 @@ def test_an_ended_job_shows_what_was_counted(documents: dict[str, Json]) -> None
     assert (shown["ran"], shown["gpu time"], shown["workers"]) == ("1 min 30 s", "3 min 0 s", "2")
 
 
+def test_why_and_show_say_that_a_simulated_job_failed_on_purpose(
+    documents: dict[str, Json],
+) -> None:
+    data = {"reason": "worker_failed", "exit_code": 1}
+    end = {"type": "job.failed.v1", "at": 5, "until": None, "data": data}
+    documents["/v1/jobs/j/why"] = {"items": [end]}
+    simulated = {"phase": "failed", "exit_code": 1, "spec": {"simulated": {"exit_code": 1}}}
+    documents["/v1/jobs/j"] = {**JOB, **simulated}
+    for verb in ("why", "show"):
+        assert "it failed on purpose" in berth(verb, "j").splitlines()[-1]
+
+
 def test_a_rejected_job_without_specification_shows_none(documents: dict[str, Json]) -> None:
     job = {**JOB, "phase": "rejected", "workers": 0, "gpus": 0.0, "started_at": 0, "spec": {}}
     documents["/v1/jobs/j"] = {**job, "ran_ms": 0, "gpu_ms": 0}

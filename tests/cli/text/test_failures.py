@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.text.failures import failure_lines, failure_of, failure_words
+from cli.text.failures import failure_lines, failure_of, failure_words, planned_failure
 
 FAILURE = {
     "reason": "exit_code",
@@ -45,3 +45,13 @@ def test_the_text_of_a_program_moves_no_cursor_and_forges_no_line() -> None:
     shown = failure_lines(hostile)
     assert shown[0].startswith("failed: the program failed: ?[2J?failed: no (exit_code;")
     assert shown[1:3] == ["  | ?]0;x?", "  | a?b?c"]
+
+
+def test_a_job_that_fails_as_its_workload_says_failed_on_purpose() -> None:
+    job = {"phase": "failed", "exit_code": 1, "spec": {"simulated": {"exit_code": 1}}}
+    [line] = planned_failure(job)
+    assert "on purpose" in line and "exit code 1" in line
+    for other in ({"exit_code": 137}, {"phase": "running"}, {"spec": {"simulated": None}}):
+        assert planned_failure({**job, **other}) == []
+    succeeded = {"phase": "succeeded", "exit_code": 0, "spec": {"simulated": {"exit_code": 0}}}
+    assert planned_failure(succeeded) == []
