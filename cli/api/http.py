@@ -36,6 +36,7 @@ class Api:
         self._address = urlsplit(target.url)
         if self._address.scheme not in ("http", "https") or not self._address.hostname:
             raise BadInput(f"invalid address: {target.url!r}; must be http or https")
+        self._folder = target.folder
         self.ca = target.ca
         """File of the CA that is trusted beside the system's, empty for none."""
         self._headers = {"Accept": "application/json"}
@@ -127,7 +128,10 @@ class Api:
     def _unreachable(self, error: Exception) -> CliError:
         slow = isinstance(error, socket.timeout)
         reason = "no answer in time" if slow else str(error) or type(error).__name__
-        return Unreachable(f"{self.url} is not reachable: {reason}")
+        text = f"{self.url} is not reachable: {reason}"
+        if isinstance(error, ConnectionRefusedError) and self._folder is not None:
+            text += f"; `berth status` shows the stack in {self._folder}, `berth up` starts one"
+        return Unreachable(text)
 
 
 def _trust(context: ssl.SSLContext, ca: str) -> None:

@@ -23,11 +23,12 @@ URL, KEY, CA, DATA_VARIABLE = "BERTH_URL", "BERTH_KEY", "BERTH_CA", "BERTH_HOME"
 @dataclass(frozen=True, slots=True)
 class Target:
     """Address and key of an API (empty if unknown), and a file of additional certificate
-    authorities."""
+    authorities; `folder` is that of a local stack."""
 
     url: str
     key: str
     ca: str = ""
+    folder: Path | None = None
 
 
 def target(data: Path | None) -> Target:
@@ -36,7 +37,8 @@ def target(data: Path | None) -> Target:
     if url:
         return Target(url, os.environ.get(KEY, ""), ca)
     folder = data_dir(data)
-    return Target(gateway_of(folder), os.environ.get(KEY, "") or key_of(folder), ca or _ca(folder))
+    key = os.environ.get(KEY, "") or key_of(folder)
+    return Target(gateway_of(folder), key, ca or _ca(folder), folder)
 
 
 def data_dir(data: Path | None) -> Path:
@@ -48,6 +50,11 @@ def data_dir(data: Path | None) -> Path:
         return Path(named)
     running = (folder for folder in (DATA, DEMO_DATA, SIMULATION_DATA) if _answers(folder))
     return next(running, DATA)
+
+
+def no_stack(folder: Path) -> str:
+    """Return the text about a folder in which no stack runs."""
+    return f"no stack is running in {folder}; `berth up` starts one"
 
 
 def gateway_of(folder: Path) -> str:

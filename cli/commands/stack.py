@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.api.answers import report
-from cli.api.target import DATA, DATA_VARIABLE, data_dir, key_of, store_key
+from cli.api.target import DATA, DATA_VARIABLE, data_dir, key_of, no_stack, store_key
 from cli.commands.demo import broker_of, tracing_of
 from cli.errors import BadInput, Refused, Unreachable
 from cli.input.arguments import AsJson, Data, Tls
@@ -206,7 +206,7 @@ def restart(
     if unknown := sorted(set(services or ()) - allowed):
         raise BadInput(f"unknown service: {unknown[0]}; available: {', '.join(sorted(allowed))}")
     if not supervise.is_running(folder):
-        raise Unreachable(f"no stack is running in {folder}")
+        raise Unreachable(no_stack(folder))
     for name in services or every:
         is_retired = name in supervise.RETIRED
         if not as_json:
@@ -233,7 +233,7 @@ def status(as_json: AsJson = False, data: Data = None) -> None:
             (process.name, process.state, process.pid, span(process.uptime_s * 1000), process.ready)
             for process in processes
         )
-        table(columns, rows, f"no stack is running in {folder}")
+        table(columns, rows, no_stack(folder))
     if not all(process.ready for process in processes) or not processes:
         raise typer.Exit(1 if processes else 3)
 

@@ -98,4 +98,4 @@ def load(data_dir: Path) -> RunningStack:
     try:
         return RunningStack.model_validate_json((data_dir / FILE).read_text())
     except FileNotFoundError:
-        raise NoStack(f"no stack was ever started in {data_dir}") from None
+        raise NoStack(f"no stack was ever started in {data_dir}; `berth up` starts one") from None

@@ -30,7 +30,7 @@ def test_a_named_folder_goes_before_the_environment(
     monkeypatch.setenv("BERTH_URL", "http://far:1")
     (tmp_path / "stack.json").write_text(json.dumps({"gateway": "http://near:1"}))
     store_key(tmp_path, "c.d")
-    assert target(tmp_path) == Target("http://near:1", "c.d")
+    assert target(tmp_path) == Target("http://near:1", "c.d", folder=tmp_path)
 
 
 def test_no_stack_is_not_reachable(tmp_path: Path) -> None:

@@ -90,3 +90,22 @@ def test_only_a_stack_without_a_past_is_new(tmp_path: Path) -> None:
 def test_the_first_steps_name_verbs_that_exist() -> None:
     for line in FIRST_STEPS:
         parse(shlex.split(line.removeprefix("next"))[1:])
+
+
+def test_every_command_that_needs_a_stack_names_the_one_that_starts_it(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path))
+    absent = f"no stack is running in {tmp_path}; `berth up` starts one"
+    assert absent in output_of("status", *data)
+    assert "no stack was ever started" in output_of("restart", *data)
+    assert "`berth up`" in output_of("jobs", *data)
+    ended_stack(tmp_path, "embedded")
+    assert f"no stack is running in {tmp_path}; `berth up` starts one" in output_of(
+        "restart", *data
+    )
+    assert f"the stack in {tmp_path}, `berth up` starts one" in output_of("jobs", *data)
+
+
+def output_of(*words: str) -> str:
+    """Return the output of a command, with the text of its error."""
+    ran = CliRunner().invoke(app, [*words])
+    return f"{ran.output}{ran.exception}"
