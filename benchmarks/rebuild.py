@@ -6,7 +6,6 @@ Real Kafka and real Postgres, no service running; the events are written by `his
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from benchmarks.parts import history
 from benchmarks.parts.command import Json, serve
 from infra.broker import kafka, tansu, topics
+from infra.machine.owned_folders import scratch_folder
 from infra.machine.process import Running, free_ports
 from infra.postgres import server as postgres
 from infra.supervisor.running import Broker
@@ -56,9 +56,7 @@ class Servers:
 
 async def run(options: RebuildOptions, report_line: ReportLine) -> Json:
     """Return wall seconds, CPU seconds and whether the hashes were equal."""
-    with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with scratch_folder("bench") as folder:
         (port,) = free_ports(1)
         broker = start_broker(options.broker, folder / "broker", port)
         database, dsn = postgres.start(folder / "pg")

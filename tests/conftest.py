@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import asyncpg
 import pytest
 from hypothesis import settings
 
+from infra.machine.owned_folders import scratch_folder
 from infra.postgres import server as postgres
 from tests.event_loop import EventLoopPolicy
 from tests.selection import (
@@ -43,9 +43,7 @@ SLOW_NODE = "a100-0"
 @pytest.fixture(scope="session")
 def postgres_dir() -> Iterator[Path]:
     """Folder of a running Postgres; its path is short: a unix socket's may have 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="berth-pg-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with scratch_folder("pg") as folder:
         running, _ = postgres.start(folder)
         try:
             yield folder

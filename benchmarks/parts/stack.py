@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from infra.machine.owned_folders import scratch_folder
 from infra.supervisor import stack, supervise, usage
 from infra.supervisor.running import Broker, RunningStack
 from infra.supervisor.stack import SERVICES
@@ -76,9 +76,7 @@ async def bench_stack(
 
     Pool n is lane n, each with the virtual nodes of the demo.
     """
-    with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with scratch_folder("bench") as folder:
         options = supervise.StackOptions(
             data_dir=folder,
             broker=broker,

@@ -15,7 +15,7 @@ from pathlib import Path
 from infra.machine.folders import make_own
 from infra.machine.process import START_S, DidNotStart, tied
 from infra.postgres import server as postgres
-from infra.supervisor import control, local_node, parts
+from infra.supervisor import control, local_node, outside, parts
 from infra.supervisor.configuration import Program, render
 from infra.supervisor.external import ExternalKafka, ExternalPostgres
 from infra.supervisor.given_settings import given_settings
@@ -98,6 +98,7 @@ def launch(options: StackOptions, stack: RunningStack) -> None:
     parts.prepare(stack, options.postgres)
     if options.node is not None:
         local_node.prepare(stack, options.node)
+    outside.own(stack, os.getpid())
     _supervise(options, stack)
     site = _site(options, stack)
     with ThreadPoolExecutor() as pool:
@@ -119,7 +120,7 @@ def prepare(stack: RunningStack) -> None:
     folder = stack.state.parent
     if stack.broker == "embedded":
         shutil.rmtree(folder, ignore_errors=True)
-        for emptied in _of_workers(stack):
+        for emptied in outside.of_workers(stack):
             shutil.rmtree(emptied, ignore_errors=True)
         (stack.data_dir / OPERATOR_KEY).unlink(missing_ok=True)
     for directory in (folder, stack.state, stack.work):
@@ -127,21 +128,6 @@ def prepare(stack: RunningStack) -> None:
     (stack.data_dir / "logs").mkdir(exist_ok=True, mode=0o700)
     mark_start(stack.data_dir)
     (stack.data_dir / STOPPED).unlink(missing_ok=True)
-
-
-def tidy(stack: RunningStack) -> None:
-    """Remove files outside the data directory that the next start recreates."""
-    folders = [control.socket_path(stack.data_dir).parent, parts.socket_folder(stack)]
-    if stack.broker == "embedded":
-        folders += _of_workers(stack)
-    for folder in folders:
-        if not folder.is_relative_to(stack.data_dir):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _of_workers(stack: RunningStack) -> list[Path]:
-    """Return the folders of workers, which may be outside the data directory."""
-    return [folder for folder in (stack.work, stack.agent_run) if folder is not None]
 
 
 def reap(data_dir: Path, timeout_s: float) -> None:
@@ -233,6 +219,7 @@ def _supervise(options: StackOptions, stack: RunningStack) -> None:
             start_new_session=True,
         )
     _SUPERVISORS[stack.data_dir] = process
+    outside.own(stack, process.pid)
     _wait(stack, "stack", lambda: process.poll() is not None or control.is_up(stack.data_dir))
     if process.returncode is not None:
         raise DidNotStart(f"the supervisor ended: {last_words(stack.data_dir, 'stack')}")

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.machine.folders import agent_run_dir, work_dir
+from infra.machine.owned_folders import remove_stale
 from infra.machine.process import DidNotStart, free_ports
 from infra.postgres import server as postgres
 from infra.supervisor import control
 from infra.supervisor.data_folder import OtherStack, claim_folder
-from infra.supervisor.launch import TRACING, StackOptions, executors_of_agents, launch, reap, tidy
+from infra.supervisor.launch import TRACING, StackOptions, executors_of_agents, launch, reap
 from infra.supervisor.listening import Listen
+from infra.supervisor.outside import LOCK, tidy
 from infra.supervisor.parts import passwords_of
 from infra.supervisor.readiness import is_ready, is_serving, refuse_ended, wait_ready, why_stopped
 from infra.supervisor.running import NoStack, RunningStack, load, save
@@ -67,6 +69,7 @@ def up(options: StackOptions, report_line: ReportLine = lambda line: None) -> Ru
     """
     data_dir = options.data_dir.resolve()
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
+    remove_stale()
     with _alone(data_dir):
         if control.is_up(data_dir):
             raise NoStack(f"a stack is already running in {data_dir}; stop it with `berth down`")
@@ -155,7 +158,7 @@ def _wait_for_end(data_dir: Path) -> None:
 
 @contextmanager
 def _alone(data_dir: Path) -> Iterator[None]:
-    with (data_dir / "lock").open("w") as lock:
+    with (data_dir / LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

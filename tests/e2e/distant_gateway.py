@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,6 +21,7 @@ from berth_agent.node.identity import read_identity
 from berth_agent.node.renewal import Credentials
 from cli.errors import UNREACHABLE
 from infra.drills.proxy import Mode, Proxy
+from infra.machine.owned_folders import scratch_folder
 from infra.machine.process import free_ports
 from infra.supervisor import control, supervise
 from tests.e2e.joined import JoinedNode
@@ -114,9 +114,8 @@ class Newcomer(JoinedNode):
 
 @contextmanager
 def a_newcomer(stand: Stand, node_id: str) -> Iterator[Newcomer]:
-    with tempfile.TemporaryDirectory(prefix="berth-node-", ignore_cleanup_errors=True) as name:
-        Path(name).chmod(0o755)
-        node = Newcomer(stand, "", Path(name), node_id)
+    with scratch_folder("node") as folder:
+        node = Newcomer(stand, "", folder, node_id)
         try:
             yield node
         finally:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from berth_agent.node.identity import read_identity
+from infra.machine.owned_folders import scratch_folder
 from tests.agent.node_bench import NodeBench
 from tests.e2e.stand import Stand, eventually
 
@@ -61,9 +61,8 @@ def a_joined_node(
     stand: Stand, pool: str, node_id: str, *executors: str, **settings: Any
 ) -> Iterator[JoinedNode]:
     """A node whose agent runs and has registered."""
-    with tempfile.TemporaryDirectory(prefix="berth-node-", ignore_cleanup_errors=True) as name:
-        Path(name).chmod(0o755)
-        node = JoinedNode(stand, pool, Path(name), node_id, *executors)
+    with scratch_folder("node") as folder:
+        node = JoinedNode(stand, pool, folder, node_id, *executors)
         node.settings |= settings
         try:
             node.start()

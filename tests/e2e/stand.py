@@ -6,7 +6,6 @@ import asyncio
 import functools
 import json
 import ssl
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -22,6 +21,7 @@ import msgspec
 from cli.stack.bring_up import VIRTUAL, open_up, with_nodes
 from cli.stack.machine import local_node
 from cli.stack.verification import Verified, verified
+from infra.machine.owned_folders import scratch_folder
 from infra.supervisor import supervise
 from infra.supervisor.running import RunningStack
 from infra.supervisor.stack import AGENT, SERVICES
@@ -271,9 +271,7 @@ def a_stand(
     tls: bool = False,
 ) -> Iterator[Stand]:
     """Run all services but those named. The path is short: a unix socket's may have 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="berth-e2e-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with scratch_folder("e2e") as folder:
         services = tuple(service for service in SERVICES if service.name not in without)
         options = supervise.StackOptions(
             data_dir=folder,

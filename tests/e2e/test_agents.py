@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,6 +24,7 @@ from berth_agent.linux import processes
 from cli.errors import UNREACHABLE
 from cli.main import app
 from infra.image import node as node_image
+from infra.machine.owned_folders import scratch_folder
 from infra.supervisor import supervise
 from infra.supervisor.stack import AGENT as OWN_AGENT
 from infra.supervisor.stack import AGENT_EXECUTOR
@@ -544,12 +544,12 @@ def test_a_node_is_taken_out_for_good_as_the_page_says(stand: Stand) -> None:
 
 
 def test_the_agent_in_a_container_joins_once_and_leaves_when_it_is_stopped(stand: Stand) -> None:
-    with tempfile.TemporaryDirectory(prefix="berth-node-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with scratch_folder("node") as folder:
         config, token = folder / "config.toml", folder / "token"
         text = node_image.CONFIG.read_text()
-        text = text.replace("/data/agent", f"{name}/state").replace("/tmp/berth-agent", name)
+        text = text.replace("/data/agent", f"{folder}/state").replace(
+            "/tmp/berth-agent", str(folder)
+        )
         config.write_text(text + "uid_first = 0\n")
         arguments = [stand.stack.gateway, str(stand.stack.ca), config, token]
         code = (

@@ -6,7 +6,6 @@ import asyncio
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from infra.broker import kafka
+from infra.machine.owned_folders import scratch_folder
 from infra.supervisor.running import load
 from infra.supervisor.stack import SERVICES
 from shared.bus.kafka import KafkaLog
@@ -129,9 +129,8 @@ def until(data: Path, expected: dict[str, str]) -> None:
 @pytest.fixture
 def data() -> Iterator[Path]:
     """A folder that the users of tenants may enter."""
-    with tempfile.TemporaryDirectory(prefix="berth-k-", ignore_cleanup_errors=True) as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
+    with scratch_folder("k") as folder:
+        yield folder
 
 
 def a_job_by_event(data: Path) -> Connection:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 from berth_agent.linux import processes
 from berth_agent.tokens import STEP_TOKEN, TOKEN
 from infra.broker import kafka
+from infra.machine.owned_folders import scratch_folder
 from infra.supervisor import supervise
 from infra.supervisor.running import load
 from infra.supervisor.stack import AGENT, SERVICES
@@ -51,9 +51,8 @@ class Waiting:
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder that the users of tenants may enter."""
-    with tempfile.TemporaryDirectory(prefix="berth-local-", ignore_cleanup_errors=True) as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
+    with scratch_folder("local") as folder:
+        yield folder
 
 
 def submitted(stand: Stand, waiting: Waiting) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from cli.stack.verification import verified
 from infra.broker import kafka
 from infra.broker.topics import connect
 from infra.compose.opening import send_request
+from infra.machine.owned_folders import scratch_folder
 from infra.supervisor import control, stack, supervise
 from infra.supervisor.running import RunningStack
 from shared.contracts.pools import ConfigurePool
@@ -121,17 +121,15 @@ def two_of_each(folder: Path) -> Iterator[RunningStack]:
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Installation]:
-    with tempfile.TemporaryDirectory(prefix="berth-scale-", ignore_cleanup_errors=True) as root:
-        Path(root).chmod(0o755)
-        with two_of_each(Path(root)) as running:
-            key = open_up(running, [ConfigurePool(pool=pool) for pool in POOLS], ["ada"])
-            names = tuple(running.ports)
-            supervise.wait_ready(running.data_dir, names, WITHIN_S)
-            admin = connect(running.connection("admin"))
-            try:
-                yield Installation(running, key, admin)
-            finally:
-                admin.close()
+    with scratch_folder("scale") as folder, two_of_each(folder) as running:
+        key = open_up(running, [ConfigurePool(pool=pool) for pool in POOLS], ["ada"])
+        names = tuple(running.ports)
+        supervise.wait_ready(running.data_dir, names, WITHIN_S)
+        admin = connect(running.connection("admin"))
+        try:
+            yield Installation(running, key, admin)
+        finally:
+            admin.close()
 
 
 @pytest.mark.parametrize("service", DECIDERS)

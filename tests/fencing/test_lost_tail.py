@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +19,7 @@ import pytest
 
 from benchmarks.parts.chaos.nodes.ticks import WORKER, find_double_uses, read_uses
 from infra.broker import kafka, topics
+from infra.machine.owned_folders import scratch_folder
 from infra.machine.process import Running, free_ports
 from shared.bus.clock import now_ms
 from shared.bus.fatal import EXIT_ERROR, EXIT_PROTOCOL
@@ -178,9 +178,8 @@ class Node(NodeBench):
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="berth-tail-", ignore_cleanup_errors=True) as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
+    with scratch_folder("tail") as folder:
+        yield folder
 
 
 @pytest.fixture

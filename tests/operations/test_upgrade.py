@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from infra.compose.opening import send_request
+from infra.machine.owned_folders import scratch_folder
 from infra.supervisor.running import RunningStack, load
 from tests.e2e.stand import eventually
 
@@ -134,9 +134,8 @@ def site() -> Iterator[Site]:
     archive = _previous()
     if not archive:
         pytest.skip(f"this clone does not hold {PREVIOUS}, the release before this one")
-    with tempfile.TemporaryDirectory(prefix="berth-upgrade-", ignore_cleanup_errors=True) as root:
-        Path(root).chmod(0o755)
-        made = Site(Path(root))
+    with scratch_folder("upgrade") as folder:
+        made = Site(folder)
         made.install_previous(archive)
         made.berth("up", "--detach")
         try:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.stack import TENANT, Bench, as_record, started
+from infra.machine.owned_folders import scratch_folder
 from infra.supervisor import supervise
 from infra.supervisor.listening import Listen
 from infra.supervisor.running import Broker
@@ -43,9 +42,7 @@ async def agents_stack(
 
     With an address of the network they listen there, and speak TLS.
     """
-    with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with scratch_folder("bench") as folder:
         services = tuple(service for service in SERVICES if not service.inventory)
         options = supervise.StackOptions(
             data_dir=folder,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -19,6 +18,7 @@ from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.chaos.verdict import check_installation
 from benchmarks.parts.command import Json
 from benchmarks.parts.stack import AWAITED, Bench, prepare, started
+from infra.machine.owned_folders import scratch_folder
 from infra.supervisor import supervise
 from infra.supervisor.running import Broker
 from shared.progress import ReportLine
@@ -56,9 +56,7 @@ async def small_disk_stack(
     broker: Broker, server: Server, report_line: ReportLine
 ) -> AsyncIterator[tuple[Bench, Path]]:
     """Run a stack as `bench_stack` does, with the data of one server on a small disk."""
-    with tempfile.TemporaryDirectory(prefix="berth-disk-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with scratch_folder("disk") as folder:
         disk = folder / broker / server
         with mounted(disk, SIZE_MIB[server]):
             options = supervise.StackOptions(data_dir=folder, broker=broker, awaited=AWAITED)

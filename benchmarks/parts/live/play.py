@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from benchmarks.parts.live.day import Day, pool_of
 from benchmarks.parts.live.ledger import LiveDay
@@ -17,6 +15,7 @@ from cli.replay.submission import of_workload
 from cli.replay.workload import timed
 from cli.stack.bring_up import VIRTUAL, open_up, with_nodes
 from cli.stack.machine import local_node
+from infra.machine.owned_folders import scratch_folder
 from infra.supervisor import supervise
 from infra.supervisor.running import Broker
 from infra.supervisor.stack import AGENT, SERVICES
@@ -40,9 +39,7 @@ async def day_stack(
     day: Day, local: ConfigurePool, tenants: list[str], broker: Broker, report_line: ReportLine
 ) -> AsyncIterator[Bench]:
     """Run a whole stack: the pool of the day, and this machine as the node of another pool."""
-    with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with scratch_folder("bench") as folder:
         node = local_node(local.pool)
         options = with_nodes(
             supervise.StackOptions(data_dir=folder, broker=broker), {VIRTUAL: inventory(day)}, node

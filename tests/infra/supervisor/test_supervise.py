@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from infra.broker import kafka, topics
+from infra.machine.owned_folders import remove_stale
 from infra.machine.process import is_open
 from infra.security.certificates import CertificateOptions, ends, make
 from infra.supervisor import control, supervise, usage
@@ -90,6 +91,20 @@ async def test_a_stack_is_ready_when_up_returns_and_gone_when_down_does(data_dir
     assert not supervise.down(data_dir)
     assert not control.socket_path(data_dir.resolve()).exists()
     assert stack.work.is_relative_to(data_dir) or not stack.work.exists()
+
+
+def test_folders_outside_of_a_stack_that_was_killed_are_removed_by_a_later_start(
+    data_dir: Path,
+) -> None:
+    deep = data_dir / ("x" * 100)
+    supervise.up(_options(deep))
+    outside = control.socket_path(deep.resolve()).parent
+    assert not outside.is_relative_to(deep) and outside.exists()
+    assert outside not in remove_stale()
+    os.kill(control.supervisor_pid(deep.resolve()), signal.SIGKILL)
+    # Its processes end with it, each in its time.
+    _eventually(lambda: remove_stale() is not None and not outside.exists())
+    assert not supervise.down(deep)
 
 
 def test_a_killed_service_runs_again(data_dir: Path) -> None:
