@@ -547,9 +547,8 @@ def test_the_agent_in_a_container_joins_once_and_leaves_when_it_is_stopped(stand
     with scratch_folder("node") as folder:
         config, token = folder / "config.toml", folder / "token"
         text = node_image.CONFIG.read_text()
-        text = text.replace("/data/agent", f"{folder}/state").replace(
-            "/tmp/berth-agent", str(folder)
-        )
+        text = text.replace("/data/agent", f"{folder}/state")
+        text = text.replace("/tmp/berth-agent", str(folder))
         config.write_text(text + "uid_first = 0\n")
         arguments = [stand.stack.gateway, str(stand.stack.ca), config, token]
         code = (
