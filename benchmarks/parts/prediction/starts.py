@@ -14,10 +14,10 @@ import numpy as np
 
 from benchmarks.parts.policies.continuous import Replay, replay_of
 from benchmarks.parts.prediction.jobs import JUDGED_FROM, Floats
+from benchmarks.parts.prediction.waiting_estimate import WaitingEstimate
 from services.priority.core.history import VALUES
 from services.priority.core.start_calibration import (
     StartCalibration,
-    StartInterval,
     shift_interval,
     simulated_intervals,
 )
@@ -94,28 +94,31 @@ def estimate_starts(trace: str, mode: QueueMode) -> EstimatedStarts | None:
 def follow(snapshots: Snapshots, chosen: list[int], mode: QueueMode) -> EstimatedStarts | None:
     """Estimate the chosen jobs in the order of their submission, learning from their starts."""
     calibration = StartCalibration()
-    still_waiting: list[tuple[float, float, StartInterval]] = []
-    """Start, time of the estimate and simulated delays of those that teach."""
-    rows: list[tuple[StartInterval, float, StartInterval]] = []
+    waiting: list[WaitingEstimate] = []
+    judged: list[WaitingEstimate] = []
     for job in chosen:
         now_s = float(snapshots.submit_s[job])
-        while still_waiting and still_waiting[0][0] <= now_s:
-            start_s, estimated_s, simulated_s = heapq.heappop(still_waiting)
-            calibration.learn(simulated_s, start_s - estimated_s)
+        while waiting and waiting[0].start_s <= now_s:
+            heapq.heappop(waiting).settle(calibration)
         (simulated,) = simulated_intervals(snapshots.simulate(job, mode)[None, :])
         if simulated is None:
             continue
-        outlived = [(one, now_s - estimated_s) for _, estimated_s, one in still_waiting]
-        estimate = shift_interval(simulated, calibration.shifts(outlived))
-        start_s = float(snapshots.start_s[job])
-        if calibration.sample(round(now_s * 1000), 1.0):
-            heapq.heappush(still_waiting, (start_s, now_s, simulated))
+        outlived = [(one.simulated, now_s - one.at_s) for one in waiting if one.teaches]
+        interval = shift_interval(simulated, calibration.shifts(outlived))
+        teaches = calibration.sample(round(now_s * 1000), 1.0)
+        one = WaitingEstimate(float(snapshots.start_s[job]), now_s, simulated, interval, teaches)
+        heapq.heappush(waiting, one)
         if now_s >= snapshots.judged_from_s:
-            rows.append((estimate, start_s - now_s, simulated))
-    if not rows:
-        return None
-    intervals, delays, raws = zip(*rows, strict=True)
-    return EstimatedStarts(np.array(intervals), np.array(delays), np.array(raws))
+            judged.append(one)
+    return table_of(judged) if judged else None
+
+
+def table_of(estimates: list[WaitingEstimate]) -> EstimatedStarts:
+    return EstimatedStarts(
+        np.array([one.interval for one in estimates]),
+        np.array([one.delay_s for one in estimates]),
+        np.array([one.simulated for one in estimates]),
+    )
 
 
 @dataclass(frozen=True, slots=True)

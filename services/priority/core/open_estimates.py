@@ -65,7 +65,9 @@ class OpenEstimates:
         if estimate.teaches:
             delays_s = estimate.first_delays_s(time_scale)
             self.calibration.learn(delays_s, estimate.delay_s(at, time_scale))
-        self.coverage.add(estimate.first[0] <= at <= estimate.first[2])
+        is_inside = estimate.first[0] <= at <= estimate.first[2]
+        self.calibration.outside.judge(is_inside)
+        self.coverage.add(is_inside)
 
     def drop(self, job_id: str) -> None:
         """Forget the estimate of a job that left without a start."""

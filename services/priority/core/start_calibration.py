@@ -10,7 +10,9 @@ error of at least that size.
 Jobs that come in one burst wait for the same ends and start early or late together. Hundreds of
 them say little more than one, and would drive everything else out of memory: intervals that are
 learnt from the last burst alone fail the next one. So of the estimates that are made within
-`PERIOD_S` the first, second, fourth, eighth and so on teach.
+`PERIOD_S` the first, second, fourth, eighth and so on teach. That gives each burst little weight,
+and every job its own in the goal: the share that is left outside follows all starts
+(`outside_share`).
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import numpy as np
 
 from services.priority.core.history import Floats
 from services.priority.core.intervals import QUANTILES
+from services.priority.core.outside_share import OutsideShare
 from shared.contracts.checkpoint import wall_ms
 
 RECENT = 200
@@ -82,6 +85,7 @@ class StartCalibration:
     """When the period of the last estimate began, wall ms; None: there was none yet."""
     in_period: int = 0
     """Estimates that were made in it."""
+    outside: OutsideShare = field(default_factory=OutsideShare)
 
     def sample(self, at: int, time_scale: float) -> bool:
         """Count an estimate made at that wall ms, and return whether it is to teach.
@@ -110,14 +114,13 @@ class StartCalibration:
             *(math.exp((at + 1 - count) / FADE) for at in range(count)),
         ]
         errors = np.array([[0.0] * len(QUANTILES), *self.errors])
-        known = tuple(
-            weighted_quantile(errors[:, at], weights, q) for at, q in enumerate(QUANTILES)
-        )
+        levels = self.outside.levels()
+        known = tuple(weighted_quantile(errors[:, at], weights, q) for at, q in enumerate(levels))
         late = np.array([errors_of(*one) for one in outlived])
         if not len(late):
             return known
         shifts = []
-        for at, (q, shift) in enumerate(zip(QUANTILES, known, strict=True)):
+        for at, (q, shift) in enumerate(zip(levels, known, strict=True)):
             more = late[:, at][late[:, at] > shift]
             both = np.concatenate((errors[:, at], more))
             shifts.append(weighted_quantile(both, [*weights, *(1.0 for _ in more)], q))

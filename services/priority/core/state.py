@@ -54,7 +54,7 @@ class DecayedUsage:
 class Queue:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "priority-18"
+    SCHEMA: ClassVar[str] = "priority-19"
     partition: int
     pool: PoolConfigured | None = None
     weights: dict[str, float] = field(default_factory=dict)

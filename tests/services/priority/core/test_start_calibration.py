@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from services.priority.core.open_estimates import OpenEstimates
 from services.priority.core.start_calibration import (
     PERIOD_S,
     RECENT,
@@ -14,6 +15,7 @@ from services.priority.core.start_calibration import (
     simulated_intervals,
     weighted_quantile,
 )
+from shared.contracts.ranking import JobStartEstimated
 
 SURE = np.linspace(0.9, 1.1, 12)
 
@@ -113,6 +115,42 @@ def test_the_interval_holds_where_the_jobs_of_a_burst_are_all_late_or_early_toge
             if is_sample:
                 calibration.learn(raw, delay_s)
     assert 0.7 < np.mean(inside) < 0.9
+
+
+@pytest.mark.parametrize(("large_spread", "small_spread"), [(0.2, 1.0), (1.0, 0.4)])
+def test_most_jobs_come_in_few_bursts_and_their_intervals_hold_as_often_as_claimed(
+    large_spread: float, small_spread: float
+) -> None:
+    """The other bursts, of one job each, have larger or smaller errors and teach nearly as much."""
+    draw = np.random.default_rng(13)
+    estimates = OpenEstimates()
+    inside: list[bool] = []
+    raw = simulated(3600.0 * SURE)
+    for burst in range(2000):
+        jobs = 60 if burst % 4 == 0 else 1
+        at = burst * 86_400_000
+        low_s, middle_s, high_s = shift_interval(raw, estimates.calibration.shifts())
+        times = [at + round(s * 1000) for s in (low_s, middle_s, high_s)]
+        late = (large_spread if jobs > 1 else small_spread) * float(draw.standard_normal())
+        for job in range(jobs):
+            estimates.note(published(f"{job}", times, raw), at, 1.0)
+            delay_s = 3600.0 * float(np.exp(late + 0.1 * draw.standard_normal()))
+            estimates.start(f"{job}", at + round(delay_s * 1000), 1.0)
+            inside.append(low_s <= delay_s <= high_s)
+    assert np.mean(inside[2000:]) == pytest.approx(0.8, abs=0.03)
+
+
+def published(job_id: str, times: list[int], raw: StartInterval) -> JobStartEstimated:
+    p10_at, p50_at, p90_at = times
+    return JobStartEstimated(
+        job_id=job_id,
+        tenant="red",
+        pool="p",
+        p10_at=p10_at,
+        p50_at=p50_at,
+        p90_at=p90_at,
+        simulated_s=raw,
+    )
 
 
 def test_a_clock_that_was_set_back_does_not_end_the_learning() -> None:
