@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from berth_agent import file_names
 from berth_agent.linux import files
+from berth_agent.linux.clocks import boot_ms
 from berth_agent.messages import (
     MAX_LINES,
     STREAM_PATH,
@@ -29,6 +30,7 @@ from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.config import Config
 from berth_agent.node.follower import OutputFollower
 from berth_agent.node.http import Connection, RequestFailed
+from berth_agent.node.output_progress import OutputProgress
 from berth_agent.node.session import OpenSession, SessionLoop, guarded
 from berth_agent.step import spec as spec_of_step
 from berth_agent.telemetry_receiver import MAX_ITERATIONS, TelemetryReceiver
@@ -65,6 +67,7 @@ class Streaming:
         self._unsent: dict[str, Iterations] = {}
         """The newest iterations of each worker."""
         self._checkpoints, self._progress = newest_reports.checkpoints(), newest_reports.progress()
+        self._output_progress = OutputProgress(self._progress.note)
         self._most_parts = MAX_WORKERS
         self._path = f"{config.run}/{file_names.STREAMED}"
         self._positions = self._read_positions()
@@ -221,6 +224,8 @@ class Streaming:
             self._follow(allocation)
             if allocation_id not in self._receivers and allocation.phase in OPEN_PHASES:
                 self._open_receiver(allocation)
+        reporting = {name for name, one in self._receivers.items() if one.progress() is not None}
+        self._output_progress.look(held.values(), reporting, boot_ms())
 
     def _follow(self, allocation: AllocationFolder) -> None:
         """Read the output where it lies now, from where it was read to."""

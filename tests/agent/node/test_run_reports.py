@@ -178,3 +178,26 @@ def test_the_progress_of_a_training_is_sent_with_the_pace_of_the_node(
     [progress] = next(stream.progress for stream in double.streamed if stream.progress)
     assert (progress.allocation_id, progress.steps_total) == (W, 10**6)
     assert 0.05 <= progress.iteration_s <= progress.ran_ms / 1000
+
+
+def test_a_bar_that_is_printed_is_progress_where_the_job_enables_it(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    """The worker does not see the variable that enables it; the job of the other one has none."""
+    script = (
+        "import os, sys, time\n"
+        "for n in range(10**6):\n"
+        "    sys.stderr.write(f'\\r  0%|          | {n}/1000000 [00:12<00:20, 31.0it/s]')\n"
+        "    sys.stderr.flush(); time.sleep(0.05); assert 'BERTH_PROGRESS' not in os.environ"
+    )
+    bar = [sys.executable, "-c", script]
+    enabled = {"env": {"BERTH_PROGRESS": "output"}}
+    for name, job, fields in ((W, "j1", enabled), ("0/6/0/0", "j2", {})):
+        double.order("prepare", name, launch=launch(bar, job_id=job, **fields))
+        double.wait_for("ready", name)
+        double.order("go", name)
+    double.wait(lambda: any(stream.progress for stream in double.streamed))
+    sent = [progress for stream in double.streamed for progress in stream.progress]
+    assert {progress.allocation_id for progress in sent} == {W}
+    assert sent[0].steps_total == 10**6
+    assert 0.05 <= sent[0].iteration_s <= sent[0].ran_ms / 1000
