@@ -102,6 +102,7 @@ results: install ## Generate docs/results: the gain of the default policy, on re
 	$(BIN)/berth bench left_out --out docs/results --json > /dev/null
 	$(BIN)/berth bench live_day --out docs/results --json > /dev/null
 	$(BIN)/berth bench prediction --out docs/results --json > /dev/null
+	$(BIN)/berth bench progress --out docs/results --json > /dev/null
 	$(BIN)/berth bench placement --json > docs/results/placement.json
 	$(BIN)/berth bench simulator --json > docs/results/simulator.json
 	$(BIN)/berth bench ablation --json > docs/results/ablation.json
