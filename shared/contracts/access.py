@@ -1,4 +1,4 @@
-"""Tenants, API keys, endpoints, decisions on quarantined inputs: commands and events of access."""
+"""Tenants, API keys, decisions on quarantined inputs: commands and events of access."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from shared.contracts.base import Command, Event, Model, Name, Text, command, event
+from shared.contracts.endpoints import ModelName
 
 Role = Literal["viewer", "submitter", "operator", "admin"]
 
@@ -20,6 +21,9 @@ class RegisterTenant(Command):
     tenant: Name = Field(description="the tenant")
     default_pool: Name = Field(description="pool of submissions that name none")
     weight: float = Field(1.0, gt=0, le=1e6, description="its weight in fair share")
+    llm_weight: float = Field(
+        1.0, gt=0, le=1e6, description="its weight among the tenants of LLM endpoints"
+    )
 
 
 @command
@@ -42,6 +46,9 @@ class CreateKey(Command):
     role: Role = Field(description="role of its bearer")
     tenant: Name | None = Field(
         None, description="tenant of its bearer; absent for operators and admins"
+    )
+    models: tuple[ModelName, ...] = Field(
+        (), max_length=64, description="models that it may call; empty: those of its tenant"
     )
 
 
@@ -75,17 +82,6 @@ class SkipInput(Command):
     OWNER: ClassVar[str] = "access"
     input_id: InputId = Field(description="id of its InputQuarantined")
     reason: Text = Field(min_length=1, description="free text for the audit")
-
-
-@command
-class ConfigureEndpoint(Command):
-    """Create an LLM endpoint or change its settings."""
-
-    TYPE: ClassVar[str] = "endpoint.configure.v1"
-    OWNER: ClassVar[str] = "access"
-    endpoint: Name = Field(description="a group of engine replicas")
-    tokens_per_s: float = Field(gt=0, le=1e9, description="decode speed of the emulated engine")
-    batch_tokens: int = Field(ge=1, le=10**9, description="tokens its running batch may hold")
 
 
 class Attempt(Model):
@@ -131,6 +127,7 @@ class TenantRegistered(Event):
     tenant: Name = Field(description="the tenant")
     default_pool: Name = Field(description="pool of submissions that name none")
     weight: float = Field(1.0, description="its weight in fair share")
+    llm_weight: float = Field(1.0, description="its weight among the tenants of LLM endpoints")
     number: int | None = Field(
         None,
         ge=0,
@@ -161,6 +158,9 @@ class KeyCreated(Event):
     sha256: str = Field(description="sha256 of the secret part")
     role: Role = Field(description="role of its bearer")
     tenant: str | None = Field(None, description="tenant of its bearer")
+    models: tuple[ModelName, ...] = Field(
+        (), description="models that it may call; empty: those of its tenant"
+    )
 
 
 @event
@@ -172,16 +172,3 @@ class KeyRevoked(Event):
     SUBJECT: ClassVar[str] = "key_id"
     PUBLIC: ClassVar[bool] = False
     key_id: Name = Field(description="the key")
-
-
-@event
-class EndpointConfigured(Event):
-    """An LLM endpoint was configured."""
-
-    TYPE: ClassVar[str] = "endpoint.configured.v1"
-    LEDGERS: ClassVar[tuple[str, ...]] = ("access", "throttle")
-    SUBJECT: ClassVar[str] = "endpoint"
-    endpoint: Name = Field(description="a group of engine replicas")
-    partition: int = Field(ge=0, description="lane of the endpoint")
-    tokens_per_s: float = Field(description="decode speed of the emulated engine")
-    batch_tokens: int = Field(description="tokens its running batch may hold")

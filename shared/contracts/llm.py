@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from shared.contracts.base import Command, Event, Local, Model, Name, command, event
+from shared.contracts.base import Command, Event, Local, Model, Name, Text, command, event
+from shared.contracts.endpoints import MOST_TOKENS, ModelName
+
+Label = Text
+"""A user or an interaction, as the client names it."""
+
+RequestOutcome = Literal["completed", "cancelled", "failed", "lost"]
+"""How a request that was started ended: its answer is complete, its client left, its engine
+failed, or the process that relayed it died, so that its whole reservation is charged."""
 
 
 @command
@@ -19,11 +27,31 @@ class ServeLlmRequest(Command):
         min_length=1, max_length=64, description="id of the request, chosen by the sender"
     )
     tenant: Name = Field(description="set by the gateway")
-    endpoint: Name = Field(description="a group of engine replicas")
+    endpoint: ModelName = Field(description="the endpoint, as clients name its model")
     application: Name = Field("default", description="application of the tenant")
-    interaction: str = Field("", max_length=64, description="conversation that it belongs to")
-    prompt_tokens: int = Field(ge=1, le=10_000_000, description="tokens of the prompt")
-    max_output_tokens: int = Field(ge=1, le=10_000_000, description="limit of output tokens")
+    user: Label = Field("", description="user of the application, for budgets")
+    interaction: str = Field("", max_length=64, description="interaction that it belongs to")
+    prompt_tokens: int = Field(ge=1, le=MOST_TOKENS, description="tokens of the prompt")
+    max_output_tokens: int = Field(ge=1, le=MOST_TOKENS, description="limit of output tokens")
+    system_tokens: int = Field(
+        0, ge=0, le=MOST_TOKENS, description="tokens of the prompt that the application adds"
+    )
+    model: ModelName | None = Field(
+        None, description="adapter or alias that was asked for; absent: the endpoint's own name"
+    )
+    priority: int = Field(0, ge=0, le=15, description="classes that go before it")
+    first_token_ms: int | None = Field(
+        None, ge=1, le=86_400_000, description="objective of the time to its first token, ms"
+    )
+    prefix: tuple[str, ...] = Field(
+        (), max_length=64, description="hashes of the blocks of its prompt, each up to its end"
+    )
+    body: dict[str, object] | None = Field(
+        None, description="an OpenAI request, whose answer goes to the tenant's topic of results"
+    )
+    route: Literal["chat/completions", "completions", "embeddings", "responses"] = Field(
+        "chat/completions", description="route of the OpenAI API that the body is for"
+    )
 
 
 class TokensMade(Model):
@@ -35,9 +63,43 @@ class TokensMade(Model):
 
 
 class EngineAdvanced(Local):
-    """Progress of the engine since the last report of the shell."""
+    """Output of running requests since the last report of the shell."""
 
     made: tuple[TokensMade, ...] = Field(description="output tokens by request")
+
+
+class RequestEnd(Model):
+    """The end of one running request, with the engine's own counts where it gave any."""
+
+    request_id: str = Field(description="the request")
+    outcome: RequestOutcome = Field(description="how it ended")
+    output_tokens: int = Field(ge=0, description="output tokens in all")
+    prompt_tokens: int | None = Field(
+        None, ge=0, description="prompt tokens by the engine; absent: as reserved"
+    )
+    cached_tokens: int = Field(0, ge=0, description="prompt tokens that the engine had cached")
+    upstream: str = Field("", description="engine that served it")
+    reason: str = Field("", description="why it failed, snake_case")
+
+
+class RequestsEnded(Local):
+    """Ends of running requests, in the order in which they ended."""
+
+    ends: tuple[RequestEnd, ...] = Field(description="each request once")
+
+
+class RequestsLeft(Local):
+    """Waiting requests that must not be served."""
+
+    request_ids: tuple[str, ...] = Field(description="the requests")
+    reason: str = Field("cancelled", description="cancelled, or lost with their process")
+
+
+class CapacityObserved(Local):
+    """What the endpoint's engines can take now, all together."""
+
+    requests: int = Field(ge=0, description="requests that may run at once")
+    overloaded: bool = Field(False, description="an engine reports a queue or a full cache")
 
 
 @event
@@ -51,15 +113,23 @@ class LlmRequestQueued(Event):
     tenant: str = Field(description="tenant that sent it")
     endpoint: str = Field(description="the endpoint")
     application: str = Field("default", description="application of the tenant")
-    prompt_tokens: int = Field(ge=0, description="tokens of the prompt")
+    user: str = Field("", description="user of the application")
+    interaction: str = Field("", description="interaction that it belongs to")
+    stage: int = Field(0, ge=0, description="calls of its interaction before it")
+    prompt_tokens: int = Field(ge=0, description="tokens of the prompt, as reserved")
     max_output_tokens: int = Field(ge=0, description="limit of output tokens")
+    system_tokens: int = Field(0, ge=0, description="tokens that the application adds")
+    model: str = Field("", description="adapter or alias that was asked for; empty: none")
+    priority: int = Field(0, ge=0, description="classes that go before it")
+    first_token_by: int | None = Field(None, description="when its first token is due, ms")
+    prefix: tuple[str, ...] = Field((), description="hashes of the blocks of its prompt")
     ahead: int = Field(0, ge=0, description="requests ahead of it in the queue")
     wait_s: float = Field(0.0, ge=0, description="estimated wait, wall s")
 
 
 @event
 class LlmRequestStarted(Event):
-    """The request entered the engine's batch; its prompt is charged now (VTC)."""
+    """The request may be sent to an engine; its prompt is charged now."""
 
     TYPE: ClassVar[str] = "llm.started.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("throttle",)
@@ -67,7 +137,10 @@ class LlmRequestStarted(Event):
     request_id: str = Field(description="the request")
     tenant: str = Field(description="tenant that sent it")
     waited_ms: int = Field(0, ge=0, description="wall ms in the queue")
-    counter: float = Field(0.0, description="the tenant's virtual token counter after the charge")
+    counter: float = Field(
+        0.0,
+        description="written by older versions: the tenant's virtual token counter after the charge",
+    )
 
 
 @event
@@ -84,7 +157,7 @@ class TokensCharged(Event):
 
 @event
 class LlmRequestFinished(Event):
-    """The output of the request is complete."""
+    """A request that was started has ended, and is charged with what it used."""
 
     TYPE: ClassVar[str] = "llm.finished.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("throttle",)
@@ -94,11 +167,16 @@ class LlmRequestFinished(Event):
     prompt_tokens: int = Field(ge=0, description="prompt tokens charged")
     output_tokens: int = Field(ge=0, description="output tokens charged")
     served_ms: int = Field(0, ge=0, description="wall ms in the engine")
+    outcome: RequestOutcome = Field("completed", description="how it ended")
+    cached_tokens: int = Field(0, ge=0, description="prompt tokens that the engine had cached")
+    upstream: str = Field("", description="engine that served it")
+    reason: str = Field("", description="why it failed, snake_case")
+    cost: float = Field(0.0, ge=0, description="money, by the prices of the endpoint")
 
 
 @event
 class LlmRequestRejected(Event):
-    """The request was rejected."""
+    """The request was rejected, or left the queue before it was started."""
 
     TYPE: ClassVar[str] = "llm.rejected.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("throttle",)
@@ -110,3 +188,27 @@ class LlmRequestRejected(Event):
     retry_after_s: float | None = Field(
         None, ge=0, description="wall s until a retry may succeed; absent: never"
     )
+
+
+@event
+class EndpointCapacityNoted(Event):
+    """The throttle noted how much the endpoint's engines can take together."""
+
+    TYPE: ClassVar[str] = "llm.capacity-noted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("throttle",)
+    SUBJECT: ClassVar[str] = "endpoint"
+    PUBLIC: ClassVar[bool] = False
+    endpoint: str = Field(description="the endpoint")
+    requests: int = Field(ge=0, description="requests that may run at once")
+    overloaded: bool = Field(False, description="an engine reports a queue or a full cache")
+
+
+@event
+class CountersRebased(Event):
+    """All counters of the endpoint's tenants were lowered by the same, so that they stay exact."""
+
+    TYPE: ClassVar[str] = "llm.counters-rebased.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("throttle",)
+    SUBJECT: ClassVar[str] = "endpoint"
+    PUBLIC: ClassVar[bool] = False
+    endpoint: str = Field(description="the endpoint")

@@ -6,15 +6,9 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shared.contracts.access import (
-    EndpointConfigured,
-    KeyCreated,
-    KeyRevoked,
-    Role,
-    TenantRegistered,
-    TenantRetired,
-)
+from shared.contracts.access import KeyCreated, KeyRevoked, Role, TenantRegistered, TenantRetired
 from shared.contracts.base import Event
+from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.enrolment import NodeTokenCreated
 from shared.contracts.keys import parse_key, verify_secret
 from shared.contracts.node_registry import NodeRegistry
@@ -38,6 +32,8 @@ class Bearer(NamedTuple):
     role: Role
     tenant: str | None
     expires_s: float | None = None
+    models: tuple[str, ...] = ()
+    """Models that it may call; empty: those of its tenant."""
 
     @property
     def principal(self) -> str:
@@ -48,6 +44,11 @@ class Bearer(NamedTuple):
         """Return whether the bearer has this role or a higher one."""
         return RANK[self.role] >= RANK[role]
 
+    def may_call(self, model: str, endpoint: EndpointConfigured) -> bool:
+        """Return whether key and tenant may call the endpoint by this name of it."""
+        tenant_may = not endpoint.tenants or self.tenant in endpoint.tenants
+        return tenant_may and (not self.models or bool({model, endpoint.endpoint} & {*self.models}))
+
 
 @dataclass(slots=True)
 class AccessView:
@@ -57,6 +58,8 @@ class AccessView:
     retired: dict[str, None] = field(default_factory=dict)
     pools: dict[str, PoolConfigured] = field(default_factory=dict)
     endpoints: dict[str, EndpointConfigured] = field(default_factory=dict)
+    endpoint_of_model: dict[str, str] = field(default_factory=dict)
+    """The endpoint by each of its names: its own, its aliases, its adapters."""
     keys: dict[str, KeyCreated] = field(default_factory=dict)
     revoked: dict[str, None] = field(default_factory=dict)
     enrolled: NodeRegistry = field(default_factory=NodeRegistry)
@@ -75,8 +78,12 @@ class AccessView:
                 self.retired[tenant] = None
             case PoolConfigured(pool=pool):
                 self.pools[pool] = event
-            case EndpointConfigured(endpoint=endpoint):
-                self.endpoints[endpoint] = event
+            case EndpointConfigured():
+                self._remove_endpoint(event.endpoint)
+                self.endpoints[event.endpoint] = event
+                self.endpoint_of_model |= dict.fromkeys(event.models, event.endpoint)
+            case EndpointDeleted(endpoint=endpoint):
+                self._remove_endpoint(endpoint)
             case KeyCreated(key_id=key_id):
                 self.keys[key_id] = event
             case KeyRevoked(key_id=key_id):
@@ -93,7 +100,7 @@ class AccessView:
         is_right = verify_secret(parsed.secret, created.sha256 if created else NO_HASH)
         if created is None or not is_right or parsed.key_id in self.revoked:
             return None
-        return Bearer(created.key_id, created.role, created.tenant)
+        return Bearer(created.key_id, created.role, created.tenant, models=created.models)
 
     def is_unknown_key(self, key: str) -> bool:
         """Return whether the key is well-formed but unknown: it may have been created lately."""
@@ -127,8 +134,14 @@ class AccessView:
         registered = self.tenants.get(tenant)
         return registered.default_pool if registered else None
 
-    def endpoint(self, name: str) -> EndpointConfigured | None:
-        return self.endpoints.get(name)
+    def endpoint(self, model: str) -> EndpointConfigured | None:
+        """Return the endpoint that serves a model, by its name, an alias or an adapter."""
+        return self.endpoints.get(self.endpoint_of_model.get(model, ""))
+
+    def _remove_endpoint(self, endpoint: str) -> None:
+        former = self.endpoints.pop(endpoint, None)
+        for model in former.models if former is not None else ():
+            self.endpoint_of_model.pop(model, None)
 
 
 def _id_from(sha256: str) -> str:

@@ -100,7 +100,7 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
         "job.migrated.v1",
         "job.resized.v1",
     },
-    "throttle": ACCESS_FACTS | {"endpoint.configured.v1", "key.created.v1", "key.revoked.v1"},
+    "throttle": ACCESS_FACTS | {"endpoint.configured.v2", "endpoint.deleted.v1"},
 }
 """Events of other ledgers that a decider reacts to; it skips all others without decoding them."""
 

@@ -19,8 +19,16 @@ def alive_without_send_time(payload: Payload) -> Payload:
     return {"executor_id": payload["executor_id"], "nodes": alive}
 
 
+def endpoint_without_engines(payload: Payload) -> Payload:
+    """Convert the settings of an endpoint whose only engine was emulated by the service."""
+    kept = ("endpoint", "partition", "batch_tokens")
+    return {name: payload[name] for name in kept if name in payload}
+
+
 UPCASTERS: dict[str, tuple[str, Upcaster]] = {
-    "nodes.alive.v1": ("nodes.alive.v2", alive_without_send_time)
+    "nodes.alive.v1": ("nodes.alive.v2", alive_without_send_time),
+    "endpoint.configure.v1": ("endpoint.configure.v2", endpoint_without_engines),
+    "endpoint.configured.v1": ("endpoint.configured.v2", endpoint_without_engines),
 }
 """Old wire name to the next wire name and the function that converts the data."""
 

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from shared.contracts.access import EndpointConfigured, TenantRegistered, TenantRetired
+from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.decider import Decision, Input
 
-Settings = PoolConfigured | EndpointConfigured
+Settings = PoolConfigured | EndpointConfigured | EndpointDeleted
 
 
 def restate_settings(
-    inputs: Sequence[Input], kind: type[Settings], partition: int, known: Settings | None
+    inputs: Sequence[Input],
+    kind: type[Settings] | tuple[type[Settings], ...],
+    partition: int,
+    known: Settings | None,
 ) -> Iterator[Decision]:
     """Restate the settings of the lane's pool or endpoint, where they are not the known ones."""
     latest: tuple[Input, Settings] | None = None
@@ -27,15 +31,23 @@ def restate_settings(
         yield latest[0].decision(latest[1])
 
 
+def gpu_weight(tenant: TenantRegistered) -> float:
+    """Return the weight of a tenant in fair share."""
+    return tenant.weight
+
+
 def restate_tenants(
-    inputs: Sequence[Input], known: Callable[[str], TenantNoted | None]
+    inputs: Sequence[Input],
+    known: Callable[[str], TenantNoted | None],
+    weight_of: Callable[[TenantRegistered], float] = gpu_weight,
 ) -> Iterator[Decision]:
     """Restate the tenants that are not as `known`; only a known tenant is retired."""
     latest: dict[str, tuple[Input, TenantNoted]] = {}
     for item in inputs:
         match item.message:
-            case TenantRegistered(tenant=tenant, weight=weight):
-                latest[tenant] = item, TenantNoted(tenant=tenant, weight=weight)
+            case TenantRegistered(tenant=tenant) as registered:
+                noted = TenantNoted(tenant=tenant, weight=weight_of(registered))
+                latest[tenant] = item, noted
             case TenantRetired(tenant=tenant):
                 before = latest[tenant][1] if tenant in latest else known(tenant)
                 if before is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from services.access.core.state import AccessState
 from shared.contracts.access import (
     AttemptsRefused,
-    EndpointConfigured,
     KeyCreated,
     KeyRevoked,
     TenantRegistered,
@@ -13,6 +12,7 @@ from shared.contracts.access import (
 )
 from shared.contracts.base import Event
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.enrolment import (
     NodeApproved,
     NodeCredentialRenewed,
@@ -46,6 +46,7 @@ FOLDS: dict[type[Event], EventFold[AccessState]] = {
     TenantRetired: fold_registry,
     PoolConfigured: fold_registry,
     EndpointConfigured: fold_registry,
+    EndpointDeleted: fold_registry,
     NodeTokenCreated: fold_registry,
     NodeTokenRevoked: fold_registry,
     NodeEnrolled: fold_registry,

@@ -7,9 +7,7 @@ from typing import NamedTuple
 from services.access.core.lanes import lowest_free
 from shared.contracts.access import (
     AttemptsRefused,
-    ConfigureEndpoint,
     CreateKey,
-    EndpointConfigured,
     KeyCreated,
     KeyRevoked,
     NoteAttempts,
@@ -20,6 +18,13 @@ from shared.contracts.access import (
     TenantRetired,
 )
 from shared.contracts.base import Command, Event
+from shared.contracts.endpoint_version import endpoint_version
+from shared.contracts.endpoints import (
+    ConfigureEndpoint,
+    DeleteEndpoint,
+    EndpointConfigured,
+    EndpointDeleted,
+)
 from shared.contracts.pool_version import version_of
 from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.registry import AccessView
@@ -51,6 +56,8 @@ def decide_outcome(view: AccessView, lanes: int, command: Command) -> Outcome:
             return configure_pool(view, lanes, command)
         case ConfigureEndpoint():
             return configure_endpoint(view, lanes, command)
+        case DeleteEndpoint():
+            return delete_endpoint(view, command)
         case RegisterTenant():
             return register_tenant(view, command)
         case RetireTenant():
@@ -99,8 +106,53 @@ def configure_endpoint(view: AccessView, lanes: int, command: ConfigureEndpoint)
     lane = existing.partition if existing else lowest_free(taken, lanes)
     if lane is None:
         return deny_lane("endpoint", command.endpoint, lanes)
-    event = EndpointConfigured(partition=lane, **command.model_dump())
-    return Grant(command.endpoint, None if event == existing else event)
+    event = EndpointConfigured(partition=lane, **command.model_dump(exclude={"if_version"}))
+    if event == existing:
+        return Grant(command.endpoint, None)
+    denial = deny_names(view, event) or deny_endpoint_version(existing, command)
+    return denial or Grant(command.endpoint, event)
+
+
+def deny_names(view: AccessView, event: EndpointConfigured) -> Denial | None:
+    """Return the denial of a model's name that is taken, or of a name that does not exist."""
+    for model in event.models:
+        owner = view.endpoint_of_model.get(model, event.endpoint)
+        if owner != event.endpoint:
+            detail = f"model: {model!r}: is a name of endpoint {owner}; use another name"
+            return Denial(event.endpoint, "model_taken", detail)
+    for name in event.fallbacks:
+        if name not in view.endpoints:
+            detail = f"fallbacks: {name!r}: no such endpoint; create it first"
+            return Denial(event.endpoint, "unknown_endpoint", detail)
+    for name in event.tenants:
+        if name not in view.tenants:
+            detail = f"tenants: {name!r}: no such tenant; register it first"
+            return Denial(event.endpoint, "unknown_tenant", detail)
+    return None
+
+
+def deny_endpoint_version(
+    existing: EndpointConfigured | None, command: ConfigureEndpoint
+) -> Denial | None:
+    """Return the denial of a change that is based on another version of the settings."""
+    version, expected = endpoint_version(existing), command.if_version
+    if expected in (None, version):
+        return None
+    rule = f"endpoint {command.endpoint} has version {version}; read it again and repeat the change"
+    return Denial(command.endpoint, "version_conflict", f"if_version: {expected!r}: {rule}")
+
+
+def delete_endpoint(view: AccessView, command: DeleteEndpoint) -> Outcome:
+    existing = view.endpoints.get(command.endpoint)
+    if existing is None:
+        detail = f"endpoint: {command.endpoint!r}: no such endpoint"
+        return Denial(command.endpoint, "unknown_endpoint", detail)
+    user = next((n for n, e in view.endpoints.items() if command.endpoint in e.fallbacks), None)
+    if user is not None:
+        detail = f"endpoint: {command.endpoint!r}: is a fallback of {user}; change that first"
+        return Denial(command.endpoint, "endpoint_in_use", detail)
+    event = EndpointDeleted(endpoint=command.endpoint, partition=existing.partition)
+    return Grant(command.endpoint, event)
 
 
 def register_tenant(view: AccessView, command: RegisterTenant) -> Outcome:

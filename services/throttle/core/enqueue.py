@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from services.throttle.core.disciplines.request import ServedRequest
+from services.throttle.core.disciplines.seam import Throttled
 from services.throttle.core.estimate import estimate_wait
 from services.throttle.core.evolve import scoped_id
-from services.throttle.core.state import EndpointState, LlmRequest
+from services.throttle.core.state import EndpointState
+from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.llm import LlmRequestQueued, LlmRequestRejected, ServeLlmRequest
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
@@ -25,22 +28,24 @@ class Rejection(NamedTuple):
 
 
 def enqueue(
-    state: EndpointState, item: Input, command: ServeLlmRequest, queue_limit: int, now: int
+    state: EndpointState, item: Input, command: ServeLlmRequest, now: int
 ) -> Iterator[Decision]:
     """Queue or refuse the request; an id that was accepted before changes nothing."""
     if item.source == COMMAND_TOPIC and not state.answered.is_due(item, "throttle"):
         return
-    refusal = check_ownership(state, item, command)
-    if refusal is not None:
+    if (refusal := check_ownership(state, item, command)) is not None:
         yield from refuse(item, command, refusal)
     elif scoped_id(command.tenant, command.request_id) in state.accepted_ids:
         yield from accept(item, command, duplicate=True)
-    elif (rejection := check_request(state, command, queue_limit)) is not None:
-        yield from refuse(item, command, rejection)
-        yield item.decision(reject_command(command, rejection))
     else:
-        yield from accept(item, command, duplicate=False)
-        yield item.decision(queue_request(state, command, now))
+        served = served_request(state, command, now)
+        rejection = check_request(state, command, served, now)
+        if rejection is not None:
+            yield from refuse(item, command, rejection)
+            yield item.decision(reject_command(command, rejection))
+        else:
+            yield from accept(item, command, duplicate=False)
+            yield item.decision(queue_event(state, command, served))
 
 
 def check_ownership(
@@ -55,43 +60,89 @@ def check_ownership(
     return None
 
 
-def check_request(
-    state: EndpointState, command: ServeLlmRequest, queue_limit: int
-) -> Rejection | None:
-    if state.endpoint is None or command.endpoint != state.endpoint_name:
-        return Rejection("unknown_endpoint", f"endpoint: {command.endpoint!r}: not on this lane")
-    account = state.accounts.get(command.tenant)
-    if account is None or not account.active:
-        return Rejection("unknown_tenant", f"tenant: {command.tenant!r}: unknown or retired")
-    tokens = command.prompt_tokens + command.max_output_tokens
-    if tokens > state.batch_tokens:
-        return Rejection("too_large", describe_too_large(state, tokens))
-    if len(account.queue) >= queue_limit:
-        first = state.waiting[account.queue[0]]
-        retry_after_s = round(estimate_wait(state, first).wait_s, 3)
-        detail = f"tenant: {command.tenant!r}: queue limit ({queue_limit} requests) reached"
-        return Rejection("queue_full", detail, retry_after_s)
-    return None
-
-
-def describe_too_large(state: EndpointState, tokens: int) -> str:
-    return f"tokens: {tokens}: the batch holds {state.batch_tokens}"
-
-
-def queue_request(state: EndpointState, command: ServeLlmRequest, now: int) -> LlmRequestQueued:
-    request = LlmRequest(
-        command.request_id, command.tenant, command.prompt_tokens, command.max_output_tokens, now
+def served_request(state: EndpointState, command: ServeLlmRequest, now: int) -> ServedRequest:
+    """Return the request as a discipline sees it."""
+    due_ms = command.first_token_ms
+    return ServedRequest(
+        command.request_id,
+        command.tenant,
+        command.prompt_tokens,
+        command.max_output_tokens,
+        now,
+        application=command.application,
+        user=command.user,
+        model=command.model or command.endpoint,
+        priority=command.priority,
+        first_token_by=None if due_ms is None else now + due_ms,
+        prefix=command.prefix,
+        interaction=command.interaction,
+        stage=state.interactions.stage(command.tenant, command.interaction, now),
+        system_tokens=command.system_tokens,
     )
-    ahead, wait_s = estimate_wait(state, request)
+
+
+def check_request(
+    state: EndpointState, command: ServeLlmRequest, served: ServedRequest, now: int
+) -> Rejection | None:
+    endpoint = state.endpoint
+    if endpoint is None or command.endpoint != endpoint.endpoint:
+        return Rejection("unknown_endpoint", f"endpoint: {command.endpoint!r}: not on this lane")
+    noted = state.tenants.get(command.tenant)
+    if noted is None or not noted.active:
+        return Rejection("unknown_tenant", f"tenant: {command.tenant!r}: unknown or retired")
+    if endpoint.tenants and command.tenant not in endpoint.tenants:
+        detail = f"tenant: {command.tenant!r}: may not use endpoint {command.endpoint}"
+        return Rejection("not_allowed", detail)
+    if endpoint.drained:
+        detail = f"endpoint: {command.endpoint!r}: is drained and takes no requests"
+        return Rejection("endpoint_drained", detail)
+    return check_limits(state, endpoint, served, now)
+
+
+def check_limits(
+    state: EndpointState, endpoint: EndpointConfigured, served: ServedRequest, now: int
+) -> Rejection | None:
+    tokens = served.prompt_tokens + served.max_output_tokens
+    if endpoint.batch_tokens is not None and tokens > endpoint.batch_tokens:
+        return Rejection("too_large", describe_too_large(tokens, endpoint.batch_tokens))
+    if state.waiting_of.get(served.tenant, 0) >= endpoint.queue_limit:
+        wait_s = estimate_wait(state, served).wait_s / endpoint.queue_limit
+        detail = f"tenant: {served.tenant!r}: queue limit ({endpoint.queue_limit} requests) reached"
+        return Rejection("queue_full", detail, round(wait_s, 3))
+    throttled = state.discipline.refusal(served, state.load, now)
+    return None if throttled is None else describe_throttled(served, throttled)
+
+
+def describe_too_large(tokens: int, batch_tokens: int) -> str:
+    return f"tokens: {tokens}: the endpoint runs {batch_tokens} at once (batch_tokens)"
+
+
+def describe_throttled(served: ServedRequest, throttled: Throttled) -> Rejection:
+    detail = f"tenant: {served.tenant!r}: limit {throttled.reason} of the endpoint reached"
+    return Rejection(throttled.reason, detail, throttled.retry_after_ms / 1000)
+
+
+def queue_event(
+    state: EndpointState, command: ServeLlmRequest, served: ServedRequest
+) -> LlmRequestQueued:
+    estimate = estimate_wait(state, served)
     return LlmRequestQueued(
         request_id=command.request_id,
         tenant=command.tenant,
         endpoint=command.endpoint,
         application=command.application,
+        user=command.user,
+        interaction=command.interaction,
+        stage=served.stage,
         prompt_tokens=command.prompt_tokens,
         max_output_tokens=command.max_output_tokens,
-        ahead=ahead,
-        wait_s=round(wait_s, 3),
+        system_tokens=command.system_tokens,
+        model=command.model or "",
+        priority=command.priority,
+        first_token_by=served.first_token_by,
+        prefix=command.prefix,
+        ahead=estimate.ahead,
+        wait_s=round(estimate.wait_s, 3),
     )
 
 

@@ -1,16 +1,18 @@
-"""Estimates how long a request will wait, from the measured speed of the engine."""
+"""Estimates how long a request will wait, from what the engines made lately."""
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from services.throttle.core.state import INPUT_PRICE, OUTPUT_PRICE, EndpointState, LlmRequest
-from services.throttle.core.vtc import fits, joining_counter
+from services.throttle.core.disciplines.cost import LINEAR
+from services.throttle.core.disciplines.request import ServedRequest
+from services.throttle.core.state import EndpointState
 
-MAX_STARTS = 32
-"""Starts that are simulated one by one; those behind them are taken to go at the same pace."""
+FIRST_TOKENS_PER_S = 30.0
+"""Speed of one request before any was measured."""
 
 
 class WaitEstimate(NamedTuple):
@@ -20,84 +22,73 @@ class WaitEstimate(NamedTuple):
     wait_s: float
 
 
-@dataclass(slots=True)
-class ExpectedRequest:
-    """A request in a future batch; it is complete when `expected_tokens` are used up."""
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds that an answer takes: tokens of a request per second, the same for each."""
 
-    held_tokens: float
-    remaining_tokens: float
-    expected_tokens: float
+    tokens_per_s: float
 
-    @classmethod
-    def of(cls, request: LlmRequest, output_share: float) -> ExpectedRequest:
-        remaining = request.remaining_tokens
-        return cls(request.held_tokens, remaining, max(output_share * remaining, 1.0))
-
-    def after(self, tokens: float) -> ExpectedRequest:
-        """Return the request as it is when this many more tokens of it are made."""
-        return ExpectedRequest(
-            self.held_tokens + tokens, self.remaining_tokens - tokens, self.expected_tokens - tokens
-        )
+    def duration_s(self, tokens: float) -> float:
+        return tokens / self.tokens_per_s
 
 
-def estimate_wait(state: EndpointState, request: LlmRequest) -> WaitEstimate:
-    """Simulate the starts before this request, at the engine's measured speed."""
-    queue = requests_ahead(state, request)
-    ahead = len(queue)
-    starts_now = not ahead and fits(state.running.values(), request, state.batch_tokens)
-    if state.endpoint is None or starts_now:
-        return WaitEstimate(ahead, 0.0)
-    simulated = [*queue, request][:MAX_STARTS]
-    tokens = tokens_until_started(state, simulated) * (ahead + 1) / len(simulated)
-    return WaitEstimate(ahead, tokens / state.speed.tokens_per_s(state.endpoint.tokens_per_s))
+def estimate_wait(state: EndpointState, request: ServedRequest) -> WaitEstimate:
+    """Return how long a request that arrives now will wait, if no other arrives.
 
-
-def tokens_until_started(state: EndpointState, queue: list[LlmRequest]) -> float:
-    """Return the output tokens that the engine makes until the last of the queue starts."""
-    share = state.speed.output_share
-    batch = [ExpectedRequest.of(request, share) for request in state.running.values()]
-    tokens = 0.0
-    for request in queue:
-        candidate = ExpectedRequest.of(request, share)
-        while batch and not fits(batch, candidate, state.batch_tokens):
-            step = min(running.expected_tokens for running in batch)
-            tokens += step * len(batch)
-            batch = [running.after(step) for running in batch if running.expected_tokens > step]
-        batch.append(candidate)
-    return tokens
-
-
-def requests_ahead(state: EndpointState, last: LlmRequest) -> list[LlmRequest]:
-    """Return the requests served before `last`, if every answer is as long as expected.
-
-    `last` may be waiting already, or be about to join the end of its tenant's queue.
+    Each place of the engines serves one request after the other, in the order of the discipline,
+    at the pace that was measured; the usual error of such estimates is corrected.
     """
-    share = state.speed.output_share
-    queues = {
-        tenant: [state.waiting[request_id] for request_id in account.queue]
-        for tenant, account in state.accounts.items()
-        if account.queue
-    }
-    counters = {tenant: state.accounts[tenant].counter for tenant in queues}
-    if last.request_id not in state.waiting:
-        counters[last.tenant] = joining_counter(state, last.tenant)
-        queues.setdefault(last.tenant, []).append(last)
-    heap = [(counters[tenant], queue[0].queued_at, tenant, 0) for tenant, queue in queues.items()]
-    heapq.heapify(heap)
-    ahead: list[LlmRequest] = []
-    while heap:
-        counter, _, tenant, position = heapq.heappop(heap)
-        request = queues[tenant][position]
-        if request.request_id == last.request_id:
-            return ahead
-        ahead.append(request)
-        if position + 1 < len(queues[tenant]):
-            counter += expected_cost(request, share) / state.accounts[tenant].weight
-            following = queues[tenant][position + 1]
-            heapq.heappush(heap, (counter, following.queued_at, tenant, position + 1))
-    return ahead
+    ahead = state.discipline.ahead_of(request, lambda served: expected_cost(state, served))
+    places = usable_places(state)
+    if ahead.count < places - len(state.running):
+        return WaitEstimate(ahead.count, 0.0)
+    pace = measured_pace(state)
+    wait_s = seconds_until_start(state, ahead.requests, places, pace)
+    beyond = ahead.count - len(ahead.requests)
+    usual = state.speed.expected_tokens(request.max_output_tokens)
+    wait_s += beyond * pace.duration_s(usual) / places
+    return WaitEstimate(ahead.count, wait_s * state.speed.correction)
 
 
-def expected_cost(request: LlmRequest, output_share: float) -> float:
-    output_tokens = output_share * request.max_output_tokens
-    return INPUT_PRICE * request.prompt_tokens + OUTPUT_PRICE * output_tokens
+def expected_cost(state: EndpointState, served: ServedRequest) -> float:
+    tokens = state.speed.expected_tokens(served.max_output_tokens)
+    return LINEAR.of(served.prompt_tokens, tokens)
+
+
+def usable_places(state: EndpointState) -> int:
+    """Return how many requests run at once: fewer than the capacity where tokens limit them."""
+    has_limit = state.endpoint is not None and state.endpoint.batch_tokens is not None
+    if has_limit and state.waiting and state.running:
+        return len(state.running)
+    return max(state.capacity, 1)
+
+
+def measured_pace(state: EndpointState) -> Pace:
+    """Return the pace of one request, from the speed of all that run."""
+    tokens_per_s = state.speed.tokens_per_s()
+    if tokens_per_s is None:
+        return Pace(FIRST_TOKENS_PER_S)
+    return Pace(max(tokens_per_s / max(len(state.running), 1), 1e-3))
+
+
+def seconds_until_start(
+    state: EndpointState, ahead: Sequence[ServedRequest], places: int, pace: Pace
+) -> float:
+    """Return when a place is free behind the requests ahead, each taking the place free first."""
+    expected = state.speed.expected_tokens
+    ends_s = [
+        pace.duration_s(remaining_tokens(expected(served.max_output_tokens), served))
+        for served in (request.served for request in state.running.values())
+    ]
+    ends_s += [0.0] * (places - len(ends_s))
+    heapq.heapify(ends_s)
+    for served in ahead:
+        duration_s = pace.duration_s(expected(served.max_output_tokens))
+        heapq.heapreplace(ends_s, ends_s[0] + duration_s)
+    return ends_s[0]
+
+
+def remaining_tokens(expected_tokens: float, served: ServedRequest) -> float:
+    """Return what a running answer is expected to make still; a long one, a part of the rest."""
+    rest = expected_tokens - served.made_tokens
+    return rest if rest > 0 else min(expected_tokens, served.remaining_tokens) / 2

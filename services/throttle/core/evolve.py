@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from services.throttle.core.state import EndpointState, LlmRequest, TenantAccount
-from services.throttle.core.vtc import joining_counter, output_charge
-from shared.contracts.access import EndpointConfigured
+from services.throttle.core.configuration import reconfigure
+from services.throttle.core.disciplines.request import ServedRequest
+from services.throttle.core.state import EndpointState, OpenRequest
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.llm import (
+    CountersRebased,
+    EndpointCapacityNoted,
     LlmRequestFinished,
     LlmRequestQueued,
     LlmRequestRejected,
@@ -21,71 +24,98 @@ from shared.ledger.folds import INPUT_FOLDS, EventFold, folding
 
 
 def queue_request(state: EndpointState, event: LlmRequestQueued, fact: Fact) -> None:
-    account = state.accounts.setdefault(event.tenant, TenantAccount())
-    account.counter = joining_counter(state, event.tenant)
-    account.queue.append(event.request_id)
-    state.accepted_ids.add(scoped_id(event.tenant, event.request_id))
-    state.waiting[event.request_id] = LlmRequest(
+    served = ServedRequest(
         event.request_id,
         event.tenant,
         event.prompt_tokens,
         event.max_output_tokens,
         fact.at,
-        fact.traceparent,
+        application=event.application,
+        user=event.user,
+        model=event.model or event.endpoint,
+        priority=event.priority,
+        first_token_by=event.first_token_by,
+        prefix=event.prefix,
+        interaction=event.interaction,
+        stage=event.stage,
+        system_tokens=event.system_tokens,
     )
+    state.discipline.enqueue(served)
+    state.waiting[event.request_id] = OpenRequest(served, fact.traceparent, event.wait_s)
+    state.waiting_of[event.tenant] = state.waiting_of.get(event.tenant, 0) + 1
+    state.interactions.add_call(event.tenant, event.interaction, event.stage, fact.at)
+    state.accepted_ids.add(scoped_id(event.tenant, event.request_id))
 
 
 def start_request(state: EndpointState, event: LlmRequestStarted, fact: Fact) -> None:
-    """Move a request into the batch; the event carries the counter after the prompt's charge."""
-    if not state.running:
-        state.speed.start(fact.at)
     request = leave_queue(state, event.request_id)
-    if request is not None:
-        request.started_at = fact.at
-        state.accounts[request.tenant].counter = event.counter
-        state.running[request.request_id] = request
+    if request is None:
+        return
+    if not state.running:
+        state.speed.begin(fact.at)
+    state.speed.add_wait(request.wait_s, event.waited_ms / 1000)
+    request.started_at = fact.at
+    state.running[event.request_id] = request
+    state.discipline.start(request.served, fact.at)
 
 
 def charge_tokens(state: EndpointState, event: TokensCharged, fact: Fact) -> None:
-    tokens = 0
     for progress in event.made:
         request = state.running.get(progress.request_id)
-        if request is None:
-            continue
-        request.made_tokens += progress.tokens
-        tokens += progress.tokens
-        account = state.accounts[request.tenant]
-        account.counter += output_charge(state, request.tenant, progress.tokens)
-    state.speed.add_tokens(tokens, fact.at)
+        if request is not None:
+            state.discipline.charge(request.served, progress.tokens, fact.at)
+    state.speed.add_tokens(sum(progress.tokens for progress in event.made), fact.at)
 
 
 def finish_request(state: EndpointState, event: LlmRequestFinished, fact: Fact) -> None:
     request = state.running.pop(event.request_id, None)
-    if request is not None:
-        state.speed.add_answer(request.made_tokens / request.max_output_tokens)
+    if request is None:
+        return
+    served = request.served
+    made_tokens = max(event.output_tokens - served.made_tokens, 0)
+    state.discipline.charge(served, made_tokens, fact.at)
+    state.discipline.settle_prompt(served, event.prompt_tokens, fact.at)
+    state.discipline.finish(served)
+    if event.outcome != "lost":
+        state.speed.add_tokens(made_tokens, fact.at)
+    if event.outcome == "completed":
+        state.speed.add_answer(event.output_tokens)
 
 
 def reject_request(state: EndpointState, event: LlmRequestRejected, fact: Fact) -> None:
-    leave_queue(state, event.request_id)
+    request = leave_queue(state, event.request_id)
+    if request is not None:
+        state.discipline.withdraw(request.served)
 
 
 def note_tenant(state: EndpointState, event: TenantNoted, fact: Fact) -> None:
-    account = state.accounts.setdefault(event.tenant, TenantAccount())
-    account.weight, account.active = event.weight, event.active
+    state.tenants[event.tenant] = event
+    state.discipline.set_weight(event.tenant, event.weight)
 
 
 def configure(state: EndpointState, event: EndpointConfigured, fact: Fact) -> None:
+    reconfigure(state, event)
     state.endpoint = event
 
 
-def leave_queue(state: EndpointState, request_id: str) -> LlmRequest | None:
+def delete_endpoint(state: EndpointState, event: EndpointDeleted, fact: Fact) -> None:
+    state.endpoint = None
+
+
+def note_capacity(state: EndpointState, event: EndpointCapacityNoted, fact: Fact) -> None:
+    state.capacity, state.overloaded = event.requests, event.overloaded
+
+
+def rebase(state: EndpointState, event: CountersRebased, fact: Fact) -> None:
+    state.discipline.rebase()
+
+
+def leave_queue(state: EndpointState, request_id: str) -> OpenRequest | None:
     request = state.waiting.pop(request_id, None)
-    if request is None:
-        return None
-    queue = state.accounts[request.tenant].queue
-    queue.remove(request_id)
-    if not queue:
-        state.last_emptied = request.tenant
+    if request is not None:
+        state.waiting_of[request.tenant] -= 1
+        if not state.waiting_of[request.tenant]:
+            del state.waiting_of[request.tenant]
     return request
 
 
@@ -100,10 +130,13 @@ FOLDS: dict[type[Event], EventFold[EndpointState]] = {
     TokensCharged: charge_tokens,
     LlmRequestFinished: finish_request,
     LlmRequestRejected: reject_request,
+    EndpointCapacityNoted: note_capacity,
+    CountersRebased: rebase,
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,
     TenantNoted: note_tenant,
     EndpointConfigured: configure,
+    EndpointDeleted: delete_endpoint,
     **INPUT_FOLDS,
 }
 """Every event type of the throttle ledger, and its fold."""

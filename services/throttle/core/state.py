@@ -1,111 +1,65 @@
-"""The state of one endpoint: waiting and running requests, and the charges on each tenant."""
+"""The state of one endpoint: waiting and running requests, and what orders and limits them."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shared.contracts.access import EndpointConfigured
+from services.throttle.core.disciplines.discipline import Discipline
+from services.throttle.core.disciplines.fcfs import Fcfs
+from services.throttle.core.disciplines.request import ServedRequest
+from services.throttle.core.disciplines.seam import EngineLoad
+from services.throttle.core.interactions import Interactions
+from services.throttle.core.speed import EngineSpeed
 from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.endpoints import EndpointConfigured
 from shared.ledger.answers import AnsweredCommands
 from shared.ledger.recent_ids import RecentIds
 
-INPUT_PRICE = 1.0
-OUTPUT_PRICE = 2.0
-"""`w_p` and `w_q` of the VTC paper: the price of a token of a prompt and of an answer."""
 
-HALF_LIFE_MS = 10_000
-"""Time in which the weight of a measurement of the engine's speed halves."""
+@dataclass(slots=True, eq=False)
+class OpenRequest:
+    """A request from its acceptance to its end."""
 
-SHARE_MEMORY = 0.9
-"""Part of the expected share of `max_output_tokens` that one more complete answer leaves."""
-
-
-@dataclass(slots=True)
-class LlmRequest:
-    """A request from its acceptance to its end; `made_tokens` output tokens are charged."""
-
-    request_id: str
-    tenant: str
-    prompt_tokens: int
-    max_output_tokens: int
-    queued_at: int
+    served: ServedRequest
     traceparent: str = ""
+    wait_s: float = 0.0
+    """The wait that was estimated when it was queued."""
     started_at: int = 0
-    made_tokens: int = 0
 
     @property
-    def remaining_tokens(self) -> int:
-        return self.max_output_tokens - self.made_tokens
+    def request_id(self) -> str:
+        return self.served.request_id
 
     @property
-    def held_tokens(self) -> int:
-        """Tokens that it occupies in the running batch now."""
-        return self.prompt_tokens + self.made_tokens
-
-    @property
-    def peak_tokens(self) -> int:
-        """Tokens that it occupies at most."""
-        return self.prompt_tokens + self.max_output_tokens
-
-
-@dataclass(slots=True)
-class TenantAccount:
-    """A tenant on this endpoint: its virtual token counter and the ids in its queue."""
-
-    weight: float = 1.0
-    active: bool = False
-    counter: float = 0.0
-    queue: deque[str] = field(default_factory=deque)
-
-
-@dataclass(slots=True)
-class EngineSpeed:
-    """The measured speed of the engine: output tokens per busy time, both decaying."""
-
-    tokens: float = 0.0
-    busy_ms: float = 0.0
-    measured_at: int = 0
-    output_share: float = 1.0
-    """Expected length of an answer as a part of its `max_output_tokens`."""
-
-    def start(self, at: int) -> None:
-        """Begin a measurement at `at`: until then the batch was empty."""
-        self.measured_at = at
-
-    def add_tokens(self, tokens: int, at: int) -> None:
-        passed_ms = max(0, at - self.measured_at)
-        decay = 0.5 ** (passed_ms / HALF_LIFE_MS)
-        self.tokens = self.tokens * decay + tokens
-        self.busy_ms = self.busy_ms * decay + passed_ms
-        self.measured_at = max(self.measured_at, at)
-
-    def add_answer(self, share: float) -> None:
-        self.output_share += (1 - SHARE_MEMORY) * (share - self.output_share)
-
-    def tokens_per_s(self, configured: float) -> float:
-        """Return the measured speed; the configured one until a second of work was measured."""
-        if self.busy_ms < 1000 or self.tokens <= 0:
-            return configured
-        return 1000 * self.tokens / self.busy_ms
+    def tenant(self) -> str:
+        return self.served.tenant
 
 
 @dataclass(slots=True)
 class EndpointState:
     """The state of one lane, which belongs to one endpoint; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "throttle-2"
+    SCHEMA: ClassVar[str] = "throttle-3"
     partition: int
     endpoint: EndpointConfigured | None = None
-    accounts: dict[str, TenantAccount] = field(default_factory=dict)
-    waiting: dict[str, LlmRequest] = field(default_factory=dict)
-    running: dict[str, LlmRequest] = field(default_factory=dict)
-    last_emptied: str = ""
-    """The tenant whose queue became empty last."""
+    discipline: Discipline = field(default_factory=lambda: Discipline(Fcfs()))
+    tenants: dict[str, TenantNoted] = field(default_factory=dict)
+    waiting: dict[str, OpenRequest] = field(default_factory=dict)
+    """In the order of arrival."""
+    running: dict[str, OpenRequest] = field(default_factory=dict)
+    """Those that an engine serves, or may serve: their reservations are open."""
+    waiting_of: dict[str, int] = field(default_factory=dict)
+    """Waiting requests by tenant; a tenant without any is not in it."""
+    capacity: int = 0
+    """Requests that the engines take at once; 0 until the shell has seen one."""
+    overloaded: bool = False
+    """Whether an engine reports a queue of its own or a full cache."""
+    interactions: Interactions = field(default_factory=Interactions)
     speed: EngineSpeed = field(default_factory=EngineSpeed)
     accepted_ids: RecentIds = field(default_factory=RecentIds)
-    """Requests that were accepted, also those that are complete."""
+    """Requests that were accepted, also those that have ended."""
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
 
     @property
@@ -113,15 +67,22 @@ class EndpointState:
         return self.endpoint.endpoint if self.endpoint else ""
 
     @property
-    def batch_tokens(self) -> int:
-        return self.endpoint.batch_tokens if self.endpoint else 0
+    def load(self) -> EngineLoad:
+        """Return how full the engines are, in tokens where the endpoint limits them."""
+        waiting = len(self.waiting) + (1 if self.overloaded else 0)
+        if self.endpoint is not None and self.endpoint.batch_tokens is not None:
+            held_tokens = sum(request.served.held_tokens for request in self.running.values())
+            return EngineLoad(held_tokens, self.endpoint.batch_tokens, waiting)
+        return EngineLoad(len(self.running), self.capacity, waiting)
 
-    def noted_tenant(self, tenant: str) -> TenantNoted | None:
+    def note_of(self, tenant: str) -> TenantNoted | None:
         """Return the tenant as the ledger has it; None if it does not know it."""
-        account = self.accounts.get(tenant)
-        if account is None:
-            return None
-        return TenantNoted(tenant=tenant, active=account.active, weight=account.weight)
+        return self.tenants.get(tenant)
 
-    def find_request(self, request_id: str) -> LlmRequest | None:
+    def find_request(self, request_id: str) -> OpenRequest | None:
         return self.waiting.get(request_id) or self.running.get(request_id)
+
+    def open_requests(self) -> Iterator[OpenRequest]:
+        """Yield the running requests, in the order of their starts, then those that wait."""
+        yield from self.running.values()
+        yield from self.waiting.values()

@@ -6,6 +6,7 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field
 
+from services.throttle.core.disciplines.competition import CompetingQueue, Competition
 from services.throttle.core.disciplines.request import ServedRequest
 
 MOST_STALE = 64
@@ -51,6 +52,9 @@ class Queue:
 
     account: Account
     requests: deque[ServedRequest] = field(default_factory=deque)
+
+    def competing(self) -> CompetingQueue:
+        return CompetingQueue(self.account.counter, self.account.weight, self.requests)
 
 
 Entry = tuple[float, int, str]
@@ -109,6 +113,11 @@ class Line:
                 return queue
         return None
 
+    @property
+    def waiting(self) -> int:
+        """Requests in the line."""
+        return sum(len(queue.requests) for queue in self.queues.values())
+
     def first_request(self) -> ServedRequest | None:
         front = self.front()
         return front.requests[0] if front else None
@@ -127,6 +136,13 @@ class Line:
         for entry in entries:
             heapq.heappush(self.heap, entry)
         return near
+
+    def competition(self, account: Account, counter: float, first: int = 0) -> Competition:
+        """Return the queues that a new request of the account competes with in this line."""
+        own = self.queues.get(account.tenant)
+        others = [queue.competing() for queue in self.queues.values() if queue is not own]
+        requests = own.requests if own is not None else ()
+        return Competition(CompetingQueue(counter, account.weight, tuple(requests)), others, first)
 
     def reindex(self) -> None:
         """Build the heap anew, after a change of many counters."""

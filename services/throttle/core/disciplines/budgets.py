@@ -114,6 +114,11 @@ class Budget(Guard):
             held = min(tokens, request.remaining_tokens) * price
             self._usage(request).settle(held, tokens * price, at)
 
+    def note_prompt(self, request: ServedRequest, tokens: int, at: int) -> None:
+        units = self.prices.of(request).prompt_token * tokens
+        if units:
+            self._usage(request).meter.add(units, at)
+
     def note_finished(self, request: ServedRequest) -> None:
         price = self.prices.of(request).output_token
         if price:

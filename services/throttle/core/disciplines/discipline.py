@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from services.throttle.core.disciplines.competition import Ahead, ExpectedCost, ahead_in
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.disciplines.seam import EngineLoad, Guard, Order, Throttled
 
@@ -44,6 +45,10 @@ class Discipline:
         """Return the request to serve next, which stays in the queue; None if none waits."""
         return self.order.next_request()
 
+    def ahead_of(self, request: ServedRequest, cost: ExpectedCost) -> Ahead:
+        """Return what would be served before a request that would be queued now."""
+        return ahead_in(self.order.competition(request), cost)
+
     def start(self, request: ServedRequest, at: int) -> None:
         """Move the request into the batch, and charge its prompt."""
         self.order.start(request)
@@ -56,6 +61,14 @@ class Discipline:
             guard.note_made(request, tokens, at)
         request.made_tokens += tokens
         self.order.charge(request)
+
+    def settle_prompt(self, request: ServedRequest, prompt_tokens: int, at: int) -> None:
+        """Charge the prompt of a running request as the engine counted it."""
+        if prompt_tokens != request.prompt_tokens:
+            for guard in self.guards:
+                guard.note_prompt(request, prompt_tokens - request.prompt_tokens, at)
+            self.order.settle_prompt(request, prompt_tokens)
+            request.prompt_tokens = prompt_tokens
 
     def finish(self, request: ServedRequest) -> None:
         """Settle a request that was started, whether its output is complete or cut."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from services.throttle.core.disciplines.competition import CompetingQueue, Competition
 from services.throttle.core.disciplines.cost import LINEAR, Cost
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.disciplines.seam import Order
@@ -20,6 +21,9 @@ class Turn:
     weight: float = 1.0
     requests: deque[ServedRequest] = field(default_factory=deque)
     deficit: float = 0.0
+
+    def competing(self) -> CompetingQueue:
+        return CompetingQueue(-self.deficit, self.weight, self.requests)
 
 
 @dataclass(slots=True)
@@ -63,6 +67,13 @@ class DeficitRoundRobin(Order):
         tenant = self._next_tenant()
         return self.turns[tenant].requests[0] if tenant is not None else None
 
+    def competition(self, request: ServedRequest) -> Competition:
+        """Return the queues of the round, with their debts for counters."""
+        own = self.turns.get(request.tenant) or Turn()
+        others = [turn.competing() for turn in map(self.turns.__getitem__, self.round)]
+        others = [queue for queue in others if queue.requests is not own.requests]
+        return Competition(own.competing(), others)
+
     def start(self, request: ServedRequest) -> None:
         rounds = self._rounds_until(self.turns[request.tenant])
         if rounds:
@@ -80,6 +91,10 @@ class DeficitRoundRobin(Order):
         due = self.cost.of(prompt_tokens, request.made_tokens) - charged
         self._spend(request.tenant, due)
         request.charged_tokens = request.made_tokens
+
+    def settle_prompt(self, request: ServedRequest, prompt_tokens: int) -> None:
+        charged = self.cost.of(request.prompt_tokens, request.charged_tokens)
+        self._spend(request.tenant, self.cost.of(prompt_tokens, request.charged_tokens) - charged)
 
     def finish(self, request: ServedRequest) -> None:
         self.charge(request)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from services.throttle.core.disciplines.bounded_table import BoundedTable
+from services.throttle.core.disciplines.competition import Competition
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.disciplines.seam import Order
 from services.throttle.core.disciplines.vtc import Vtc
@@ -87,6 +88,9 @@ class NearEqual(Order):
         # The queues come in the order of their counters, and `min` returns the first of equals.
         return min((queue.requests[0] for queue in queues), key=self._penalties, default=None)
 
+    def competition(self, request: ServedRequest) -> Competition:
+        return self.order.competition(request)
+
     def start(self, request: ServedRequest) -> None:
         self.order.start(request)
         for preference in self.preferences:
@@ -94,6 +98,9 @@ class NearEqual(Order):
 
     def charge(self, request: ServedRequest) -> None:
         self.order.charge(request)
+
+    def settle_prompt(self, request: ServedRequest, prompt_tokens: int) -> None:
+        self.order.settle_prompt(request, prompt_tokens)
 
     def finish(self, request: ServedRequest) -> None:
         self.order.finish(request)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from services.throttle.core.disciplines.competition import Competition
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.disciplines.seam import Order
 
@@ -56,6 +57,11 @@ class PriorityClasses(Order):
         number = max(late, key=lambda late: (self.passed[late], -late)) if late else waiting[0]
         return self.orders[number].next_request()
 
+    def competition(self, request: ServedRequest) -> Competition:
+        number = self._class_of(request)
+        competition = self.orders[number].competition(request)
+        return replace(competition, first=competition.first + sum(self.waiting[:number]))
+
     def start(self, request: ServedRequest) -> None:
         started = self._class_of(request)
         for number, count in enumerate(self.waiting):
@@ -67,6 +73,9 @@ class PriorityClasses(Order):
 
     def charge(self, request: ServedRequest) -> None:
         self.orders[self._class_of(request)].charge(request)
+
+    def settle_prompt(self, request: ServedRequest, prompt_tokens: int) -> None:
+        self.orders[self._class_of(request)].settle_prompt(request, prompt_tokens)
 
     def finish(self, request: ServedRequest) -> None:
         self.orders[self._class_of(request)].finish(request)

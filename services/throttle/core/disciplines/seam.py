@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from services.throttle.core.disciplines.competition import Competition
 from services.throttle.core.disciplines.request import ServedRequest
 
 FULL_BATCH = 0.9
@@ -68,6 +69,16 @@ class Order:
     def charge(self, request: ServedRequest) -> None:
         """Charge what was made since the last call; `made_tokens` counts it already."""
 
+    def competition(self, request: ServedRequest) -> Competition:
+        """Return what is between a request that would be queued now and its start."""
+        raise NotImplementedError
+
+    def settle_prompt(self, request: ServedRequest, prompt_tokens: int) -> None:
+        """Charge the prompt of a running request as the engine counted it.
+
+        `prompt_tokens` of the request is still the estimate that was charged at its start.
+        """
+
     def finish(self, request: ServedRequest) -> None:
         """Settle the charges of a request whose output is complete, or cut."""
 
@@ -103,6 +114,9 @@ class Guard:
 
     def note_made(self, request: ServedRequest, tokens: int, at: int) -> None:
         """Count output tokens; `made_tokens` does not count them yet."""
+
+    def note_prompt(self, request: ServedRequest, tokens: int, at: int) -> None:
+        """Count prompt tokens that the engine counted beyond the estimate; negative: fewer."""
 
     def note_finished(self, request: ServedRequest) -> None:
         """Count the end of a request that was started."""

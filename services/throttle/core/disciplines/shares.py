@@ -72,6 +72,9 @@ class ServiceShare(Guard):
     def note_made(self, request: ServedRequest, tokens: int, at: int) -> None:
         self._add(request.tenant, LINEAR.output_price * tokens, at)
 
+    def note_prompt(self, request: ServedRequest, tokens: int, at: int) -> None:
+        self._add(request.tenant, LINEAR.prompt_price * tokens, at)
+
     def set_weight(self, tenant: str, weight: float) -> None:
         self.weights[tenant] = weight
         self._weigh()

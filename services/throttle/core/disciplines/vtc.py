@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from services.throttle.core.disciplines.accounts import Account, Accounts, Line, level, lift
+from services.throttle.core.disciplines.competition import Competition
 from services.throttle.core.disciplines.cost import LINEAR, Cost
 from services.throttle.core.disciplines.lengths import Forecast, NoForecast
 from services.throttle.core.disciplines.request import ServedRequest
@@ -58,6 +59,13 @@ class Vtc(Order):
     def next_request(self) -> ServedRequest | None:
         return self.line.first_request()
 
+    def competition(self, request: ServedRequest) -> Competition:
+        account = self.accounts.of(request.tenant)
+        counter = account.counter
+        if self.lifts and account.tenant not in self.line.queues:
+            counter = max(counter, level((self.line,), self.last_emptied, counter))
+        return self.line.competition(account, counter)
+
     def start(self, request: ServedRequest) -> None:
         self.withdraw(request)
         account = self.accounts.of(request.tenant)
@@ -73,6 +81,18 @@ class Vtc(Order):
     def charge(self, request: ServedRequest) -> None:
         if request.made_tokens > request.charged_tokens:
             self._settle(request)
+
+    def settle_prompt(self, request: ServedRequest, prompt_tokens: int) -> None:
+        """Charge the difference, also that of the output where its price depends on the prompt."""
+        charged = self.cost.of(request.prompt_tokens, request.charged_tokens)
+        due = self.cost.of(prompt_tokens, request.charged_tokens) - charged
+        account = self.accounts.of(request.tenant)
+        account.forecast_cost += (
+            self.cost.of(prompt_tokens, request.forecast_tokens)
+            - self.cost.of(prompt_tokens, 0)
+            - self._output_cost(request, request.forecast_tokens)
+        )
+        self._charge_or_refund(account, due)
 
     def finish(self, request: ServedRequest) -> None:
         self._settle(request)
@@ -96,7 +116,9 @@ class Vtc(Order):
             request, request.charged_tokens
         )
         request.charged_tokens = float(request.made_tokens)
-        account = self.accounts.of(request.tenant)
+        self._charge_or_refund(self.accounts.of(request.tenant), due)
+
+    def _charge_or_refund(self, account: Account, due: float) -> None:
         if due < 0:
             self.line.refund(account, -due)
         else:

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 
 from services.throttle.core.disciplines.accounts import Account, Accounts, Line, level, lift
+from services.throttle.core.disciplines.competition import Competition
 from services.throttle.core.disciplines.profiles import CallProfiles
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.disciplines.seam import Order
@@ -51,6 +52,16 @@ class WeightedService(Order):
     def next_request(self) -> ServedRequest | None:
         return self.in_progress.first_request() or self.first_calls.first_request()
 
+    def competition(self, request: ServedRequest) -> Competition:
+        account = self.accounts.of(request.tenant)
+        lines = (self.in_progress, self.first_calls)
+        counter = account.counter
+        if not self._waits(account):
+            counter = max(counter, level(lines, self.last_emptied, counter))
+        line = self._line(request)
+        first = 0 if request.stage else self.in_progress.waiting
+        return line.competition(account, counter, first)
+
     def start(self, request: ServedRequest) -> None:
         self.withdraw(request)
         prices = self.profiles.prices
@@ -64,6 +75,14 @@ class WeightedService(Order):
         request.charged_tokens = request.made_tokens
         cost = self.profiles.prices.of_output(due)
         self.accounts.of(request.tenant).charge(cost / request.unit_cost)
+
+    def settle_prompt(self, request: ServedRequest, prompt_tokens: int) -> None:
+        due = self.profiles.prices.user * (prompt_tokens - request.prompt_tokens)
+        account = self.accounts.of(request.tenant)
+        if due < 0:
+            self._line(request).refund(account, -due / request.unit_cost)
+        else:
+            account.charge(due / request.unit_cost)
 
     def finish(self, request: ServedRequest) -> None:
         self.charge(request)

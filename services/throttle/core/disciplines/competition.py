@@ -1,0 +1,94 @@
+"""The queues that a request competes with, as an estimate of its wait needs them."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from services.throttle.core.disciplines.request import ServedRequest
+
+MOST_QUEUES = 256
+"""Queues that are merged request by request; with more, only the number ahead is estimated."""
+
+MOST_AHEAD = 256
+"""Requests ahead that are named one by one."""
+
+ExpectedCost = Callable[[ServedRequest], float]
+"""Units of service that a waiting request will probably cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompetingQueue:
+    """Waiting requests that are served in their order; the lowest counter goes next."""
+
+    counter: float
+    weight: float
+    requests: Sequence[ServedRequest]
+
+
+@dataclass(frozen=True, slots=True)
+class Competition:
+    """What is between a request and its start, if no other arrives.
+
+    `own` holds the requests of its queue that are before it, `others` the other queues, `first` is
+    the number of requests that go before all of them.
+    """
+
+    own: CompetingQueue
+    others: Sequence[CompetingQueue] = ()
+    first: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """How many requests are served before one, and the first of them in their order."""
+
+    count: int
+    requests: Sequence[ServedRequest] = field(default=())
+
+
+def ahead_in(competition: Competition, cost: ExpectedCost) -> Ahead:
+    """Return the requests ahead: queues take turns by counters that grow by expected costs.
+
+    Of more than `MOST_AHEAD`, the number is estimated as if queues took turns evenly.
+    """
+    own, others, first = competition.own, competition.others, competition.first
+    requests: list[ServedRequest] = []
+    if len(others) < MOST_QUEUES:
+        requests, is_complete = _merge(own, others, cost)
+        if is_complete:
+            return Ahead(first + len(requests), requests)
+    turns = (len(own.requests) + 1) * (len(others) + 1) - 1
+    waiting = len(own.requests) + sum(len(queue.requests) for queue in others)
+    return Ahead(first + max(len(requests), min(turns, waiting)), requests)
+
+
+def _merge(
+    own: CompetingQueue, others: Sequence[CompetingQueue], cost: ExpectedCost
+) -> tuple[list[ServedRequest], bool]:
+    """Return the requests before the end of the own queue, and whether these are all."""
+    queues = [own, *others]
+    heap = [(*_place(queue, 0), number, 0) for number, queue in enumerate(queues)]
+    heapq.heapify(heap)
+    ahead: list[ServedRequest] = []
+    while heap and len(ahead) < MOST_AHEAD:
+        counter, _, number, position = heapq.heappop(heap)
+        queue = queues[number]
+        if position == len(queue.requests):
+            if queue is own:
+                return ahead, True
+            continue
+        request = queue.requests[position]
+        ahead.append(request)
+        counter += cost(request) / queue.weight
+        queued_at = _place(queue, position + 1)[1]
+        heapq.heappush(heap, (counter, queued_at, number, position + 1))
+    return ahead, False
+
+
+def _place(queue: CompetingQueue, position: int) -> tuple[float, float]:
+    """Return the counter, and the arrival of a request; the new request is the last to arrive."""
+    is_end = position == len(queue.requests)
+    return queue.counter, math.inf if is_end else queue.requests[position].queued_at

@@ -1,0 +1,74 @@
+"""How fast the engines of an endpoint are, as measured by what they made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from services.throttle.core.disciplines.lengths import DecayingMean
+
+HALF_LIFE_MS = 10_000
+"""Time in which the weight of a measurement of the speed halves."""
+
+ANSWER_MEMORY = 0.98
+"""Part of the weight of earlier answers that one more leaves: about fifty count."""
+
+WAIT_MEMORY = 0.95
+"""The same for waits that were estimated: about twenty count."""
+
+FIRST_SHARE = 0.5
+"""Length of an answer as a part of its limit, before any answer has ended."""
+
+LEAST_WAIT_S = 0.05
+"""Waits below it say nothing on how good estimates are."""
+
+MOST_CORRECTION = 4.0
+
+
+@dataclass(slots=True)
+class EngineSpeed:
+    """Output tokens per busy time, the usual length of an answer, and the error of estimates."""
+
+    tokens: float = 0.0
+    busy_ms: float = 0.0
+    measured_at: int = 0
+    lengths: DecayingMean = field(default_factory=lambda: DecayingMean(ANSWER_MEMORY))
+    """Output tokens of an answer."""
+    errors: DecayingMean = field(default_factory=lambda: DecayingMean(WAIT_MEMORY))
+    """Logarithm of a wait through its estimate, without correction."""
+
+    def begin(self, at: int) -> None:
+        """Begin a measurement: until then no request ran."""
+        self.measured_at = at
+
+    def add_tokens(self, tokens: int, at: int) -> None:
+        passed_ms = max(0, at - self.measured_at)
+        decay = 0.5 ** (passed_ms / HALF_LIFE_MS)
+        self.tokens = self.tokens * decay + tokens
+        self.busy_ms = self.busy_ms * decay + passed_ms
+        self.measured_at = max(self.measured_at, at)
+
+    def add_answer(self, tokens: int) -> None:
+        self.lengths.add(tokens)
+
+    def add_wait(self, estimated_s: float, waited_s: float) -> None:
+        """Learn from the end of a wait how far its estimate was off."""
+        if estimated_s > LEAST_WAIT_S and waited_s > LEAST_WAIT_S:
+            self.errors.add(math.log(waited_s / estimated_s * self.correction))
+
+    @property
+    def correction(self) -> float:
+        """Factor by which estimates were too short lately, within bounds."""
+        factor = math.exp(self.errors.mean)
+        return min(max(factor, 1 / MOST_CORRECTION), MOST_CORRECTION)
+
+    def expected_tokens(self, max_output_tokens: int) -> float:
+        """Return the expected length of an answer with this limit."""
+        usual = self.lengths.mean if self.lengths.count else FIRST_SHARE * max_output_tokens
+        return max(min(usual, float(max_output_tokens)), 1.0)
+
+    def tokens_per_s(self) -> float | None:
+        """Return the measured speed; None until a second of work was measured."""
+        if self.busy_ms < 1000 or self.tokens <= 0:
+            return None
+        return 1000 * self.tokens / self.busy_ms

@@ -1,0 +1,110 @@
+"""What follows from the state alone: starts while engines have room, and ends of waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services.throttle.core.batch import fits
+from services.throttle.core.enqueue import describe_too_large
+from services.throttle.core.state import EndpointState, OpenRequest
+from shared.contracts.llm import CountersRebased, LlmRequestRejected, LlmRequestStarted
+from shared.ledger.decider import Decision, WakeStart
+
+RETRY_S = 1.0
+REBASE_LEVEL = 1e12
+"""Level of the counters at which they are lowered: floats count whole units up to 9e15."""
+
+
+def advance(state: EndpointState, now: int) -> Iterator[Decision]:
+    """End waits that must end, then start requests while the next one fits."""
+    yield from end_waits(state, now)
+    while (request := startable_request(state)) is not None:
+        if not fits_alone(state, request):
+            yield WakeStart(reject_outgrown(state, request), "", request.traceparent)
+        else:
+            yield WakeStart(start_event(request, now), "", request.traceparent)
+    if state.discipline.level > REBASE_LEVEL:
+        yield WakeStart(CountersRebased(endpoint=state.endpoint_name))
+
+
+def due_at(state: EndpointState) -> int | None:
+    """Return when `advance` has something to do: 0 for at once, or the time of a time-out."""
+    if startable_request(state) is not None:
+        return 0
+    oldest = next(iter(state.waiting.values()), None)
+    if oldest is None:
+        return None
+    return 0 if state.endpoint is None else timeout_at(state, oldest)
+
+
+def startable_request(state: EndpointState) -> OpenRequest | None:
+    """Return the next request, if engines have room for it or none ever will."""
+    if state.endpoint is None or len(state.running) >= state.capacity:
+        return None
+    served = state.discipline.next_request()
+    if served is None:
+        return None
+    request = state.waiting[served.request_id]
+    batch_tokens = state.endpoint.batch_tokens
+    if batch_tokens is None or not state.running:
+        return request
+    running = [other.served for other in state.running.values()]
+    return request if fits(running, served, batch_tokens) else None
+
+
+def fits_alone(state: EndpointState, request: OpenRequest) -> bool:
+    """Return whether the request fits an endpoint that runs no other."""
+    batch_tokens = state.endpoint.batch_tokens if state.endpoint else None
+    return batch_tokens is None or fits((), request.served, batch_tokens)
+
+
+def start_event(request: OpenRequest, now: int) -> LlmRequestStarted:
+    waited_ms = max(0, now - request.served.queued_at)
+    return LlmRequestStarted(
+        request_id=request.request_id, tenant=request.tenant, waited_ms=waited_ms
+    )
+
+
+def end_waits(state: EndpointState, now: int) -> Iterator[Decision]:
+    """Reject the requests that have waited too long, and all of an endpoint that is deleted."""
+    for request in list(state.waiting.values()):
+        event = end_of_wait(state, request, now)
+        if event is None:
+            return
+        yield WakeStart(event, "", request.traceparent)
+
+
+def end_of_wait(state: EndpointState, request: OpenRequest, now: int) -> LlmRequestRejected | None:
+    if state.endpoint is None:
+        reason, detail, retry_s = "endpoint_deleted", "endpoint: was deleted", None
+    elif timeout_at(state, request) <= now:
+        limit_s = state.endpoint.queue_timeout_s
+        reason, retry_s = "queue_timeout", RETRY_S
+        detail = f"wait: longer than {limit_s:g} s (queue_timeout_s)"
+    else:
+        return None
+    return LlmRequestRejected(
+        request_id=request.request_id,
+        tenant=request.tenant,
+        reason=reason,
+        detail=detail,
+        retry_after_s=retry_s,
+    )
+
+
+def timeout_at(state: EndpointState, request: OpenRequest) -> int:
+    timeout_s = state.endpoint.queue_timeout_s if state.endpoint else 0.0
+    return request.served.queued_at + round(1000 * timeout_s)
+
+
+def reject_outgrown(state: EndpointState, request: OpenRequest) -> LlmRequestRejected:
+    """Reject a request that no longer fits: the endpoint was made smaller while it waited."""
+    served = request.served
+    tokens = served.prompt_tokens + served.max_output_tokens
+    batch_tokens = (state.endpoint.batch_tokens if state.endpoint else None) or 0
+    return LlmRequestRejected(
+        request_id=request.request_id,
+        tenant=request.tenant,
+        reason="too_large",
+        detail=describe_too_large(tokens, batch_tokens),
+    )
