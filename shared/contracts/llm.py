@@ -138,8 +138,7 @@ class LlmRequestStarted(Event):
     tenant: str = Field(description="tenant that sent it")
     waited_ms: int = Field(0, ge=0, description="wall ms in the queue")
     counter: float = Field(
-        0.0,
-        description="written by older versions: the tenant's virtual token counter after the charge",
+        0.0, description="written by older versions: counter of its tenant after the charge"
     )
 
 

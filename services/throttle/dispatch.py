@@ -1,0 +1,179 @@
+"""The open requests of one lane, between its ledger and its engines."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from itertools import islice
+from typing import TypeVar
+
+from services.throttle.core.state import EndpointState
+from services.throttle.tickets import LaneLost, Ticket, Tickets
+from services.throttle.upstreams.pool import UpstreamPool
+from shared.bus.lane import Lane
+from shared.contracts.base import Local
+from shared.contracts.llm import (
+    CapacityObserved,
+    EngineAdvanced,
+    RequestEnd,
+    RequestsEnded,
+    RequestsLeft,
+    ServeLlmRequest,
+    TokensMade,
+)
+from shared.ledger.decider import Fact, Input
+from shared.ledger.errors import Busy, LaneRevoked
+
+SETTLE_S = 1.0
+"""Ends of requests wait so long for others, unless a request waits for their place."""
+
+BATCH = 500
+"""Ends or reports of one input."""
+
+BUSY_S = 0.05
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """Offers requests to the lane, and reports to it what became of them.
+
+    A request is served between `reserved` and the end of that block: its reservation is in the
+    ledger by then, and its end is reported whatever happens. What an earlier process left open is
+    settled when the lane is taken.
+    """
+
+    def __init__(self, lane: Lane[EndpointState], upstreams: UpstreamPool) -> None:
+        self.lane = lane
+        self.upstreams = upstreams
+        self._tickets = Tickets()
+        self._ends: list[RequestEnd] = []
+        self._left: list[str] = []
+        self._due = asyncio.Event()
+        self.ready = False
+        """Whether what an earlier process left open is settled: it takes requests from then on."""
+
+    @property
+    def state(self) -> EndpointState:
+        return self.lane.state
+
+    async def run(self) -> None:
+        """Report until cancelled; the lane is lost then, and with it the tickets."""
+        try:
+            await self._settle_former()
+            self.ready = True
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.upstreams.run())
+                tasks.create_task(self._report_capacity())
+                tasks.create_task(self._report_requests())
+        except* LaneLost:
+            log.info(
+                "lane lost; its next owner settles what is open", extra={"lane": self.lane.tp.key}
+            )
+        finally:
+            self.ready = False
+            self._tickets.lose()
+
+    def apply(self, facts: Sequence[Fact]) -> None:
+        """Take over accepted events of the lane."""
+        for request_id in self._tickets.apply(facts):
+            self._end(RequestEnd(request_id=request_id, outcome="cancelled", output_tokens=0))
+
+    @asynccontextmanager
+    async def ticket(self, command: ServeLlmRequest, item: Input) -> AsyncIterator[Ticket]:
+        """Queue a request; the block has its ticket, and leaving it ends the request.
+
+        Raises Busy, LaneRevoked or Quarantined where the lane takes no requests.
+        """
+        ticket = self._tickets.add(command.request_id)
+        try:
+            await self.lane.offer(item)
+            yield ticket
+        finally:
+            self._tickets.remove(ticket)
+            if not ticket.decided.done() or ticket.decided.cancelled():
+                self._leave(ticket.request_id)
+
+    def finish(self, ticket: Ticket, end: RequestEnd) -> None:
+        """Report the end of a request that was started."""
+        self._tickets.remove(ticket)
+        self._end(end)
+
+    def _end(self, end: RequestEnd) -> None:
+        self._ends.append(end)
+        if self.state.waiting or len(self._ends) >= BATCH:
+            self._due.set()
+
+    def _leave(self, request_id: str) -> None:
+        self._left.append(request_id)
+        self._due.set()
+
+    async def _settle_former(self) -> None:
+        """Settle what an earlier process left open: its connections ended with it."""
+        running, waiting = [*self.state.running], [*self.state.waiting]
+        for ids in in_batches(running):
+            ends = (RequestEnd(request_id=id_, outcome="lost", output_tokens=0) for id_ in ids)
+            await self._offer(RequestsEnded(ends=tuple(ends)))
+        for ids in in_batches(waiting):
+            await self._offer(RequestsLeft(request_ids=ids, reason="lost"))
+
+    async def _report_requests(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SETTLE_S):
+                    await self._due.wait()
+            self._due.clear()
+            await self._report_progress()
+            ends, self._ends = self._ends, []
+            for some in in_batches(ends):
+                await self._offer(RequestsEnded(ends=some))
+            left, self._left = self._left, []
+            for ids in in_batches(left):
+                await self._offer(RequestsLeft(request_ids=ids))
+
+    async def _report_progress(self) -> None:
+        for some in in_batches(self._progress()):
+            await self._offer(EngineAdvanced(made=some))
+
+    def _progress(self) -> Iterable[TokensMade]:
+        for ticket in self._tickets.started():
+            tokens = ticket.made_tokens - ticket.charged_tokens
+            if tokens > 0:
+                ticket.charged_tokens = ticket.made_tokens
+                yield TokensMade(request_id=ticket.request_id, tokens=tokens)
+
+    async def _report_capacity(self) -> None:
+        while True:
+            self.upstreams.changed.clear()
+            observed = CapacityObserved(
+                requests=self.upstreams.capacity, overloaded=self.upstreams.overloaded
+            )
+            if (observed.requests, observed.overloaded) != (
+                self.state.capacity,
+                self.state.overloaded,
+            ):
+                await self._offer(observed)
+            await self.upstreams.changed.wait()
+
+    async def _offer(self, message: Local) -> None:
+        """Offer a report until the lane takes it; one that it lost is for the next owner."""
+        while True:
+            try:
+                await self.lane.offer(message)
+            except Busy:
+                await asyncio.sleep(BUSY_S)
+            except LaneRevoked:
+                raise LaneLost from None
+            else:
+                return
+
+
+def in_batches(items: Iterable[T], size: int = BATCH) -> Iterator[tuple[T, ...]]:
+    """Yield the items in tuples of at most `size`."""
+    rest = iter(items)
+    while some := tuple(islice(rest, size)):
+        yield some
