@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from services.throttle.core.enqueue import enqueue
 from services.throttle.core.evolve import evolve
 from services.throttle.core.settle import charge_progress, remove_waiting, settle_ends
-from services.throttle.core.start import advance, due_at
+from services.throttle.core.start import advance, due_at, start_requests
 from services.throttle.core.state import EndpointState
 from shared.contracts.access import TenantRegistered
 from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
@@ -50,6 +50,7 @@ class Throttle:
                     yield item.decision(undecodable.rejection())
                 case _ if item.source == "access":
                     yield from restate_access(state, item)
+            yield from start_requests(state, now, item.id)
         yield from advance(state, now)
 
     def evolve(self, state: EndpointState, fact: Fact) -> None:

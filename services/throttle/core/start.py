@@ -8,7 +8,7 @@ from services.throttle.core.batch import fits
 from services.throttle.core.enqueue import describe_too_large
 from services.throttle.core.state import EndpointState, OpenRequest
 from shared.contracts.llm import CountersRebased, LlmRequestRejected, LlmRequestStarted
-from shared.ledger.decider import Decision, WakeStart
+from shared.ledger.decider import Decision, UnitStart, WakeStart
 
 RETRY_S = 1.0
 REBASE_LEVEL = 1e12
@@ -18,13 +18,21 @@ REBASE_LEVEL = 1e12
 def advance(state: EndpointState, now: int) -> Iterator[Decision]:
     """End waits that must end, then start requests while the next one fits."""
     yield from end_waits(state, now)
-    while (request := startable_request(state)) is not None:
-        if not fits_alone(state, request):
-            yield WakeStart(reject_outgrown(state, request), "", request.traceparent)
-        else:
-            yield WakeStart(start_event(request, now), "", request.traceparent)
+    yield from start_requests(state, now)
     if state.discipline.level > REBASE_LEVEL:
         yield WakeStart(CountersRebased(endpoint=state.endpoint_name))
+
+
+def start_requests(state: EndpointState, now: int, cause: str = "") -> Iterator[Decision]:
+    """Start requests while the next one fits: behind the input `cause`, or behind all inputs."""
+    unit = UnitStart if cause else WakeStart
+    while (request := startable_request(state)) is not None:
+        event = (
+            start_event(request, now)
+            if fits_alone(state, request)
+            else reject_outgrown(state, request)
+        )
+        yield unit(event, cause, request.traceparent)
 
 
 def due_at(state: EndpointState) -> int | None:

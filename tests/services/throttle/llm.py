@@ -7,26 +7,42 @@ from typing import Any
 
 from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
-from shared.contracts.access import EndpointConfigured
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
-from shared.contracts.llm import EngineAdvanced, ServeLlmRequest, TokensMade
+from shared.contracts.endpoints import EndpointConfigured
+from shared.contracts.llm import (
+    CapacityObserved,
+    EndpointCapacityNoted,
+    EngineAdvanced,
+    RequestEnd,
+    RequestsEnded,
+    ServeLlmRequest,
+    TokensMade,
+)
 from shared.ledger.decider import Input
 from shared.testing.decider import an_input, given
 
 BATCH = 1000
-ENDPOINT = EndpointConfigured(endpoint="chat", partition=0, tokens_per_s=100.0, batch_tokens=BATCH)
+ENDPOINT = EndpointConfigured(endpoint="chat", partition=0, batch_tokens=BATCH)
+
+
+def endpoint(**settings: Any) -> EndpointConfigured:
+    return ENDPOINT.model_copy(update=settings)
 
 
 def lane(
-    *events: Event, tenants: Sequence[str] = ("a", "b"), throttle: Throttle | None = None
+    *events: Event,
+    tenants: Sequence[str] = ("a", "b"),
+    capacity: int = 100,
+    settings: EndpointConfigured = ENDPOINT,
 ) -> EndpointState:
     known = [TenantNoted(tenant=tenant) for tenant in tenants]
-    return given(throttle or Throttle(), ENDPOINT, *known, *events)
+    noted = EndpointCapacityNoted(endpoint=settings.endpoint, requests=capacity)
+    return given(Throttle(), settings, *known, noted, *events)
 
 
 def serve_command(
-    request_id: str, tenant: str = "a", prompt: int = 10, most: int = 10
+    request_id: str, tenant: str = "a", prompt: int = 10, most: int = 10, **more: Any
 ) -> ServeLlmRequest:
     return ServeLlmRequest(
         request_id=request_id,
@@ -34,6 +50,7 @@ def serve_command(
         endpoint="chat",
         prompt_tokens=prompt,
         max_output_tokens=most,
+        **more,
     )
 
 
@@ -45,15 +62,26 @@ def command(
     return an_input(serve_command(request_id, tenant, prompt, most), "llm.requests", **more)
 
 
-def local_request(request_id: str, tenant: str = "a", prompt: int = 10, most: int = 10) -> Input:
+def local_request(
+    request_id: str, tenant: str = "a", prompt: int = 10, most: int = 10, **more: Any
+) -> Input:
     """Return the request as the proxy offers it."""
-    return an_input(serve_command(request_id, tenant, prompt, most), "local", tenant=tenant)
+    return an_input(serve_command(request_id, tenant, prompt, most, **more), "local", tenant=tenant)
 
 
 def made(**tokens: int) -> Input:
-    """Return progress of the engine; a negative number marks a complete answer."""
-    reports = (
-        TokensMade(request_id=name, tokens=abs(many), done=many < 0)
-        for name, many in tokens.items()
-    )
+    """Return a report of output by request."""
+    reports = (TokensMade(request_id=name, tokens=many) for name, many in tokens.items())
     return an_input(EngineAdvanced(made=tuple(reports)), "local")
+
+
+def ended(*request_ids: str, output: int = 5, **fields: Any) -> Input:
+    """Return the ends of requests, by default complete with `output` tokens."""
+    fields.setdefault("outcome", "completed")
+    ends = (RequestEnd(request_id=id_, output_tokens=output, **fields) for id_ in request_ids)
+    return an_input(RequestsEnded(ends=tuple(ends)), "local")
+
+
+def observed(requests: int, *, overloaded: bool = False) -> Input:
+    """Return what the engines can take, as the shell reports it."""
+    return an_input(CapacityObserved(requests=requests, overloaded=overloaded), "local")

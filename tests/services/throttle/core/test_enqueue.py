@@ -1,64 +1,139 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from services.throttle.core.enqueue import Rejection, check_ownership, check_request
-from services.throttle.core.state import LlmRequest
-from shared.contracts.llm import ServeLlmRequest
-from shared.testing.decider import an_input
-from tests.services.throttle.llm import BATCH, lane
+from services.throttle.core.decide import Throttle
+from services.throttle.core.state import EndpointState
+from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.endpoints import TokenBudget
+from shared.contracts.llm import LlmRequestQueued, LlmRequestRejected
+from shared.ledger.decider import Input
+from shared.testing.decider import AT, an_input, run
+from tests.services.throttle.llm import command, ended, endpoint, lane, local_request, serve_command
 
-COMMAND = ServeLlmRequest(
-    request_id="r1", tenant="a", endpoint="chat", prompt_tokens=10, max_output_tokens=10
-)
+
+def offer(state: EndpointState, *inputs: Input, now: int = AT) -> list[Any]:
+    return run(Throttle(), state, inputs, now)
 
 
-def test_a_request_within_all_limits_passes() -> None:
-    assert check_request(lane(), COMMAND, queue_limit=1) is None
+def rejection(state: EndpointState, request: Input, now: int = AT) -> LlmRequestRejected:
+    (event,) = offer(state, request, now=now)
+    assert isinstance(event, LlmRequestRejected)
+    return event
+
+
+def queued(state: EndpointState, request: Input, now: int = AT) -> LlmRequestQueued:
+    event = offer(state, request, now=now)[0]
+    assert isinstance(event, LlmRequestQueued)
+    return event
+
+
+def test_a_refused_command_has_a_refusal_and_an_event() -> None:
+    refused, rejected = offer(lane(), command("r1", "nobody-s", id="c1"))
+    assert isinstance(refused, CommandRefused)
+    assert (refused.reason, rejected.reason) == ("unknown_tenant", "unknown_tenant")
+    assert refused.detail == "tenant: 'nobody-s': unknown or retired"
+
+
+def test_a_repeated_command_is_a_duplicate_and_a_redelivered_one_is_silent() -> None:
+    state = lane()
+    offer(state, command("r1", id="c1"))
+    assert offer(state, command("r1", id="c1")) == []
+    (again,) = offer(state, command("r1", id="c2"))
+    assert isinstance(again, CommandAccepted)
+    assert again.duplicate
+    offer(state, ended("r1"))
+    assert offer(state, local_request("r1")) == []
 
 
 @pytest.mark.parametrize(
-    ("fields", "rejection"),
+    ("settings", "request_", "reason"),
     [
-        (
-            {"endpoint": "other"},
-            Rejection("unknown_endpoint", "endpoint: 'other': not on this lane"),
-        ),
-        ({"tenant": "ghost"}, Rejection("unknown_tenant", "tenant: 'ghost': unknown or retired")),
-        (
-            {"prompt_tokens": BATCH},
-            Rejection("too_large", f"tokens: {BATCH + 10}: the batch holds {BATCH}"),
-        ),
+        ({"tenants": ("b",)}, {}, "not_allowed"),
+        ({"drained": True}, {}, "endpoint_drained"),
+        ({}, {"prompt": 995}, "too_large"),
+        ({"batch_tokens": None, "discipline": "rpm", "tenant_per_minute": 1}, {}, "request_rate"),
     ],
 )
-def test_a_request_beyond_a_limit_is_rejected(
-    fields: dict[str, object], rejection: Rejection
+def test_each_refusal_has_its_reason(
+    settings: dict[str, Any], request_: dict[str, Any], reason: str
 ) -> None:
-    command = COMMAND.model_copy(update=fields)
-    assert check_request(lane(), command, queue_limit=1) == rejection
+    state = lane(settings=endpoint(**settings))
+    if reason == "request_rate":
+        offer(state, local_request("first"))
+    event = rejection(state, local_request("r1", **request_))
+    assert event.reason == reason
+    assert event.detail
 
 
-def test_a_full_queue_rejects_with_the_wait_of_its_first_request() -> None:
+def test_a_tenant_may_not_send_for_another() -> None:
+    (refused,) = offer(lane(), an_input(serve_command("r1", "a"), "llm.requests", tenant="b"))
+    assert refused.reason == "tenant_mismatch"
+
+
+def test_an_open_id_of_another_tenant_is_in_use() -> None:
     state = lane()
-    state.running["r0"] = LlmRequest("r0", "a", BATCH - 100, 100, 0)
-    state.waiting["r2"] = LlmRequest("r2", "a", 10, 100, 0)
-    state.accounts["a"].queue.append("r2")
-    rejection = check_request(state, COMMAND, queue_limit=1)
-    detail = "tenant: 'a': queue limit (1 requests) reached"
-    assert rejection == Rejection("queue_full", detail, 1.0)
+    offer(state, local_request("r1", "a"))
+    (refused,) = offer(state, command("r1", "b"))
+    assert refused.reason == "request_id_taken"
 
 
-def test_a_command_of_another_sender_is_refused() -> None:
-    refusal = check_ownership(lane(), an_input(COMMAND, tenant="b"), COMMAND)
-    assert refusal is not None
-    assert refusal.reason == "tenant_mismatch"
+def test_a_full_queue_says_when_to_come_back() -> None:
+    state = lane(capacity=1, settings=endpoint(queue_limit=2))
+    offer(state, *(local_request(f"r{n}", most=100) for n in range(3)))
+    event = rejection(state, local_request("r3"))
+    assert event.reason == "queue_full"
+    assert event.detail == "tenant: 'a': queue limit (2 requests) reached"
+    assert event.retry_after_s is not None
+    assert event.retry_after_s > 0
+    assert queued(state, local_request("b1", "b")).request_id == "b1"
 
 
-def test_an_id_in_use_by_another_tenant_is_refused() -> None:
+def test_a_retired_tenant_is_refused() -> None:
+    state = lane(TenantNoted(tenant="a", active=False))
+    assert rejection(state, local_request("r1")).reason == "unknown_tenant"
+
+
+def test_concurrent_requests_never_pass_a_budget_together() -> None:
+    budget = TokenBudget(holder="tenant", unit="tokens", limit=100, window_s=60)
+    state = lane(settings=endpoint(budgets=(budget,)))
+    events = offer(state, *(local_request(f"r{n}", prompt=20, most=20) for n in range(4)))
+    rejected = [event.request_id for event in events if isinstance(event, LlmRequestRejected)]
+    assert rejected == ["r2", "r3"]
+    offer(state, ended("r0", output=5), now=AT + 1000)
+    assert queued(state, local_request("r4", prompt=20, most=0 + 15), now=AT + 1000)
+
+
+def test_a_call_continues_an_interaction_that_was_called_lately() -> None:
     state = lane()
-    state.running["r1"] = LlmRequest("r1", "b", 10, 10, 0)
-    refusal = check_ownership(state, an_input(COMMAND, tenant="a"), COMMAND)
-    assert refusal is not None
-    assert refusal.reason == "request_id_taken"
-    state.running["r1"].tenant = "a"
-    assert check_ownership(state, an_input(COMMAND, tenant="a"), COMMAND) is None
+    stages = [
+        queued(state, local_request(f"r{n}", interaction="plan-1"), now=AT + 1000 * n).stage
+        for n in range(3)
+    ]
+    assert stages == [0, 1, 2]
+    other = queued(state, local_request("b1", "b", interaction="plan-1"))
+    assert other.stage == 0
+    late = queued(state, local_request("r9", interaction="plan-1"), now=AT + 602_001)
+    assert late.stage == 0
+
+
+def test_fields_of_the_request_are_in_its_event() -> None:
+    event = queued(
+        lane(settings=endpoint(classes=3)),
+        local_request(
+            "r1",
+            application="search",
+            user="eve",
+            model="chat-lora",
+            priority=2,
+            first_token_ms=500,
+            prefix=("p1",),
+            system_tokens=4,
+        ),
+    )
+    assert (event.application, event.user, event.model) == ("search", "eve", "chat-lora")
+    assert (event.priority, event.first_token_by, event.prefix) == (2, AT + 500, ("p1",))
+    assert event.system_tokens == 4
