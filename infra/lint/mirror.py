@@ -50,6 +50,10 @@ PURE_MODULES = frozenset(
         "services/placement/solver/frames.py",
         "services/publisher/dead_letters.py",
         "services/publisher/positions.py",
+        "services/throttle/upstreams/balance.py",
+        "services/throttle/upstreams/breaker.py",
+        "services/throttle/upstreams/metrics_text.py",
+        "services/throttle/upstreams/request_errors.py",
         "shared/telemetry/event_attributes.py",
         "simulator/llm/batching.py",
     }

@@ -1,0 +1,126 @@
+"""Which failures of an upstream may be retried elsewhere, and what they say of the upstream.
+
+Only failures before the first byte of an answer are judged; afterwards nothing is retried.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import Literal
+
+import aiohttp
+
+Verdict = Literal["down", "failed", "suspect", "busy", "refused"]
+"""The judgement of an upstream by a failure.
+
+- `down`: nothing can be sent to it; its breaker opens at once.
+- `failed`: it did not serve a request; its breaker counts.
+- `suspect`: it failed, which may be the fault of the request: it counts only if another upstream
+  serves the same request. Otherwise one poisonous request would take every engine away.
+- `busy`: it has no room now, and rests.
+- `refused`: it refuses the credentials of this service, or leads elsewhere: for an operator.
+"""
+REST_S = 1.0
+"""Rest of a busy upstream that names no time."""
+LONGEST_RETRY_AFTER_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFailure:
+    """Why an upstream did not answer; `status` is for the client if no other upstream does."""
+
+    status: int
+    reason: str
+    """Names no part of a request or an answer, and so may be logged."""
+    verdict: Verdict
+    may_retry: bool = True
+    retry_after_s: float | None = None
+    engine_text: str = ""
+    """The message of the engine, which may quote the prompt: for the client alone."""
+
+
+TIMED_OUT = RequestFailure(504, "no answer in time", "failed", may_retry=False)
+"""The engine may still be working on it: a second one would work on the same request."""
+
+
+def failure_of_error(error: Exception) -> RequestFailure:
+    """Judge an error of the connection before the first byte of the answer."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
+            return RequestFailure(502, "TLS failed", "down")
+        case ssl.SSLError():
+            return RequestFailure(502, "TLS failed", "down")
+        case aiohttp.ClientConnectorDNSError():
+            return RequestFailure(502, "name not resolved", "down")
+        case aiohttp.ConnectionTimeoutError():
+            return RequestFailure(502, "connection timed out", "down")
+        case aiohttp.ClientConnectorError():
+            return RequestFailure(502, "connection failed", "down")
+        case TimeoutError():
+            return TIMED_OUT
+        case aiohttp.ServerDisconnectedError():
+            return RequestFailure(502, "connection closed without an answer", "failed")
+        case aiohttp.ClientOSError() | OSError():
+            return RequestFailure(502, "connection reset", "failed")
+        case aiohttp.ClientPayloadError():
+            return RequestFailure(502, "answer broken off before its first byte", "failed")
+        case _:
+            return RequestFailure(502, "answer is not valid HTTP", "failed")
+
+
+def failure_of_status(
+    status: int, headers: Mapping[str, str], now: datetime
+) -> RequestFailure | None:
+    """Judge the status of an answer; None if the answer is for the client."""
+    retry_after_s = parse_retry_after(headers, now)
+    reason = f"status {status}"
+    if status in (429, 503):
+        return RequestFailure(status, reason, "busy", retry_after_s=retry_after_s)
+    if status in (401, 403, 407):
+        return RequestFailure(502, f"{reason}: credentials refused", "refused")
+    if 300 <= status < 400:
+        return RequestFailure(502, f"{reason}: redirects are not followed", "refused")
+    if status in (502, 504):
+        return RequestFailure(status, reason, "failed")
+    # 501 says that the engine has no such route: an answer, and the same elsewhere.
+    if status >= 500 and status != 501:
+        return RequestFailure(status, reason, "suspect")
+    return None
+
+
+def parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return the seconds of `retry-after-ms` or `retry-after`, a number or a date, bounded."""
+    seconds = _number(headers.get("retry-after-ms", ""))
+    if seconds is not None:
+        seconds /= 1000
+    else:
+        text = headers.get("retry-after", "")
+        seconds = _number(text)
+        if seconds is None:
+            seconds = _until_date(text, now)
+    if seconds is None:
+        return None
+    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER_S)
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
+
+
+def _until_date(text: str, now: datetime) -> float | None:
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return (date - now).total_seconds()
