@@ -8,22 +8,23 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Literal
 
 import aiohttp
 
-Verdict = Literal["down", "failed", "suspect", "busy", "refused"]
+Verdict = Literal["down", "failed", "suspect", "busy", "answered"]
 """The judgement of an upstream by a failure.
 
-- `down`: nothing can be sent to it; its breaker opens at once.
+- `down`: it serves nothing, as it cannot be reached or refuses the credentials of this service;
+  its breaker opens at once.
 - `failed`: it did not serve a request; its breaker counts.
 - `suspect`: it failed, which may be the fault of the request: it counts only if another upstream
   serves the same request. Otherwise one poisonous request would take every engine away.
 - `busy`: it has no room now, and rests.
-- `refused`: it refuses the credentials of this service, or leads elsewhere: for an operator.
+- `answered`: nothing; the answer cannot be passed on.
 """
 REST_S = 1.0
 """Rest of a busy upstream that names no time."""
@@ -48,43 +49,53 @@ TIMED_OUT = RequestFailure(504, "no answer in time", "failed", may_retry=False)
 """The engine may still be working on it: a second one would work on the same request."""
 
 
+TLS_FAILED = RequestFailure(502, "TLS failed", "down")
+ERRORS: tuple[tuple[type[Exception], RequestFailure], ...] = (
+    (aiohttp.ClientConnectorCertificateError, TLS_FAILED),
+    (ssl.SSLError, TLS_FAILED),
+    (aiohttp.ClientConnectorDNSError, RequestFailure(502, "name not resolved", "down")),
+    (aiohttp.ConnectionTimeoutError, RequestFailure(502, "connection timed out", "down")),
+    (aiohttp.ClientConnectorError, RequestFailure(502, "connection failed", "down")),
+    (TimeoutError, TIMED_OUT),
+    # Of the client library too: the address is all that it can refuse to send to.
+    (ValueError, RequestFailure(502, "address is invalid", "down")),
+    (
+        aiohttp.ServerDisconnectedError,
+        RequestFailure(502, "connection closed without an answer", "failed"),
+    ),
+    (OSError, RequestFailure(502, "connection reset", "failed")),
+    (
+        aiohttp.ClientPayloadError,
+        RequestFailure(502, "answer broke off before its first byte", "failed"),
+    ),
+    (Exception, RequestFailure(502, "answer is not valid HTTP", "failed")),
+)
+"""The meaning of each error of a connection; the first of which it is an instance counts."""
+
+
 def failure_of_error(error: Exception) -> RequestFailure:
     """Judge an error of the connection before the first byte of the answer."""
-    match error:
-        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
-            return RequestFailure(502, "TLS failed", "down")
-        case ssl.SSLError():
-            return RequestFailure(502, "TLS failed", "down")
-        case aiohttp.ClientConnectorDNSError():
-            return RequestFailure(502, "name not resolved", "down")
-        case aiohttp.ConnectionTimeoutError():
-            return RequestFailure(502, "connection timed out", "down")
-        case aiohttp.ClientConnectorError():
-            return RequestFailure(502, "connection failed", "down")
-        case TimeoutError():
-            return TIMED_OUT
-        case aiohttp.ServerDisconnectedError():
-            return RequestFailure(502, "connection closed without an answer", "failed")
-        case aiohttp.ClientOSError() | OSError():
-            return RequestFailure(502, "connection reset", "failed")
-        case aiohttp.ClientPayloadError():
-            return RequestFailure(502, "answer broken off before its first byte", "failed")
-        case _:
-            return RequestFailure(502, "answer is not valid HTTP", "failed")
+    return next(failure for kind, failure in ERRORS if isinstance(error, kind))
 
 
 def failure_of_status(
-    status: int, headers: Mapping[str, str], now: datetime
+    status: int, headers: Mapping[str, str], unix_s: float
 ) -> RequestFailure | None:
-    """Judge the status of an answer; None if the answer is for the client."""
-    retry_after_s = parse_retry_after(headers, now)
+    """Judge the status of an answer; None if the answer is for the client.
+
+    `unix_s` is the time, for a `retry-after` that is a date.
+    """
+    retry_after_s = parse_retry_after(headers, unix_s)
     reason = f"status {status}"
     if status in (429, 503):
         return RequestFailure(status, reason, "busy", retry_after_s=retry_after_s)
-    if status in (401, 403, 407):
-        return RequestFailure(502, f"{reason}: credentials refused", "refused")
+    if status in (401, 407):
+        return RequestFailure(502, f"{reason}: credentials refused", "down")
+    if status == 403:
+        # Some services refuse a prompt so: it must not take the upstream away from others.
+        return RequestFailure(502, f"{reason}: refused", "suspect")
     if 300 <= status < 400:
-        return RequestFailure(502, f"{reason}: redirects are not followed", "refused")
+        return RequestFailure(502, f"{reason}: redirects are not followed", "down")
     if status in (502, 504):
         return RequestFailure(status, reason, "failed")
     # 501 says that the engine has no such route: an answer, and the same elsewhere.
@@ -93,7 +104,7 @@ def failure_of_status(
     return None
 
 
-def parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+def parse_retry_after(headers: Mapping[str, str], unix_s: float) -> float | None:
     """Return the seconds of `retry-after-ms` or `retry-after`, a number or a date, bounded."""
     seconds = _number(headers.get("retry-after-ms", ""))
     if seconds is not None:
@@ -102,7 +113,7 @@ def parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None
         text = headers.get("retry-after", "")
         seconds = _number(text)
         if seconds is None:
-            seconds = _until_date(text, now)
+            seconds = _until_date(text, unix_s)
     if seconds is None:
         return None
     return min(max(seconds, 0.0), LONGEST_RETRY_AFTER_S)
@@ -116,11 +127,11 @@ def _number(text: str) -> float | None:
     return number if isfinite(number) else None
 
 
-def _until_date(text: str, now: datetime) -> float | None:
+def _until_date(text: str, unix_s: float) -> float | None:
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, IndexError, TypeError, OverflowError):
         return None
     if date.tzinfo is None:
         date = date.replace(tzinfo=UTC)
-    return (date - now).total_seconds()
+    return date.timestamp() - unix_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from datetime import UTC, datetime
 
 import aiohttp
@@ -14,7 +15,7 @@ from services.throttle.upstreams.request_errors import (
     parse_retry_after,
 )
 
-NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC).timestamp()
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,10 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
         (aiohttp.ClientPayloadError(), "failed", True),
         (aiohttp.SocketTimeoutError(), "failed", False),
         (TimeoutError(), "failed", False),
-        (ValueError(), "failed", True),
+        (aiohttp.InvalidURL("http://["), "down", True),
+        (ssl.SSLError(), "down", True),
+        (aiohttp.ClientError(), "failed", True),
+        (ValueError(), "down", True),
     ],
 )
 def test_an_error_is_retried_unless_the_engine_may_still_work(
@@ -46,9 +50,9 @@ def test_an_error_is_retried_unless_the_engine_may_still_work(
         (599, "suspect", 599),
         (502, "failed", 502),
         (504, "failed", 504),
-        (401, "refused", 502),
-        (403, "refused", 502),
-        (307, "refused", 502),
+        (401, "down", 502),
+        (403, "suspect", 502),
+        (307, "down", 502),
     ],
 )
 def test_a_status_that_is_no_answer_has_a_verdict(status: int, verdict: str, shown: int) -> None:

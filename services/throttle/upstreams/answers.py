@@ -1,0 +1,101 @@
+"""The body of an answer while it arrives: chunks, a limit of silence, and how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+
+from services.throttle.upstreams.calls import UpstreamBroken
+
+
+class IdleWatch:
+    """Closes a response for which a reader has waited too long; a timer per answer, not chunk."""
+
+    def __init__(self, response: aiohttp.ClientResponse, limit_s: float) -> None:
+        self.waiting_since: float | None = None
+        self.has_expired = False
+        self._response = response
+        self._limit_s = limit_s
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(limit_s, self._check)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _check(self) -> None:
+        now = self._loop.time()
+        since = now if self.waiting_since is None else self.waiting_since
+        if now - since < self._limit_s:
+            self._timer = self._loop.call_at(since + self._limit_s, self._check)
+            return
+        self.has_expired = True
+        self._response.close()
+
+
+class AnswerChunks:
+    """The chunks of a body, the first of which has arrived; empty ones do not occur."""
+
+    def __init__(
+        self, upstream: str, response: aiohttp.ClientResponse, first: bytes, idle_timeout_s: float
+    ) -> None:
+        self.has_ended = False
+        """Whether the body was complete."""
+        self.break_reason = ""
+        self._upstream = upstream
+        self._response = response
+        self._first = first
+        self._read = response.content.readany
+        self._idle_timeout_s = idle_timeout_s
+        self._clock = asyncio.get_running_loop().time
+        self._watch = IdleWatch(response, idle_timeout_s)
+
+    def __aiter__(self) -> AnswerChunks:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if chunk := self._first:
+            self._first = b""
+            return chunk
+        watch = self._watch
+        watch.waiting_since = self._clock()
+        try:
+            chunk = await self._read()
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._broken(error) from None
+        if not chunk:
+            self.has_ended = True
+            watch.stop()
+            raise StopAsyncIteration
+        watch.waiting_since = None
+        return chunk
+
+    def close(self) -> None:
+        """Abort the connection unless the body is complete: the engine then stops at once."""
+        self._watch.stop()
+        self.has_ended = self.has_ended or self._is_complete()
+        abort(self._response)
+
+    def _is_complete(self) -> bool:
+        content = self._response.content
+        return content.is_eof() and content.exception() is None
+
+    def _broken(self, error: Exception) -> UpstreamBroken:
+        self._watch.stop()
+        self.break_reason = "answer broke off"
+        if self._watch.has_expired:
+            self.break_reason = f"silent for {self._idle_timeout_s:g} s"
+        elif isinstance(error, OSError):
+            self.break_reason = "connection reset"
+        return UpstreamBroken(self._upstream, self.break_reason)
+
+
+def abort(response: aiohttp.ClientResponse) -> None:
+    """Close the connection now, also if the engine has not yet taken the whole request.
+
+    A response that was read to its end has given its connection back, and nothing happens.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()

@@ -1,0 +1,140 @@
+"""One attempt: a request to one upstream, up to the first byte of the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import time
+from dataclasses import dataclass, replace
+
+import aiohttp
+import msgspec
+
+from services.throttle.upstreams.answers import AnswerChunks, abort
+from services.throttle.upstreams.calls import UpstreamAnswer, UpstreamCall
+from services.throttle.upstreams.connections import UpstreamSessions, marking
+from services.throttle.upstreams.headers import answer_headers, request_headers
+from services.throttle.upstreams.request_errors import (
+    RequestFailure,
+    failure_of_error,
+    failure_of_status,
+)
+from services.throttle.upstreams.upstream import PooledUpstream
+
+MAX_ERROR_BYTES = 64 * 1024
+ERROR_BODY_S = 2.0
+"""Limit of the wait for the body of an error."""
+MAX_TEXT_CHARS = 2000
+LARGE_BYTES = 1024 * 1024
+"""Bodies above it are sent in parts, so that other requests go on in between."""
+STALE = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError)
+"""How a request ends on a kept connection that the engine has closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAnswer:
+    """An answer that is to be read, or left."""
+
+    answer: UpstreamAnswer
+    chunks: AnswerChunks
+
+
+class EngineErrorText(msgspec.Struct):
+    message: str = ""
+
+
+class EngineErrorBody(msgspec.Struct):
+    error: EngineErrorText | str = ""
+    message: str = ""
+
+
+ERROR_DECODER = msgspec.json.Decoder(EngineErrorBody)
+
+
+async def open_answer(
+    sessions: UpstreamSessions,
+    upstream: PooledUpstream,
+    call: UpstreamCall,
+    body: bytes,
+    deadline: float,
+) -> OpenAnswer | RequestFailure:
+    """Send a request; `deadline` is the loop's time at which the first byte is due."""
+    with marking() as mark:
+        try:
+            async with asyncio.timeout_at(deadline):
+                try:
+                    return await _exchange(sessions.kept, upstream, call, body)
+                except STALE as error:
+                    if mark.is_new or isinstance(error, aiohttp.ClientConnectorError):
+                        raise
+                # The engine closed a kept connection just when it was used: it has seen nothing.
+                return await _exchange(sessions.fresh, upstream, call, body)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return failure_of_error(error)
+
+
+async def _exchange(
+    session: aiohttp.ClientSession, upstream: PooledUpstream, call: UpstreamCall, body: bytes
+) -> OpenAnswer | RequestFailure:
+    response = await session.post(
+        upstream.url(call.path),
+        data=body if len(body) < LARGE_BYTES else io.BytesIO(body),
+        headers=request_headers(upstream.headers, call.headers),
+        allow_redirects=False,
+    )
+    try:
+        failure = failure_of_status(response.status, response.headers, time.time())
+        if failure is not None or response.status >= 400:
+            return await _error_answer(response, upstream.name, call, failure)
+        first = await response.content.readany()
+        return _opened(upstream.name, response, first, call)
+    except BaseException:
+        abort(response)
+        raise
+
+
+def _opened(
+    name: str, response: aiohttp.ClientResponse, first: bytes, call: UpstreamCall
+) -> OpenAnswer:
+    chunks = AnswerChunks(name, response, first, call.idle_timeout_s)
+    headers = answer_headers(response.headers)
+    return OpenAnswer(UpstreamAnswer(name, response.status, headers, chunks), chunks)
+
+
+async def _error_answer(
+    response: aiohttp.ClientResponse, name: str, call: UpstreamCall, failure: RequestFailure | None
+) -> OpenAnswer | RequestFailure:
+    """Return a failure with the engine's message, or the error as an answer if it is one."""
+    body, is_whole = await _read_error(response)
+    if failure is None and is_whole:
+        return _opened(name, response, body, call)
+    abort(response)
+    if failure is None:
+        reason = f"status {response.status}, its text is above {MAX_ERROR_BYTES} bytes or late"
+        failure = RequestFailure(response.status, reason, "answered", may_retry=False)
+    return replace(failure, engine_text=engine_text(body))
+
+
+async def _read_error(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
+    """Return the body up to a limit of bytes and time, and whether it is all of it."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(ERROR_BODY_S):
+            while chunk := await response.content.readany():
+                body += chunk
+                if len(body) > MAX_ERROR_BYTES:
+                    return bytes(body[:MAX_ERROR_BYTES]), False
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        return bytes(body), False
+    return bytes(body), True
+
+
+def engine_text(body: bytes) -> str:
+    """Return the message of an error body, in the forms of OpenAI and of FastAPI; else nothing."""
+    try:
+        decoded = ERROR_DECODER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    error = decoded.error
+    text = error if isinstance(error, str) else error.message
+    return (text or decoded.message)[:MAX_TEXT_CHARS]

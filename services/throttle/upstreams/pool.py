@@ -1,0 +1,175 @@
+"""The upstreams of an endpoint: chooses one per request, fails over, and knows their room."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+
+from services.throttle.upstreams.balance import least_loaded, prefix_affine, two_choices
+from services.throttle.upstreams.body import BodyEncoder
+from services.throttle.upstreams.calls import UpstreamAnswer, UpstreamCall
+from services.throttle.upstreams.connections import UpstreamSessions
+from services.throttle.upstreams.exchange import OpenAnswer, open_answer
+from services.throttle.upstreams.failures import Attempt, may_go_on, no_room, no_upstream, summarize
+from services.throttle.upstreams.members import PoolMembers
+from services.throttle.upstreams.probes import PROBE_S
+from services.throttle.upstreams.request_errors import RequestFailure
+from services.throttle.upstreams.upstream import PooledUpstream, UpstreamState
+from shared.contracts.endpoints import EndpointConfigured
+
+MOST_ATTEMPTS = 3
+
+
+class UpstreamPool:
+    """Sends requests to the upstreams of one endpoint.
+
+    `secrets` returns the API key of a name, or None. `clock` returns monotonic seconds; `draw`
+    numbers from 0 up to 1 for `two_choices`. `tls` replaces the trusted certificates of the system.
+    """
+
+    def __init__(
+        self,
+        secrets: Callable[[str], str | None],
+        clock: Callable[[], float] = time.monotonic,
+        draw: Callable[[], float] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._members = PoolMembers(secrets, clock)
+        self._clock = clock
+        self._draw = draw or random.Random().random
+        self._tls = tls
+        self._balance = "least_loaded"
+        self._open_sessions: UpstreamSessions | None = None
+
+    def configure(self, settings: EndpointConfigured) -> None:
+        """Take the upstreams; one whose address, model and key stay keeps its state."""
+        self._balance = settings.balance
+        self._members.configure(settings.upstreams)
+
+    async def run(self) -> None:
+        """Probe health and load of every upstream until cancelled."""
+        while True:
+            await self._members.probe(self._sessions.kept)
+            await asyncio.sleep(PROBE_S)
+
+    async def close(self) -> None:
+        """Close every connection; answers that are being read break off."""
+        self._members.close()
+        sessions, self._open_sessions = self._open_sessions, None
+        if sessions is not None:
+            await sessions.close()
+
+    @property
+    def capacity(self) -> int:
+        """Return the requests in flight and those that may be sent besides them now."""
+        return self._members.capacity
+
+    @property
+    def overloaded(self) -> bool:
+        """Whether an available engine reports waiting requests or a full KV cache."""
+        return self._members.is_overloaded
+
+    @property
+    def changed(self) -> asyncio.Event:
+        """Return the event that is set when `capacity` or `overloaded` change; readers clear it."""
+        return self._members.changed
+
+    def states(self) -> tuple[UpstreamState, ...]:
+        now = self._clock()
+        return tuple(upstream.state(now) for upstream in self._members.all)
+
+    @asynccontextmanager
+    async def send(self, call: UpstreamCall) -> AsyncIterator[UpstreamAnswer]:
+        """Send a request; the block gets the answer after its first byte.
+
+        Leaving the block before the end of the answer aborts the connection at once. Raises
+        UpstreamsFailed if no upstream answers.
+        """
+        upstream, opened = await self._open(call)
+        chunks = opened.chunks
+        try:
+            yield opened.answer
+        finally:
+            chunks.close()
+            if chunks.has_ended:
+                self._members.succeed(upstream)
+            elif chunks.break_reason:
+                self._members.fail(upstream, RequestFailure(502, chunks.break_reason, "failed"))
+            else:
+                self._members.leave(upstream)
+
+    async def _open(self, call: UpstreamCall) -> tuple[PooledUpstream, OpenAnswer]:
+        deadline = asyncio.get_running_loop().time() + call.first_byte_timeout_s
+        encoder = BodyEncoder(call.body)
+        failed: list[PooledUpstream] = []
+        attempts: list[Attempt] = []
+        while len(attempts) < MOST_ATTEMPTS and may_go_on(attempts):
+            upstream = await self._choose(call, failed, deadline)
+            if upstream is None:
+                break
+            result = await self._attempt(upstream, call, encoder, deadline)
+            if isinstance(result, OpenAnswer):
+                self._confirm(failed, attempts)
+                return upstream, result
+            failed.append(upstream)
+            attempts.append(Attempt(upstream.name, result))
+        if attempts:
+            raise summarize(attempts)
+        raise no_upstream(self._members.reasons(), self._members.wait_s())
+
+    async def _choose(
+        self, call: UpstreamCall, failed: Collection[PooledUpstream], deadline: float
+    ) -> PooledUpstream | None:
+        """Return the next upstream, after a wait if all are full; None if none is available."""
+        while available := self._members.available(failed):
+            if (chosen := self._pick(available, call.prefix)) is not None:
+                return chosen
+            try:
+                await self._members.wait_for_room(deadline)
+            except TimeoutError:
+                if failed:
+                    return None
+                raise no_room(call.first_byte_timeout_s) from None
+        return None
+
+    def _pick(self, available: Sequence[PooledUpstream], prefix: str) -> PooledUpstream | None:
+        match self._balance:
+            case "two_choices":
+                return two_choices(available, self._draw)
+            case "prefix":
+                return prefix_affine(available, prefix)
+            case _:
+                return least_loaded(available)
+
+    async def _attempt(
+        self, upstream: PooledUpstream, call: UpstreamCall, encoder: BodyEncoder, deadline: float
+    ) -> OpenAnswer | RequestFailure:
+        members = self._members
+        is_trial = members.begin(upstream)
+        try:
+            body = encoder.encode(upstream.settings.model)
+            result = await open_answer(self._sessions, upstream, call, body, deadline)
+        except BaseException:
+            members.leave(upstream, is_trial=is_trial)
+            raise
+        if isinstance(result, RequestFailure):
+            members.fail(upstream, result, is_trial=is_trial)
+        else:
+            members.answered(upstream, is_trial=is_trial)
+        return result
+
+    def _confirm(self, failed: Sequence[PooledUpstream], attempts: Sequence[Attempt]) -> None:
+        for upstream, attempt in zip(failed, attempts, strict=True):
+            if attempt.failure.verdict == "suspect":
+                self._members.doubt(upstream)
+
+    @property
+    def _sessions(self) -> UpstreamSessions:
+        """Return the sessions, which need a running loop to be made."""
+        if self._open_sessions is None:
+            self._open_sessions = UpstreamSessions(self._tls)
+        return self._open_sessions
