@@ -3,52 +3,81 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 
 import aiohttp
 
 from services.throttle.upstreams.calls import UpstreamBroken
 
+CHECK_S = 1.0
+"""Period in which a connection is checked that the client library closed without an error.
+
+It does so where the form of a body is invalid, and its reader would wait for ever.
+"""
+
 
 class IdleWatch:
     """Closes a response for which a reader has waited too long; a timer per answer, not chunk."""
 
-    def __init__(self, response: aiohttp.ClientResponse, limit_s: float) -> None:
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.waiting_since: float | None = None
+        self.limit_s = inf
         self.has_expired = False
         self._response = response
-        self._limit_s = limit_s
         self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(limit_s, self._check)
+        self._timer = self._loop.call_later(CHECK_S, self._check)
 
     def stop(self) -> None:
         self._timer.cancel()
 
+    def start(self, limit_s: float) -> None:
+        """Limit the waits of the reader from now on."""
+        self.limit_s = limit_s
+        self._timer.cancel()
+        self._timer = self._loop.call_later(min(limit_s, CHECK_S), self._check)
+
     def _check(self) -> None:
-        now = self._loop.time()
-        since = now if self.waiting_since is None else self.waiting_since
-        if now - since < self._limit_s:
-            self._timer = self._loop.call_at(since + self._limit_s, self._check)
-            return
-        self.has_expired = True
-        self._response.close()
+        now, since = self._loop.time(), self.waiting_since
+        end = inf if since is None else since + self.limit_s
+        self.has_expired = end <= now
+        if self.has_expired or (since is not None and self._is_lost()):
+            self._response.close()
+        else:
+            self._timer = self._loop.call_at(min(end, now + CHECK_S), self._check)
+
+    def _is_lost(self) -> bool:
+        connection = self._response.connection
+        return connection is not None and connection.transport is None
 
 
 class AnswerChunks:
-    """The chunks of a body, the first of which has arrived; empty ones do not occur."""
+    """The chunks of a body; empty ones do not occur."""
 
     def __init__(
-        self, upstream: str, response: aiohttp.ClientResponse, first: bytes, idle_timeout_s: float
+        self, upstream: str, response: aiohttp.ClientResponse, idle_timeout_s: float
     ) -> None:
         self.has_ended = False
         """Whether the body was complete."""
         self.break_reason = ""
         self._upstream = upstream
         self._response = response
-        self._first = first
+        self._first = b""
         self._read = response.content.readany
         self._idle_timeout_s = idle_timeout_s
         self._clock = asyncio.get_running_loop().time
-        self._watch = IdleWatch(response, idle_timeout_s)
+        self._watch = IdleWatch(response)
+
+    async def read_first(self) -> None:
+        """Wait for the first chunk. Raises the errors of the connection as they are."""
+        self._watch.waiting_since = self._clock()
+        self._first = await self._read()
+        self.begin_with(self._first)
+
+    def begin_with(self, first: bytes) -> None:
+        """Take the first chunk; the limit of silence holds from now on."""
+        self._first = first
+        self._watch.waiting_since = None
+        self._watch.start(self._idle_timeout_s)
 
     def __aiter__(self) -> AnswerChunks:
         return self

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import aiohttp
 import msgspec
 
-from services.throttle.upstreams.answers import AnswerChunks, abort
+from services.throttle.upstreams.answers import AnswerChunks
 from services.throttle.upstreams.calls import UpstreamAnswer, UpstreamCall
 from services.throttle.upstreams.connections import UpstreamSessions, marking
 from services.throttle.upstreams.headers import answer_headers, request_headers
@@ -82,33 +82,35 @@ async def _exchange(
         headers=request_headers(upstream.headers, call.headers),
         allow_redirects=False,
     )
+    chunks = AnswerChunks(upstream.name, response, call.idle_timeout_s)
     try:
         failure = failure_of_status(response.status, response.headers, time.time())
         if failure is not None or response.status >= 400:
-            return await _error_answer(response, upstream.name, call, failure)
-        first = await response.content.readany()
-        return _opened(upstream.name, response, first, call)
+            return await _error_answer(response, upstream.name, chunks, failure)
+        await chunks.read_first()
+        return _opened(upstream.name, response, chunks)
     except BaseException:
-        abort(response)
+        chunks.close()
         raise
 
 
-def _opened(
-    name: str, response: aiohttp.ClientResponse, first: bytes, call: UpstreamCall
-) -> OpenAnswer:
-    chunks = AnswerChunks(name, response, first, call.idle_timeout_s)
+def _opened(name: str, response: aiohttp.ClientResponse, chunks: AnswerChunks) -> OpenAnswer:
     headers = answer_headers(response.headers)
     return OpenAnswer(UpstreamAnswer(name, response.status, headers, chunks), chunks)
 
 
 async def _error_answer(
-    response: aiohttp.ClientResponse, name: str, call: UpstreamCall, failure: RequestFailure | None
+    response: aiohttp.ClientResponse,
+    name: str,
+    chunks: AnswerChunks,
+    failure: RequestFailure | None,
 ) -> OpenAnswer | RequestFailure:
     """Return a failure with the engine's message, or the error as an answer if it is one."""
     body, is_whole = await _read_error(response)
     if failure is None and is_whole:
-        return _opened(name, response, body, call)
-    abort(response)
+        chunks.begin_with(body)
+        return _opened(name, response, chunks)
+    chunks.close()
     if failure is None:
         reason = f"status {response.status}, its text is above {MAX_ERROR_BYTES} bytes or late"
         failure = RequestFailure(response.status, reason, "answered", may_retry=False)

