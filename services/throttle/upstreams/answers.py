@@ -10,9 +10,10 @@ import aiohttp
 from services.throttle.upstreams.calls import UpstreamBroken
 
 CHECK_S = 1.0
-"""Period in which a connection is checked that the client library closed without an error.
+"""Period of the checks, and so what a limit of silence may be late by.
 
-It does so where the form of a body is invalid, and its reader would wait for ever.
+They also notice a connection that the client library closed without an error: it does so where
+the form of a body is invalid, and its reader would wait for ever.
 """
 
 
@@ -29,12 +30,6 @@ class IdleWatch:
 
     def stop(self) -> None:
         self._timer.cancel()
-
-    def start(self, limit_s: float) -> None:
-        """Limit the waits of the reader from now on."""
-        self.limit_s = limit_s
-        self._timer.cancel()
-        self._timer = self._loop.call_later(min(limit_s, CHECK_S), self._check)
 
     def _check(self) -> None:
         now, since = self._loop.time(), self.waiting_since
@@ -77,7 +72,7 @@ class AnswerChunks:
         """Take the first chunk; the limit of silence holds from now on."""
         self._first = first
         self._watch.waiting_since = None
-        self._watch.start(self._idle_timeout_s)
+        self._watch.limit_s = self._idle_timeout_s
 
     def __aiter__(self) -> AnswerChunks:
         return self

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 import aiohttp
@@ -32,15 +30,11 @@ class ConnectionMark:
 _MARK: ContextVar[ConnectionMark | None] = ContextVar("connection_mark", default=None)
 
 
-@contextmanager
-def marking() -> Iterator[ConnectionMark]:
-    """Note in the mark whether a request in this block opens a connection."""
+def new_mark() -> ConnectionMark:
+    """Return a mark of the next request of this task."""
     mark = ConnectionMark()
-    token = _MARK.set(mark)
-    try:
-        yield mark
-    finally:
-        _MARK.reset(token)
+    _MARK.set(mark)
+    return mark
 
 
 class UpstreamSessions:

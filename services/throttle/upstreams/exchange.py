@@ -12,7 +12,7 @@ import msgspec
 
 from services.throttle.upstreams.answers import AnswerChunks
 from services.throttle.upstreams.calls import UpstreamAnswer, UpstreamCall
-from services.throttle.upstreams.connections import UpstreamSessions, marking
+from services.throttle.upstreams.connections import UpstreamSessions, new_mark
 from services.throttle.upstreams.headers import answer_headers, request_headers
 from services.throttle.upstreams.request_errors import (
     RequestFailure,
@@ -59,18 +59,18 @@ async def open_answer(
     deadline: float,
 ) -> OpenAnswer | RequestFailure:
     """Send a request; `deadline` is the loop's time at which the first byte is due."""
-    with marking() as mark:
-        try:
-            async with asyncio.timeout_at(deadline):
-                try:
-                    return await _exchange(sessions.kept, upstream, call, body)
-                except STALE as error:
-                    if mark.is_new or isinstance(error, aiohttp.ClientConnectorError):
-                        raise
-                # The engine closed a kept connection just when it was used: it has seen nothing.
-                return await _exchange(sessions.fresh, upstream, call, body)
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            return failure_of_error(error)
+    mark = new_mark()
+    try:
+        async with asyncio.timeout_at(deadline):
+            try:
+                return await _exchange(sessions.kept, upstream, call, body)
+            except STALE as error:
+                if mark.is_new or isinstance(error, aiohttp.ClientConnectorError):
+                    raise
+            # The engine closed a kept connection just when it was used: it has seen nothing.
+            return await _exchange(sessions.fresh, upstream, call, body)
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        return failure_of_error(error)
 
 
 async def _exchange(

@@ -104,14 +104,17 @@ class PoolMembers:
 
     def succeed(self, upstream: PooledUpstream) -> None:
         """Count an answer that was read to its end."""
-        upstream.breaker.succeed(self._clock(), is_trial=False)
-        self._end(upstream, upstream.capacity(self._clock()))
+        now = self._clock()
+        before = upstream.capacity(now)
+        upstream.breaker.succeed(now, is_trial=False)
+        self._end(upstream, before, now)
 
     def leave(self, upstream: PooledUpstream, *, is_trial: bool = False) -> None:
         """Count a request that the client left."""
-        before = upstream.capacity(self._clock())
+        now = self._clock()
+        before = upstream.capacity(now)
         upstream.breaker.abandon(is_trial=is_trial)
-        self._end(upstream, before)
+        self._end(upstream, before, now)
 
     def fail(
         self, upstream: PooledUpstream, failure: RequestFailure, *, is_trial: bool = False
@@ -119,13 +122,13 @@ class PoolMembers:
         now = self._clock()
         before = upstream.capacity(now)
         upstream.fail(failure, now, is_trial=is_trial)
-        self._end(upstream, before)
+        self._end(upstream, before, now)
 
-    def _end(self, upstream: PooledUpstream, before: int) -> None:
+    def _end(self, upstream: PooledUpstream, before: int, now: float) -> None:
         upstream.in_flight -= 1
         if upstream in self._leaving and not upstream.in_flight:
             self._leaving.discard(upstream)
-        if self._waiting or self._leaving or upstream.capacity(self._clock()) != before:
+        if self._waiting or self._leaving or upstream.capacity(now) != before:
             self.refresh()
 
     async def wait_for_room(self, deadline: float) -> None:

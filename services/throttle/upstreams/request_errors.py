@@ -85,16 +85,18 @@ def failure_of_status(
 
     `unix_s` is the time, for a `retry-after` that is a date.
     """
-    retry_after_s = parse_retry_after(headers, unix_s)
+    if status < 300:
+        return None
     reason = f"status {status}"
     if status in (429, 503):
+        retry_after_s = parse_retry_after(headers, unix_s)
         return RequestFailure(status, reason, "busy", retry_after_s=retry_after_s)
     if status in (401, 407):
         return RequestFailure(502, f"{reason}: credentials refused", "down")
     if status == 403:
         # Some services refuse a prompt so: it must not take the upstream away from others.
         return RequestFailure(502, f"{reason}: refused", "suspect")
-    if 300 <= status < 400:
+    if status < 400:
         return RequestFailure(502, f"{reason}: redirects are not followed", "down")
     if status in (502, 504):
         return RequestFailure(status, reason, "failed")
