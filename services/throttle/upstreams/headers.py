@@ -52,8 +52,13 @@ def request_headers(own: Mapping[str, str], client: Mapping[str, str]) -> dict[s
 
 
 def answer_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    lowered = ((name.lower(), value) for name, value in headers.items())
-    return {name: value for name, value in lowered if name not in NOT_RETURNED}
+    """Return what may be passed on of the headers of an answer, under names in lower case."""
+    kept = {}
+    for name, value in headers.items():
+        lowered = name.lower()
+        if lowered not in NOT_RETURNED:
+            kept[lowered] = value
+    return kept
 
 
 def is_printable(text: str) -> bool:

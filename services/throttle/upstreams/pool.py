@@ -6,9 +6,10 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 
+from services.throttle.upstreams.answers import AnswerChunks
 from services.throttle.upstreams.balance import least_loaded, prefix_affine, two_choices
 from services.throttle.upstreams.body import BodyEncoder
 from services.throttle.upstreams.calls import UpstreamAnswer, UpstreamCall
@@ -82,35 +83,26 @@ class UpstreamPool:
         now = self._clock()
         return tuple(upstream.state(now) for upstream in self._members.all)
 
-    @asynccontextmanager
-    async def send(self, call: UpstreamCall) -> AsyncIterator[UpstreamAnswer]:
+    def send(self, call: UpstreamCall) -> AbstractAsyncContextManager[UpstreamAnswer]:
         """Send a request; the block gets the answer after its first byte.
 
-        Leaving the block before the end of the answer aborts the connection at once. Raises
-        UpstreamsFailed if no upstream answers.
+        Leaving the block before the end of the answer aborts the connection at once. Entering it
+        raises UpstreamsFailed if no upstream answers.
         """
-        upstream, opened = await self._open(call)
-        chunks = opened.chunks
-        try:
-            yield opened.answer
-        finally:
-            chunks.close()
-            if chunks.has_ended:
-                self._members.succeed(upstream)
-            elif chunks.break_reason:
-                self._members.fail(upstream, RequestFailure(502, chunks.break_reason, "failed"))
-            else:
-                self._members.leave(upstream)
+        return _SentCall(self, call)
 
-    async def _open(self, call: UpstreamCall) -> tuple[PooledUpstream, OpenAnswer]:
+    async def open(self, call: UpstreamCall) -> tuple[PooledUpstream, OpenAnswer]:
+        """Return an answer and its upstream, for `finish`; use `send`."""
         deadline = asyncio.get_running_loop().time() + call.first_byte_timeout_s
         encoder = BodyEncoder(call.body)
-        failed: list[PooledUpstream] = []
         attempts: list[Attempt] = []
+        failed: list[PooledUpstream] = []
         while len(attempts) < MOST_ATTEMPTS and may_go_on(attempts):
-            upstream = await self._choose(call, failed, deadline)
+            upstream = self._pick(self._members.available(failed), call.prefix)
             if upstream is None:
-                break
+                upstream = await self._wait_for_room(call, failed, deadline)
+                if upstream is None:
+                    break
             result = await self._attempt(upstream, call, encoder, deadline)
             if isinstance(result, OpenAnswer):
                 self._confirm(failed, attempts)
@@ -121,10 +113,20 @@ class UpstreamPool:
             raise summarize(attempts)
         raise no_upstream(self._members.reasons(), self._members.wait_s())
 
-    async def _choose(
+    def finish(self, upstream: PooledUpstream, chunks: AnswerChunks) -> None:
+        """Leave an answer: its connection is kept only if it was read to its end."""
+        chunks.close()
+        if chunks.has_ended:
+            self._members.succeed(upstream)
+        elif chunks.break_reason:
+            self._members.fail(upstream, RequestFailure(502, chunks.break_reason, "failed"))
+        else:
+            self._members.leave(upstream)
+
+    async def _wait_for_room(
         self, call: UpstreamCall, failed: Collection[PooledUpstream], deadline: float
     ) -> PooledUpstream | None:
-        """Return the next upstream, after a wait if all are full; None if none is available."""
+        """Return the next upstream that has room again; None if none is available."""
         while available := self._members.available(failed):
             if (chosen := self._pick(available, call.prefix)) is not None:
                 return chosen
@@ -173,3 +175,21 @@ class UpstreamPool:
         if self._open_sessions is None:
             self._open_sessions = UpstreamSessions(self._tls)
         return self._open_sessions
+
+
+class _SentCall(AbstractAsyncContextManager[UpstreamAnswer]):
+    """A request while it is served; a class, as a generator would cost more per request."""
+
+    __slots__ = ("_call", "_chunks", "_pool", "_upstream")
+
+    def __init__(self, pool: UpstreamPool, call: UpstreamCall) -> None:
+        self._pool = pool
+        self._call = call
+
+    async def __aenter__(self) -> UpstreamAnswer:
+        self._upstream, opened = await self._pool.open(self._call)
+        self._chunks = opened.chunks
+        return opened.answer
+
+    async def __aexit__(self, *error: object) -> None:
+        self._pool.finish(self._upstream, self._chunks)
