@@ -1,0 +1,141 @@
+"""How large a prompt is, for an estimate of its tokens before any engine counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Raw
+
+MEDIA_TOKENS = 1024
+"""Tokens that an image, a sound or a video is taken for."""
+MOST_MEDIA_TOKENS = 32_768
+"""Tokens that one of them may have: more in an engine's usage is not believed."""
+TEMPLATE_TOKENS = 1024
+"""Tokens that an engine's template may add to a prompt of any size."""
+MOST_OBJECTS = 20_000
+"""Prompts of more objects are counted in bytes alone: decoding them would take too long."""
+MEDIA = (b"image", b"audio", b"video", b"file")
+SYSTEM_ROLES = (b'"system"', b'"developer"')
+PROMPTS = ("messages", "prompt", "input", "suffix")
+ADDED = ("tools", "functions", "instructions")
+LARGE_BYTES = 256 * 1024
+"""Values above are searched as little as possible."""
+
+
+class PromptSize(msgspec.Struct, frozen=True):
+    """The text is in bytes of its JSON: its marks stand for those of a template."""
+
+    text_bytes: int
+    token_ids: int = 0
+    media: int = 0
+    system_bytes: int = 0
+    """Bytes of the text that the application adds: system messages, instructions and tools."""
+
+    @property
+    def fixed_tokens(self) -> int:
+        """Tokens that do not depend on the tokenizer."""
+        return self.token_ids + self.media * MEDIA_TOKENS
+
+    @property
+    def most_tokens(self) -> int:
+        """Tokens above which the prompt of an engine's usage is not believed: one per byte."""
+        return self.text_bytes + self.token_ids + self.media * MOST_MEDIA_TOKENS + TEMPLATE_TOKENS
+
+
+class _Message(msgspec.Struct):
+    role: Raw = Raw(b"")
+    content: Raw = Raw(b"")
+
+
+class _Part(msgspec.Struct):
+    type: str = ""
+
+
+_MESSAGES = msgspec.json.Decoder(list[_Message])
+_RAWS = msgspec.json.Decoder(list[Raw])
+_PART = msgspec.json.Decoder(_Part)
+
+
+def prompt_size(fields: Mapping[str, Raw]) -> PromptSize:
+    """Return the size of the prompt of a request of any route."""
+    added = sum(text_bytes(bytes(fields[name])) for name in ADDED if name in fields)
+    sizes = [_value_size(name, bytes(fields[name])) for name in PROMPTS if name in fields]
+    return PromptSize(
+        text_bytes=added + sum(size.text_bytes for size in sizes),
+        token_ids=sum(size.token_ids for size in sizes),
+        media=sum(size.media for size in sizes),
+        system_bytes=added + sum(size.system_bytes for size in sizes),
+    )
+
+
+def text_bytes(data: bytes) -> int:
+    """Return the bytes of a JSON value; an escaped character counts as three.
+
+    An escape behind a backslash may be text: it is not shortened. Large values count as they are.
+    """
+    if len(data) > LARGE_BYTES or b"\\" not in data:
+        return len(data)
+    return len(data) - 3 * (data.count(b"\\u") - data.count(b"\\\\u"))
+
+
+def count_token_ids(data: bytes) -> int:
+    """Return the tokens of a prompt of token ids, or of a list of such; 0 if there is text."""
+    start = data[:64].lstrip(b"[ \r\n\t")
+    if not data.startswith(b"[") or not start[:1].isdigit() or b'"' in data:
+        return 0
+    return data.count(b",") + 1
+
+
+def count_prompts(data: bytes) -> int:
+    """Return how many prompts the `prompt` of a text completion holds."""
+    if not data.startswith(b"["):
+        return 1
+    if count_token_ids(data):
+        return max(1, data.count(b"[") - 1)
+    try:
+        return max(1, len(_RAWS.decode(data)))
+    except msgspec.DecodeError:
+        return 1
+
+
+def _value_size(name: str, data: bytes) -> PromptSize:
+    ids = 0 if name == "messages" else count_token_ids(data)
+    return PromptSize(0, ids) if ids else _conversation_size(data)
+
+
+def _conversation_size(data: bytes) -> PromptSize:
+    """Return the size of messages, or of the input of `/v1/responses`."""
+    text = text_bytes(data)
+    if not data.startswith(b"[") or not _needs_decoding(data):
+        return PromptSize(text)
+    try:
+        messages = _MESSAGES.decode(data)
+        media = [len(part) for message in messages for part in _media(bytes(message.content))]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # The engine refuses it; until then every byte counts.
+        return PromptSize(text)
+    system = [message.content for message in messages if bytes(message.role) in SYSTEM_ROLES]
+    return PromptSize(
+        text_bytes=text - sum(media),
+        media=len(media),
+        system_bytes=sum(text_bytes(bytes(content)) for content in system),
+    )
+
+
+def _needs_decoding(data: bytes) -> bool:
+    if data.count(b"{") > MOST_OBJECTS:
+        return False
+    return len(data) > LARGE_BYTES or any(word in data for word in (*SYSTEM_ROLES, *MEDIA))
+
+
+def _media(content: bytes) -> list[bytes]:
+    """Return the parts of a content that are no text."""
+    if not content.startswith(b"["):
+        return []
+    return [bytes(part) for part in _RAWS.decode(content) if _is_media(part)]
+
+
+def _is_media(part: Raw) -> bool:
+    kind = _PART.decode(part).type.encode()
+    return any(word in kind for word in MEDIA)

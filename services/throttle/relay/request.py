@@ -1,0 +1,219 @@
+"""The body of a request: what the proxy reads of it is checked, all else passes byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta, Raw
+
+from services.throttle.relay.prompt_size import count_prompts
+
+Route = Literal["chat/completions", "completions", "embeddings", "responses"]
+ROUTES: tuple[Route, ...] = get_args(Route)
+Fields = Mapping[str, Raw]
+
+MOST_CHOICES = 128
+MOST_LIMIT = 10_000_000
+MOST_PROMPTS = 4096
+
+LIMIT_FIELDS: Mapping[Route, tuple[str, ...]] = {
+    "chat/completions": ("max_completion_tokens", "max_tokens"),
+    "completions": ("max_tokens",),
+    "embeddings": (),
+    "responses": ("max_output_tokens",),
+}
+"""The fields that limit the tokens of an answer; the first that is set counts."""
+PROMPT_FIELDS: Mapping[Route, tuple[str, ...]] = {
+    "chat/completions": ("messages",),
+    "completions": ("prompt", "prompt_embeds"),
+    "embeddings": ("input", "messages"),
+    "responses": ("input", "prompt", "previous_response_id"),
+}
+"""The fields of which one has to hold the prompt."""
+KINDS = {b"{": "object", b"[": "array", b'"': "string", b"n": "null", b"t": "true", b"f": "false"}
+TRUE = Raw(b"true")
+
+_TOP = msgspec.json.Decoder(dict[str, Raw])
+_OPTIONS = msgspec.json.Decoder(dict[str, Raw] | None)
+_COUNT = f"an integer from 1 to {MOST_LIMIT} is required"
+_CHOICES = f"an integer from 1 to {MOST_CHOICES} is required"
+_BOOLEAN = "true, false or null is required"
+
+
+def _rule(kind: Any, text: str) -> tuple[msgspec.json.Decoder[Any], str]:
+    return msgspec.json.Decoder(kind), text
+
+
+_Count = Annotated[int, Meta(ge=1, le=MOST_LIMIT)]
+_Choices = Annotated[int, Meta(ge=1, le=MOST_CHOICES)]
+RULES: Mapping[str, tuple[msgspec.json.Decoder[Any], str]] = {
+    "model": _rule(
+        Annotated[str, Meta(min_length=1, max_length=128)],
+        "a string of 1 to 128 characters is required",
+    ),
+    "stream": _rule(bool | None, _BOOLEAN),
+    "background": _rule(bool | None, _BOOLEAN),
+    "use_beam_search": _rule(bool | None, _BOOLEAN),
+    "include_usage": _rule(bool | None, _BOOLEAN),
+    "stream_options": (_OPTIONS, "an object or null is required"),
+    "max_tokens": _rule(_Count | None, _COUNT),
+    "max_completion_tokens": _rule(_Count | None, _COUNT),
+    "max_output_tokens": _rule(_Count | None, _COUNT),
+    "n": _rule(_Choices | None, _CHOICES),
+    "best_of": _rule(_Choices | None, _CHOICES),
+    "user": _rule(
+        Annotated[str, Meta(max_length=256)] | None,
+        "a string of at most 256 characters is required",
+    ),
+}
+"""How the fields that the proxy reads are decoded, and the rule that each obeys."""
+
+
+class InvalidRequest(ValueError):
+    """The body is invalid; the text names field, kind of value and rule, never the value."""
+
+    def __init__(self, field: str, text: str) -> None:
+        super().__init__(f"{field}: {text}")
+        self.field = field
+
+
+class RequestBody(msgspec.Struct, frozen=True):
+    """A request as it was sent, and what the proxy needs to know of it."""
+
+    route: Route
+    fields: Fields
+    model: str
+    stream: bool
+    """Whether the client reads a stream."""
+    shows_usage: bool
+    """Whether a stream shows the client the chunk with the usage."""
+    limit: int | None
+    """The most tokens of one answer; None: the request names no limit."""
+    answers: int
+    """How many answers the engine generates."""
+    user: str
+
+    @classmethod
+    def decode(cls, route: Route, body: bytes) -> RequestBody:
+        """Raises InvalidRequest."""
+        fields = _decode_object(body)
+        _check_prompt(route, fields)
+        if _read(fields, "background"):
+            raise InvalidRequest("background", "true; answers are generated while clients wait")
+        return cls(
+            route=route,
+            fields=fields,
+            model=_model(fields),
+            stream=route != "embeddings" and bool(_read(fields, "stream")),
+            shows_usage=route == "responses" or bool(_read(_options(fields), "include_usage")),
+            limit=_limit(route, fields),
+            answers=_answers(route, fields),
+            user=_read(fields, "user") or "",
+        )
+
+    @property
+    def streamable(self) -> bool:
+        """Whether engines can stream the answer; what the client streams itself is its choice."""
+        if self.route == "embeddings":
+            return False
+        searches = _read(self.fields, "use_beam_search") or (_read(self.fields, "best_of") or 1) > (
+            _read(self.fields, "n") or 1
+        )
+        return self.stream or not (searches or "audio" in self.fields)
+
+    def with_stream(self) -> Fields:
+        """Return the fields for the engine: streamed if it can be, with the usage at the end."""
+        if not self.streamable:
+            return self.fields
+        if self.route == "responses":
+            return {**self.fields, "stream": TRUE}
+        options = {**_options(self.fields), "include_usage": TRUE}
+        return {**self.fields, "stream": TRUE, "stream_options": Raw(msgspec.json.encode(options))}
+
+    def output_limit(self, default: int) -> int:
+        """Return the most output tokens of all answers; `default` is the endpoint's per answer."""
+        if self.route == "embeddings":
+            return 0
+        return (self.limit or default) * self.answers
+
+
+def encode_body(fields: Mapping[str, object]) -> bytes:
+    """Return the JSON of a body; joining its parts costs a copy and no growing buffer."""
+    parts: list[bytes | memoryview] = []
+    for name, value in fields.items():
+        parts += (b",", msgspec.json.encode(name), b":")
+        parts.append(memoryview(value) if isinstance(value, Raw) else msgspec.json.encode(value))
+    return b"".join((b"{", *parts[1:], b"}"))
+
+
+def value_kind(raw: Raw) -> str:
+    """Return the JSON type of a value."""
+    return KINDS.get(bytes(memoryview(raw)[:1]), "number")
+
+
+def _decode_object(body: bytes) -> dict[str, Raw]:
+    try:
+        return _TOP.decode(body)
+    except msgspec.ValidationError:
+        raise InvalidRequest("body", "not an object; a JSON object is required") from None
+    except RecursionError:
+        raise InvalidRequest("body", "nested too deeply; at most 900 levels are allowed") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise InvalidRequest("body", "not valid JSON; a JSON object is required") from None
+
+
+def _read(fields: Fields, name: str) -> Any:
+    """Return a field that is checked by its rule; None if it is absent. Raises InvalidRequest."""
+    raw = fields.get(name)
+    if raw is None:
+        return None
+    decoder, rule = RULES[name]
+    try:
+        return decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise InvalidRequest(name, f"invalid {value_kind(raw)}; {rule}") from None
+
+
+def _model(fields: Fields) -> str:
+    if "model" not in fields:
+        raise InvalidRequest("model", f"missing; {RULES['model'][1]}")
+    model: str = _read(fields, "model")
+    return model
+
+
+def _options(fields: Fields) -> Fields:
+    options: Fields | None = _read(fields, "stream_options")
+    return options or {}
+
+
+def _limit(route: Route, fields: Fields) -> int | None:
+    limits: list[int | None] = [_read(fields, name) for name in LIMIT_FIELDS[route]]
+    return next((limit for limit in limits if limit is not None), None)
+
+
+def _check_prompt(route: Route, fields: Fields) -> None:
+    names = PROMPT_FIELDS[route]
+    present = [name for name in names if name in fields and value_kind(fields[name]) != "null"]
+    if not present:
+        raise InvalidRequest(names[0], "missing; the prompt is required")
+    messages = fields.get("messages")
+    if messages is None or present[0] != "messages":
+        return
+    if value_kind(messages) != "array" or not bytes(memoryview(messages)[1:64]).strip(b" \r\n\t]"):
+        kind = value_kind(messages)
+        raise InvalidRequest("messages", f"invalid {kind}; an array of messages is required")
+
+
+def _answers(route: Route, fields: Fields) -> int:
+    if route in ("embeddings", "responses"):
+        return 1
+    choices = _read(fields, "n") or 1
+    if route == "completions":
+        prompts = count_prompts(bytes(fields["prompt"])) if "prompt" in fields else 1
+        if prompts > MOST_PROMPTS:
+            text = f"array of {prompts} prompts; at most {MOST_PROMPTS} are allowed"
+            raise InvalidRequest("prompt", text)
+        choices = max(choices, _read(fields, "best_of") or 1) * prompts
+    return choices
