@@ -13,14 +13,17 @@ MOST_MEDIA_TOKENS = 32_768
 """Tokens that one of them may have: more in an engine's usage is not believed."""
 TEMPLATE_TOKENS = 1024
 """Tokens that an engine's template may add to a prompt of any size."""
-MOST_OBJECTS = 20_000
-"""Prompts of more objects are counted in bytes alone: decoding them would take too long."""
 MEDIA = (b"image", b"audio", b"video", b"file")
 SYSTEM_ROLES = (b'"system"', b'"developer"')
 PROMPTS = ("messages", "prompt", "input", "suffix")
 ADDED = ("tools", "functions", "instructions")
 LARGE_BYTES = 256 * 1024
-"""Values above are searched as little as possible."""
+"""Values above are searched once and never decoded: the event loop must not wait for them."""
+DATA = b'"data'
+"""Begins an address such as `"data:image/png;base64,"`, and the field with a sound."""
+ADDRESS_FIELDS = (b'"url":', b'"image_url":', b'"file_data":')
+"""The text of a message is in none of these, so that no text passes as an image."""
+AUDIO_FIELD = b'"input_audio":'
 
 
 class PromptSize(msgspec.Struct, frozen=True):
@@ -81,17 +84,14 @@ def text_bytes(data: bytes) -> int:
 
 def count_token_ids(data: bytes) -> int:
     """Return the tokens of a prompt of token ids, or of a list of such; 0 if there is text."""
-    start = data[:64].lstrip(b"[ \r\n\t")
-    if not data.startswith(b"[") or not start[:1].isdigit() or b'"' in data:
-        return 0
-    return data.count(b",") + 1
+    return data.count(b",") + 1 if _holds_token_ids(data) else 0
 
 
 def count_prompts(data: bytes) -> int:
     """Return how many prompts the `prompt` of a text completion holds."""
     if not data.startswith(b"["):
         return 1
-    if count_token_ids(data):
+    if _holds_token_ids(data):
         return max(1, data.count(b"[") - 1)
     try:
         return max(1, len(_RAWS.decode(data)))
@@ -99,15 +99,23 @@ def count_prompts(data: bytes) -> int:
         return 1
 
 
+def _holds_token_ids(data: bytes) -> bool:
+    start = data[:64].lstrip(b"[ \r\n\t")
+    return data.startswith(b"[") and start[:1].isdigit() and b'"' not in data
+
+
 def _value_size(name: str, data: bytes) -> PromptSize:
-    ids = 0 if name == "messages" else count_token_ids(data)
-    return PromptSize(0, ids) if ids else _conversation_size(data)
+    if name != "messages" and _holds_token_ids(data):
+        return PromptSize(0, count_token_ids(data))
+    if not data.startswith(b"["):
+        return PromptSize(text_bytes(data))
+    return _large_size(data) if len(data) > LARGE_BYTES else _messages_size(data)
 
 
-def _conversation_size(data: bytes) -> PromptSize:
+def _messages_size(data: bytes) -> PromptSize:
     """Return the size of messages, or of the input of `/v1/responses`."""
     text = text_bytes(data)
-    if not data.startswith(b"[") or not _needs_decoding(data):
+    if not any(word in data for word in (*SYSTEM_ROLES, *MEDIA)):
         return PromptSize(text)
     try:
         messages = _MESSAGES.decode(data)
@@ -123,10 +131,23 @@ def _conversation_size(data: bytes) -> PromptSize:
     )
 
 
-def _needs_decoding(data: bytes) -> bool:
-    if data.count(b"{") > MOST_OBJECTS:
-        return False
-    return len(data) > LARGE_BYTES or any(word in data for word in (*SYSTEM_ROLES, *MEDIA))
+def _large_size(data: bytes) -> PromptSize:
+    """Return the size without decoding: media are the data in fields that hold no text."""
+    media, inline_bytes = 0, 0
+    start = data.find(DATA)
+    while start >= 0:
+        end = start + len(DATA)
+        if data[max(0, start - 64) : start].rstrip().endswith(ADDRESS_FIELDS):
+            end = data.find(b'"', end)
+            media += 1
+            inline_bytes += end - start
+        elif data.startswith(b'"', end) and AUDIO_FIELD in data[max(0, start - 64) : start]:
+            value = data.find(b'"', end + 1)
+            end = data.find(b'"', value + 1)
+            media += 1
+            inline_bytes += end - value
+        start = data.find(DATA, end)
+    return PromptSize(len(data) - inline_bytes, media=media)
 
 
 def _media(content: bytes) -> list[bytes]:

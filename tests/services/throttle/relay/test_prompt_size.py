@@ -10,7 +10,6 @@ import pytest
 from services.throttle.relay.prompt_size import (
     LARGE_BYTES,
     MEDIA_TOKENS,
-    MOST_OBJECTS,
     PromptSize,
     prompt_size,
     text_bytes,
@@ -44,10 +43,18 @@ def test_an_image_counts_as_a_part_and_not_by_its_bytes(bytes_: int, kind: str) 
     text = {"type": "text", "text": "x" * 400}
     parts = size(messages=messages([text, image(bytes_, kind), image(bytes_, kind)]))
     assert parts.media == 2
-    assert 400 < parts.text_bytes < 500
+    assert 400 < parts.text_bytes < 600
     assert parts.fixed_tokens == 2 * MEDIA_TOKENS
     same = size("responses", input=messages([text, image(bytes_, kind)]))
     assert same.media == 1
+
+
+@pytest.mark.parametrize("bytes_", [100, 4 * LARGE_BYTES])
+def test_a_sound_counts_as_a_part(bytes_: int) -> None:
+    sound = {"format": "wav", "data": "A" * bytes_}
+    parts = size(messages=messages([{"type": "input_audio", "input_audio": sound}] * 3))
+    assert parts.media == 3
+    assert parts.text_bytes < 300
 
 
 def test_a_part_of_an_unknown_type_counts_by_its_bytes() -> None:
@@ -94,9 +101,12 @@ def test_a_prompt_of_no_known_form_counts_by_its_bytes(value: Any) -> None:
     )
 
 
-def test_a_prompt_of_very_many_messages_is_not_decoded() -> None:
-    many = size(messages=messages(*["image"] * (MOST_OBJECTS + 1)))
-    assert many == PromptSize(many.text_bytes)
+def test_no_large_text_passes_as_an_image() -> None:
+    text = "data:image/png;base64," + "x" * 2 * LARGE_BYTES
+    audio = {"input_audio": {"data": text}}
+    for content in (text, json.dumps({"url": text}), json.dumps(audio), {"data": text}):
+        whole = size(messages=messages(content))
+        assert (whole.media, whole.text_bytes > 2 * LARGE_BYTES) == (0, True)
 
 
 def test_usage_can_be_checked_against_the_most_tokens_of_a_prompt() -> None:
