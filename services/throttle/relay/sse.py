@@ -8,7 +8,7 @@ import msgspec
 
 MOST_EVENT_BYTES = 4 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
-BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n))")
+BLANK_LINE = re.compile(rb"[\r\n](?:(?<=\r)\n)?+(?:\r\n|\n|\r(?!\n))")
 """The end of a line and the blank line behind it, in any mix of the three line ends."""
 LINE_END = re.compile(rb"\r\n|\n|\r")
 
@@ -78,17 +78,17 @@ class SseParser:
 
     def _split(self, data: bytes) -> list[SseEvent]:
         events: list[SseEvent] = []
-        start = 0
-        plain = b"\r" not in data
-        while True:
-            end = data.find(b"\n\n", start) + 2 if plain else self._end_of_event(data, start)
-            if end < start + 2:
+        start, size = 0, len(data)
+        has_returns = b"\r" in data
+        while start < size:
+            end = self._end_of_event(data, start) if has_returns else data.find(b"\n\n", start) + 2
+            if end < 2:
+                self._check(size - start)
+                self._rest += data[start:]
                 break
             self._check(end - start)
             events.append(self._event(data[start:end]))
             start = end
-        self._check(len(data) - start)
-        self._rest += data[start:]
         return events
 
     def _end_of_event(self, data: bytes, start: int) -> int:
@@ -102,12 +102,13 @@ class SseParser:
             )
 
     def _event(self, raw: bytes, *, complete: bool = True) -> SseEvent:
+        if raw.startswith(b"data: ") and raw.find(b"\n") == len(raw) - 2 and b"\r" not in raw:
+            self._started = True
+            return SseEvent(raw, raw[6:-2])
         if not self._started:
             self._started = True
             if raw.startswith(BOM):
                 return SseEvent(raw, *_fields(raw[len(BOM) :]), complete)
-        if raw.startswith(b"data: ") and raw.find(b"\n") == len(raw) - 2 and b"\r" not in raw:
-            return SseEvent(raw, raw[6:-2])
         return SseEvent(raw, *_fields(raw), complete)
 
 

@@ -1,0 +1,34 @@
+"""Passes on a stream byte for byte, without the usage that the client did not request."""
+
+from __future__ import annotations
+
+from services.throttle.relay.sse import SseEvent, SseParser
+from services.throttle.relay.usage import TokenCount
+
+
+class StreamFilter:
+    """Counts what arrives, and returns the bytes of an event once it is complete."""
+
+    def __init__(self, count: TokenCount, *, shows_usage: bool) -> None:
+        self.count = count
+        self._shows_usage = shows_usage
+        self._parser = SseParser()
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return what the client gets of the events that the piece completes.
+
+        Raises EventTooLarge.
+        """
+        return self._pass(self._parser.feed(piece))
+
+    def end(self) -> bytes:
+        """Return what is left at the end of the stream."""
+        return self._pass(self._parser.end())
+
+    def _pass(self, events: list[SseEvent]) -> bytes:
+        passed = []
+        for event in events:
+            only_usage = self.count.add(event)
+            if self._shows_usage or not only_usage:
+                passed.append(event.raw)
+        return passed[0] if len(passed) == 1 else b"".join(passed)
