@@ -1,0 +1,116 @@
+"""Assembles a whole answer from a stream: engines always stream, some clients do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from services.throttle.relay.merge import Fields, merge, plain
+from services.throttle.relay.request import Route
+from services.throttle.relay.sse import SseEvent
+from services.throttle.relay.usage import DONE, ENDS
+
+MOST_ANSWER_BYTES = 64 * 1024 * 1024
+OBJECTS: Mapping[Route, str] = {
+    "chat/completions": "chat.completion",
+    "completions": "text_completion",
+}
+
+
+class MalformedStream(ValueError):
+    """The stream of an engine cannot be read; the text names the rule, not the answer."""
+
+
+class AnswerAssembler:
+    """Takes the events of one stream, and returns the answer that the engine would have given."""
+
+    def __init__(self, route: Route) -> None:
+        self._route = route
+        self._bytes = 0
+        self._head: Fields = {}
+        self._choices: dict[int, Fields] = {}
+        self._response: Raw | None = None
+        self.error: Fields | None = None
+        """The error that the engine reported within the stream, as it named it."""
+
+    def add(self, event: SseEvent) -> None:
+        """Raises MalformedStream."""
+        data = event.data
+        if data is None or data == DONE:
+            return
+        self._bytes += len(data)
+        if self._bytes > MOST_ANSWER_BYTES:
+            raise MalformedStream(f"answer: more than {MOST_ANSWER_BYTES} bytes")
+        if self._route == "responses":
+            self._add_response(event.name, data)
+        else:
+            self._add_chunk(_decode(data))
+
+    def answer(self) -> bytes:
+        """Return the JSON of the answer. Raises MalformedStream where there is none."""
+        if self._route == "responses":
+            if self._response is None:
+                raise MalformedStream("stream: ended without the response")
+            return bytes(self._response)
+        if not self._head:
+            raise MalformedStream("stream: ended without a chunk")
+        choices = [self._choice(index) for index in sorted(self._choices)]
+        head = {**self._head, "object": OBJECTS[self._route]}
+        usage = {"usage": head.pop("usage")} if "usage" in head else {}
+        return msgspec.json.encode({**head, "choices": choices, **usage})
+
+    def _add_response(self, name: bytes, data: bytes) -> None:
+        if not name:
+            name = str(_decode(data).get("type")).encode()
+        if name not in ENDS:
+            return
+        document = _decode(data, dict[str, Raw])
+        self._response = document.get("response", self._response)
+        if name == b"error":
+            self.error = _error(_decode(data))
+
+    def _add_chunk(self, chunk: Fields) -> None:
+        if "error" in chunk and "choices" not in chunk:
+            self.error = _error(chunk)
+            return
+        choices = chunk.pop("choices", None) or []
+        if not isinstance(choices, list):
+            raise MalformedStream("choices: an array is required")
+        for key, value in chunk.items():
+            if value is not None or key not in self._head:
+                self._head[key] = value
+        for choice in choices:
+            self._add_choice(choice)
+
+    def _add_choice(self, choice: Any) -> None:
+        if not isinstance(choice, dict) or type(choice.get("index")) is not int:
+            raise MalformedStream("choices: an object with an integer `index` is required")
+        texts = {name: choice.pop(name) for name in ("delta", "text") if name in choice}
+        merged = self._choices.setdefault(choice["index"], {"texts": {}, "fields": {}})
+        merge(merged["texts"], texts, joins_texts=True)
+        merge(merged["fields"], choice, joins_texts=False)
+
+    def _choice(self, index: int) -> Fields:
+        texts = plain(self._choices[index]["texts"])
+        fields = {"logprobs": None, "finish_reason": None, **plain(self._choices[index]["fields"])}
+        if self._route == "completions":
+            return {"index": index, "text": texts.get("text") or "", **fields}
+        message = {"role": "assistant", "content": None, **(texts.get("delta") or {})}
+        for call in message.get("tool_calls") or ():
+            call.pop("index", None)
+        return {"index": index, "message": message, **fields}
+
+
+def _decode(data: bytes, kind: Any = Fields) -> Any:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise MalformedStream("stream: an event is no JSON object") from None
+
+
+def _error(document: Fields) -> Fields:
+    error = document.get("error", document)
+    return error if isinstance(error, dict) else {"message": str(error)}
