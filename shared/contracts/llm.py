@@ -32,7 +32,7 @@ class ServeLlmRequest(Command):
     user: Label = Field("", description="user of the application, for budgets")
     interaction: str = Field("", max_length=64, description="interaction that it belongs to")
     prompt_tokens: int = Field(ge=1, le=MOST_TOKENS, description="tokens of the prompt")
-    max_output_tokens: int = Field(ge=1, le=MOST_TOKENS, description="limit of output tokens")
+    max_output_tokens: int = Field(ge=0, le=MOST_TOKENS, description="limit of output tokens")
     system_tokens: int = Field(
         0, ge=0, le=MOST_TOKENS, description="tokens of the prompt that the application adds"
     )

@@ -92,6 +92,20 @@ class Budget(Guard):
             f"{self.holder}_{self.prices.unit}", self._wait_ms(price, excess, used, usage, now)
         )
 
+    def standing(self, request: ServedRequest, now: int) -> tuple[float, float, float]:
+        """Return what is left for the holder, the limit, and the s until half of it is left.
+
+        What open requests hold is not left.
+        """
+        usage = self.usages.get(self._key(request))
+        if usage is None:
+            return self.limit, self.limit, 0.0
+        used = usage.meter.total(now)
+        left = self.limit - used - usage.held
+        missing = min(self.limit / 2 - left, used)
+        wait_ms = usage.meter.wait_ms(missing, now) if missing > 0 else 0
+        return left, self.limit, wait_ms / 1000
+
     def note_queued(self, request: ServedRequest) -> None:
         usage = self._usage(request)
         usage.held += self._price(request)

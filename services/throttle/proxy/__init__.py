@@ -1,0 +1,1 @@
+"""The OpenAI API of the endpoints, over HTTP."""

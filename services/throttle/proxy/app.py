@@ -1,0 +1,87 @@
+"""The routes of the OpenAI API."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from aiohttp import web
+
+from services.throttle.proxy.authentication import authenticate, visible_models
+from services.throttle.proxy.serve import MAX_BODY_BYTES, RequestServer
+from services.throttle.relay.errors import ErrorAnswer
+from services.throttle.relay.request import ROUTES, Route
+from shared.bus.access import AccessFollower
+from shared.telemetry.spans import Spans
+
+MAX_HEADER_FIELDS = 128
+
+
+class OpenAiProxy:
+    """The HTTP handlers; `access` is polled elsewhere."""
+
+    def __init__(self, access: AccessFollower, server: RequestServer, spans: Spans) -> None:
+        self._access = access
+        self._server = server
+        self._spans = spans
+
+    def app(self) -> web.Application:
+        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        for route in ROUTES:
+            app.router.add_post(f"/v1/{route}", self._handler(route))
+        app.router.add_get("/v1/models", self._list_models)
+        app.router.add_get("/v1/models/{model:.+}", self._show_model)
+        return app
+
+    def _handler(self, route: Route) -> web.Handler:  # type: ignore[name-defined]
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return await self._respond(request, route)
+
+        return handle
+
+    async def _respond(self, request: web.Request, route: Route) -> web.StreamResponse:
+        parent = request.headers.get("traceparent", "")
+        attributes = {"http.request.method": "POST", "http.route": f"/v1/{route}"}
+        with self._spans.span("llm", parent, attributes) as span:
+            try:
+                response = await self._server.serve(request, route, span)
+            except ErrorAnswer as error:
+                response = error_response(error)
+            except asyncio.CancelledError:
+                span.set("http.response.status_code", 499)
+                raise
+            span.set("http.response.status_code", response.status)
+            return response
+
+    async def _list_models(self, request: web.Request) -> web.Response:
+        try:
+            bearer = await authenticate(self._access, request)
+        except ErrorAnswer as error:
+            return error_response(error)
+        models = [model_object(name) for name in visible_models(self._access, bearer)]
+        return web.json_response({"object": "list", "data": models})
+
+    async def _show_model(self, request: web.Request) -> web.Response:
+        name = request.match_info["model"]
+        try:
+            bearer = await authenticate(self._access, request)
+            if name not in visible_models(self._access, bearer):
+                raise _no_model()
+        except ErrorAnswer as error:
+            return error_response(error)
+        return web.json_response(model_object(name))
+
+
+def model_object(name: str) -> dict[str, object]:
+    return {"id": name, "object": "model", "created": int(time.time()), "owned_by": "berth"}
+
+
+def error_response(error: ErrorAnswer) -> web.Response:
+    headers = {**error.headers, "content-type": "application/json"}
+    return web.Response(body=error.body, status=error.status, headers=headers)
+
+
+def _no_model() -> ErrorAnswer:
+    from services.throttle.relay.errors import refuse
+
+    return refuse("model_not_found", "model: no endpoint of this name that the key may call")

@@ -1,0 +1,70 @@
+"""How many tokens a prompt has, by the endpoint's tokenizer or by what its engines counted."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
+from services.throttle.relay.prompt_size import PromptSize, prompt_size
+from services.throttle.relay.prompt_text import prompt_text
+from services.throttle.relay.request import RequestBody
+from services.throttle.relay.tokens import BytesPerToken, TokenizerFile, TokenizerMissing
+from shared.contracts.endpoints import EndpointConfigured
+
+log = logging.getLogger(__name__)
+
+
+class PromptTokens(NamedTuple):
+    """The tokens of a prompt as they are reserved, and the size that they were derived from."""
+
+    tokens: int
+    system_tokens: int
+    size: PromptSize
+
+
+class PromptTokenizer:
+    """Estimates by model; an endpoint with a tokenizer file of `folder` is counted exactly."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._estimates: dict[str, BytesPerToken] = {}
+        self._files: dict[str, TokenizerFile | None] = {}
+
+    async def count(
+        self, endpoint: EndpointConfigured, tenant: str, body: RequestBody
+    ) -> PromptTokens:
+        size = prompt_size(body.fields)
+        estimate = self._estimate(endpoint.endpoint)
+        system_tokens = estimate.estimate_system(tenant, size)
+        tokenizer = self._file(endpoint)
+        counted = None
+        if tokenizer is not None:
+            counted = await tokenizer.count(prompt_text(body.fields))
+        if counted is None:
+            return PromptTokens(estimate.estimate(tenant, size), system_tokens, size)
+        tokens = max(1, counted + size.fixed_tokens)
+        return PromptTokens(tokens, min(system_tokens, tokens), size)
+
+    def learn(self, endpoint: str, tenant: str, size: PromptSize, tokens: int | None) -> None:
+        """Learn from the prompt tokens that an engine counted."""
+        self._estimate(endpoint).observe(tenant, size, tokens)
+
+    def _estimate(self, endpoint: str) -> BytesPerToken:
+        return self._estimates.setdefault(endpoint, BytesPerToken())
+
+    def _file(self, endpoint: EndpointConfigured) -> TokenizerFile | None:
+        name = endpoint.tokenizer
+        if name is None or self._folder is None:
+            return None
+        if name not in self._files:
+            self._files[name] = self._load(self._folder / f"{name}.json")
+        return self._files[name]
+
+    @staticmethod
+    def _load(path: Path) -> TokenizerFile | None:
+        try:
+            return TokenizerFile(path)
+        except TokenizerMissing as error:
+            log.warning("tokenizer cannot be used, tokens are estimated: %s", error)
+            return None

@@ -1,0 +1,283 @@
+"""The path of one request: reserved in the ledger, sent to an engine, relayed, settled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from aiohttp import web
+from msgspec import Raw, json
+
+from services.throttle.core.disciplines.request import ServedRequest
+from services.throttle.dispatch import Dispatcher
+from services.throttle.proxy.authentication import authenticate, find_endpoint
+from services.throttle.proxy.lookup import Dispatchers, choose_dispatcher, unavailable
+from services.throttle.proxy.options import RequestOptions, read_options
+from services.throttle.proxy.prompts import PromptTokenizer, PromptTokens
+from services.throttle.proxy.rate_headers import rate_headers
+from services.throttle.proxy.relaying import Relay
+from services.throttle.relay.errors import ErrorAnswer, refuse
+from services.throttle.relay.prefixes import prefix_hashes
+from services.throttle.relay.request import LIMIT_FIELDS, InvalidRequest, RequestBody, Route
+from services.throttle.relay.usage import TokenCount
+from services.throttle.tickets import LaneLost, Ticket
+from services.throttle.upstreams.calls import UpstreamBroken, UpstreamCall, UpstreamsFailed
+from shared.bus.access import AccessFollower
+from shared.bus.ids import new_id
+from shared.contracts.endpoints import EndpointConfigured
+from shared.contracts.llm import LlmRequestRejected, LlmRequestStarted, RequestEnd, ServeLlmRequest
+from shared.contracts.registry import Bearer
+from shared.ledger.decider import Input
+from shared.ledger.errors import Busy, LaneRevoked, Quarantined
+from shared.telemetry.spans import OpenSpan
+
+MAX_BODY_BYTES = 16 * 1024 * 1024
+FIRST_BYTE_S = 600.0
+IDLE_S = 120.0
+FORWARDED = ("accept", "content-type", "traceparent", "tracestate")
+"""Headers of the client that the engine gets."""
+
+
+@dataclass(slots=True)
+class ReadRequest:
+    """A request that was read and may be served."""
+
+    bearer: Bearer
+    tenant: str
+    body: RequestBody
+    options: RequestOptions
+    endpoint: EndpointConfigured
+    arrived_s: float
+
+
+class RequestServer:
+    """Serves requests of the OpenAI API at the endpoints whose lanes this process holds."""
+
+    def __init__(
+        self,
+        access: AccessFollower,
+        dispatchers: Dispatchers,
+        prompts: PromptTokenizer,
+        prefix_key: bytes,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._access = access
+        self._dispatchers = dispatchers
+        self._prompts = prompts
+        self._prefix_key = prefix_key
+        self._clock = clock
+
+    async def serve(
+        self, request: web.Request, route: Route, span: OpenSpan
+    ) -> web.StreamResponse:
+        """Raises ErrorAnswer for a request that is not served."""
+        read = await self._read(request, route)
+        span.set("tenant.id", read.tenant)
+        dispatcher = await choose_dispatcher(
+            self._dispatchers, self._access.view, read.bearer, read.endpoint
+        )
+        endpoint = dispatcher.state.endpoint or read.endpoint
+        prompt = await self._prompts.count(endpoint, read.tenant, read.body)
+        command = self._command(read, endpoint, prompt)
+        item = Input(
+            "local", new_id(), command, traceparent=span.traceparent, tenant=read.tenant
+        )
+        headers = {
+            "x-request-id": command.request_id,
+            "x-berth-interaction": command.interaction,
+        }
+        try:
+            async with dispatcher.ticket(command, item) as ticket:
+                position = ticket.ahead
+                event = await ticket.decided
+                headers |= self._rate_headers(dispatcher, command)
+                if isinstance(event, LlmRequestRejected):
+                    raise _rejection(event, headers)
+                headers |= {
+                    "x-berth-queue-ms": str(event.waited_ms),
+                    "x-berth-position": str(position),
+                }
+                reserved = _Reserved(command, ticket, prompt, headers, event)
+                return await self._send(request, read, endpoint, dispatcher, reserved)
+        except (Busy, LaneRevoked, Quarantined, LaneLost):
+            raise unavailable() from None
+
+    async def _read(self, request: web.Request, route: Route) -> ReadRequest:
+        arrived_s = self._clock()
+        bearer = await authenticate(self._access, request)
+        options = read_options(request.headers)
+        try:
+            body = RequestBody.decode(route, await request.read())
+        except web.HTTPRequestEntityTooLarge:
+            text = f"body: too large; at most {MAX_BODY_BYTES} bytes are allowed"
+            raise refuse("body_too_large", text) from None
+        except InvalidRequest as error:
+            raise refuse("invalid_body", str(error), param=error.field) from None
+        endpoint = await find_endpoint(self._access, bearer, body.model)
+        tenant = bearer.tenant or ""
+        return ReadRequest(bearer, tenant, body, options, endpoint, arrived_s)
+
+    def _command(
+        self, read: ReadRequest, endpoint: EndpointConfigured, prompt: PromptTokens
+    ) -> ServeLlmRequest:
+        request_id = new_id()
+        body, options = read.body, read.options
+        needs_prefix = endpoint.cached_blocks > 0 or endpoint.balance == "prefix"
+        return ServeLlmRequest(
+            request_id=request_id,
+            tenant=read.tenant,
+            endpoint=endpoint.endpoint,
+            application=options.application,
+            user=body.user,
+            interaction=options.interaction or request_id,
+            prompt_tokens=prompt.tokens,
+            max_output_tokens=body.output_limit(endpoint.output_limit),
+            system_tokens=prompt.system_tokens,
+            model=body.model if body.model != endpoint.endpoint else None,
+            priority=options.priority,
+            first_token_ms=options.first_token_ms,
+            prefix=prefix_hashes(body.fields, self._prefix_key) if needs_prefix else (),
+        )
+
+    def _rate_headers(self, dispatcher: Dispatcher, command: ServeLlmRequest) -> dict[str, str]:
+        served = ServedRequest(
+            command.request_id,
+            command.tenant,
+            command.prompt_tokens,
+            command.max_output_tokens,
+            application=command.application,
+            user=command.user,
+            model=command.model or command.endpoint,
+        )
+        return rate_headers(dispatcher.state, served, int(time.time() * 1000))
+
+    async def _send(
+        self,
+        request: web.Request,
+        read: ReadRequest,
+        endpoint: EndpointConfigured,
+        dispatcher: Dispatcher,
+        reserved: _Reserved,
+    ) -> web.StreamResponse:
+        """Send the request to an engine, and settle it whatever happens."""
+        ticket, prompt = reserved.ticket, reserved.prompt
+        count = TokenCount(
+            read.body.route,
+            answers=read.body.answers,
+            output_limit=reserved.command.max_output_tokens or None,
+            prompt_limit=prompt.size.most_tokens,
+        )
+        relay = Relay(request, read.body, count, ticket, self._clock)
+        end = _End(count)
+        call = self._call(request, read.body, endpoint, reserved.command)
+        try:
+            sent_s = self._clock()
+            async with dispatcher.upstreams.send(call) as answer:
+                end.upstream = answer.upstream
+                overhead_s = sent_s - read.arrived_s - reserved.started.waited_ms / 1000
+                reserved.headers["x-berth-overhead-ms"] = f"{max(1000 * overhead_s, 0):.1f}"
+                response = await relay.pass_on(answer, reserved.headers)
+                end.outcome = "completed" if relay.is_complete else "failed"
+                end.refused = answer.status >= 400
+                end.reason = "" if relay.is_complete else relay.reason
+                return response
+        except UpstreamsFailed as failed:
+            end.outcome, end.reason, end.refused = "failed", failed.code, True
+            raise _failure(failed, reserved.headers) from None
+        except UpstreamBroken as broken:
+            end.outcome, end.reason = "failed", "upstream_broken"
+            relay.abort()
+            raise refuse("upstream_failed", f"engine: {broken.reason}") from None
+        finally:
+            dispatcher.finish(ticket, end.report(ticket.request_id))
+            if not end.refused:
+                self._prompts.learn(
+                    endpoint.endpoint, read.tenant, prompt.size, count.prompt_tokens
+                )
+
+    def _call(
+        self,
+        request: web.Request,
+        body: RequestBody,
+        endpoint: EndpointConfigured,
+        command: ServeLlmRequest,
+    ) -> UpstreamCall:
+        headers = {name: request.headers[name] for name in FORWARDED if name in request.headers}
+        return UpstreamCall(
+            f"/v1/{body.route}",
+            engine_fields(body, endpoint),
+            headers,
+            FIRST_BYTE_S,
+            IDLE_S,
+            command.prefix[-1] if command.prefix else "",
+        )
+
+
+@dataclass(slots=True)
+class _Reserved:
+    """A request whose reservation is in the ledger, with the headers of its response."""
+
+    command: ServeLlmRequest
+    ticket: Ticket
+    prompt: PromptTokens
+    headers: dict[str, str]
+    started: LlmRequestStarted
+
+
+@dataclass(slots=True)
+class _End:
+    """How a request ended; a client that leaves ends it as cancelled."""
+
+    count: TokenCount
+    outcome: str = "cancelled"
+    upstream: str = ""
+    reason: str = ""
+    refused: bool = False
+    """Whether no engine served any of it, so that nothing is charged."""
+
+    def report(self, request_id: str) -> RequestEnd:
+        prompt_tokens = 0 if self.refused else self.count.prompt_tokens
+        return RequestEnd.model_validate(
+            {
+                "request_id": request_id,
+                "outcome": self.outcome,
+                "output_tokens": 0 if self.refused else self.count.output_tokens,
+                "prompt_tokens": prompt_tokens,
+                "cached_tokens": self.count.cached_tokens,
+                "upstream": self.upstream,
+                "reason": self.reason,
+            }
+        )
+
+
+def engine_fields(body: RequestBody, endpoint: EndpointConfigured) -> Mapping[str, object]:
+    """Return the body for the engine: streamed, with a limit, and the engine's name of the model.
+
+    All other fields are those of the client, byte for byte.
+    """
+    fields: dict[str, object] = dict(body.with_stream())
+    if body.model not in endpoint.adapters and body.model != endpoint.endpoint:
+        fields["model"] = endpoint.endpoint
+    names = LIMIT_FIELDS[body.route]
+    if body.limit is None and names:
+        for name in names:
+            fields.pop(name, None)
+        fields[names[-1]] = Raw(json.encode(endpoint.output_limit))
+    return fields
+
+
+def _rejection(event: LlmRequestRejected, headers: Mapping[str, str]) -> ErrorAnswer:
+    return refuse(
+        event.reason, event.detail, retry_after_s=event.retry_after_s, headers=headers
+    )
+
+
+def _failure(failed: UpstreamsFailed, headers: Mapping[str, str]) -> ErrorAnswer:
+    """Return the answer where no engine gave one; the engine's own text is its client's."""
+    reason = {
+        "no_upstream": "upstream_unavailable",
+        "upstream_busy": "upstream_unavailable",
+    }.get(failed.code, failed.code)
+    text = failed.engine_text or failed.text
+    return refuse(reason, text, retry_after_s=failed.retry_after_s, headers=headers)
