@@ -1,23 +1,27 @@
-"""The shell of the throttle: one emulated engine per lane, the fold of `access`, the proxy."""
+"""The shell of the throttle: a dispatcher per lane, the fold of `access`, the proxy."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
+import secrets
+import ssl
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
 from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
-from services.throttle.engine import EmulatedEngine
+from services.throttle.dispatch import Dispatcher
 from services.throttle.figures import figures
-from services.throttle.followers import RequestFollowers
-from services.throttle.proxy import OpenAiProxy
+from services.throttle.proxy.app import OpenAiProxy
+from services.throttle.proxy.prompts import PromptTokenizer
+from services.throttle.proxy.serve import RequestServer
 from services.throttle.settings import ThrottleSettings
+from services.throttle.upstreams.pool import UpstreamPool
 from shared.bus.access import AccessFollower
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
@@ -27,14 +31,13 @@ from shared.bus.log import Log
 from shared.bus.probe import probe_lanes
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command
-from shared.contracts.llm import EngineAdvanced, LlmRequestStarted, ServeLlmRequest
+from shared.contracts.llm import ServeLlmRequest
 from shared.http_listener import listen
 from shared.ledger.decider import Fact
 from shared.server_settings import server_certificate
 from shared.telemetry.setup import Telemetry, start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 
-IDLE_POLL_S = 5.0
 DRAIN_S = 0.5
 
 log = logging.getLogger(__name__)
@@ -50,16 +53,16 @@ def run(settings: ThrottleSettings) -> None:
 
     async def run_beside(lanes: Lanes[Any]) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(shell.serve(lanes))
+            group.create_task(shell.serve())
             group.create_task(probe_lanes(lanes, telemetry.metrics, figures))
 
     try:
         run_service(
-            Throttle(settings.line),
+            Throttle(),
             settings=settings,
             decode=requests_only,
             on_accepted=shell.on_accepted,
-            on_lane=shell.drive_engine,
+            on_lane=shell.dispatch,
             background=run_beside,
         )
     finally:
@@ -74,7 +77,7 @@ def requests_only(topic: str, type_: str, data: bytes) -> Model:
 
 
 class ThrottleShell:
-    """The parts of the throttle besides its decider: engines, followers and the proxy."""
+    """The parts of the throttle besides its decider: dispatchers, upstreams and the proxy."""
 
     def __init__(
         self, settings: ThrottleSettings, connect: Callable[[], Log], telemetry: Telemetry
@@ -83,58 +86,41 @@ class ThrottleShell:
         self._connect = connect
         self._telemetry = telemetry
         self._observe = observer(telemetry)
-        self._followers = RequestFollowers()
+        self._dispatchers: dict[int, Dispatcher] = {}
         certificate = server_certificate(settings)
         telemetry.metrics.watch_certificate(certificate)
         self._tls = certificate.context if certificate is not None else None
-        self._started: dict[int, asyncio.Event] = {}
         self.port = 0
         self.serving = asyncio.Event()
 
     def on_accepted(self, facts: list[Fact], parents: list[str], started_ns: int) -> None:
         self._observe(facts, parents, started_ns)
-        self._followers.apply(facts)
-        for fact in facts:
-            started = self._started.get(fact.partition)
-            if started is not None and isinstance(fact.event, LlmRequestStarted):
-                started.set()
+        for fact in facts[:1]:
+            dispatcher = self._dispatchers.get(fact.partition)
+            if dispatcher is not None:
+                dispatcher.apply(facts)
 
-    async def drive_engine(self, lane: Lane[EndpointState]) -> None:
-        """Run one lane's emulated engine, beginning with the requests that run by the ledger."""
-        engine = EmulatedEngine(self._settings.seed, self._settings.prefill_tokens_per_s)
-        started = self._started[lane.partition] = asyncio.Event()
+    async def dispatch(self, lane: Lane[EndpointState]) -> None:
+        """Serve one lane while it is held."""
+        pool = UpstreamPool(self._read_secret, tls=upstream_tls(self._settings.upstream_ca))
+        if lane.state.endpoint is not None:
+            pool.configure(lane.state.endpoint)
+        dispatcher = self._dispatchers[lane.partition] = Dispatcher(lane, pool)
         try:
-            while True:
-                engine.hold(lane.state.running)
-                if lane.state.running:
-                    await self._run_batch(lane, engine)
-                await _wait_and_clear(started, IDLE_POLL_S)
+            await dispatcher.run()
         finally:
-            self._started.pop(lane.partition, None)
-            self._followers.lose_lane(lane.partition)
+            del self._dispatchers[lane.partition]
+            await pool.close()
 
-    async def _run_batch(self, lane: Lane[EndpointState], engine: EmulatedEngine) -> None:
-        """Return when no request runs; the engine goes on while its progress is being appended."""
-        at = time.monotonic()
-        while lane.state.running:
-            await asyncio.sleep(self._settings.tick_ms / 1000)
-            before, at = at, time.monotonic()
-            endpoint = lane.state.endpoint
-            progress = engine.advance(at - before, endpoint.tokens_per_s if endpoint else 0.0)
-            if progress:
-                await lane.offer(EngineAdvanced(made=progress))
-            engine.hold(lane.state.running)
-
-    async def serve(self, lanes: Lanes[Any]) -> None:
-        await self.serve_lanes(lambda: lanes.held)
-
-    async def serve_lanes(self, lanes: Callable[[], Mapping[int, Lane[EndpointState]]]) -> None:
+    async def serve(self) -> None:
         """Serve the proxy once the fold of `access` has caught up, and keep the fold current."""
         access = AccessFollower(self._connect)
-        proxy = OpenAiProxy(
-            access, lanes, self._followers, self._telemetry.spans, self._settings.line
+        prompts = PromptTokenizer(self._settings.tokenizers)
+        server = RequestServer(access, self._held, prompts, secrets.token_bytes(16))
+        proxy = OpenAiProxy(access, server, self._telemetry.spans)
+        runner = web.AppRunner(
+            proxy.app(), access_log=None, shutdown_timeout=DRAIN_S, handler_cancellation=True
         )
-        runner = web.AppRunner(proxy.app(), access_log=None, shutdown_timeout=DRAIN_S)
         async with AsyncExitStack() as open_:
             open_.push_async_callback(runner.cleanup)
             async with asyncio.TaskGroup() as tasks:
@@ -145,14 +131,26 @@ class ThrottleShell:
                 open_.callback(listener.close)
                 self._announce(listener)
 
+    def _held(self) -> Mapping[int, Dispatcher]:
+        return self._dispatchers
+
+    def _read_secret(self, name: str) -> str | None:
+        """Return the API key of an upstream; None where no file has it."""
+        folder = self._settings.upstream_keys
+        if folder is None:
+            return None
+        try:
+            return (folder / name).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            log.warning("secret cannot be read", extra={"name_of_secret": name, "why": str(error)})
+            return None
+
     def _announce(self, listener: asyncio.Server) -> None:
         self.port = listener.sockets[0].getsockname()[1]
         self.serving.set()
         log.info("proxy listening", extra={"host": self._settings.host, "port": self.port})
 
 
-async def _wait_and_clear(event: asyncio.Event, timeout_s: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(timeout_s):
-            await event.wait()
-    event.clear()
+def upstream_tls(authority: Path | None) -> ssl.SSLContext | None:
+    """Return the context that trusts this authority; None for those of the system."""
+    return None if authority is None else ssl.create_default_context(cafile=str(authority))

@@ -14,9 +14,11 @@ from services.throttle.tickets import LaneLost, Ticket, Tickets
 from services.throttle.upstreams.pool import UpstreamPool
 from shared.bus.lane import Lane
 from shared.contracts.base import Local
+from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.llm import (
     CapacityObserved,
     EngineAdvanced,
+    LlmRequestQueued,
     RequestEnd,
     RequestsEnded,
     RequestsLeft,
@@ -80,8 +82,11 @@ class Dispatcher:
 
     def apply(self, facts: Sequence[Fact]) -> None:
         """Take over accepted events of the lane."""
+        for fact in facts:
+            if isinstance(fact.event, EndpointConfigured):
+                self.upstreams.configure(fact.event)
         for request_id in self._tickets.apply(facts):
-            self._end(RequestEnd(request_id=request_id, outcome="cancelled", output_tokens=0))
+            self._end(_cancelled(request_id))
 
     @asynccontextmanager
     async def ticket(self, command: ServeLlmRequest, item: Input) -> AsyncIterator[Ticket]:
@@ -91,15 +96,18 @@ class Dispatcher:
         """
         ticket = self._tickets.add(command.request_id)
         try:
-            await self.lane.offer(item)
+            ticket.ahead = _ahead(await self.lane.offer(item))
             yield ticket
         finally:
             self._tickets.remove(ticket)
-            if not ticket.decided.done() or ticket.decided.cancelled():
+            if ticket.started and not ticket.is_settled:
+                self._end(_cancelled(ticket.request_id))
+            elif not ticket.decided.done() or ticket.decided.cancelled():
                 self._leave(ticket.request_id)
 
     def finish(self, ticket: Ticket, end: RequestEnd) -> None:
         """Report the end of a request that was started."""
+        ticket.is_settled = True
         self._tickets.remove(ticket)
         self._end(end)
 
@@ -170,6 +178,15 @@ class Dispatcher:
                 raise LaneLost from None
             else:
                 return
+
+
+def _cancelled(request_id: str) -> RequestEnd:
+    """Return the end of a request that no engine was sent."""
+    return RequestEnd(request_id=request_id, outcome="cancelled", output_tokens=0, prompt_tokens=0)
+
+
+def _ahead(facts: Iterable[Fact]) -> int:
+    return next((f.event.ahead for f in facts if isinstance(f.event, LlmRequestQueued)), 0)
 
 
 def in_batches(items: Iterable[T], size: int = BATCH) -> Iterator[tuple[T, ...]]:

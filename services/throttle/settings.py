@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field
 
-from services.throttle.core.decide import QUEUE_LIMIT
 from shared.server_settings import ServerSettings
 
 
 class ThrottleSettings(ServerSettings):
     """The `BERTH_` variables of this service besides those of every service."""
 
-    line: int = Field(
-        default=QUEUE_LIMIT, ge=1, le=10_000, description="Limit of waiting requests per tenant"
+    upstream_keys: Path | None = Field(
+        default=None,
+        description="Folder of the API keys of upstreams: a file per secret, named as it is",
     )
-    tick_ms: int = Field(
-        default=50,
-        ge=1,
-        le=10_000,
-        description="Period of the emulated engine's progress reports, in ms",
+    upstream_ca: Path | None = Field(
+        default=None, description="CA of upstreams' certificates, PEM; the system's if not given"
     )
-    prefill_tokens_per_s: float = Field(
-        default=20_000.0, gt=0, le=1e9, description="Prompt speed of the emulated engine"
+    tokenizers: Path | None = Field(
+        default=None, description="Folder of tokenizer files, NAME.json, that endpoints name"
     )
-    seed: int = Field(default=0, description="Seed of the lengths of the emulated answers")
+    handlers: int = Field(
+        default=4096, ge=1, le=100_000, description="Requests that are open at once, all tenants"
+    )

@@ -26,6 +26,10 @@ class Ticket:
     """Output tokens so far, as its handler counts them."""
     charged_tokens: int = 0
     """Of these, the ones that were reported to the decider."""
+    ahead: int = 0
+    """Requests ahead of it when it was queued."""
+    is_settled: bool = False
+    """Whether its end was reported."""
 
     @property
     def started(self) -> bool:

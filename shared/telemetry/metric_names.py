@@ -229,7 +229,10 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             ("endpoint",),
         ),
         "berth_llm_batch_ratio": Spec(
-            "gauge", "throttle", "Share of the batch capacity in use, in tokens", ("endpoint",)
+            "gauge",
+            "throttle",
+            "Share of the capacity in use: in tokens if the endpoint limits them, else in requests",
+            ("endpoint",),
         ),
         "berth_llm_service_gap_tokens": Spec(
             "gauge",

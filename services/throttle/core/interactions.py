@@ -33,9 +33,7 @@ class Interactions:
     one: its first call can be throttled as any first call.
     """
 
-    tenants: BoundedTable[str, BoundedTable[str, Interaction]] = field(
-        default_factory=BoundedTable
-    )
+    tenants: BoundedTable[str, BoundedTable[str, Interaction]] = field(default_factory=BoundedTable)
 
     def stage(self, tenant: str, interaction: str, now: int) -> int:
         """Return how many calls of the interaction came before one that arrives now."""

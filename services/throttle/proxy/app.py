@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
 from services.throttle.proxy.authentication import authenticate, visible_models
 from services.throttle.proxy.serve import MAX_BODY_BYTES, RequestServer
-from services.throttle.relay.errors import ErrorAnswer
+from services.throttle.relay.errors import ErrorAnswer, refuse
 from services.throttle.relay.request import ROUTES, Route
 from shared.bus.access import AccessFollower
 from shared.telemetry.spans import Spans
 
-MAX_HEADER_FIELDS = 128
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class OpenAiProxy:
@@ -33,7 +34,7 @@ class OpenAiProxy:
         app.router.add_get("/v1/models/{model:.+}", self._show_model)
         return app
 
-    def _handler(self, route: Route) -> web.Handler:  # type: ignore[name-defined]
+    def _handler(self, route: Route) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             return await self._respond(request, route)
 
@@ -41,8 +42,8 @@ class OpenAiProxy:
 
     async def _respond(self, request: web.Request, route: Route) -> web.StreamResponse:
         parent = request.headers.get("traceparent", "")
-        attributes = {"http.request.method": "POST", "http.route": f"/v1/{route}"}
-        with self._spans.span("llm", parent, attributes) as span:
+        with self._spans.span("llm", parent, {"http.request.method": "POST"}) as span:
+            span.set("http.route", f"/v1/{route}")
             try:
                 response = await self._server.serve(request, route, span)
             except ErrorAnswer as error:
@@ -82,6 +83,4 @@ def error_response(error: ErrorAnswer) -> web.Response:
 
 
 def _no_model() -> ErrorAnswer:
-    from services.throttle.relay.errors import refuse
-
     return refuse("model_not_found", "model: no endpoint of this name that the key may call")

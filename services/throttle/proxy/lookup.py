@@ -56,9 +56,7 @@ def _fallbacks(
             yield fallback
 
 
-async def _until_served(
-    dispatcher: Dispatcher, endpoint: EndpointConfigured, tenant: str
-) -> None:
+async def _until_served(dispatcher: Dispatcher, endpoint: EndpointConfigured, tenant: str) -> None:
     """Wait until the lane, which reads `access` at its own pace, knows endpoint and tenant."""
     with suppress(TimeoutError):
         async with asyncio.timeout(CATCH_UP_S):

@@ -68,9 +68,7 @@ class RequestServer:
         self._prefix_key = prefix_key
         self._clock = clock
 
-    async def serve(
-        self, request: web.Request, route: Route, span: OpenSpan
-    ) -> web.StreamResponse:
+    async def serve(self, request: web.Request, route: Route, span: OpenSpan) -> web.StreamResponse:
         """Raises ErrorAnswer for a request that is not served."""
         read = await self._read(request, route)
         span.set("tenant.id", read.tenant)
@@ -80,13 +78,8 @@ class RequestServer:
         endpoint = dispatcher.state.endpoint or read.endpoint
         prompt = await self._prompts.count(endpoint, read.tenant, read.body)
         command = self._command(read, endpoint, prompt)
-        item = Input(
-            "local", new_id(), command, traceparent=span.traceparent, tenant=read.tenant
-        )
-        headers = {
-            "x-request-id": command.request_id,
-            "x-berth-interaction": command.interaction,
-        }
+        item = Input("local", new_id(), command, traceparent=span.traceparent, tenant=read.tenant)
+        headers = {"x-request-id": command.request_id, "x-berth-interaction": command.interaction}
         try:
             async with dispatcher.ticket(command, item) as ticket:
                 position = ticket.ahead
@@ -268,16 +261,13 @@ def engine_fields(body: RequestBody, endpoint: EndpointConfigured) -> Mapping[st
 
 
 def _rejection(event: LlmRequestRejected, headers: Mapping[str, str]) -> ErrorAnswer:
-    return refuse(
-        event.reason, event.detail, retry_after_s=event.retry_after_s, headers=headers
-    )
+    return refuse(event.reason, event.detail, retry_after_s=event.retry_after_s, headers=headers)
 
 
 def _failure(failed: UpstreamsFailed, headers: Mapping[str, str]) -> ErrorAnswer:
     """Return the answer where no engine gave one; the engine's own text is its client's."""
-    reason = {
-        "no_upstream": "upstream_unavailable",
-        "upstream_busy": "upstream_unavailable",
-    }.get(failed.code, failed.code)
+    reason = {"no_upstream": "upstream_unavailable", "upstream_busy": "upstream_unavailable"}.get(
+        failed.code, failed.code
+    )
     text = failed.engine_text or failed.text
     return refuse(reason, text, retry_after_s=failed.retry_after_s, headers=headers)

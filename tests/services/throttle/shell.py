@@ -1,11 +1,11 @@
-"""The throttle's shell on loopback, over the in-memory twin."""
+"""The throttle's shell on loopback, over the in-memory twin, before emulated engines."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,10 @@ from services.throttle.core.state import EndpointState
 from services.throttle.settings import ThrottleSettings
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.access import EndpointConfigured, KeyCreated, TenantRegistered
+from shared.contracts.access import KeyCreated, TenantRegistered
 from shared.contracts.base import Event
+from shared.contracts.codec import decode_event
+from shared.contracts.endpoints import EndpointConfigured, Upstream
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
@@ -29,27 +31,33 @@ from shared.testing.ledgers import LedgerWriter
 from tests.patience import until
 
 KEY = "acme-1.sesame"
+MODEL = "org/Chat-7B"
 LEDGER = TP("throttle", 0)
 REQUESTS = TP("llm.requests", 0)
 
 
-def key(key_id: str, tenant: str | None, role: Any = "submitter") -> KeyCreated:
+def key(key_id: str, tenant: str | None, role: Any = "submitter", **more: Any) -> KeyCreated:
     digest = hashlib.sha256(b"sesame").hexdigest()
-    return KeyCreated(key_id=key_id, sha256=digest, role=role, tenant=tenant)
+    return KeyCreated(key_id=key_id, sha256=digest, role=role, tenant=tenant, **more)
 
 
-class Stack:
-    """One lane, its engine and its proxy; `running` again is a restart over the same log."""
+class ThrottleStack:
+    """One lane, its dispatcher and the proxy; `running` again is a restart over the same log."""
 
-    def __init__(self, tmp_path: Path, **settings: Any) -> None:
+    def __init__(self, tmp_path: Path, *urls: str, **settings: Any) -> None:
         self.broker = MemoryBroker()
-        self.settings = ThrottleSettings(kafka="127.0.0.1:1", data=tmp_path, tick_ms=5, **settings)
+        self.settings = ThrottleSettings(kafka="127.0.0.1:1", data=tmp_path)
         self.pen = LedgerWriter(self.broker, "access")
         self.lane: Lane[EndpointState]
+        self.shell: ThrottleShell
         self.url = ""
+        upstreams = tuple(Upstream(name=f"e{n}", url=url) for n, url in enumerate(urls))
+        self.endpoint = EndpointConfigured(
+            endpoint=MODEL, partition=0, upstreams=upstreams, **settings
+        )
         self.access(
-            EndpointConfigured(endpoint="chat", partition=0, tokens_per_s=400, batch_tokens=1000),
-            EndpointConfigured(endpoint="far", partition=3, tokens_per_s=400, batch_tokens=1000),
+            self.endpoint,
+            EndpointConfigured(endpoint="far", partition=3),
             TenantRegistered(tenant="acme", default_pool="main"),
             TenantRegistered(tenant="other", default_pool="main"),
             key("acme-1", "acme"),
@@ -69,48 +77,54 @@ class Stack:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[aiohttp.ClientSession]:
-        metrics = Metrics("throttle")
-        telemetry = Telemetry(Spans("throttle", "", ""), metrics)
-        shell = ThrottleShell(self.settings, lambda: MemoryLog(self.broker), telemetry)
+        telemetry = Telemetry(Spans("throttle", "", ""), Metrics("throttle"))
+        self.shell = shell = ThrottleShell(self.settings, lambda: MemoryLog(self.broker), telemetry)
         self.lane = Lane(
-            Throttle(self.settings.line),
+            Throttle(),
             0,
             MemoryLog(self.broker),
             inputs=[TP("access", 0), REQUESTS],
-            decoder=InputDecoder("throttle", requests_only),
+            decoder=InputDecoder("throttle", requests_only, Throttle.consumed_events),
             settings=LaneSettings(window_ms=1),
             on_accepted=shell.on_accepted,
         )
         await self.lane.start()
-        tasks = [
-            asyncio.create_task(self.lane.run()),
-            asyncio.create_task(shell.drive_engine(self.lane)),
-            asyncio.create_task(shell.serve_lanes(lambda: {0: self.lane})),
-        ]
-        await self.feed()
-        await shell.serving.wait()
-        await until(lambda: "acme" in self.lane.state.accounts)
-        self.url = f"http://127.0.0.1:{shell.port}"
-        headers = {"authorization": f"Bearer {KEY}"}
-        try:
-            async with aiohttp.ClientSession(self.url, headers=headers) as client:
-                yield client
-        finally:
-            for task in tasks:
-                task.cancel()
-            results = await asyncio.gather(*tasks, return_exceptions=True)
-            assert all(isinstance(result, asyncio.CancelledError) for result in results), results
-            await self.lane.stop()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.lane.stop)
+            for work in (self.lane.run(), shell.dispatch(self.lane), shell.serve()):
+                stack.push_async_callback(_end, asyncio.create_task(work))
+            await self.feed()
+            await shell.serving.wait()
+            await until(lambda: "acme" in self.lane.state.tenants)
+            if self.endpoint.upstreams:
+                await until(lambda: self.lane.state.capacity > 0)
+            self.url = f"http://127.0.0.1:{shell.port}"
+            yield await stack.enter_async_context(self.client())
 
-    def log(self) -> list[tuple[str, bytes]]:
-        """Return the (type, data) of result event in the ledger."""
+    def client(self, key: str = KEY) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(self.url, headers={"authorization": f"Bearer {key}"})
+
+    def events(self) -> list[Event]:
+        """Return the events of the ledger, in their order."""
         records = accepted(LEDGER, self.broker.entries(LEDGER))
-        return [(raw.type, raw.data) for record in records for raw in record.raw()]
+        return [decode_event(raw.type, raw.data) for record in records for raw in record.raw()]
 
     def types(self) -> list[str]:
-        return [type_ for type_, _ in self.log()]
+        return [event.TYPE for event in self.events()]
+
+    def only(self, kind: type[Any]) -> Any:
+        """Return the one event of that class in the ledger."""
+        (event,) = (event for event in self.events() if isinstance(event, kind))
+        return event
 
 
-def chat(max_tokens: int = 10, text: str = "hello", **more: Any) -> dict[str, Any]:
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    (result,) = await asyncio.gather(task, return_exceptions=True)
+    assert result is None or isinstance(result, asyncio.CancelledError), result
+
+
+def chat(max_tokens: int | None = 10, text: str = "hello", **more: Any) -> dict[str, Any]:
     messages = [{"role": "user", "content": text}]
-    return {"model": "chat", "messages": messages, "max_tokens": max_tokens, **more}
+    limit = {} if max_tokens is None else {"max_tokens": max_tokens}
+    return {"model": MODEL, "messages": messages, "ignore_eos": True, **limit, **more}

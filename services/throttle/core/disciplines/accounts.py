@@ -118,6 +118,12 @@ class Line:
         """Requests in the line."""
         return sum(len(queue.requests) for queue in self.queues.values())
 
+    @property
+    def spread(self) -> float:
+        """The largest counter in the line, less the smallest."""
+        counters = [queue.account.counter for queue in self.queues.values()]
+        return max(counters) - min(counters) if counters else 0.0
+
     def first_request(self) -> ServedRequest | None:
         front = self.front()
         return front.requests[0] if front else None

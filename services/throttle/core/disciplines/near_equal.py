@@ -112,6 +112,10 @@ class NearEqual(Order):
     def level(self) -> float:
         return self.order.level
 
+    @property
+    def spread(self) -> float:
+        return self.order.spread
+
     def rebase(self) -> None:
         self.order.rebase()
 

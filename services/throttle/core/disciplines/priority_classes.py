@@ -88,6 +88,10 @@ class PriorityClasses(Order):
     def level(self) -> float:
         return max(order.level for order in self.orders)
 
+    @property
+    def spread(self) -> float:
+        return max(order.spread for order in self.orders)
+
     def rebase(self) -> None:
         for order in self.orders:
             order.rebase()

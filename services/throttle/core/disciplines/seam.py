@@ -90,6 +90,11 @@ class Order:
         """How high the counters of active tenants are, at least; 0 without counters."""
         return 0.0
 
+    @property
+    def spread(self) -> float:
+        """How far apart the counters of waiting tenants are; 0 without counters."""
+        return 0.0
+
     def rebase(self) -> None:
         """Lower all counters by the level, in whole units, which changes no order."""
 

@@ -107,6 +107,10 @@ class Vtc(Order):
     def level(self) -> float:
         return level((self.line,), self.last_emptied)
 
+    @property
+    def spread(self) -> float:
+        return self.line.spread
+
     def rebase(self) -> None:
         self.accounts.rebase(float(math.floor(self.level)))
         self.line.reindex()
