@@ -44,11 +44,13 @@ class UpstreamPool:
         self._draw = draw or random.Random().random
         self._tls = tls
         self._balance = "least_loaded"
+        self._adapters: frozenset[str] = frozenset()
         self._open_sessions: UpstreamSessions | None = None
 
     def configure(self, settings: EndpointConfigured) -> None:
         """Take the upstreams; one whose address, model and key stay keeps its state."""
         self._balance = settings.balance
+        self._adapters = frozenset(settings.adapters)
         self._members.configure(settings.upstreams)
 
     async def run(self) -> None:
@@ -94,7 +96,7 @@ class UpstreamPool:
     async def open(self, call: UpstreamCall) -> tuple[PooledUpstream, OpenAnswer]:
         """Return an answer and its upstream, for `finish`; use `send`."""
         deadline = asyncio.get_running_loop().time() + call.first_byte_timeout_s
-        encoder = BodyEncoder(call.body)
+        encoder = BodyEncoder(call.body, self._adapters)
         attempts: list[Attempt] = []
         failed: list[PooledUpstream] = []
         while len(attempts) < MOST_ATTEMPTS and may_go_on(attempts):

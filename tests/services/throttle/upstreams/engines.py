@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
@@ -36,6 +37,11 @@ def chunked(data: bytes) -> bytes:
 def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
     lines = [f"HTTP/1.1 {status}", f"content-length: {len(body)}", *headers, "", ""]
     return "\r\n".join(lines).encode() + body
+
+
+def still() -> float:
+    """Return the time of a clock on which no cool-down ends."""
+    return 0.0
 
 
 class RawEngine:
@@ -155,19 +161,27 @@ async def emulated_pair(speed: float = FAST) -> AsyncIterator[tuple[Emulated, Em
         yield first, await stack.enter_async_context(emulated(speed))
 
 
-def endpoint(*urls: str, balance: Any = "least_loaded", **fields: Any) -> EndpointConfigured:
+def endpoint(
+    *urls: str, balance: Any = "least_loaded", adapters: tuple[str, ...] = (), **fields: Any
+) -> EndpointConfigured:
     """Return an endpoint with the upstreams u0, u1, ... at the addresses."""
     upstreams = tuple(
         Upstream(name=f"u{index}", url=url, **fields) for index, url in enumerate(urls)
     )
-    return EndpointConfigured(endpoint="chat", partition=0, upstreams=upstreams, balance=balance)
+    return EndpointConfigured(
+        endpoint="chat", partition=0, upstreams=upstreams, balance=balance, adapters=adapters
+    )
 
 
 @asynccontextmanager
 async def pool_of(
-    *urls: str, secrets: Mapping[str, str] | None = None, tls: Any = None, **fields: Any
+    *urls: str,
+    secrets: Mapping[str, str] | None = None,
+    tls: Any = None,
+    clock: Callable[[], float] = time.monotonic,
+    **fields: Any,
 ) -> AsyncIterator[UpstreamPool]:
-    pool = UpstreamPool((secrets or {}).get, tls=tls)
+    pool = UpstreamPool((secrets or {}).get, clock, tls=tls)
     pool.configure(endpoint(*urls, **fields))
     try:
         yield pool

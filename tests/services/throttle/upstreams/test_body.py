@@ -19,3 +19,10 @@ def test_the_model_of_an_upstream_replaces_that_of_the_client() -> None:
     assert encoder.encode("there/B") is encoder.encode("there/B")
     assert encoder.encode(None).startswith(b'{"model":"a"')
     assert BODY["model"] == msgspec.Raw(b'"a"')
+
+
+def test_an_adapter_keeps_its_name() -> None:
+    for model in (msgspec.Raw(b'"lora/a"'), "lora/a"):
+        encoder = BodyEncoder({"model": model}, frozenset({"lora/a"}))
+        assert encoder.encode("there/B") == b'{"model":"lora/a"}'
+    assert BodyEncoder(BODY, {"lora/a"}).encode("there/B").startswith(b'{"model":"there/B"')

@@ -25,6 +25,7 @@ from tests.services.throttle.upstreams.engines import (
     pool_of,
     probing,
     read,
+    still,
     tokens,
 )
 
@@ -80,7 +81,7 @@ async def test_a_request_fails_over_before_the_first_byte() -> None:
     async with (
         emulated(faults=FAILING) as bad,
         emulated() as good,
-        pool_of(bad.url, NOWHERE, good.url) as pool,
+        pool_of(bad.url, NOWHERE, good.url, clock=still) as pool,
     ):
         answers = [await read(pool, chat()) for _ in range(6)]
         reasons = [state.reason for state in pool.states()]
@@ -93,7 +94,7 @@ async def test_one_that_fails_what_others_serve_is_taken_out() -> None:
     async with (
         emulated(faults=FAILING) as bad,
         emulated() as good,
-        pool_of(bad.url, good.url) as pool,
+        pool_of(bad.url, good.url, clock=still) as pool,
     ):
         for _ in range(8):
             await read(pool, chat())
@@ -128,18 +129,6 @@ async def test_an_answer_that_hangs_is_not_sent_twice() -> None:
         assert (failed.value.status, failed.value.code) == (504, "upstream_timeout")
         assert failed.value.text == "u0: no answer in time"
         assert pool.capacity == 128
-
-
-async def test_a_slow_reader_is_not_taken_for_a_silent_engine() -> None:
-    async with (
-        emulated(10) as engine,
-        pool_of(engine.url) as pool,
-        pool.send(chat(idle_s=0.5, max_tokens=64)) as answer,
-    ):
-        first = await anext(aiter(answer.chunks))
-        await asyncio.sleep(1.2)
-        body = first + b"".join([chunk async for chunk in answer.chunks])
-    assert tokens(body) == 64
 
 
 async def test_leaving_a_stream_aborts_it_in_the_engine_at_once(
@@ -204,7 +193,10 @@ async def test_a_drained_upstream_ends_what_it_has_and_gets_nothing_new() -> Non
 
 async def test_unchanged_upstreams_keep_their_state_and_removed_ones_end_their_requests() -> None:
     async with emulated(ENDLESS) as a, emulated() as b:
-        async with pool_of(a.url, NOWHERE) as pool, pool.send(chat(max_tokens=5000)) as running:
+        async with (
+            pool_of(a.url, NOWHERE, clock=still) as pool,
+            pool.send(chat(max_tokens=5000)) as running,
+        ):
             await anext(aiter(running.chunks))
             with pytest.raises(UpstreamsFailed):
                 await read(pool, chat(fault="error"))
@@ -244,7 +236,7 @@ async def test_a_wait_for_room_has_a_limit() -> None:
 
 
 async def test_without_upstreams_there_is_no_room_and_the_error_says_why() -> None:
-    pool = UpstreamPool(no_secret)
+    pool = UpstreamPool(no_secret, still)
     assert (pool.capacity, pool.overloaded, pool.states()) == (0, False, ())
     with pytest.raises(UpstreamsFailed, match="no upstream is configured") as failed:
         await read(pool, chat())
@@ -317,6 +309,16 @@ async def test_an_engine_that_is_away_is_not_available_until_it_is_back() -> Non
         await until(lambda: not pool.states()[0].available)
         assert pool.states()[0].reason == "health: connection failed"
         assert pool.capacity == 0
+
+
+async def test_an_adapter_is_sent_under_its_own_name() -> None:
+    async with (
+        emulated(models=("there",), adapters=("lora",)) as engine,
+        pool_of(engine.url, model="there", adapters=("lora",)) as pool,
+    ):
+        for model, served in (("lora", "lora"), ("chat", "there")):
+            _, _, body = await read(pool, chat(model=model, stream=False))
+            assert msgspec.json.decode(body)["model"] == served
 
 
 async def test_credentials_are_those_of_the_upstream_and_never_the_clients() -> None:
