@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import time
 from dataclasses import dataclass, replace
 
@@ -11,6 +10,7 @@ import aiohttp
 import msgspec
 
 from services.throttle.upstreams.answers import AnswerChunks
+from services.throttle.upstreams.body import LargeBody
 from services.throttle.upstreams.calls import UpstreamAnswer, UpstreamCall
 from services.throttle.upstreams.connections import UpstreamSessions, new_mark
 from services.throttle.upstreams.headers import answer_headers, request_headers
@@ -25,8 +25,6 @@ MAX_ERROR_BYTES = 64 * 1024
 ERROR_BODY_S = 2.0
 """Limit of the wait for the body of an error."""
 MAX_TEXT_CHARS = 2000
-LARGE_BYTES = 1024 * 1024
-"""Bodies above it are sent in parts, so that other requests go on in between."""
 STALE = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError)
 """How a request ends on a kept connection that the engine has closed."""
 
@@ -55,7 +53,7 @@ async def open_answer(
     sessions: UpstreamSessions,
     upstream: PooledUpstream,
     call: UpstreamCall,
-    body: bytes,
+    body: bytes | LargeBody,
     deadline: float,
 ) -> OpenAnswer | RequestFailure:
     """Send a request; `deadline` is the loop's time at which the first byte is due."""
@@ -74,14 +72,16 @@ async def open_answer(
 
 
 async def _exchange(
-    session: aiohttp.ClientSession, upstream: PooledUpstream, call: UpstreamCall, body: bytes
+    session: aiohttp.ClientSession,
+    upstream: PooledUpstream,
+    call: UpstreamCall,
+    body: bytes | LargeBody,
 ) -> OpenAnswer | RequestFailure:
-    response = await session.post(
-        upstream.url(call.path),
-        data=body if len(body) < LARGE_BYTES else io.BytesIO(body),
-        headers=request_headers(upstream.headers, call.headers),
-        allow_redirects=False,
-    )
+    headers = request_headers(upstream.headers, call.headers)
+    if isinstance(body, LargeBody):
+        headers["Content-Length"] = str(body.size)
+    url = upstream.url(call.path)
+    response = await session.post(url, data=body, headers=headers, allow_redirects=False)
     chunks = AnswerChunks(upstream.name, response, call.idle_timeout_s)
     try:
         failure = failure_of_status(response.status, response.headers, time.time())

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from infra.security import certificates
@@ -296,10 +297,18 @@ async def test_an_error_that_never_ends_is_not_awaited(monkeypatch: pytest.Monke
         await asyncio.wait_for(engine.closed.wait(), PATIENCE_S)
 
 
-async def test_a_large_body_arrives_whole() -> None:
-    async with raw_engine(OK) as engine, pool_of(engine.url) as pool:
-        await read(pool, chat(user="x" * 3 * MIB))
-        assert len(engine.bodies[0]) > 3 * MIB
+async def test_a_large_body_arrives_whole_also_at_the_next_engine() -> None:
+    text = b'"' + b"x" * 3 * MIB + b'"'
+    async with (
+        raw_engine(script("reset")) as rude,
+        raw_engine(OK) as good,
+        pool_of(rude.url, good.url) as pool,
+    ):
+        await read(pool, chat(user=msgspec.Raw(text)))
+        assert rude.bodies == good.bodies
+        assert msgspec.json.decode(good.bodies[0])["user"] == "x" * 3 * MIB
+        assert "Content-Length: " in good.heads[0]
+        assert "Transfer-Encoding" not in good.heads[0]
 
 
 async def test_a_request_that_the_engine_does_not_take_can_be_left() -> None:
@@ -314,7 +323,9 @@ async def test_a_request_that_the_engine_does_not_take_can_be_left() -> None:
         return serve
 
     async with raw_engine(stall) as engine, pool_of(engine.url) as pool:
-        task = asyncio.create_task(read(pool, chat(user="x" * 16 * MIB)))
+        task = asyncio.create_task(
+            read(pool, chat(user=msgspec.Raw(b'"' + b"x" * 16 * MIB + b'"')))
+        )
         await reading.wait()
         task.cancel()
         started = time.monotonic()
