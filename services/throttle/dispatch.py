@@ -35,6 +35,7 @@ BATCH = 500
 """Ends or reports of one input."""
 
 BUSY_S = 0.05
+HAND_OVER_S = 1.0
 
 T = TypeVar("T")
 
@@ -64,7 +65,7 @@ class Dispatcher:
         return self.lane.state
 
     async def run(self) -> None:
-        """Report until cancelled; the lane is lost then, and with it the tickets."""
+        """Report until cancelled; what is open then is settled by what was counted."""
         try:
             await self._settle_former()
             self.ready = True
@@ -78,6 +79,7 @@ class Dispatcher:
             )
         finally:
             self.ready = False
+            await self._hand_over()
             self._tickets.lose()
 
     def apply(self, facts: Sequence[Fact]) -> None:
@@ -107,9 +109,10 @@ class Dispatcher:
 
     def finish(self, ticket: Ticket, end: RequestEnd) -> None:
         """Report the end of a request that was started."""
-        ticket.is_settled = True
         self._tickets.remove(ticket)
-        self._end(end)
+        if not ticket.is_settled:
+            ticket.is_settled = True
+            self._end(end)
 
     def _end(self, end: RequestEnd) -> None:
         self._ends.append(end)
@@ -129,6 +132,22 @@ class Dispatcher:
         for ids in in_batches(waiting):
             await self._offer(RequestsLeft(request_ids=ids, reason="lost"))
 
+    async def _hand_over(self) -> None:
+        """Report what is not reported yet; requests that run are cut with this process."""
+        for ticket in self._tickets.started():
+            ticket.is_settled = True
+            self._ends.append(
+                RequestEnd(
+                    request_id=ticket.request_id,
+                    outcome="failed",
+                    output_tokens=ticket.made_tokens,
+                    reason="process_stopped",
+                )
+            )
+        with suppress(TimeoutError, LaneLost):
+            async with asyncio.timeout(HAND_OVER_S):
+                await self._report_all()
+
     async def _report_requests(self) -> None:
         while True:
             with suppress(TimeoutError):
@@ -136,12 +155,15 @@ class Dispatcher:
                     await self._due.wait()
             self._due.clear()
             await self._report_progress()
-            ends, self._ends = self._ends, []
-            for some in in_batches(ends):
-                await self._offer(RequestsEnded(ends=some))
-            left, self._left = self._left, []
-            for ids in in_batches(left):
-                await self._offer(RequestsLeft(request_ids=ids))
+            await self._report_all()
+
+    async def _report_all(self) -> None:
+        ends, self._ends = self._ends, []
+        for some in in_batches(ends):
+            await self._offer(RequestsEnded(ends=some))
+        left, self._left = self._left, []
+        for ids in in_batches(left):
+            await self._offer(RequestsLeft(request_ids=ids))
 
     async def _report_progress(self) -> None:
         for some in in_batches(self._progress()):

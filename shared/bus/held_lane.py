@@ -22,9 +22,14 @@ class HeldLane(Generic[S]):
         self._run, *self._others = tasks
 
     async def stop(self) -> None:
-        """Revoke the lane, end its tasks, and stop it; an append in flight gets `STOP_S`."""
+        """End the tasks, revoke the lane and stop it; the tasks and an append get `STOP_S` each.
+
+        A task that is cancelled may still offer what the lane has to know.
+        """
         for task in self._others:
             task.cancel()
+        if self._others:
+            await asyncio.wait(self._others, timeout=STOP_S)
         await self.lane.revoke()
         await asyncio.wait([self._run], timeout=STOP_S)
         self._run.cancel()

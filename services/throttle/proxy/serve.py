@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,17 +17,19 @@ from services.throttle.proxy.lookup import Dispatchers, choose_dispatcher, unava
 from services.throttle.proxy.options import RequestOptions, read_options
 from services.throttle.proxy.prompts import PromptTokenizer, PromptTokens
 from services.throttle.proxy.rate_headers import rate_headers
-from services.throttle.proxy.relaying import Relay
+from services.throttle.proxy.relaying import AnswerRelay
+from services.throttle.proxy.settlement import RequestSettlement
+from services.throttle.relay.client_stream import ClientGone
 from services.throttle.relay.errors import ErrorAnswer, refuse
 from services.throttle.relay.prefixes import prefix_hashes
 from services.throttle.relay.request import LIMIT_FIELDS, InvalidRequest, RequestBody, Route
 from services.throttle.relay.usage import TokenCount
 from services.throttle.tickets import LaneLost, Ticket
-from services.throttle.upstreams.calls import UpstreamBroken, UpstreamCall, UpstreamsFailed
+from services.throttle.upstreams.calls import UpstreamCall, UpstreamsFailed
 from shared.bus.access import AccessFollower
 from shared.bus.ids import new_id
 from shared.contracts.endpoints import EndpointConfigured
-from shared.contracts.llm import LlmRequestRejected, LlmRequestStarted, RequestEnd, ServeLlmRequest
+from shared.contracts.llm import LlmRequestRejected, LlmRequestStarted, ServeLlmRequest
 from shared.contracts.registry import Bearer
 from shared.ledger.decider import Input
 from shared.ledger.errors import Busy, LaneRevoked, Quarantined
@@ -161,30 +164,30 @@ class RequestServer:
             output_limit=reserved.command.max_output_tokens or None,
             prompt_limit=prompt.size.most_tokens,
         )
-        relay = Relay(request, read.body, count, ticket, self._clock)
-        end = _End(count)
+        relay = AnswerRelay(request, read.body, count, ticket)
+        end = RequestSettlement(count)
         call = self._call(request, read.body, endpoint, reserved.command)
+        overhead_s = self._clock() - read.arrived_s - reserved.started.waited_ms / 1000
+        reserved.headers["x-berth-overhead-ms"] = f"{max(1000 * overhead_s, 0):.1f}"
         try:
-            sent_s = self._clock()
             async with dispatcher.upstreams.send(call) as answer:
-                end.upstream = answer.upstream
-                overhead_s = sent_s - read.arrived_s - reserved.started.waited_ms / 1000
-                reserved.headers["x-berth-overhead-ms"] = f"{max(1000 * overhead_s, 0):.1f}"
+                end.upstream, end.is_refused = answer.upstream, answer.status >= 400
                 response = await relay.pass_on(answer, reserved.headers)
-                end.outcome = "completed" if relay.is_complete else "failed"
-                end.refused = answer.status >= 400
-                end.reason = "" if relay.is_complete else relay.reason
+                end.outcome = "failed" if relay.reason else "completed"
                 return response
         except UpstreamsFailed as failed:
-            end.outcome, end.reason, end.refused = "failed", failed.code, True
+            end.outcome, end.reason, end.is_refused = "failed", failed.code, True
             raise _failure(failed, reserved.headers) from None
-        except UpstreamBroken as broken:
-            end.outcome, end.reason = "failed", "upstream_broken"
-            relay.abort()
-            raise refuse("upstream_failed", f"engine: {broken.reason}") from None
+        except ErrorAnswer:
+            end.outcome = "failed"
+            raise
+        except ClientGone as gone:
+            end.reason = gone.reason
+            raise asyncio.CancelledError from None
         finally:
+            end.reason = end.reason or relay.reason
             dispatcher.finish(ticket, end.report(ticket.request_id))
-            if not end.refused:
+            if not end.is_refused:
                 self._prompts.learn(
                     endpoint.endpoint, read.tenant, prompt.size, count.prompt_tokens
                 )
@@ -216,32 +219,6 @@ class _Reserved:
     prompt: PromptTokens
     headers: dict[str, str]
     started: LlmRequestStarted
-
-
-@dataclass(slots=True)
-class _End:
-    """How a request ended; a client that leaves ends it as cancelled."""
-
-    count: TokenCount
-    outcome: str = "cancelled"
-    upstream: str = ""
-    reason: str = ""
-    refused: bool = False
-    """Whether no engine served any of it, so that nothing is charged."""
-
-    def report(self, request_id: str) -> RequestEnd:
-        prompt_tokens = 0 if self.refused else self.count.prompt_tokens
-        return RequestEnd.model_validate(
-            {
-                "request_id": request_id,
-                "outcome": self.outcome,
-                "output_tokens": 0 if self.refused else self.count.output_tokens,
-                "prompt_tokens": prompt_tokens,
-                "cached_tokens": self.count.cached_tokens,
-                "upstream": self.upstream,
-                "reason": self.reason,
-            }
-        )
 
 
 def engine_fields(body: RequestBody, endpoint: EndpointConfigured) -> Mapping[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,11 @@ def key(key_id: str, tenant: str | None, role: Any = "submitter", **more: Any) -
 class ThrottleStack:
     """One lane, its dispatcher and the proxy; `running` again is a restart over the same log."""
 
-    def __init__(self, tmp_path: Path, *urls: str, **settings: Any) -> None:
+    def __init__(
+        self, tmp_path: Path, *urls: str, service: Mapping[str, Any] | None = None, **settings: Any
+    ) -> None:
         self.broker = MemoryBroker()
-        self.settings = ThrottleSettings(kafka="127.0.0.1:1", data=tmp_path)
+        self.settings = ThrottleSettings(kafka="127.0.0.1:1", data=tmp_path, **(service or {}))
         self.pen = LedgerWriter(self.broker, "access")
         self.lane: Lane[EndpointState]
         self.shell: ThrottleShell
