@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from shared.contracts.base import Command, Event, Model, Name, command, event
 
@@ -52,18 +52,12 @@ class TokenBudget(Model):
     )
     unit: Literal["requests", "tokens", "money"] = Field(description="unit of the limit")
     limit: float = Field(gt=0, le=1e15, description="units that a holder may use")
-    window_s: float | None = Field(
-        None, ge=1, le=31_536_000, description="length of a sliding window, s"
+    memory: Literal["window", "half_life", "forever"] = Field(
+        "forever", description="how use is forgotten: after a window, by half-lives, or never"
     )
-    half_life_s: float | None = Field(
-        None, ge=1, le=31_536_000, description="time after which half of the use counts, s"
+    period_s: float = Field(
+        60.0, ge=1, le=31_536_000, description="length of the window or the half-life, s"
     )
-
-    @model_validator(mode="after")
-    def _forgets_in_one_way(self) -> Self:
-        if self.window_s is not None and self.half_life_s is not None:
-            raise ValueError("window_s and half_life_s exclude each other")
-        return self
 
 
 class EndpointSettings(Model):
@@ -141,18 +135,6 @@ class ConfigureEndpoint(EndpointSettings, Command):
     if_version: str | None = Field(
         None, description="version on which the change is based, or `absent`; absent: any"
     )
-
-    @model_validator(mode="after")
-    def _names_differ(self) -> Self:
-        names = [upstream.name for upstream in self.upstreams]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"upstreams: {twice!r} is given twice")
-        models = [self.endpoint, *self.aliases, *self.adapters]
-        if twice := next((name for name in models if models.count(name) > 1), None):
-            raise ValueError(f"aliases, adapters: {twice!r} is given twice")
-        if self.endpoint in self.fallbacks:
-            raise ValueError(f"fallbacks: {self.endpoint!r} is the endpoint itself")
-        return self
 
 
 @command

@@ -114,7 +114,9 @@ def configure_endpoint(view: AccessView, lanes: int, command: ConfigureEndpoint)
 
 
 def deny_names(view: AccessView, event: EndpointConfigured) -> Denial | None:
-    """Return the denial of a model's name that is taken, or of a name that does not exist."""
+    """Return the denial of a name that is given twice or taken, or that does not exist."""
+    if denial := deny_repeats(event):
+        return denial
     for model in event.models:
         owner = view.endpoint_of_model.get(model, event.endpoint)
         if owner != event.endpoint:
@@ -128,6 +130,18 @@ def deny_names(view: AccessView, event: EndpointConfigured) -> Denial | None:
         if name not in view.tenants:
             detail = f"tenants: {name!r}: no such tenant; register it first"
             return Denial(event.endpoint, "unknown_tenant", detail)
+    return None
+
+
+def deny_repeats(event: EndpointConfigured) -> Denial | None:
+    upstreams = [upstream.name for upstream in event.upstreams]
+    for field, names in (("upstreams", upstreams), ("aliases, adapters", [*event.models])):
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            detail = f"{field}: {twice!r}: is given twice; each name once is allowed"
+            return Denial(event.endpoint, "name_repeated", detail)
+    if event.endpoint in event.fallbacks:
+        detail = f"fallbacks: {event.endpoint!r}: is the endpoint itself; name another one"
+        return Denial(event.endpoint, "fallback_to_itself", detail)
     return None
 
 

@@ -94,9 +94,14 @@ def _budgets(settings: EndpointSettings) -> Iterator[Budget]:
 
 
 def _memory(budget: TokenBudget) -> Memory:
-    if budget.window_s is not None:
-        return SlidingWindow(round(1000 * budget.window_s))
-    return HalfLife(1000 * budget.half_life_s) if budget.half_life_s is not None else HalfLife()
+    period_ms = round(1000 * budget.period_s)
+    match budget.memory:
+        case "window":
+            return SlidingWindow(period_ms)
+        case "half_life":
+            return HalfLife(period_ms)
+        case "forever":
+            return HalfLife()
 
 
 def _reopen_order(state: EndpointState) -> None:

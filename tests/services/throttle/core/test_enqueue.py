@@ -98,7 +98,7 @@ def test_a_retired_tenant_is_refused() -> None:
 
 
 def test_concurrent_requests_never_pass_a_budget_together() -> None:
-    budget = TokenBudget(holder="tenant", unit="tokens", limit=100, window_s=60)
+    budget = TokenBudget(holder="tenant", unit="tokens", limit=100, memory="window", period_s=60)
     state = lane(settings=endpoint(budgets=(budget,)))
     events = offer(state, *(local_request(f"r{n}", prompt=20, most=20) for n in range(4)))
     rejected = [event.request_id for event in events if isinstance(event, LlmRequestRejected)]

@@ -243,7 +243,7 @@ async def test_a_key_calls_only_its_models_and_sees_no_others(tmp_path: Path) ->
 
 
 async def test_a_budget_that_is_spent_is_told_with_the_time_of_a_retry(tmp_path: Path) -> None:
-    budget = TokenBudget(holder="tenant", unit="tokens", limit=60, window_s=60)
+    budget = TokenBudget(holder="tenant", unit="tokens", limit=60, memory="window", period_s=60)
     async with serving(tmp_path, budgets=(budget,)) as (stack, client):
         status, _, headers = await post(client, chat(max_tokens=30))
         assert status == 200
