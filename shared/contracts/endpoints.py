@@ -45,7 +45,7 @@ class Upstream(Model):
 
 
 class TokenBudget(Model):
-    """What each holder may use: within a window, with a half-life, or once and for all."""
+    """The limit of each holder: within a window, with a half-life, or once and for all."""
 
     holder: Literal["tenant", "user", "application", "model"] = Field(
         description="kind of the holders, each of which has the whole limit"

@@ -96,7 +96,7 @@ class RequestsLeft(Local):
 
 
 class CapacityObserved(Local):
-    """What the endpoint's engines can take now, all together."""
+    """The requests that the endpoint's engines can take now, all together."""
 
     requests: int = Field(ge=0, description="requests that may run at once")
     overloaded: bool = Field(False, description="an engine reports a queue or a full cache")

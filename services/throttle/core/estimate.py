@@ -36,7 +36,8 @@ def estimate_wait(state: EndpointState, request: ServedRequest) -> WaitEstimate:
     """Return how long a request that arrives now will wait, if no other arrives.
 
     Each place of the engines serves one request after the other, in the order of the discipline,
-    at the pace that was measured; the usual error of such estimates is corrected.
+    at the pace that was measured. Learning from the error of earlier estimates was tried: it made
+    them worse, as an error is known only a wait later.
     """
     ahead = state.discipline.ahead_of(request, lambda served: expected_cost(state, served))
     places = usable_places(state)
@@ -47,7 +48,7 @@ def estimate_wait(state: EndpointState, request: ServedRequest) -> WaitEstimate:
     beyond = ahead.count - len(ahead.requests)
     usual = state.speed.expected_tokens(request.max_output_tokens)
     wait_s += beyond * pace.duration_s(usual) / places
-    return WaitEstimate(ahead.count, wait_s * state.speed.correction)
+    return WaitEstimate(ahead.count, wait_s)
 
 
 def expected_cost(state: EndpointState, served: ServedRequest) -> float:

@@ -41,7 +41,7 @@ def queue_request(state: EndpointState, event: LlmRequestQueued, fact: Fact) -> 
         system_tokens=event.system_tokens,
     )
     state.discipline.enqueue(served)
-    state.waiting[event.request_id] = OpenRequest(served, fact.traceparent, event.wait_s)
+    state.waiting[event.request_id] = OpenRequest(served, fact.traceparent)
     state.waiting_of[event.tenant] = state.waiting_of.get(event.tenant, 0) + 1
     state.interactions.add_call(event.tenant, event.interaction, event.stage, fact.at)
     state.accepted_ids.add(scoped_id(event.tenant, event.request_id))
@@ -53,7 +53,6 @@ def start_request(state: EndpointState, event: LlmRequestStarted, fact: Fact) ->
         return
     if not state.running:
         state.speed.begin(fact.at)
-    state.speed.add_wait(request.wait_s, event.waited_ms / 1000)
     request.started_at = fact.at
     state.running[event.request_id] = request
     state.discipline.start(request.served, fact.at)

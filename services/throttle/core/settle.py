@@ -26,9 +26,9 @@ def charge_progress(
     state: EndpointState, item: Input, reports: Sequence[TokensMade]
 ) -> Iterator[Decision]:
     """Charge the output that running requests have made since the last report."""
-    made = tuple(report for report in reports if report.request_id in state.running)
-    if made:
-        yield item.decision(TokensCharged(endpoint=state.endpoint_name, made=made))
+    running = tuple(report for report in reports if report.request_id in state.running)
+    if running:
+        yield item.decision(TokensCharged(endpoint=state.endpoint_name, made=running))
 
 
 def settle_ends(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 from services.throttle.core.disciplines.lengths import DecayingMean
@@ -13,29 +12,19 @@ HALF_LIFE_MS = 10_000
 ANSWER_MEMORY = 0.98
 """Part of the weight of earlier answers that one more leaves: about fifty count."""
 
-WAIT_MEMORY = 0.95
-"""The same for waits that were estimated: about twenty count."""
-
 FIRST_SHARE = 0.5
 """Length of an answer as a part of its limit, before any answer has ended."""
-
-LEAST_WAIT_S = 0.05
-"""Waits below it say nothing on how good estimates are."""
-
-MOST_CORRECTION = 4.0
 
 
 @dataclass(slots=True)
 class EngineSpeed:
-    """Output tokens per busy time, the usual length of an answer, and the error of estimates."""
+    """Output tokens per busy time, and the usual length of an answer."""
 
     tokens: float = 0.0
     busy_ms: float = 0.0
     measured_at: int = 0
     lengths: DecayingMean = field(default_factory=lambda: DecayingMean(ANSWER_MEMORY))
     """Output tokens of an answer."""
-    errors: DecayingMean = field(default_factory=lambda: DecayingMean(WAIT_MEMORY))
-    """Logarithm of a wait through its estimate, without correction."""
 
     def begin(self, at: int) -> None:
         """Begin a measurement: until then no request ran."""
@@ -50,17 +39,6 @@ class EngineSpeed:
 
     def add_answer(self, tokens: int) -> None:
         self.lengths.add(tokens)
-
-    def add_wait(self, estimated_s: float, waited_s: float) -> None:
-        """Learn from the end of a wait how far its estimate was off."""
-        if estimated_s > LEAST_WAIT_S and waited_s > LEAST_WAIT_S:
-            self.errors.add(math.log(waited_s / estimated_s * self.correction))
-
-    @property
-    def correction(self) -> float:
-        """Factor by which estimates were too short lately, within bounds."""
-        factor = math.exp(self.errors.mean)
-        return min(max(factor, 1 / MOST_CORRECTION), MOST_CORRECTION)
 
     def expected_tokens(self, max_output_tokens: int) -> float:
         """Return the expected length of an answer with this limit."""

@@ -1,4 +1,4 @@
-"""What follows from the state alone: starts while engines have room, and ends of waits."""
+"""Decisions that follow from the state: starts while engines have room, and ends of waits."""
 
 from __future__ import annotations
 

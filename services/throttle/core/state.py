@@ -24,8 +24,6 @@ class OpenRequest:
 
     served: ServedRequest
     traceparent: str = ""
-    wait_s: float = 0.0
-    """The wait that was estimated when it was queued."""
     started_at: int = 0
 
     @property

@@ -1,4 +1,4 @@
-"""Who sends a request, and which endpoint it may call."""
+"""The bearer of a request, and the endpoint that it may call."""
 
 from __future__ import annotations
 

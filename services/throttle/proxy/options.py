@@ -16,7 +16,7 @@ MOST_FIRST_TOKEN_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """What the headers `x-berth-*` of a request say; all are optional."""
+    """The headers `x-berth-*` of a request; all are optional."""
 
     application: str = "default"
     interaction: str = ""

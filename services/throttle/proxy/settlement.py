@@ -1,4 +1,4 @@
-"""What is reported of a request when it ends."""
+"""The report of the end of a request."""
 
 from __future__ import annotations
 

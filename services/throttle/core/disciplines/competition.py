@@ -30,7 +30,7 @@ class CompetingQueue:
 
 @dataclass(frozen=True, slots=True)
 class Competition:
-    """What is between a request and its start, if no other arrives.
+    """The requests between a request and its start, if no other arrives.
 
     `own` holds the requests of its queue that are before it, `others` the other queues, `first` is
     the number of requests that go before all of them.

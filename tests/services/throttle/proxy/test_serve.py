@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import aiohttp
 import openai
 import pytest
 
+from infra.security import certificates
 from shared.contracts.access import KeyRevoked
 from shared.contracts.endpoints import EndpointDeleted, TokenBudget
 from shared.contracts.llm import (
@@ -26,7 +28,7 @@ from simulator.emulator.faults import FaultRates, parse_rates
 from simulator.emulator.options import EmulatorOptions
 from simulator.emulator.server import EngineEmulator
 from tests.patience import PATIENCE_S, until
-from tests.services.throttle.shell import MODEL, ThrottleStack, chat, key
+from tests.services.throttle.shell import KEY, MODEL, ThrottleStack, chat, key
 
 CHAT = "/v1/chat/completions"
 FAST = 10_000.0
@@ -242,7 +244,7 @@ async def test_a_key_calls_only_its_models_and_sees_no_others(tmp_path: Path) ->
         assert stack.only(LlmRequestQueued).model == ADAPTER
 
 
-async def test_a_budget_that_is_spent_is_told_with_the_time_of_a_retry(tmp_path: Path) -> None:
+async def test_a_spent_budget_is_refused_with_the_time_of_a_retry(tmp_path: Path) -> None:
     budget = TokenBudget(holder="tenant", unit="tokens", limit=60, memory="window", period_s=60)
     async with serving(tmp_path, budgets=(budget,)) as (stack, client):
         status, _, headers = await post(client, chat(max_tokens=30))
@@ -346,3 +348,20 @@ async def test_a_deleted_endpoint_is_not_found(tmp_path: Path) -> None:
         async with asyncio.timeout(PATIENCE_S):
             while not await gone():
                 await asyncio.sleep(0.02)
+
+
+async def test_the_proxy_accepts_only_tls_with_its_certificate(tmp_path: Path) -> None:
+    certificates.make(tmp_path)
+    files = {"tls_cert": tmp_path / "api.crt", "tls_key": tmp_path / "api.key"}
+    stack = ThrottleStack(tmp_path, service=files)
+    async with stack.running() as plain:
+        with pytest.raises(aiohttp.ClientError):
+            await plain.get("/v1/models")
+        trust = ssl.create_default_context(cafile=tmp_path / "ca.crt")
+        headers = {"authorization": f"Bearer {KEY}"}
+        url = stack.url.replace("http:", "https:")
+        async with aiohttp.ClientSession(url, headers=headers) as client:
+            answer = await client.get("/v1/models", ssl=trust)
+            assert (answer.status, (await answer.json())["object"]) == (200, "list")
+            with pytest.raises(aiohttp.ClientConnectorCertificateError):
+                await client.get("/v1/models")

@@ -1,0 +1,152 @@
+"""The live decider of an endpoint on a virtual clock, before the model of a batching engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from services.throttle.core.decide import Throttle
+from services.throttle.core.state import EndpointState
+from shared.contracts.base import Event, Model
+from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.endpoints import EndpointConfigured
+from shared.contracts.llm import (
+    CapacityObserved,
+    EngineAdvanced,
+    LlmRequestFinished,
+    LlmRequestQueued,
+    LlmRequestRejected,
+    LlmRequestStarted,
+    RequestEnd,
+    RequestsEnded,
+    ServeLlmRequest,
+    TokensMade,
+)
+from shared.ledger.decider import Fact, Input
+from simulator.llm.batching import BatchingEngine, EngineLimits
+from simulator.llm.requests import TraceRequest
+
+REPORT_MS = 1000
+"""Period of the reports of output, as in the live service."""
+
+UNLIMITED_KV = 10**9
+
+
+@dataclass(slots=True)
+class ToldWait:
+    """The wait of one request as it was estimated at its arrival, and as it was, s."""
+
+    request_id: str
+    tenant: str
+    told_s: float
+    ahead: int
+    waited_s: float = -1.0
+    """Negative while it waits."""
+
+
+@dataclass(slots=True)
+class LiveEndpoint:
+    """An endpoint whose engine runs `slots` requests at once; every request is served."""
+
+    settings: EndpointConfigured
+    slots: int
+    throttle: Throttle = field(default_factory=Throttle)
+    state: EndpointState = field(init=False)
+    engine: BatchingEngine[str] = field(init=False)
+    now_ms: float = 0.0
+    reported_ms: float = 0.0
+    waits: dict[str, ToldWait] = field(default_factory=dict)
+    rejected: list[LlmRequestRejected] = field(default_factory=list)
+    finished: list[LlmRequestFinished] = field(default_factory=list)
+    requests: dict[str, TraceRequest] = field(default_factory=dict)
+    reported: dict[str, int] = field(default_factory=dict)
+    seq: int = 0
+
+    def __post_init__(self) -> None:
+        self.engine = BatchingEngine(EngineLimits(UNLIMITED_KV, self.slots))
+        self.state = self.throttle.initial(self.settings.partition)
+        self._fold(self.settings)
+
+    def run(self, requests: Iterable[TraceRequest]) -> Sequence[ToldWait]:
+        """Serve the requests, in the order of their arrival; return the waits of those started."""
+        coming = sorted(requests, key=lambda request: request.arrival_s, reverse=True)
+        for tenant in sorted({request.tenant for request in coming}):
+            self._fold(TenantNoted(tenant=tenant))
+        self._decide(CapacityObserved(requests=self.slots))
+        while coming or self.state.waiting or len(self.engine):
+            if not len(self.engine) and coming:
+                self.now_ms = max(self.now_ms, 1000 * coming[-1].arrival_s)
+            while coming and 1000 * coming[-1].arrival_s <= self.now_ms:
+                self._offer(coming.pop())
+            if len(self.engine):
+                self._step()
+        return [wait for wait in self.waits.values() if wait.waited_s >= 0]
+
+    def _offer(self, request: TraceRequest) -> None:
+        self.requests[request.request_id] = request
+        self._decide(
+            ServeLlmRequest(
+                request_id=request.request_id,
+                tenant=request.tenant,
+                endpoint=self.settings.endpoint,
+                application=request.application,
+                prompt_tokens=request.prompt_tokens,
+                max_output_tokens=self.settings.output_limit,
+            ),
+            tenant=request.tenant,
+        )
+
+    def _step(self) -> None:
+        """Let the engine make a token for each request; report ends at once, output each second."""
+        step = self.engine.step()
+        self.now_ms += 1000 * step.duration_s
+        if self.now_ms - self.reported_ms >= REPORT_MS:
+            self._report()
+        if step.finished:
+            ends = tuple(self._end(request_id) for request_id in step.finished)
+            self._decide(RequestsEnded(ends=ends))
+
+    def _report(self) -> None:
+        self.reported_ms = self.now_ms
+        reports: list[TokensMade] = []
+        for request_id in self.engine:
+            tokens = self.engine.made_tokens(request_id)
+            new_tokens = tokens - self.reported.get(request_id, 0)
+            self.reported[request_id] = tokens
+            reports.append(TokensMade(request_id=request_id, tokens=new_tokens))
+        self._decide(EngineAdvanced(made=tuple(reports)))
+
+    def _end(self, request_id: str) -> RequestEnd:
+        request = self.requests.pop(request_id)
+        self.reported.pop(request_id, None)
+        return RequestEnd(
+            request_id=request_id,
+            outcome="completed",
+            output_tokens=request.output_tokens,
+            prompt_tokens=request.prompt_tokens,
+        )
+
+    def _decide(self, message: Model, tenant: str = "") -> None:
+        self.seq += 1
+        item = Input("local", f"input-{self.seq}", message, tenant=tenant)
+        for decision in self.throttle.decide(self.state, [item], int(self.now_ms)):
+            self._fold(decision.event, decision.cause)
+
+    def _fold(self, event: Event, cause: str = "") -> None:
+        self.seq += 1
+        fact = Fact(event, "throttle", 0, self.seq, 0, int(self.now_ms), cause)
+        self.throttle.evolve(self.state, fact)
+        match event:
+            case LlmRequestQueued():
+                wait = ToldWait(event.request_id, event.tenant, event.wait_s, event.ahead)
+                self.waits[event.request_id] = wait
+            case LlmRequestStarted():
+                self.waits[event.request_id].waited_s = event.waited_ms / 1000
+                request = self.requests[event.request_id]
+                self.engine.start(
+                    event.request_id, request.prompt_tokens, max(request.output_tokens, 1)
+                )
+            case LlmRequestRejected():
+                self.rejected.append(event)
+            case LlmRequestFinished():
+                self.finished.append(event)

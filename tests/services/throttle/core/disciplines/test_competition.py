@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+
+from services.throttle.core.disciplines.catalog import DISCIPLINES
+from services.throttle.core.disciplines.competition import (
+    MOST_AHEAD,
+    MOST_QUEUES,
+    CompetingQueue,
+    Competition,
+    ahead_in,
+)
+from services.throttle.core.disciplines.limits import Limits
+from services.throttle.core.disciplines.request import ServedRequest
+
+
+def request(number: int, tenant: str = "a", priority: int = 0) -> ServedRequest:
+    return ServedRequest(f"{tenant}{number}", tenant, 10, 10, number, priority=priority)
+
+
+def cost(served: ServedRequest) -> float:
+    return 30.0
+
+
+def names(requests: object) -> list[str]:
+    return [served.request_id for served in requests]  # type: ignore[attr-defined]
+
+
+def test_queues_take_turns_by_their_counters_and_weights() -> None:
+    own = CompetingQueue(0.0, 1.0, [request(1)])
+    other = CompetingQueue(10.0, 2.0, [request(number, "b") for number in range(5)])
+    ahead = ahead_in(Competition(own, [other], first=3), cost)
+    # a1 at 0, b0 at 10, b1 at 25; then a's new request at 30 is before b2 at 40.
+    assert names(ahead.requests) == ["a1", "b0", "b1"]
+    assert ahead.count == 6
+
+
+def test_of_equal_counters_the_request_that_arrived_first_is_ahead() -> None:
+    own = CompetingQueue(5.0, 1.0, [])
+    other = CompetingQueue(5.0, 1.0, [request(1, "b")])
+    assert ahead_in(Competition(own, [other]), cost).count == 1
+
+
+def test_long_queues_are_estimated_as_if_they_took_turns_evenly() -> None:
+    own = CompetingQueue(0.0, 1.0, [request(n) for n in range(MOST_AHEAD)])
+    other = CompetingQueue(0.0, 1.0, [request(n, "b") for n in range(10 * MOST_AHEAD)])
+    ahead = ahead_in(Competition(own, [other]), cost)
+    assert len(ahead.requests) == MOST_AHEAD
+    assert ahead.count == 2 * MOST_AHEAD + 1
+    many = [CompetingQueue(0.0, 1.0, [request(1, f"t{n}")]) for n in range(MOST_QUEUES)]
+    ahead = ahead_in(Competition(own, many), cost)
+    assert (ahead.requests, ahead.count) == ([], MOST_AHEAD + MOST_QUEUES)
+
+
+@pytest.mark.parametrize("name", sorted(DISCIPLINES))
+def test_every_discipline_serves_the_requests_that_it_names_before_a_new_one(name: str) -> None:
+    """With equal requests that cost what is expected, the order that is told is the real one."""
+    discipline = DISCIPLINES[name](Limits(classes=2))
+    for number in range(4):
+        for tenant in "bca"[: 3 if number < 2 else 2]:
+            discipline.enqueue(request(number, tenant))
+    new = request(9, "a")
+    expected = discipline.ahead_of(new, cost).count
+    discipline.enqueue(new)
+    before = 0
+    while (served := discipline.next_request()) is not None and served is not new:
+        discipline.start(served, 100)
+        discipline.charge(served, 10, 100)
+        discipline.finish(served)
+        before += 1
+    assert abs(before - expected) <= 2
+
+
+def test_a_lower_class_waits_for_those_above() -> None:
+    discipline = DISCIPLINES["berth"](Limits(classes=3))
+    for number in range(3):
+        discipline.enqueue(request(number, "b", priority=number))
+    assert [discipline.ahead_of(request(9, "a", priority=p), cost).count for p in range(3)] == [
+        1,
+        2,
+        3,
+    ]
