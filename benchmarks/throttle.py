@@ -19,6 +19,7 @@ from benchmarks.parts.throttle.arena import POLICIES, QUICK_POLICIES, arena_row
 from benchmarks.parts.throttle.goals import goals_of
 from benchmarks.parts.throttle.page import write_files
 from benchmarks.parts.throttle.speed import decisions_per_s
+from benchmarks.parts.throttle.waits import wait_ratio
 from shared.progress import ReportLine
 from simulator.llm.traces import read_llm_trace
 from simulator.workload.errors import TraceError
@@ -39,7 +40,7 @@ class ThrottleOptions:
 
 
 async def run(options: ThrottleOptions, report_line: ReportLine) -> Json:
-    """Return `arena`, `abuse`, `core_decisions_per_s` and `goals`.
+    """Return `arena`, `abuse`, `core_decisions_per_s`, `wait_ratio` and `goals`.
 
     Raises ValueError for a trace that cannot be read.
     """
@@ -71,6 +72,7 @@ async def run(options: ThrottleOptions, report_line: ReportLine) -> Json:
         "abuse_lighter_per_s": LIGHTER_PER_S,
         "core_decisions_per_s": decisions_per_s(100, 20_000),
         "core_decisions_per_s_10000_tenants": decisions_per_s(10_000, 20_000),
+        "wait_ratio": wait_ratio(seeds),
     }
     result["goals"] = goals_of(result)
     result["cpu_s"] = round(time.process_time() - began_s, 1)

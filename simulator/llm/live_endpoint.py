@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from services.throttle.core.decide import Throttle
@@ -50,6 +51,8 @@ class LiveEndpoint:
 
     settings: EndpointConfigured
     slots: int
+    follow: Callable[[str, float], TraceRequest | None] = lambda tenant, at_s: None
+    """Returns what a tenant sends when one of its requests has ended."""
     throttle: Throttle = field(default_factory=Throttle)
     state: EndpointState = field(init=False)
     engine: BatchingEngine[str] = field(init=False)
@@ -60,6 +63,8 @@ class LiveEndpoint:
     finished: list[LlmRequestFinished] = field(default_factory=list)
     requests: dict[str, TraceRequest] = field(default_factory=dict)
     reported: dict[str, int] = field(default_factory=dict)
+    coming: list[tuple[float, int, TraceRequest]] = field(default_factory=list)
+    expected: int = 0
     seq: int = 0
 
     def __post_init__(self) -> None:
@@ -69,18 +74,23 @@ class LiveEndpoint:
 
     def run(self, requests: Iterable[TraceRequest]) -> Sequence[ToldWait]:
         """Serve the requests, in the order of their arrival; return the waits of those started."""
-        coming = sorted(requests, key=lambda request: request.arrival_s, reverse=True)
-        for tenant in sorted({request.tenant for request in coming}):
+        for request in requests:
+            self._expect(request)
+        for tenant in sorted({request.tenant for _, _, request in self.coming}):
             self._fold(TenantNoted(tenant=tenant))
         self._decide(CapacityObserved(requests=self.slots))
-        while coming or self.state.waiting or len(self.engine):
-            if not len(self.engine) and coming:
-                self.now_ms = max(self.now_ms, 1000 * coming[-1].arrival_s)
-            while coming and 1000 * coming[-1].arrival_s <= self.now_ms:
-                self._offer(coming.pop())
+        while self.coming or self.state.waiting or len(self.engine):
+            if not len(self.engine) and self.coming:
+                self.now_ms = max(self.now_ms, 1000 * self.coming[0][0])
+            while self.coming and 1000 * self.coming[0][0] <= self.now_ms:
+                self._offer(heapq.heappop(self.coming)[2])
             if len(self.engine):
                 self._step()
         return [wait for wait in self.waits.values() if wait.waited_s >= 0]
+
+    def _expect(self, request: TraceRequest) -> None:
+        self.expected += 1
+        heapq.heappush(self.coming, (request.arrival_s, self.expected, request))
 
     def _offer(self, request: TraceRequest) -> None:
         self.requests[request.request_id] = request
@@ -150,3 +160,6 @@ class LiveEndpoint:
                 self.rejected.append(event)
             case LlmRequestFinished():
                 self.finished.append(event)
+                following = self.follow(event.tenant, self.now_ms / 1000)
+                if following is not None:
+                    self._expect(following)

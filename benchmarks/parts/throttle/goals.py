@@ -10,6 +10,7 @@ Tables = dict[str, dict[str, Any]]
 LEAST_RATIO = 2.1
 MOST_THROUGHPUT_LOSS = 0.01
 LEAST_DECISIONS_PER_S = 100_000
+LEAST_WAIT_RATIO, MOST_WAIT_RATIO = 0.8, 1.25
 FIGURES = ("cut_midway", "wasted_tokens")
 
 
@@ -20,6 +21,7 @@ def goals_of(result: dict[str, Any]) -> dict[str, str]:
         **abuse_goals(result["abuse"]),
         **lighter_goals(result["abuse_lighter"]),
         **speed_goals(result),
+        **wait_goals(result["wait_ratio"]),
     }
 
 
@@ -71,6 +73,13 @@ def waits_text(abuse: Tables) -> str:
         < min(abuse[other][cell]["benign_p99_s"] for other in ("vtc", "fairserve"))
     ]
     return f"{met(len(lower) == len(cells))}: {len(lower)} of {len(cells)} cells"
+
+
+def wait_goals(ratio: dict[str, Any]) -> dict[str, str]:
+    low, high = ratio["p10"], ratio["p90"]
+    is_met = low >= LEAST_WAIT_RATIO and high <= MOST_WAIT_RATIO
+    name = f"told to real wait within {LEAST_WAIT_RATIO} to {MOST_WAIT_RATIO}, p10 to p90"
+    return {name: f"{met(is_met)}: {low:.2f} to {high:.2f}, median {ratio['p50']:.2f}"}
 
 
 def speed_goals(result: dict[str, Any]) -> dict[str, str]:

@@ -43,6 +43,15 @@ The same at {per_s} interactions per second:
 
 """
 
+WAITS = """
+## Waits as they are told
+
+The live decider before an engine that runs four requests at once; two tenants with eight open
+requests each, whose answers have log-normal lengths (67 tokens in the median) that nothing tells
+in advance. The wait that is told at the arrival, divided by the wait that follows, over
+{requests:,} requests that waited more than half a second: {p10} (p10), {p50} (median), {p90} (p90).
+"""
+
 
 def write_files(folder: Path, result: dict[str, Any]) -> None:
     """Write `throttle.json` and `throttle.md` below `folder`."""
@@ -68,6 +77,7 @@ def render_page(result: dict[str, Any]) -> str:
     ]
     if lighter := result["abuse_lighter"]:
         parts += [LIGHTER.format(per_s=result["abuse_lighter_per_s"]), abuse_table(lighter)]
+    parts.append(WAITS.format(**result["wait_ratio"]))
     return "".join(parts)
 
 

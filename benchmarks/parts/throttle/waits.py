@@ -1,0 +1,60 @@
+"""Waits as they are told at arrival, against those that follow: backlogged tenants."""
+
+from __future__ import annotations
+
+import random
+
+from benchmarks.parts.command import Json
+from shared.contracts.endpoints import EndpointConfigured
+from simulator.llm.live_endpoint import LiveEndpoint
+from simulator.llm.requests import TraceRequest
+
+SLOTS = 4
+TENANTS = 2
+OPEN_REQUESTS = 8
+"""Requests that each tenant has open at any time, so that both always wait."""
+REQUESTS = 400
+THINK_S = 0.5
+LEAST_WAIT_S = 0.5
+"""Shorter waits have no ratio worth a number."""
+
+
+class BackloggedTenants:
+    """Tenants that send a request whenever one has ended.
+
+    Prompts have 20 to 400 tokens, answers are log-normal with 67 tokens in the median.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self._sent = 0
+
+    def first(self) -> list[TraceRequest]:
+        tenants = [f"tenant-{number}" for number in range(TENANTS)]
+        return [self._request(tenant, 0.0) for tenant in tenants for _ in range(OPEN_REQUESTS)]
+
+    def follow(self, tenant: str, at_s: float) -> TraceRequest | None:
+        return self._request(tenant, at_s) if self._sent < REQUESTS * TENANTS else None
+
+    def _request(self, tenant: str, at_s: float) -> TraceRequest:
+        self._sent += 1
+        return TraceRequest(
+            f"r{self._sent}",
+            tenant,
+            at_s + self._chance.uniform(0, THINK_S),
+            self._chance.randint(20, 400),
+            max(1, int(self._chance.lognormvariate(4.2, 0.7))),
+        )
+
+
+def wait_ratio(seeds: tuple[int, ...]) -> Json:
+    """Return the quantiles of told to real wait over all seeds, of the live decider."""
+    ratios: list[float] = []
+    for seed in seeds:
+        settings = EndpointConfigured(endpoint="m", partition=0)
+        tenants = BackloggedTenants(seed)
+        waits = LiveEndpoint(settings, SLOTS, tenants.follow).run(tenants.first())
+        ratios += [wait.told_s / wait.waited_s for wait in waits if wait.waited_s > LEAST_WAIT_S]
+    ratios.sort()
+    quantiles = {f"p{part}": round(ratios[len(ratios) * part // 100], 3) for part in (10, 50, 90)}
+    return {"requests": len(ratios), **quantiles}
