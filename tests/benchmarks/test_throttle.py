@@ -30,6 +30,7 @@ def a_result(gap: float = 300.0, wait_s: float = 1.0) -> dict[str, Any]:
         "abuse_lighter_per_s": 0.035,
         "core_decisions_per_s": 120_000,
         "core_decisions_per_s_10000_tenants": 90_000,
+        "wait_ratio": {"requests": 99, "p10": 0.9, "p50": 1.0, "p90": 1.2},
     }
     return {**result, "goals": goals_of(result)}
 
