@@ -34,12 +34,12 @@ UNLIMITED_KV = 10**9
 
 
 @dataclass(slots=True)
-class ToldWait:
+class EstimatedWait:
     """The wait of one request as it was estimated at its arrival, and as it was, s."""
 
     request_id: str
     tenant: str
-    told_s: float
+    estimated_s: float
     ahead: int
     waited_s: float = -1.0
     """Negative while it waits."""
@@ -58,7 +58,7 @@ class LiveEndpoint:
     engine: BatchingEngine[str] = field(init=False)
     now_ms: float = 0.0
     reported_ms: float = 0.0
-    waits: dict[str, ToldWait] = field(default_factory=dict)
+    waits: dict[str, EstimatedWait] = field(default_factory=dict)
     rejected: list[LlmRequestRejected] = field(default_factory=list)
     finished: list[LlmRequestFinished] = field(default_factory=list)
     requests: dict[str, TraceRequest] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class LiveEndpoint:
         self.state = self.throttle.initial(self.settings.partition)
         self._fold(self.settings)
 
-    def run(self, requests: Iterable[TraceRequest]) -> Sequence[ToldWait]:
+    def run(self, requests: Iterable[TraceRequest]) -> Sequence[EstimatedWait]:
         """Serve the requests, in the order of their arrival; return the waits of those started."""
         for request in requests:
             self._expect(request)
@@ -148,7 +148,7 @@ class LiveEndpoint:
         self.throttle.evolve(self.state, fact)
         match event:
             case LlmRequestQueued():
-                wait = ToldWait(event.request_id, event.tenant, event.wait_s, event.ahead)
+                wait = EstimatedWait(event.request_id, event.tenant, event.wait_s, event.ahead)
                 self.waits[event.request_id] = wait
             case LlmRequestStarted():
                 self.waits[event.request_id].waited_s = event.waited_ms / 1000

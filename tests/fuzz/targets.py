@@ -15,6 +15,12 @@ from functools import cache
 
 import jwt
 import msgspec
+from services.throttle.openai import (
+    CompletionKind,
+    CompletionResponse,
+    InvalidCompletion,
+    parse_request,
+)
 
 from services.failslow.app import decode_telemetry
 from services.gateway.core.claims import BadClaims, ClaimRules
@@ -30,12 +36,6 @@ from services.gateway.problem import problem_response, unauthenticated
 from services.gateway.tokens import BadToken, TokenRules, verify_token
 from services.placement.heartbeat_log import decoded_heartbeats, decoded_marker
 from services.publisher.core.position import decode as decode_place
-from services.throttle.openai import (
-    CompletionKind,
-    CompletionResponse,
-    InvalidCompletion,
-    parse_request,
-)
 from shared.bus.log import Entry
 from shared.contracts.access import KeyCreated
 from shared.contracts.codec import decode_command, encode

@@ -78,7 +78,7 @@ def waits_text(abuse: Tables) -> str:
 def wait_goals(ratio: dict[str, Any]) -> dict[str, str]:
     low, high = ratio["p10"], ratio["p90"]
     is_met = low >= LEAST_WAIT_RATIO and high <= MOST_WAIT_RATIO
-    name = f"told to real wait within {LEAST_WAIT_RATIO} to {MOST_WAIT_RATIO}, p10 to p90"
+    name = f"estimated to real wait within {LEAST_WAIT_RATIO} to {MOST_WAIT_RATIO}, p10 to p90"
     return {name: f"{met(is_met)}: {low:.2f} to {high:.2f}, median {ratio['p50']:.2f}"}
 
 

@@ -44,11 +44,11 @@ The same at {per_s} interactions per second:
 """
 
 WAITS = """
-## Waits as they are told
+## Estimated waits
 
 The live decider before an engine that runs four requests at once; two tenants with eight open
-requests each, whose answers have log-normal lengths (67 tokens in the median) that nothing tells
-in advance. The wait that is told at the arrival, divided by the wait that follows, over
+requests each, whose answers have log-normal lengths (67 tokens in the median) that are not
+known in advance. The wait that is estimated at the arrival, divided by the one that follows, over
 {requests:,} requests that waited more than half a second: {p10} (p10), {p50} (median), {p90} (p90).
 """
 

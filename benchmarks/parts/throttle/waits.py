@@ -1,4 +1,4 @@
-"""Waits as they are told at arrival, against those that follow: backlogged tenants."""
+"""Estimated waits of backlogged tenants, against those that follow."""
 
 from __future__ import annotations
 
@@ -48,13 +48,15 @@ class BackloggedTenants:
 
 
 def wait_ratio(seeds: tuple[int, ...]) -> Json:
-    """Return the quantiles of told to real wait over all seeds, of the live decider."""
+    """Return the quantiles of estimated to real wait over all seeds, of the live decider."""
     ratios: list[float] = []
     for seed in seeds:
         settings = EndpointConfigured(endpoint="m", partition=0)
         tenants = BackloggedTenants(seed)
         waits = LiveEndpoint(settings, SLOTS, tenants.follow).run(tenants.first())
-        ratios += [wait.told_s / wait.waited_s for wait in waits if wait.waited_s > LEAST_WAIT_S]
+        ratios += [
+            wait.estimated_s / wait.waited_s for wait in waits if wait.waited_s > LEAST_WAIT_S
+        ]
     ratios.sort()
     quantiles = {f"p{part}": round(ratios[len(ratios) * part // 100], 3) for part in (10, 50, 90)}
     return {"requests": len(ratios), **quantiles}

@@ -28,12 +28,12 @@ def filled(capacity: int = 1, waiting: int = 0, **settings: Any) -> EndpointStat
 
 
 def test_a_free_place_means_no_wait() -> None:
-    assert wait(lane(capacity=1)) == (0, 0.0)
+    assert wait(lane(capacity=1)) == WaitEstimate(0, 0.0)
 
 
 def test_before_anything_was_measured_half_of_each_limit_is_expected() -> None:
-    assert wait(filled()) == (0, 50 / FIRST_TOKENS_PER_S)
-    assert wait(filled(waiting=2)) == (2, pytest.approx(3 * 50 / FIRST_TOKENS_PER_S))
+    assert wait(filled()) == WaitEstimate(0, 50 / FIRST_TOKENS_PER_S)
+    assert wait(filled(waiting=2)).wait_s == pytest.approx(3 * 50 / FIRST_TOKENS_PER_S)
 
 
 def test_the_measured_speed_is_shared_by_those_that_run() -> None:
@@ -56,7 +56,7 @@ def test_where_tokens_limit_the_batch_the_running_requests_are_its_places() -> N
 
 
 @pytest.mark.parametrize("discipline", ["fcfs", "berth"])
-def test_told_waits_are_near_the_real_ones_under_a_steady_overload(discipline: Any) -> None:
+def test_estimated_waits_are_near_the_real_ones_under_a_steady_overload(discipline: Any) -> None:
     """Two tenants keep an engine of four places busy; the median ratio is near one."""
     chance = random.Random(1)
     requests = [
@@ -75,7 +75,7 @@ def test_told_waits_are_near_the_real_ones_under_a_steady_overload(discipline: A
     )
     waits = LiveEndpoint(settings, slots=4).run(requests)
     assert len(waits) == len(requests)
-    ratios = sorted(wait.told_s / wait.waited_s for wait in waits if wait.waited_s > 1)
+    ratios = sorted(wait.estimated_s / wait.waited_s for wait in waits if wait.waited_s > 1)
     assert len(ratios) > 200
     assert 0.8 < ratios[len(ratios) // 2] < 1.25
     assert ratios[len(ratios) // 10] > 0.5

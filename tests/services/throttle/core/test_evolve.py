@@ -8,8 +8,8 @@ from services.throttle.core.decide import Throttle
 from services.throttle.core.evolve import scoped_id
 from services.throttle.core.state import EndpointState
 from shared.contracts.base import Event
+from shared.contracts.bookkeeping import JobsReleased
 from shared.contracts.llm import LlmRequestFinished, LlmRequestQueued, LlmRequestStarted
-from shared.contracts.placement import JobPlaced
 from shared.testing.decider import AT, fold, given, run
 from tests.services.throttle.llm import ended, endpoint, lane, local_request, made
 
@@ -59,7 +59,7 @@ def test_events_of_requests_that_are_not_known_change_nothing() -> None:
 
 def test_an_event_of_another_ledger_stops_the_lane() -> None:
     with pytest.raises(TypeError):
-        fold(Throttle(), lane(), [JobPlaced.model_construct()])
+        fold(Throttle(), lane(), [JobsReleased(ends=())])
 
 
 def test_events_of_older_versions_fold() -> None:

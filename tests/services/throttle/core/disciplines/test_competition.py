@@ -54,7 +54,7 @@ def test_long_queues_are_estimated_as_if_they_took_turns_evenly() -> None:
 
 @pytest.mark.parametrize("name", sorted(DISCIPLINES))
 def test_every_discipline_serves_the_requests_that_it_names_before_a_new_one(name: str) -> None:
-    """With equal requests that cost what is expected, the order that is told is the real one."""
+    """With equal requests that cost what is expected, the estimated order is the real one."""
     discipline = DISCIPLINES[name](Limits(classes=2))
     for number in range(4):
         for tenant in "bca"[: 3 if number < 2 else 2]:
