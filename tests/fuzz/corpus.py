@@ -69,6 +69,9 @@ def examples(target: str) -> Iterator[tuple[str, bytes]]:
             yield "cancel", dumped({"job_id": "a", "pool": "main"})
         case "report":
             yield from ((name, data) for name, data in fixtures() if "report" in name)
+        case "llm-stream":
+            yield "chunk", b'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: [DONE]\n\n'
+            yield "named", b"\xef\xbb\xbfevent: error\r\ndata: {}\r\n\r\n: comment\r\r"
         case "llm-body":
             yield "text", dumped({"model": "llama", "prompt": "hello", "stream": True})
             content = [{"type": "text", "text": "hi"}]

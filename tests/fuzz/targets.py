@@ -15,12 +15,6 @@ from functools import cache
 
 import jwt
 import msgspec
-from services.throttle.openai import (
-    CompletionKind,
-    CompletionResponse,
-    InvalidCompletion,
-    parse_request,
-)
 
 from services.failslow.app import decode_telemetry
 from services.gateway.core.claims import BadClaims, ClaimRules
@@ -36,6 +30,13 @@ from services.gateway.problem import problem_response, unauthenticated
 from services.gateway.tokens import BadToken, TokenRules, verify_token
 from services.placement.heartbeat_log import decoded_heartbeats, decoded_marker
 from services.publisher.core.position import decode as decode_place
+from services.throttle.relay.prefixes import prefix_hashes
+from services.throttle.relay.prompt_size import prompt_size
+from services.throttle.relay.prompt_text import prompt_text
+from services.throttle.relay.request import ROUTES, InvalidRequest, RequestBody, encode_body
+from services.throttle.relay.sse import EventTooLarge
+from services.throttle.relay.stream_filter import StreamFilter
+from services.throttle.relay.usage import TokenCount
 from shared.bus.log import Entry
 from shared.contracts.access import KeyCreated
 from shared.contracts.codec import decode_command, encode
@@ -260,16 +261,32 @@ def otlp(data: bytes) -> None:
 
 def llm_body(data: bytes) -> None:
     """The body of an OpenAI client: a request with bounded counts, or a reason."""
-    kinds: tuple[CompletionKind, ...] = ("chat", "text")
-    for kind in kinds:
+    for route in ROUTES:
         try:
-            request = parse_request(kind, data)
-        except InvalidCompletion as error:
+            body = RequestBody.decode(route, data)
+        except InvalidRequest as error:
             str(error).encode()
             continue
-        assert request.prompt_tokens >= 1
-        assert 1 <= request.output_tokens <= 10_000_000
-        json.dumps(CompletionResponse(kind, request, "id", 1).complete(3)).encode()
+        assert 0 <= body.output_limit(4096) <= 10_000_000 * 128 * 4096
+        size = prompt_size(body.fields)
+        assert 0 <= size.system_bytes <= size.text_bytes <= len(data)
+        prompt_text(body.fields).encode(errors="surrogatepass")
+        prefix_hashes(body.fields, b"key")
+        # Bytes that are no UTF-8 are the engine's to refuse.
+        json.loads(encode_body(body.with_stream()).decode(errors="replace"))
+
+
+def llm_stream(data: bytes) -> None:
+    """The stream of an engine: passed on byte for byte, and counted."""
+    for route in ROUTES:
+        events = StreamFilter(TokenCount(route), shows_usage=True)
+        try:
+            passed = events.feed(data[: len(data) // 2]) + events.feed(data[len(data) // 2 :])
+            passed += events.end()
+        except EventTooLarge:
+            continue
+        assert passed == data
+        assert events.count.output_tokens >= 0
 
 
 def report(data: bytes) -> None:
@@ -292,6 +309,7 @@ TARGETS: dict[str, Target] = {
     "body": body,
     "traceparent": traceparent,
     "api-key": api_key,
+    "llm-stream": llm_stream,
     "token": token,
     "last-event-id": last_event_id,
     "otlp": otlp,

