@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from services.gateway.core.submission import Sender
 from services.gateway.problem import ForbiddenError, unauthenticated, unavailable
-from services.gateway.tokens import Tokens, is_token
+from services.gateway.tokens import Tokens
 from shared.bus.access import AccessFollower
 from shared.bus.clock import now_ms
 from shared.bus.log import Log
@@ -18,6 +18,7 @@ from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.keys import parse_bearer
 from shared.contracts.registry import Bearer
 from shared.ledger.reader import Accepted
+from shared.oidc.tokens import is_token
 
 Answer: TypeAlias = CommandAccepted | CommandRefused
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, field_validator
-from pydantic_core.core_schema import ValidationInfo
+from pydantic import Field
 
-from shared.contracts.access import Role
-from shared.contracts.registry import RANK
-from shared.server_settings import NodeExecutors, ServerSettings, addresses_of
+from shared.oidc.settings import OidcSettings
+from shared.server_settings import NodeExecutors, addresses_of
 
 
-class GatewaySettings(ServerSettings):
+class GatewaySettings(OidcSettings):
     """`BERTH_` variables of this service."""
 
     postgres: str = Field(
@@ -61,46 +58,6 @@ class GatewaySettings(ServerSettings):
         description="Burst of requests, and of records of its topic, per tenant",
     )
     node_executors: NodeExecutors = ""
-    oidc_issuer: str = Field(
-        default="", max_length=512, description="Issuer of OIDC tokens; API keys only if not given"
-    )
-    oidc_audience: str = Field(
-        default="", max_length=512, description="Required audience of tokens"
-    )
-    oidc_keys: str = Field(
-        default="",
-        validate_default=True,
-        pattern=r"^((https|file)://.+|/.+)?$",
-        description="JWKS of the issuer: an https address, or a file",
-    )
-    oidc_ca: Path | None = Field(
-        default=None, description="CA of the issuer's certificate; the system's if not given"
-    )
-    oidc_leeway_s: float = Field(
-        default=30, ge=0, le=60, description="Accepted difference of clocks, in seconds"
-    )
-    oidc_tenant: str = Field(
-        default="tenant", description="Claim with the tenant; dots separate levels"
-    )
-    oidc_role: str = Field(default="role", description="Claim with the role, or a list of roles")
-    oidc_roles: str = Field(
-        default="viewer=viewer,submitter=submitter,operator=operator,admin=admin",
-        pattern=r"^[^=,]+=(viewer|submitter|operator|admin)(,[^=,]+=(viewer|submitter|operator|admin))*$",
-        description="Roles by value of that claim, as value=role,...",
-    )
-
-    @field_validator("oidc_keys")
-    @classmethod
-    def _check_complete(cls, keys: str, info: ValidationInfo) -> str:
-        issuer, audience = (bool(info.data.get(f"oidc_{n}")) for n in ("issuer", "audience"))
-        if not issuer == audience == bool(keys):
-            raise ValueError("oidc_issuer, oidc_audience and oidc_keys are required together")
-        return keys
-
-    @property
-    def roles_of_claim(self) -> dict[str, Role]:
-        names = dict(pair.split("=", 1) for pair in self.oidc_roles.split(","))
-        return {value: role for value, name in names.items() for role in RANK if role == name}
 
     @property
     def executors(self) -> tuple[str, ...]:

@@ -12,19 +12,18 @@ from fastapi import Request
 
 from services.gateway.access import AccessDirectory
 from services.gateway.attempts import DeniedAttempts
-from services.gateway.core.claims import ClaimRules
 from services.gateway.database import Database
 from services.gateway.hub import EventHub
 from services.gateway.ingress import Ingress
 from services.gateway.join_limits import JoinLimits
-from services.gateway.key_set import KeySet
 from services.gateway.outbox import Outbox
 from services.gateway.settings import GatewaySettings
-from services.gateway.tokens import TokenRules, Tokens
+from services.gateway.tokens import Tokens
 from shared.bus.clock import now_ms
 from shared.bus.fatal import supervise
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
+from shared.oidc.key_set import KeySet
 from shared.rate import Rate, TokenBuckets
 from shared.telemetry.ring import OtlpRing
 from shared.telemetry.setup import Telemetry
@@ -135,11 +134,8 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
 
 def tokens_of(settings: GatewaySettings) -> Tokens | None:
     """Return the verifier of OIDC tokens; None without an issuer."""
-    if not settings.oidc_issuer:
-        return None
-    claims = ClaimRules(settings.oidc_tenant, settings.oidc_role, settings.roles_of_claim)
-    rules = TokenRules(settings.oidc_issuer, settings.oidc_audience, settings.oidc_leeway_s, claims)
-    return Tokens(rules, KeySet(settings.oidc_keys, settings.oidc_ca))
+    rules = settings.token_rules
+    return Tokens(rules, KeySet(settings.oidc_keys, settings.oidc_ca)) if rules else None
 
 
 def gateway_of(request: Request) -> Gateway:

@@ -18,6 +18,7 @@ from services.throttle.core.state import EndpointState
 from services.throttle.dispatch import Dispatcher
 from services.throttle.figures import figures
 from services.throttle.proxy.app import OpenAiProxy
+from services.throttle.proxy.authentication import Authenticator
 from services.throttle.proxy.prompts import PromptTokenizer
 from services.throttle.proxy.serve import RequestServer
 from services.throttle.settings import ThrottleSettings
@@ -34,6 +35,7 @@ from shared.contracts.codec import decode_command
 from shared.contracts.llm import ServeLlmRequest
 from shared.http_listener import listen
 from shared.ledger.decider import Fact
+from shared.oidc.key_set import KeySet
 from shared.server_settings import server_certificate
 from shared.telemetry.setup import Telemetry, start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
@@ -116,8 +118,9 @@ class ThrottleShell:
         """Serve the proxy once the fold of `access` has caught up, and keep the fold current."""
         access = AccessFollower(self._connect)
         prompts = PromptTokenizer(self._settings.tokenizers)
-        server = RequestServer(access, self._held, prompts, secrets.token_bytes(16))
-        proxy = OpenAiProxy(access, server, self._telemetry.spans)
+        authenticator = self._authenticator(access)
+        server = RequestServer(authenticator, self._held, prompts, secrets.token_bytes(16))
+        proxy = OpenAiProxy(authenticator, server, self._telemetry.spans)
         runner = web.AppRunner(
             proxy.app(), access_log=None, shutdown_timeout=DRAIN_S, handler_cancellation=True
         )
@@ -130,6 +133,12 @@ class ThrottleShell:
                 listener = await listen(runner, self._settings, self._tls)
                 open_.callback(listener.close)
                 self._announce(listener)
+
+    def _authenticator(self, access: AccessFollower) -> Authenticator:
+        settings = self._settings
+        rules = settings.token_rules
+        keys = KeySet(settings.oidc_keys, settings.oidc_ca) if rules is not None else None
+        return Authenticator(access, rules, keys)
 
     def _held(self) -> Mapping[int, Dispatcher]:
         return self._dispatchers

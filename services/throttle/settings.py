@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pydantic import Field
 
-from shared.server_settings import ServerSettings
+from shared.oidc.settings import OidcSettings
 
 
-class ThrottleSettings(ServerSettings):
+class ThrottleSettings(OidcSettings):
     """The `BERTH_` variables of this service besides those of every service."""
 
     upstream_keys: Path | None = Field(
@@ -21,7 +21,4 @@ class ThrottleSettings(ServerSettings):
     )
     tokenizers: Path | None = Field(
         default=None, description="Folder of tokenizer files, NAME.json, that endpoints name"
-    )
-    handlers: int = Field(
-        default=4096, ge=1, le=100_000, description="Requests that are open at once, all tenants"
     )

@@ -17,17 +17,14 @@ import jwt
 import msgspec
 
 from services.failslow.app import decode_telemetry
-from services.gateway.core.claims import BadClaims, ClaimRules
 from services.gateway.core.field_errors import InvalidBody, NotJson
 from services.gateway.core.strict import parse_body, parse_object
 from services.gateway.core.submission import CancelBody, Sender, TenantMismatch, parse_submission
 from services.gateway.core.vector import decode_vector, encode_vector
 from services.gateway.hub import frame_event
 from services.gateway.inbound import PREFIX, SubmissionRecord, route_submission
-from services.gateway.key_set import KeySet, KeysUnavailable
 from services.gateway.log_lines import JobLog
 from services.gateway.problem import problem_response, unauthenticated
-from services.gateway.tokens import BadToken, TokenRules, verify_token
 from services.placement.heartbeat_log import decoded_heartbeats, decoded_marker
 from services.publisher.core.position import decode as decode_place
 from services.throttle.relay.prefixes import prefix_hashes
@@ -51,9 +48,12 @@ from shared.ledger.errors import ProtocolViolation
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor, Reader
+from shared.oidc.claims import BadClaims, ClaimRules
+from shared.oidc.key_set import KeySet, KeysUnavailable
+from shared.oidc.tokens import BadToken, TokenRules, verify_token
 from shared.telemetry import trace_ids
 from shared.telemetry.ring import OtlpRing
-from tests.services.gateway.identity import AUDIENCE, ISSUER, new_ec, public
+from tests.shared.oidc.identity import AUDIENCE, ISSUER, new_ec, public
 
 Target = Callable[[bytes], None]
 READERS = tuple(

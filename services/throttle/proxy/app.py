@@ -8,21 +8,21 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from services.throttle.proxy.authentication import authenticate, visible_models
+from services.throttle.proxy.authentication import Authenticator, visible_models
 from services.throttle.proxy.serve import MAX_BODY_BYTES, RequestServer
 from services.throttle.relay.errors import ErrorAnswer, refuse
 from services.throttle.relay.request import ROUTES, Route
-from shared.bus.access import AccessFollower
 from shared.telemetry.spans import Spans
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class OpenAiProxy:
-    """The HTTP handlers; `access` is polled elsewhere."""
+    """The HTTP handlers; the fold of `access` is polled elsewhere."""
 
-    def __init__(self, access: AccessFollower, server: RequestServer, spans: Spans) -> None:
-        self._access = access
+    def __init__(self, authenticator: Authenticator, server: RequestServer, spans: Spans) -> None:
+        self._authenticator = authenticator
+        self._access = authenticator.access
         self._server = server
         self._spans = spans
 
@@ -56,7 +56,7 @@ class OpenAiProxy:
 
     async def _list_models(self, request: web.Request) -> web.Response:
         try:
-            bearer = await authenticate(self._access, request)
+            bearer = await self._authenticator.authenticate(request)
         except ErrorAnswer as error:
             return error_response(error)
         models = [model_object(name) for name in visible_models(self._access, bearer)]
@@ -65,7 +65,7 @@ class OpenAiProxy:
     async def _show_model(self, request: web.Request) -> web.Response:
         name = request.match_info["model"]
         try:
-            bearer = await authenticate(self._access, request)
+            bearer = await self._authenticator.authenticate(request)
             if name not in visible_models(self._access, bearer):
                 raise _no_model()
         except ErrorAnswer as error:

@@ -9,17 +9,52 @@ from shared.bus.access import AccessFollower
 from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.keys import parse_bearer
 from shared.contracts.registry import Bearer
+from shared.oidc.claims import BadClaims
+from shared.oidc.key_set import KeySet, KeysUnavailable
+from shared.oidc.tokens import BadToken, TokenRules, is_token, verify_token
+
+CHALLENGE = {"www-authenticate": "Bearer"}
 
 
-async def authenticate(access: AccessFollower, request: web.Request) -> Bearer:
-    """Return the bearer of the request's key, who belongs to a tenant. Raises ErrorAnswer."""
-    bearer = await access.authenticate(parse_bearer(request.headers.get("authorization")))
-    if bearer is None:
-        headers = {"www-authenticate": "Bearer"}
-        raise refuse("invalid_api_key", "invalid API key", headers=headers)
-    if bearer.tenant is None or not bearer.has_role("submitter"):
-        raise refuse("not_allowed", "role submitter of a tenant is required")
-    return bearer
+class Authenticator:
+    """Authenticates API keys, and tokens of an OIDC provider where `rules` accept them."""
+
+    def __init__(
+        self, access: AccessFollower, rules: TokenRules | None = None, keys: KeySet | None = None
+    ) -> None:
+        self.access = access
+        self._rules = rules
+        self._keys = keys
+
+    async def authenticate(self, request: web.Request) -> Bearer:
+        """Return the bearer of the request, who belongs to a tenant. Raises ErrorAnswer."""
+        values = request.headers.getall("authorization", [])
+        if len(values) > 1:
+            raise refuse("invalid_api_key", f"{len(values)} authorization headers; send one")
+        text = parse_bearer(values[0] if values else None)
+        if self._rules is not None and self._keys is not None and is_token(text):
+            bearer = await self._verified(text, self._rules, self._keys)
+        else:
+            bearer = await self._of_key(text)
+        if bearer.tenant is None or not bearer.has_role("submitter"):
+            raise refuse("not_allowed", "role submitter of a tenant is required")
+        return bearer
+
+    async def _of_key(self, text: str) -> Bearer:
+        bearer = await self.access.authenticate(text)
+        if bearer is None:
+            raise refuse("invalid_api_key", "invalid API key", headers=CHALLENGE)
+        return bearer
+
+    async def _verified(self, text: str, rules: TokenRules, keys: KeySet) -> Bearer:
+        try:
+            return await verify_token(text, rules, keys)
+        except BadToken as error:
+            raise refuse("invalid_api_key", f"token: {error}", headers=CHALLENGE) from None
+        except BadClaims as error:
+            raise refuse("not_allowed", f"token: {error}") from None
+        except KeysUnavailable as error:
+            raise refuse("endpoint_unavailable", str(error), retry_after_s=5.0) from None
 
 
 async def find_endpoint(access: AccessFollower, bearer: Bearer, model: str) -> EndpointConfigured:

@@ -12,7 +12,7 @@ from msgspec import Raw, json
 
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.dispatch import Dispatcher
-from services.throttle.proxy.authentication import authenticate, find_endpoint
+from services.throttle.proxy.authentication import Authenticator, find_endpoint
 from services.throttle.proxy.lookup import Dispatchers, choose_dispatcher, unavailable
 from services.throttle.proxy.options import RequestOptions, read_options
 from services.throttle.proxy.prompts import PromptTokenizer, PromptTokens
@@ -26,7 +26,6 @@ from services.throttle.relay.request import LIMIT_FIELDS, InvalidRequest, Reques
 from services.throttle.relay.usage import TokenCount
 from services.throttle.tickets import LaneLost, Ticket
 from services.throttle.upstreams.calls import UpstreamCall, UpstreamsFailed
-from shared.bus.access import AccessFollower
 from shared.bus.ids import new_id
 from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.llm import LlmRequestRejected, LlmRequestStarted, ServeLlmRequest
@@ -59,13 +58,14 @@ class RequestServer:
 
     def __init__(
         self,
-        access: AccessFollower,
+        authenticator: Authenticator,
         dispatchers: Dispatchers,
         prompts: PromptTokenizer,
         prefix_key: bytes,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._access = access
+        self._authenticator = authenticator
+        self._access = authenticator.access
         self._dispatchers = dispatchers
         self._prompts = prompts
         self._prefix_key = prefix_key
@@ -101,7 +101,7 @@ class RequestServer:
 
     async def _read(self, request: web.Request, route: Route) -> ReadRequest:
         arrived_s = self._clock()
-        bearer = await authenticate(self._access, request)
+        bearer = await self._authenticator.authenticate(request)
         options = read_options(request.headers)
         try:
             body = RequestBody.decode(route, await request.read())

@@ -11,10 +11,8 @@ from uuid import uuid4
 import pytest
 
 from infra.postgres import server as postgres
-from services.gateway.key_set import KeySet
 from shared.projections.migrate import migrate
 from shared.projections.roles import GATEWAY
-from tests.services.gateway.identity import Provider, provider
 from tests.services.gateway.stack import (
     Stack,
     as_gateway,
@@ -48,14 +46,3 @@ def stack(gateway_dsn: str) -> Iterator[Stack]:
         finally:
             running.stop()
             broker.stop()
-
-
-@pytest.fixture
-def idp(tmp_path: Path) -> Iterator[Provider]:
-    with provider(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def keys(idp: Provider, tmp_path: Path) -> KeySet:
-    return KeySet(idp.url, tmp_path / "ca.crt")

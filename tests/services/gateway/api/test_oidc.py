@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.services.gateway.identity import AUDIENCE, ISSUER, Provider
 from tests.services.gateway.stack import Stack, as_gateway, ready, start_gateway
+from tests.shared.oidc.identity import AUDIENCE, ISSUER, Provider
 
 
 async def test_the_api_accepts_tokens_and_still_keys_without_the_provider(

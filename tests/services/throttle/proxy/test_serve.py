@@ -29,6 +29,7 @@ from simulator.emulator.options import EmulatorOptions
 from simulator.emulator.server import EngineEmulator
 from tests.patience import PATIENCE_S, until
 from tests.services.throttle.shell import KEY, MODEL, ThrottleStack, chat, key
+from tests.shared.oidc.identity import AUDIENCE, ISSUER, Provider, new_rsa
 
 CHAT = "/v1/chat/completions"
 FAST = 10_000.0
@@ -365,3 +366,23 @@ async def test_the_proxy_accepts_only_tls_with_its_certificate(tmp_path: Path) -
             assert (answer.status, (await answer.json())["object"]) == (200, "list")
             with pytest.raises(aiohttp.ClientConnectorCertificateError):
                 await client.get("/v1/models")
+
+
+async def test_tokens_of_the_provider_are_accepted_as_keys_are(tmp_path: Path) -> None:
+    issuer = Provider()
+    issuer.add("r1", new_rsa())
+    keys = tmp_path / "keys.json"
+    keys.write_text(json.dumps({"keys": issuer.shown}))
+    service = {"oidc_issuer": ISSUER, "oidc_audience": AUDIENCE, "oidc_keys": str(keys)}
+    cases: list[tuple[dict[str, Any], int]] = [
+        ({"tenant": "acme"}, 200),
+        ({"tenant": "acme", "role": "viewer"}, 403),
+        ({"tenant": "acme", "aud": "other"}, 401),
+    ]
+    async with engine() as (_, url):
+        stack = ThrottleStack(tmp_path, url, service=service)
+        async with stack.running() as client:
+            assert (await post(client, chat()))[0] == 200
+            for claims, status in cases:
+                async with stack.client(issuer.token(**claims)) as other:
+                    assert (await post(other, chat()))[0] == status, claims

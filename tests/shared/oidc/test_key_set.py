@@ -9,18 +9,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from services.gateway.key_set import (
-    MAX_AGE_S,
-    REFRESH_S,
-    RETRY_S,
-    KeySet,
-    KeysUnavailable,
-    usable_keys,
-)
-from services.gateway.tokens import verify_token
+from shared.oidc.key_set import MAX_AGE_S, REFRESH_S, RETRY_S, KeySet, KeysUnavailable, usable_keys
+from shared.oidc.tokens import verify_token
 from tests.patience import PATIENCE_S
-from tests.services.gateway.identity import Provider, new_ec, new_rsa, public
-from tests.services.gateway.oidc import RULES, refusal
+from tests.shared.oidc.identity import Provider, new_ec, new_rsa, public
+from tests.shared.oidc.provider import RULES, refusal
 
 
 async def test_a_key_that_is_new_is_found_and_one_that_is_gone_is_not(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway.core.claims import ClaimRules
-from services.gateway.key_set import KeySet
-from services.gateway.tokens import BadToken, TokenRules, verify_token
-from tests.services.gateway.identity import AUDIENCE, ISSUER
+from shared.oidc.claims import ClaimRules
+from shared.oidc.key_set import KeySet
+from shared.oidc.tokens import BadToken, TokenRules, verify_token
+from tests.shared.oidc.identity import AUDIENCE, ISSUER
 
 CLAIMS = ClaimRules("tenant", "role", {"submitter": "submitter", "boss": "admin", "v": "viewer"})
 RULES = TokenRules(ISSUER, AUDIENCE, 30, CLAIMS)

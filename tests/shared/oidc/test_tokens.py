@@ -12,12 +12,12 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from services.gateway.key_set import KeySet
 from services.gateway.settings import GatewaySettings
-from services.gateway.tokens import BadToken, TokenRules, is_token, verify_token
+from shared.oidc.key_set import KeySet
+from shared.oidc.tokens import BadToken, TokenRules, is_token, verify_token
 from shared.settings import BadSettings, read_settings
-from tests.services.gateway.identity import AUDIENCE, ISSUER, Provider, new_rsa, public
-from tests.services.gateway.oidc import CLAIMS, RULES, refusal
+from tests.shared.oidc.identity import AUDIENCE, ISSUER, Provider, new_rsa, public
+from tests.shared.oidc.provider import CLAIMS, RULES, refusal
 
 
 def _part(value: object) -> str:

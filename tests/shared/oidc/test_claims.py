@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway.core.claims import BadClaims, ClaimRules, bearer_of
 from shared.contracts.registry import Bearer
-from tests.services.gateway.oidc import CLAIMS
+from shared.oidc.claims import BadClaims, ClaimRules, bearer_of
+from tests.shared.oidc.provider import CLAIMS
 
 
 def test_claims_are_found_by_their_configured_names() -> None:
