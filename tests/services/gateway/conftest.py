@@ -21,6 +21,7 @@ from tests.services.gateway.stack import (
     start_broker,
     start_gateway,
 )
+from tests.shared.oidc.identity import Provider, provider
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +47,9 @@ def stack(gateway_dsn: str) -> Iterator[Stack]:
         finally:
             running.stop()
             broker.stop()
+
+
+@pytest.fixture
+def idp(tmp_path: Path) -> Iterator[Provider]:
+    with provider(tmp_path) as made:
+        yield made
