@@ -28,6 +28,7 @@ PURE_FOLDERS = frozenset(
     {
         "cli/text",
         "services/gateway/routes",
+        "services/throttle/relay",
         "shared/contracts",
         "shared/ledger",
         "shared/projections",

@@ -97,8 +97,12 @@ class Dispatcher:
         Raises Busy, LaneRevoked or Quarantined where the lane takes no requests.
         """
         ticket = self._tickets.add(command.request_id)
+        if len(self.state.running) >= self.state.capacity:
+            self._report_at_once()
         try:
             ticket.ahead = _ahead(await self.lane.offer(item))
+            if not ticket.decided.done():
+                self._report_at_once()
             yield ticket
         finally:
             self._tickets.remove(ticket)
@@ -117,6 +121,11 @@ class Dispatcher:
     def _end(self, end: RequestEnd) -> None:
         self._ends.append(end)
         if self.state.waiting or len(self._ends) >= BATCH:
+            self._due.set()
+
+    def _report_at_once(self) -> None:
+        """Report the ends that wait for others: a request waits for one of their places."""
+        if self._ends:
             self._due.set()
 
     def _leave(self, request_id: str) -> None:

@@ -15,6 +15,7 @@ import openai
 import pytest
 
 from infra.security import certificates
+from services.throttle import dispatch
 from shared.contracts.access import KeyRevoked
 from shared.contracts.endpoints import EndpointDeleted, TokenBudget
 from shared.contracts.llm import (
@@ -386,3 +387,18 @@ async def test_tokens_of_the_provider_are_accepted_as_keys_are(tmp_path: Path) -
             for claims, status in cases:
                 async with stack.client(issuer.token(**claims)) as other:
                     assert (await post(other, chat()))[0] == status, claims
+
+
+async def test_a_place_that_is_free_is_not_kept_until_the_next_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ends are reported in batches of a second, but never while a request waits for a place."""
+    monkeypatch.setattr(dispatch, "SETTLE_S", 3600.0)
+    async with engine() as (_, url):
+        stack = ThrottleStack(tmp_path, url)
+        (upstream,) = stack.endpoint.upstreams
+        one = upstream.model_copy(update={"max_requests": 1})
+        stack.access(stack.endpoint.model_copy(update={"upstreams": (one,)}))
+        async with stack.running() as client:
+            for _ in range(3):
+                assert (await post(client, chat()))[0] == 200
