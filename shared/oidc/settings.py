@@ -60,7 +60,7 @@ class OidcSettings(ServerSettings):
 
     @property
     def token_rules(self) -> TokenRules | None:
-        """What a token must be like; None where only API keys are accepted."""
+        """The rules of tokens; None where only API keys are accepted."""
         if not self.oidc_issuer:
             return None
         claims = ClaimRules(self.oidc_tenant, self.oidc_role, self.roles_of_claim)
