@@ -255,7 +255,7 @@ def test_the_audit_has_the_principal_of_each_action_and_each_refusal(driven: Dri
     expected = {
         (root, "key.create.v1", "bob-2", "accepted"),
         (root, "key.revoke.v1", "bob-2", "accepted"),
-        (root, "endpoint.configure.v1", "llama", "accepted"),
+        (root, "endpoint.configure.v2", "llama", "accepted"),
         ("machine", "pool.configure.v1", LOCAL_POOL, "accepted"),
         (ada, "POST /v1/pools", "", "refused"),
         ("", "GET /v1/jobs", "", "refused"),

@@ -20,7 +20,7 @@ from services.gateway.database import Row
 from services.gateway.openapi import problem_responses
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.wiring import gateway_of
-from shared.contracts.access import ConfigureEndpoint
+from shared.contracts.endpoints import ConfigureEndpoint
 from shared.contracts.pool_version import version_of
 from shared.contracts.pools import ConfigurePool, PoolConfigured
 

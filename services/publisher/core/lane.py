@@ -9,8 +9,8 @@ import msgspec
 
 from services.publisher.core.position import LanePositions, LedgerPosition, after, encode
 from services.publisher.core.private import PRIVATE, strip
-from shared.contracts.access import EndpointConfigured
 from shared.contracts.base import EVENTS
+from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.rejected import InputRejected
 from shared.contracts.upcast import upcast

@@ -20,9 +20,10 @@ from infra.broker import tansu, topics
 from infra.machine.process import Running, free_ports, is_open, spawn
 from shared.bus.log import Entry
 from shared.connection import Connection
-from shared.contracts.access import EndpointConfigured, KeyCreated, KeyRevoked, TenantRegistered
+from shared.contracts.access import KeyCreated, KeyRevoked, TenantRegistered
 from shared.contracts.base import Event
 from shared.contracts.codec import encode_event
+from shared.contracts.endpoints import EndpointConfigured, Upstream
 from shared.contracts.keys import hash_secret
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.topics import TOPICS, submissions
@@ -56,7 +57,11 @@ def _key(name: str, role: str, tenant: str | None) -> KeyCreated:
 FACTS: tuple[Event, ...] = (
     PoolConfigured(pool="main", partition=1),
     PoolConfigured(pool="side", partition=2),
-    EndpointConfigured(endpoint="llama", partition=3, tokens_per_s=100, batch_tokens=1000),
+    EndpointConfigured(
+        endpoint="llama",
+        partition=3,
+        upstreams=(Upstream(name="a", url="http://engine-1.test:8000", key="engine-key"),),
+    ),
     TenantRegistered(tenant="ada", default_pool="main"),
     TenantRegistered(tenant="bob", default_pool="side"),
     _key("ada", "submitter", "ada"),

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shared.contracts.access import (
-    EndpointConfigured,
-    KeyCreated,
-    KeyRevoked,
-    TenantRegistered,
-    TenantRetired,
-)
+from shared.contracts.access import KeyCreated, KeyRevoked, TenantRegistered, TenantRetired
 from shared.contracts.base import Event
 from shared.contracts.command_answers import CommandAccepted
+from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.enrolment import NodeTokenCreated
 from shared.contracts.keys import hash_secret
 from shared.contracts.pools import PoolConfigured
@@ -82,8 +77,51 @@ def test_a_pool_is_returned_by_its_name() -> None:
 
 
 def test_an_endpoint_is_found_by_name() -> None:
-    chat = EndpointConfigured(endpoint="chat", partition=0, tokens_per_s=50, batch_tokens=4096)
+    chat = EndpointConfigured(endpoint="chat", partition=0)
     assert view(chat).endpoint("chat") == chat
+
+
+LLAMA = EndpointConfigured(
+    endpoint="meta/Llama-3", partition=0, aliases=("chat",), adapters=("chat-de",)
+)
+
+
+@pytest.mark.parametrize("model", ["meta/Llama-3", "chat", "chat-de"])
+def test_an_endpoint_is_found_by_each_of_its_names(model: str) -> None:
+    assert view(LLAMA).endpoint(model) == LLAMA
+    assert view(LLAMA).endpoint("meta") is None
+
+
+def test_names_that_an_endpoint_gives_up_lead_nowhere() -> None:
+    renamed = LLAMA.model_copy(update={"aliases": ("talk",)})
+    registry = view(LLAMA, renamed)
+    assert (registry.endpoint("chat"), registry.endpoint("talk")) == (None, renamed)
+    registry.apply(EndpointDeleted(endpoint=LLAMA.endpoint, partition=0))
+    assert [registry.endpoint(model) for model in renamed.models] == [None] * 3
+    assert registry.endpoints == registry.endpoint_of_model == {}
+    registry.apply(EndpointDeleted(endpoint=LLAMA.endpoint, partition=0))
+
+
+@pytest.mark.parametrize(
+    ("models", "tenants", "model", "may"),
+    [
+        ((), (), "chat", True),
+        ((), ("acme",), "chat", True),
+        ((), ("other",), "chat", False),
+        (("chat",), (), "chat", True),
+        (("chat",), (), "chat-de", False),
+        (("meta/Llama-3",), (), "chat-de", True),
+        (("chat",), ("other",), "chat", False),
+    ],
+)
+def test_key_and_tenant_together_decide_who_may_call_a_model(
+    models: tuple[str, ...], tenants: tuple[str, ...], model: str, may: bool
+) -> None:
+    key = KEY.model_copy(update={"models": models})
+    bearer = view(key).authenticate("a.b.secret")
+    assert bearer is not None and bearer.models == models
+    endpoint = LLAMA.model_copy(update={"tenants": tenants})
+    assert bearer.may_call(model, endpoint) == may
 
 
 def test_the_id_of_an_installation_is_that_of_its_first_secret() -> None:

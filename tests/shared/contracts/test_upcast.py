@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from shared.contracts.codec import decode_event
+from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured
 from shared.contracts.upcast import Payload, Upcaster, UpcastError, upcast
 
 
@@ -38,3 +40,12 @@ def test_the_newest_version_is_not_parsed() -> None:
 def test_invalid_old_data_is_an_error(data: bytes) -> None:
     with pytest.raises(UpcastError, match=r"job\.ran\.v1"):
         upcast("job.ran.v1", data, CHAIN)
+
+
+def test_an_endpoint_with_an_emulated_engine_becomes_one_without_engines() -> None:
+    old = b'{"endpoint":"chat","partition":2,"tokens_per_s":50.0,"batch_tokens":4096}'
+    event = decode_event("endpoint.configured.v1", old)
+    assert event == EndpointConfigured(endpoint="chat", partition=2, batch_tokens=4096)
+    name, data = upcast("endpoint.configure.v1", old.replace(b'"partition":2,', b""))
+    assert name == ConfigureEndpoint.TYPE
+    assert ConfigureEndpoint.model_validate_json(data).batch_tokens == 4096

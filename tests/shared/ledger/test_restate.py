@@ -2,16 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from shared.contracts.access import EndpointConfigured, TenantRegistered, TenantRetired
+from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.restate import restate_settings, restate_tenants
 from shared.testing.decider import an_input
 
 POOL = PoolConfigured(partition=0, pool="main")
 FASTER = POOL.model_copy(update={"time_scale": 60.0})
-CHAT = EndpointConfigured(endpoint="chat", partition=0, tokens_per_s=1.0, batch_tokens=1)
+CHAT = EndpointConfigured(endpoint="chat", partition=0)
 RED = TenantRegistered(tenant="red", default_pool="main")
 HEAVY_RED = TenantRegistered(tenant="red", default_pool="main", weight=2.0)
 RETIRED_RED = TenantRetired(tenant="red")
@@ -37,6 +38,23 @@ def test_only_new_settings_of_the_own_lane_are_restated(
     inputs = [an_input(event, "access") for event in events]
     decisions = restate_settings(inputs, PoolConfigured, 0, known)
     assert [decision.event for decision in decisions] == restated
+
+
+def test_an_endpoint_is_restated_until_it_is_deleted() -> None:
+    kinds = (EndpointConfigured, EndpointDeleted)
+    gone = EndpointDeleted(endpoint="chat", partition=0)
+    inputs = [an_input(event, "access") for event in (CHAT, gone)]
+    decisions = restate_settings(inputs, kinds, 0, CHAT)
+    assert [decision.event for decision in decisions] == [gone]
+    decisions = restate_settings(inputs[:1], kinds, 0, gone)
+    assert [decision.event for decision in decisions] == [CHAT]
+
+
+def test_the_weight_of_a_tenant_is_the_one_that_is_asked_for() -> None:
+    red = TenantRegistered(tenant="red", default_pool="main", weight=2.0, llm_weight=3.0)
+    inputs = [an_input(red, "access")]
+    (decision,) = restate_tenants(inputs, never_noted, lambda tenant: tenant.llm_weight)
+    assert decision.event == TenantNoted(tenant="red", weight=3.0)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import asyncpg
 import pytest
 
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.access import EndpointConfigured, TenantRegistered
+from shared.contracts.access import TenantRegistered
 from shared.contracts.admission import JobAdmitted, QuotaChanged
 from shared.contracts.attempts import AllocationReleased, JobSucceeded
 from shared.contracts.command_answers import CommandAccepted
+from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.llm import LlmRequestQueued
@@ -47,7 +48,7 @@ def two_tenants() -> MemoryBroker:
     pens["access"].write(
         [
             PoolConfigured(pool="p", partition=0),
-            EndpointConfigured(endpoint="llama", partition=0, tokens_per_s=9, batch_tokens=99),
+            EndpointConfigured(endpoint="llama", partition=0),
             *(TenantRegistered(tenant=name, default_pool="p") for name in TENANTS),
         ]
     )

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from shared.contracts.access import EndpointConfigured, TenantRegistered, TenantRetired
+from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.admission import QuotaChanged
 from shared.contracts.attempts import (
     JobAttemptFailed,

@@ -6,9 +6,7 @@ import pytest
 
 from services.access.core.decide import Access
 from shared.contracts.access import (
-    ConfigureEndpoint,
     CreateKey,
-    EndpointConfigured,
     KeyCreated,
     KeyRevoked,
     RegisterTenant,
@@ -19,6 +17,7 @@ from shared.contracts.access import (
 )
 from shared.contracts.base import Command, Event
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured
 from shared.contracts.job_commands import CancelJob
 from shared.contracts.keys import hash_secret
 from shared.contracts.pools import ConfigurePool, PoolConfigured
@@ -49,7 +48,7 @@ def configured(**fields: Any) -> PoolConfigured:
 POOL = configured(partition=0, pool="main")
 TENANT = TenantRegistered(tenant="acme", default_pool="main", number=0)
 KEY = KeyCreated(key_id="k1", sha256=HASH, role="submitter", tenant="acme")
-ENDPOINT = EndpointConfigured(endpoint="chat", partition=0, tokens_per_s=50, batch_tokens=4096)
+ENDPOINT = EndpointConfigured(endpoint="chat", partition=0, batch_tokens=4096)
 
 
 def when(command: Command, *history: Event) -> list[Event]:
@@ -102,18 +101,18 @@ def test_a_full_installation_still_changes_its_pools() -> None:
 
 
 def test_endpoints_have_a_numbering_of_their_own() -> None:
-    command = ConfigureEndpoint(endpoint="chat", tokens_per_s=50, batch_tokens=4096)
+    command = ConfigureEndpoint(endpoint="chat", batch_tokens=4096)
     assert when(command, *pools(0, 1, 2)) == [acceptance(ConfigureEndpoint, "chat"), ENDPOINT]
 
 
 def test_an_endpoint_is_refused_once_no_lane_is_left() -> None:
     others = [ENDPOINT.model_copy(update={"endpoint": f"e{n}", "partition": n}) for n in range(3)]
-    command = ConfigureEndpoint(endpoint="chat", tokens_per_s=50, batch_tokens=4096)
+    command = ConfigureEndpoint(endpoint="chat", batch_tokens=4096)
     assert refusal(command, *others) == "no_lane_left"
 
 
 def test_an_unchanged_endpoint_is_accepted_as_a_duplicate() -> None:
-    command = ConfigureEndpoint(endpoint="chat", tokens_per_s=50, batch_tokens=4096)
+    command = ConfigureEndpoint(endpoint="chat", batch_tokens=4096)
     assert when(command, ENDPOINT) == [acceptance(ConfigureEndpoint, "chat", True)]
 
 

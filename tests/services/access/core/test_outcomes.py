@@ -4,15 +4,14 @@ from services.access.core.outcomes import Denial, Grant, decide_outcome
 from shared.contracts.access import (
     Attempt,
     AttemptsRefused,
-    ConfigureEndpoint,
     CreateKey,
-    EndpointConfigured,
     KeyCreated,
     NoteAttempts,
     RegisterTenant,
     TenantRegistered,
     TenantRetired,
 )
+from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured
 from shared.contracts.job_commands import CancelJob
 from shared.contracts.pool_version import version_of
 from shared.contracts.pools import ConfigurePool, PoolConfigured
@@ -99,12 +98,12 @@ def test_settings_that_a_command_does_not_name_return_to_their_defaults() -> Non
 
 def test_a_changed_endpoint_keeps_its_lane() -> None:
     view = AccessView()
-    view.apply(EndpointConfigured(endpoint="chat", partition=2, tokens_per_s=50, batch_tokens=100))
-    command = ConfigureEndpoint(endpoint="chat", tokens_per_s=60, batch_tokens=100)
+    view.apply(EndpointConfigured(endpoint="chat", partition=2, batch_tokens=100))
+    command = ConfigureEndpoint(endpoint="chat", batch_tokens=200)
     outcome = decide_outcome(view, 4, command)
     assert isinstance(outcome, Grant)
     assert isinstance(outcome.event, EndpointConfigured)
-    assert (outcome.event.partition, outcome.event.tokens_per_s) == (2, 60)
+    assert (outcome.event.partition, outcome.event.batch_tokens) == (2, 200)
 
 
 def test_a_pool_of_processes_is_denied_with_what_is_allowed() -> None:

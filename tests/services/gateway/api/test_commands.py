@@ -47,9 +47,9 @@ ORDERS: list[tuple[str, str, str, Any, str, str]] = [
         "POST",
         "/v1/endpoints",
         "root",
-        {"endpoint": "e", "tokens_per_s": 5, "batch_tokens": 10},
+        {"endpoint": "e", "batch_tokens": 10},
         "access.commands",
-        "endpoint.configure.v1",
+        "endpoint.configure.v2",
     ),
 ]
 
