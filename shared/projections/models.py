@@ -9,6 +9,7 @@ from typing import Any
 from shared.projections import answers, dead_letters, faults, jobs, llm, nodes, queue, tenants
 from shared.projections.audit import AUDIT
 from shared.projections.ledger_events import LedgerEvent
+from shared.projections.llm_usage import LLM_USAGE, request_key
 from shared.projections.table import RowTable
 
 NewRow = Callable[[str, LedgerEvent], Any]
@@ -37,10 +38,6 @@ def by_lane_and_field(name: str) -> Callable[[LedgerEvent], str]:
 
 def by_lane(event: LedgerEvent) -> str:
     return str(event.partition)
-
-
-def by_request(event: LedgerEvent) -> str:
-    return f"{event.partition}/{event.data['tenant']}/{event.data['request_id']}"
 
 
 def new_row(row: type[Any]) -> NewRow:
@@ -98,7 +95,7 @@ FAULT = Projection(
 )
 LLM_REQUEST = Projection(
     llm.LLM_REQUEST,
-    by_request,
+    request_key,
     lambda key, event: llm.LlmRequestRow(key, event.partition, event.data["request_id"]),
     llm.fold_request,
 )
@@ -130,6 +127,7 @@ TABLES: tuple[RowTable[Any], ...] = (
         )
     ),
     nodes.ALLOCATION,
+    LLM_USAGE,
     AUDIT,
 )
 
@@ -137,7 +135,8 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
     ("access", "tenant.registered.v1"): (TENANT,),
     ("access", "tenant.retired.v1"): (TENANT,),
     ("access", "pool.configured.v1"): (POOL,),
-    ("access", "endpoint.configured.v1"): (ENDPOINT,),
+    ("access", "endpoint.configured.v2"): (ENDPOINT,),
+    ("access", "endpoint.deleted.v1"): (ENDPOINT,),
     ("admission", "job.admitted.v1"): (ADMISSION,),
     ("admission", "job.deferred.v1"): (ADMISSION,),
     ("admission", "job.rejected.v1"): (ADMISSION,),

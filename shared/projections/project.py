@@ -7,7 +7,7 @@ from typing import Any
 from asyncpg import Connection
 
 from shared.bus.failpoints import FAILPOINTS
-from shared.projections import cursor, nodes, timeline
+from shared.projections import cursor, llm_usage, nodes, timeline
 from shared.projections.audit import AUDIT, audit_rows
 from shared.projections.ledger_events import LedgerBatch, LedgerEvent
 from shared.projections.models import Projection, projections_of
@@ -43,8 +43,10 @@ async def project(conn: Connection, batches: list[LedgerBatch], *, locked: bool 
 async def write_rows(conn: Connection, events: list[LedgerEvent]) -> None:
     """Fold the events into all read models."""
     await timeline.project(conn, events)
+    begun = await llm_usage.store_usage(conn, events)
     for projection, work in group_by_table(events).values():
         await fold_rows(conn, projection, work)
+    await llm_usage.drop_old(conn, begun)
     await store_allocations(conn, events)
     await AUDIT.store(conn, [row for event in events for row in audit_rows(event)])
 

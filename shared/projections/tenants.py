@@ -32,12 +32,15 @@ class PoolRow:
 
 @dataclass(slots=True)
 class EndpointRow:
-    """An LLM endpoint."""
+    """An LLM endpoint; `settings` is its last EndpointConfigured as JSON.
+
+    `deleted_at` is 0 while the endpoint exists: rows of old requests still name it.
+    """
 
     endpoint: str
     partition: int = 0
-    tokens_per_s: float = 0.0
-    batch_tokens: BigInt = 0
+    settings: str = "{}"
+    deleted_at: BigInt = 0
 
 
 @dataclass(slots=True)
@@ -91,8 +94,13 @@ def fold_pool(row: PoolRow, event: LedgerEvent) -> None:
 
 def fold_endpoint(row: EndpointRow, event: LedgerEvent) -> None:
     row.partition = event.data["partition"]
-    row.tokens_per_s = event.data["tokens_per_s"]
-    row.batch_tokens = event.data["batch_tokens"]
+    match event.type:
+        case "endpoint.configured.v2":
+            row.settings, row.deleted_at = event.raw.decode(), 0
+        case "endpoint.deleted.v1":
+            row.deleted_at = event.at
+        case _:
+            raise NotFolded(event.type)
 
 
 def fold_usage(row: UsageRow, event: LedgerEvent) -> None:

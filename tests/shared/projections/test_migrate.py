@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.contracts.endpoints import EndpointConfigured
 from shared.projections.database import connect
 from shared.projections.migrate import migrate
 
@@ -56,6 +57,18 @@ DROP VIEW berth.job;
 ALTER TABLE berth.job_placement
     DROP COLUMN progressed_at, DROP COLUMN progress_step, DROP COLUMN progress_total,
     DROP COLUMN expected_end_at;
+DROP TABLE berth.llm_usage;
+ALTER TABLE berth.llm_tenant
+    DROP COLUMN cached_tokens, DROP COLUMN wasted_tokens, DROP COLUMN cost;
+ALTER TABLE berth.llm_request
+    DROP COLUMN user_id, DROP COLUMN model, DROP COLUMN interaction, DROP COLUMN stage,
+    DROP COLUMN max_output_tokens, DROP COLUMN ahead, DROP COLUMN outcome, DROP COLUMN detail,
+    DROP COLUMN retry_after_s, DROP COLUMN upstream, DROP COLUMN cached_tokens, DROP COLUMN cost;
+DROP INDEX berth.llm_request_newest, berth.llm_request_ended;
+ALTER TABLE berth.endpoint DROP COLUMN settings, DROP COLUMN deleted_at,
+    ADD COLUMN tokens_per_s double precision NOT NULL,
+    ADD COLUMN batch_tokens bigint NOT NULL;
+INSERT INTO berth.endpoint VALUES ('chat', 2, 50, 4096);
 UPDATE berth.schema_version SET version_num = '0007';
 INSERT INTO berth.dead_letter
     SELECT id, 'admission', 'commands', 0, 1, reason, '', '', 5
@@ -83,4 +96,7 @@ async def test_inputs_that_were_settled_before_their_state_was_kept_stay_settled
         ("a/0/3/0", "skipped", 7),
         ("a/0/4/0", "retried", 7),
     ]
+    [endpoint] = await conn.fetch("SELECT settings, deleted_at FROM berth.endpoint")
+    settings = EndpointConfigured.model_validate_json(endpoint["settings"])
+    assert settings == EndpointConfigured(endpoint="chat", partition=2, batch_tokens=4096)
     await conn.close()

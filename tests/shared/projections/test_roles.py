@@ -31,7 +31,7 @@ from shared.projections.source import Source
 from shared.testing.ledgers import LedgerWriter
 from tests.shared.ledger_events import node_joined
 
-TENANTS = ("ada", "bob")
+TENANTS = ("anna", "bob")
 ALL = "SELECT t::text AS t FROM {} t"
 VISIBLE_RELATIONS = """
 SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'berth'::regnamespace
@@ -226,7 +226,7 @@ async def test_a_query_without_where_returns_only_the_rows_of_its_tenant(
 async def test_a_session_without_a_tenant_sees_no_rows_with_tenant(filled: str) -> None:
     for tenant in (None, "", "carol"):
         visible = await everything(filled, tenant)
-        assert not [r for rows in visible.values() for r in rows if "ada" in r or "bob" in r]
+        assert not [r for rows in visible.values() for r in rows if "anna" in r or "bob" in r]
 
 
 async def test_an_operators_session_sees_every_row(filled: str) -> None:
@@ -261,7 +261,7 @@ async def test_the_tenant_of_a_transaction_ends_with_it(filled: str) -> None:
     conn = await connect(filled)
     await conn.execute(f"SET ROLE {GATEWAY}")
     async with conn.transaction():
-        await conn.execute("SET LOCAL app.tenant = 'ada'")
+        await conn.execute("SET LOCAL app.tenant = 'anna'")
         assert await conn.fetchval("SELECT count(*) FROM job") == 2
     assert await conn.fetchval("SELECT count(*) FROM job") == 0
     await conn.close()
@@ -282,11 +282,11 @@ async def test_every_table_forces_its_policies_on_its_owner_too(filled: str) -> 
 async def test_a_new_table_without_a_tenant_is_not_granted(filled: str) -> None:
     async with session(filled, OWNER, None) as conn:
         await conn.execute("CREATE TABLE without_tenant AS SELECT 1 AS secret")
-        await conn.execute("CREATE TABLE with_tenant AS SELECT 'ada' AS tenant")
+        await conn.execute("CREATE TABLE with_tenant AS SELECT 'anna' AS tenant")
     await migrate(filled)
     visible = await everything(filled, "bob")
     assert "without_tenant" not in visible and visible["with_tenant"] == []
-    assert (await everything(filled, "ada"))["with_tenant"]
+    assert (await everything(filled, "anna"))["with_tenant"]
 
 
 async def test_roles_have_no_further_rights(filled: str) -> None:
@@ -343,10 +343,10 @@ async def test_the_projector_can_only_write_rows(filled: str, statement: str) ->
 
 
 async def test_a_swapped_rebuild_has_the_same_policies(filled: str) -> None:
-    before = await everything(filled, "ada")
+    before = await everything(filled, "anna")
     result = await rebuild(filled, MemoryLog(two_tenants()), 1, swap=True)
     assert result.swapped and not result.different
-    assert await everything(filled, "ada") == before
+    assert await everything(filled, "anna") == before
     assert not [row for rows in before.values() for row in rows if "bob" in row]
     async with session(filled, PROJECTOR, None) as conn:
         await conn.execute("UPDATE tenant SET weight = 2")

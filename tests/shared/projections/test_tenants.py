@@ -18,6 +18,7 @@ from shared.contracts.attempts import (
     JobSucceeded,
 )
 from shared.contracts.base import Event
+from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.pools import PoolConfigured
 from shared.projections.ledger_events import NotFolded
 from shared.projections.tenants import (
@@ -67,13 +68,17 @@ def test_a_pool_keeps_its_settings_as_json() -> None:
     assert PoolConfigured.model_validate(json.loads(row.settings)) == configured
 
 
-def test_an_endpoint_has_its_speed_and_batch() -> None:
-    row = EndpointRow("chat")
-    configured = EndpointConfigured(
-        endpoint="chat", partition=1, tokens_per_s=50, batch_tokens=4096
-    )
+def test_an_endpoint_keeps_its_settings_as_json_until_it_is_deleted() -> None:
+    row = EndpointRow("meta/Llama-3")
+    configured = EndpointConfigured(endpoint="meta/Llama-3", partition=1, aliases=("chat",))
     fold_endpoint(row, ledger_event("access", configured))
-    assert row == EndpointRow("chat", 1, 50, 4096)
+    assert (row.partition, row.deleted_at) == (1, 0)
+    assert EndpointConfigured.model_validate_json(row.settings) == configured
+    gone = EndpointDeleted(endpoint="meta/Llama-3", partition=1)
+    fold_endpoint(row, ledger_event("access", gone))
+    assert row.deleted_at == AT
+    fold_endpoint(row, ledger_event("access", configured))
+    assert row.deleted_at == 0
 
 
 def test_a_quota_without_a_limit_is_null() -> None:
