@@ -12,11 +12,13 @@ from services.gateway.routes import (
     audit,
     cancellations,
     dead_letters,
+    endpoints,
     enrolment,
     faults,
     jobs,
     joining,
     llm,
+    llm_usage,
     nodes,
     pools,
     probes,
@@ -40,7 +42,9 @@ ROUTES = (
     pools,
     audit,
     dead_letters,
+    endpoints,
     llm,
+    llm_usage,
     joining,
 )
 

@@ -136,7 +136,13 @@ FROM quota q LEFT JOIN pool p ON p.partition = q.partition WHERE q.tenant = $1 O
 
 POOLS = "SELECT pool, partition, time_scale, settings FROM pool ORDER BY pool"
 
-ENDPOINTS = "SELECT endpoint, partition, tokens_per_s, batch_tokens FROM endpoint ORDER BY endpoint"
+ENDPOINTS = """
+SELECT endpoint, partition, settings FROM endpoint WHERE deleted_at = 0 ORDER BY endpoint
+"""
+
+ENDPOINT = (
+    "SELECT endpoint, partition, settings FROM endpoint WHERE deleted_at = 0 AND endpoint = $1"
+)
 
 COMMAND = """
 SELECT command_id, ledger, type, of, tenant, accepted, duplicate, reason, detail, at
@@ -173,14 +179,6 @@ ORDER BY f.suspected_at DESC, f.fault_id DESC LIMIT $7
 """
 
 LANE_OF_FAULT = "SELECT partition FROM fault WHERE fault_id = $1"
-
-LLM_REQUESTS = """
-SELECT request_id, tenant, endpoint, application, state, reason, prompt_tokens, output_tokens,
-       wait_s, waited_ms, served_ms, queued_at, started_at, ended_at
-FROM llm_request WHERE ($1::text IS NULL OR tenant = $1)
-  AND ($2::bigint IS NULL OR (queued_at, request_id) < ($2, $3::text))
-ORDER BY queued_at DESC, request_id DESC LIMIT $4
-"""
 
 AUDIT = """
 SELECT entry_id, at, principal, action, object, whose, outcome, reason, requests

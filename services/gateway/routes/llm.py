@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
-from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
 from services.gateway.commands import (
@@ -18,14 +19,21 @@ from services.gateway.commands import (
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.strict import parse_body
 from services.gateway.core.submission import check_tenant
+from services.gateway.filters import check_tenant as check_known_tenant
+from services.gateway.llm_queries import LLM_REQUEST
+from services.gateway.llm_queries import LLM_REQUESTS as LLM_REQUESTS_OF
 from services.gateway.openapi import problem_responses
 from services.gateway.paging import Limit, TimeCursor, TimeToken, page_of
+from services.gateway.problem import not_found
 from services.gateway.routes.submissions import sender_for
 from services.gateway.wiring import gateway_of
 from shared.contracts.base import Model, Name
-from shared.contracts.llm import ServeLlmRequest
+from shared.contracts.endpoints import ModelName
+from shared.contracts.llm import Label, ServeLlmRequest
 
 router = APIRouter(prefix="/v1/llm", tags=["llm"])
+
+NO_ENDPOINT = "must be an endpoint that the key may call; GET /v1/endpoints lists all"
 
 
 class LlmSubmission(Model):
@@ -38,8 +46,9 @@ class LlmSubmission(Model):
         description="id chosen by the sender",
     )
     tenant: Name | None = Field(None, description="tenant; must be the sender's own")
-    endpoint: Name = Field(description="group of engine replicas")
+    endpoint: ModelName = Field(description="model: an endpoint, an alias or an adapter")
     application: Name = Field("default", description="application of the tenant")
+    user: Label = Field("", description="user of the application, for budgets")
     interaction: str = Field("", max_length=64, description="conversation of the request")
     prompt_tokens: int = Field(ge=1, le=10_000_000, description="tokens of the prompt")
     max_output_tokens: int = Field(ge=1, le=10_000_000, description="maximum tokens of the answer")
@@ -54,10 +63,16 @@ async def submit_request(request: Request) -> Response:
     sender = sender_for(gateway.access, bearer, body.tenant)
     check_tenant(body.tenant, sender)
     endpoint = gateway.access.view.endpoint(body.endpoint)
-    if endpoint is None:
-        error = FieldError(field="endpoint", value=body.endpoint, rule="no such endpoint")
+    if endpoint is None or not bearer.may_call(body.endpoint, endpoint):
+        error = FieldError(
+            field="endpoint",
+            value=body.endpoint,
+            rule="no such endpoint, or the key may not call it; GET /v1/endpoints lists them",
+        )
         raise InvalidBody([error])
-    command = ServeLlmRequest(**{**body.model_dump(), "tenant": sender.tenant})
+    asked = body.endpoint if body.endpoint != endpoint.endpoint else None
+    named = {"tenant": sender.tenant, "endpoint": endpoint.endpoint, "model": asked}
+    command = ServeLlmRequest(**{**body.model_dump(), **named})
     return accepted_response(
         await send_command(
             request,
@@ -72,13 +87,46 @@ async def submit_request(request: Request) -> Response:
     )
 
 
+Text256 = Annotated[str | None, Query(max_length=256, pattern=r"^[^\x00]*$")]
+State = Literal["queued", "running", "finished", "rejected"]
+
+
 @router.get("/requests", responses=problem_responses(422))
-async def list_requests(request: Request, after: TimeToken = None, limit: Limit = 100) -> Response:
-    """List LLM requests, newest first."""
+async def list_requests(
+    request: Request,
+    endpoint: Annotated[ModelName | None, Query(description="only this endpoint")] = None,
+    state: Annotated[State | None, Query(description="only this state")] = None,
+    user: Text256 = None,
+    application: Annotated[Name | None, Query(description="only this application")] = None,
+    tenant: Annotated[Name | None, Query(description="only this tenant")] = None,
+    after: TimeToken = None,
+    limit: Limit = 100,
+) -> Response:
+    """List LLM requests, newest first; those that ended are kept for 30 days."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
+    if bearer.tenant is not None and tenant not in (None, bearer.tenant):
+        raise not_found("tenant")
+    check_known_tenant(gateway, tenant)
     cursor = TimeCursor.read(after)
-    rows = await gateway.database.rows(
-        bearer, queries.LLM_REQUESTS, bearer.tenant, cursor.at, cursor.key, limit
-    )
+    values = (endpoint, state, user, application, cursor.at, cursor.key, limit)
+    rows = await gateway.database.rows(bearer, LLM_REQUESTS_OF, bearer.tenant or tenant, *values)
     return json_response(page_of(rows, limit, "queued_at", "request_id"))
+
+
+@router.get("/requests/{request_id}", responses=problem_responses(404, 422))
+async def show_request(
+    request: Request,
+    request_id: Annotated[
+        str, Path(max_length=64, pattern=r"^[A-Za-z0-9._:-]+$", description="id of the request")
+    ],
+    tenant: Annotated[Name | None, Query(description="its tenant, if several used the id")] = None,
+) -> Response:
+    """Show an LLM request: its wait, how it ended, and what was charged."""
+    bearer = await authorize(request, "viewer")
+    row = await gateway_of(request).database.row(
+        bearer, LLM_REQUEST, bearer.tenant, request_id, tenant
+    )
+    if row is None:
+        raise not_found("request")
+    return json_response(row)

@@ -1,4 +1,4 @@
-"""Pools and LLM endpoints."""
+"""Pools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from services.gateway.database import Row
 from services.gateway.openapi import problem_responses
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.wiring import gateway_of
-from shared.contracts.endpoints import ConfigureEndpoint
 from shared.contracts.pool_version import version_of
 from shared.contracts.pools import ConfigurePool, PoolConfigured
 
@@ -61,20 +60,6 @@ async def configure_pool(request: Request) -> Response:
     return accepted_response(await decide_by_access(request, gateway, outgoing))
 
 
-@router.get("/endpoints", responses=problem_responses())
-async def list_endpoints(request: Request) -> Response:
-    """List LLM endpoints with their lanes."""
-    return await _all(request, queries.ENDPOINTS)
-
-
-@router.post("/endpoints", **command_route(ConfigureEndpoint))
-async def configure_endpoint(request: Request) -> Response:
-    """Create or change an LLM endpoint."""
-    bearer, command = await admin_request(request, ConfigureEndpoint)
-    receipt = await send_access_command(request, bearer, command, command.endpoint)
-    return accepted_response(receipt)
-
-
 def pool_row(row: Row, tenant: str | None) -> Row:
     """Return the row as the tenant sees it; an operator, without a tenant, sees all of it."""
     settings = dict(cast("Row", row["settings"]))
@@ -83,9 +68,3 @@ def pool_row(row: Row, tenant: str | None) -> Row:
         settings.pop("tenants", None)
     is_open = tenant is None or pool.is_open_to(tenant)
     return {**row, "settings": settings, "version": version_of(pool), "open": is_open}
-
-
-async def _all(request: Request, sql: str) -> Response:
-    gateway = gateway_of(request)
-    bearer = await authorize(request, "viewer")
-    return json_response({"items": await gateway.database.rows(bearer, sql), "next": None})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from operator import itemgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
@@ -29,6 +30,7 @@ from services.gateway.problem import not_found
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.access import CreateKey, RegisterTenant, RetireTenant, RevokeKey, Role
 from shared.contracts.base import Model, Name
+from shared.contracts.endpoints import ModelName
 from shared.contracts.job_commands import SetQuota
 from shared.contracts.keys import format_key, hash_secret
 
@@ -42,6 +44,9 @@ class CreateKeyRequest(Model):
 
     role: Role = Field("submitter", description="role of the bearer")
     key_id: Name | None = Field(None, description="public part of the key; generated if not given")
+    models: tuple[ModelName, ...] = Field(
+        (), max_length=64, description="models that it may call; empty: those of its tenant"
+    )
 
 
 class SetQuotaRequest(Model):
@@ -110,6 +115,21 @@ async def create_tenant_key(request: Request, tenant: Tenant) -> Response:
     return await _create_key(request, tenant)
 
 
+@router.get("/tenants/{tenant}/keys", responses=problem_responses(404, 422))
+async def list_tenant_keys(request: Request, tenant: Tenant) -> Response:
+    """List the keys of a tenant that are not revoked, with the models that they may call."""
+    view = gateway_of(request).access.view
+    bearer = await authorize(request, "viewer")
+    if bearer.tenant not in (None, tenant) or tenant not in view.tenants:
+        raise not_found("tenant")
+    shown = [
+        {"key_id": key.key_id, "tenant": tenant, "role": key.role, "models": key.models}
+        for key in view.keys.values()
+        if key.tenant == tenant and key.key_id not in view.revoked
+    ]
+    return json_response({"items": sorted(shown, key=itemgetter("key_id")), "next": None})
+
+
 @router.post("/keys", **command_route(CreateKeyRequest, receipt=KeyReceipt))
 async def create_key(request: Request) -> Response:
     """Create a key of an operator or an admin. The response shows it once."""
@@ -154,9 +174,10 @@ async def set_quota(request: Request, tenant: Tenant) -> Response:
 
 
 def tenant_row(gateway: Gateway, row: Row) -> Row:
-    """Return the row with the tenant's number; null until this gateway has read of the tenant."""
+    """Return the row with number and LLM weight; null until this gateway has read of the tenant."""
     registered = gateway.access.view.tenants.get(str(row["tenant"]))
-    return {**row, "number": registered.number if registered else None}
+    number = registered.number if registered else None
+    return {**row, "number": number, "llm_weight": registered.llm_weight if registered else None}
 
 
 async def _create_key(request: Request, tenant: str | None) -> Response:
@@ -167,7 +188,9 @@ async def _create_key(request: Request, tenant: str | None) -> Response:
         raise InvalidBody([FieldError(field="role", value=body.role, rule=rule)])
     key_id = body.key_id or f"k{secrets.token_hex(8)}"
     secret = secrets.token_urlsafe(32)
-    command = CreateKey(key_id=key_id, sha256=hash_secret(secret), role=body.role, tenant=tenant)
+    command = CreateKey(
+        key_id=key_id, sha256=hash_secret(secret), role=body.role, tenant=tenant, models=body.models
+    )
     receipt = await send_access_command(request, bearer, command, key_id)
     return accepted_response(
         KeyReceipt(**receipt.model_dump(), key_id=key_id, key=format_key(key_id, secret))

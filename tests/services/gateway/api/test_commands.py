@@ -51,6 +51,7 @@ ORDERS: list[tuple[str, str, str, Any, str, str]] = [
         "access.commands",
         "endpoint.configure.v2",
     ),
+    ("DELETE", "/v1/endpoints/meta/L", "root", None, "access.commands", "endpoint.delete.v1"),
 ]
 
 
@@ -116,6 +117,7 @@ async def test_an_llm_request_goes_to_the_lane_of_its_endpoint(stack: Stack) -> 
     assert status == 202
     command = await stack.command(content["command_id"], "llm.requests")
     assert command is not None and (command["lane"], command["data"]["tenant"]) == (3, "ada")
+    assert (command["data"]["endpoint"], command["data"].get("model")) == ("llama", None)
     assert (await stack.call("POST", "/v1/llm/requests", {**body, "tenant": "bob"}))[0] == 403
     assert (await stack.call("POST", "/v1/llm/requests", {**body, "endpoint": "x"}))[0] == 422
     assert (await stack.call("POST", "/v1/llm/requests", {**body, "prompt": "hi"}))[0] == 422

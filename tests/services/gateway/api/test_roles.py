@@ -53,6 +53,7 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("POST", "/v1/tenants"): "admin",
     ("GET", "/v1/tenants/{tenant}"): "viewer",
     ("DELETE", "/v1/tenants/{tenant}"): "admin",
+    ("GET", "/v1/tenants/{tenant}/keys"): "viewer",
     ("POST", "/v1/tenants/{tenant}/keys"): "admin",
     ("POST", "/v1/tenants/{tenant}/quota"): "operator",
     ("POST", "/v1/keys"): "admin",
@@ -61,6 +62,8 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("POST", "/v1/pools"): "admin",
     ("GET", "/v1/endpoints"): "viewer",
     ("POST", "/v1/endpoints"): "admin",
+    ("GET", "/v1/endpoints/{endpoint}"): "viewer",
+    ("DELETE", "/v1/endpoints/{endpoint}"): "admin",
     ("GET", "/v1/commands/{command_id}"): "viewer",
     ("GET", "/v1/dead"): "viewer",
     ("GET", "/v1/dead/{dead_id}"): "viewer",
@@ -69,6 +72,10 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("GET", "/v1/audit"): "operator",
     ("POST", "/v1/llm/requests"): "submitter",
     ("GET", "/v1/llm/requests"): "viewer",
+    ("GET", "/v1/llm/requests/{request_id}"): "viewer",
+    ("GET", "/v1/llm/usage"): "viewer",
+    ("GET", "/v1/llm/rejections"): "viewer",
+    ("GET", "/v1/llm/limits"): "viewer",
 }
 HOLDERS: dict[Role, str] = {
     "viewer": "ada-view",
@@ -84,6 +91,8 @@ VALUES = {
     "{key_id}": "no-such-key",
     "{fault_id}": "f/1/0/1",
     "{input_id}": "placement/0/1/0",
+    "{endpoint}": "no/such-endpoint",
+    "{request_id}": "no-such-request",
     "{command_id}": "no-such-command",
     "{dead_id}": "placement/0/1/0",
 }

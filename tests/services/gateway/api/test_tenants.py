@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from services.gateway import database, queries
+from services.gateway import database, llm_queries, queries
 from shared.contracts.access import KeyCreated, TenantRegistered
 from shared.contracts.admission import JobAdmitted, QuotaChanged
 from shared.contracts.attempts import JobPreempted
@@ -33,6 +33,8 @@ FOREIGN = {
     "{command_id}": "{name}-c",
     "{node_id}": "{name}",
     "{dead_id}": "{name}",
+    "{endpoint}": "{name}",
+    "{request_id}": "{name}-r",
 }
 QUERIES = (
     "/v1/jobs?tenant={name}",
@@ -41,6 +43,8 @@ QUERIES = (
     "/v1/allocations?job={name}-runs&released=true",
     "/v1/jobs?after=9999:{name}-waits",
     "/v1/tenants?after={name}",
+    "/v1/llm/requests?tenant={name}",
+    "/v1/llm/requests/{name}-r?tenant={name}",
     "/v1/events?since=start&subject={name}-waits",
 )
 
@@ -49,7 +53,7 @@ UNFILTERED: dict[str, tuple[object, ...]] = {
     "QUEUE": (None,),
     "ALLOCATIONS": (None, None, True, None),
     "FAULTS": (None,) * 5,
-    "LLM_REQUESTS": (None, None),
+    "LLM_REQUESTS": (None,) * 6,
     "DEAD": (True, None, None),
     "TENANTS": (None,),
 }
@@ -228,7 +232,7 @@ async def test_a_query_without_its_where_shows_no_more_through_the_gateway(fille
     reads = database.Database(as_gateway(filled.dsn))
     bearer = Bearer("k", "viewer", "qa-red")
     for name, values in UNFILTERED.items():
-        sql = getattr(queries, name)
+        sql = getattr(llm_queries if name.startswith("LLM") else queries, name)
         forgot = re.sub(r"\(\$1::text IS NULL OR (\w+\.)?tenant = \$1\)", "$1::text IS NULL", sql)
         assert forgot != sql
         rows = await reads.rows(bearer, forgot, None, *values, 1000)

@@ -1,0 +1,99 @@
+"""LLM endpoints: the models that clients name, and the engines behind them."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+from fastapi import APIRouter, Path, Request, Response
+
+from services.gateway import queries
+from services.gateway.authorization import admin_request, authorize
+from services.gateway.commands import (
+    accepted_response,
+    command_route,
+    decide_by_access,
+    json_response,
+    new_command_id,
+    send_access_command,
+)
+from services.gateway.database import Row
+from services.gateway.openapi import problem_responses
+from services.gateway.outbox import OutgoingCommand
+from services.gateway.problem import not_found
+from services.gateway.wiring import gateway_of
+from shared.contracts.endpoint_version import endpoint_version
+from shared.contracts.endpoints import (
+    ConfigureEndpoint,
+    DeleteEndpoint,
+    EndpointConfigured,
+    ModelName,
+)
+
+router = APIRouter(prefix="/v1/endpoints", tags=["llm"])
+
+EndpointName = Annotated[ModelName, Path(description="name of the endpoint; slashes as they are")]
+
+
+@router.get("", responses=problem_responses())
+async def list_endpoints(request: Request) -> Response:
+    """List LLM endpoints with their settings and their version; `open`: the tenant may use it.
+
+    Tenants see neither the addresses of engines nor which other tenants may use an endpoint.
+    """
+    bearer = await authorize(request, "viewer")
+    rows = await gateway_of(request).database.rows(bearer, queries.ENDPOINTS)
+    items = [endpoint_row(row, bearer.tenant) for row in rows]
+    return json_response({"items": items, "next": None})
+
+
+@router.get("/{endpoint:path}", responses=problem_responses(404, 422))
+async def show_endpoint(request: Request, endpoint: EndpointName) -> Response:
+    """Show an LLM endpoint, as the list does."""
+    bearer = await authorize(request, "viewer")
+    row = await gateway_of(request).database.row(bearer, queries.ENDPOINT, endpoint)
+    if row is None:
+        raise not_found("endpoint")
+    return json_response(endpoint_row(row, bearer.tenant))
+
+
+@router.post("", **command_route(ConfigureEndpoint, 409))
+async def configure_endpoint(request: Request) -> Response:
+    """Create or change an LLM endpoint; settings that are not named get their defaults.
+
+    With `if_version` the response comes after the decision: 409 if the settings have another
+    version by then.
+    """
+    gateway = gateway_of(request)
+    bearer, command = await admin_request(request, ConfigureEndpoint)
+    if command.if_version is None:
+        receipt = await send_access_command(request, bearer, command, command.endpoint)
+        return accepted_response(receipt)
+    outgoing = OutgoingCommand(
+        new_command_id(),
+        command,
+        command.endpoint,
+        principal=bearer.principal,
+        access_next=gateway.access.next,
+    )
+    return accepted_response(await decide_by_access(request, gateway, outgoing))
+
+
+@router.delete("/{endpoint:path}", **command_route(None, 400, 413, 415, 422))
+async def delete_endpoint(request: Request, endpoint: EndpointName) -> Response:
+    """Delete an LLM endpoint: requests that wait are refused, those that run end."""
+    bearer = await authorize(request, "admin")
+    command = DeleteEndpoint(endpoint=endpoint)
+    return accepted_response(await send_access_command(request, bearer, command, endpoint))
+
+
+def endpoint_row(row: Row, tenant: str | None) -> Row:
+    """Return the row as the tenant sees it; an operator, without a tenant, sees all of it."""
+    endpoint = EndpointConfigured.model_validate(row["settings"])
+    settings = endpoint.model_dump(mode="json", exclude={"partition"})
+    if tenant is not None:
+        settings.pop("tenants")
+        for upstream in cast("list[Row]", settings["upstreams"]):
+            upstream.pop("url")
+    is_open = tenant is None or not endpoint.tenants or tenant in endpoint.tenants
+    version = endpoint_version(endpoint)
+    return {**row, "settings": settings, "version": version, "open": is_open}
