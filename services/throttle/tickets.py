@@ -60,7 +60,11 @@ class Tickets:
         return [ticket for ticket in self._by_id.values() if ticket.started]
 
     def apply(self, facts: Iterable[Fact]) -> list[str]:
-        """Give accepted starts and rejections to their tickets; return starts without one."""
+        """Give accepted starts and rejections to their tickets; return starts without one.
+
+        A handler that is cancelled has cancelled its future, and removes its ticket later: a start
+        that comes in between is served by none.
+        """
         orphans: list[str] = []
         for fact in facts:
             event = fact.event
@@ -68,7 +72,9 @@ class Tickets:
                 ticket = self._by_id.get(event.request_id)
                 if ticket is not None and not ticket.decided.done():
                     ticket.decided.set_result(event)
-                elif ticket is None and isinstance(event, LlmRequestStarted):
+                elif (ticket is None or ticket.decided.cancelled()) and isinstance(
+                    event, LlmRequestStarted
+                ):
                     orphans.append(event.request_id)
         return orphans
 
