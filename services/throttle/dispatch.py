@@ -89,6 +89,9 @@ class Dispatcher:
                 self.upstreams.configure(fact.event)
         for request_id in self._tickets.apply(facts):
             self._end(_cancelled(request_id))
+        if self._ends and self.state.waiting:
+            # Of the requests that were queued now, one may wait for a place that is free already.
+            self._due.set()
 
     @asynccontextmanager
     async def ticket(self, command: ServeLlmRequest, item: Input) -> AsyncIterator[Ticket]:
