@@ -56,7 +56,7 @@ def reconfigure(state: EndpointState, settings: EndpointSettings) -> None:
         budgets = [guard for guard in former.guards if isinstance(guard, Budget)]
     elif before.budgets != settings.budgets or prices_of(before) != prices_of(settings):
         budgets = [guard for guard in former.guards if isinstance(guard, Budget)]
-        others = tuple(guard for guard in former.guards if not isinstance(guard, Budget))
+        others = former.guards[len(before.budgets) :]
         state.discipline = Discipline(former.order, (*_budgets(settings), *others))
     else:
         return

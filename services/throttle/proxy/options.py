@@ -12,6 +12,8 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 MOST_CLASS = 15
 MOST_FIRST_TOKEN_MS = 86_400_000
+MOST_DIGITS = 10
+"""Digits of a number, with leading zeros: Python refuses to read thousands of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ def _number(headers: Mapping[str, str], name: str, least: int, most: int) -> int
     text = headers.get(name)
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit() and least <= int(text[:10]) <= most):
+    is_number = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    if not (is_number and least <= int(text) <= most):
         raise _invalid(name, f"an integer from {least} to {most}")
     return int(text)
 
