@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 
 from services.throttle.core.disciplines.budgets import REQUESTS, TOKENS, Budget, PriceList, Prices
 from services.throttle.core.disciplines.catalog import DISCIPLINES
@@ -117,14 +118,19 @@ def _reopen_order(state: EndpointState) -> None:
 
 
 def _inherit(state: EndpointState, budget: Budget, former: list[Budget]) -> None:
-    """Give a budget the use of the same one of before, else what the open requests hold."""
+    """Give a budget the use of the same one of before, else what the open requests hold.
+
+    The use is copied: two budgets that differ in their limits alone count for themselves.
+    """
+    if any(budget is other for other in former):
+        return
     for other in former:
-        if (other.holder, other.prices, other.memory) == (
-            budget.holder,
-            budget.prices,
-            budget.memory,
-        ):
-            budget.usages = other.usages
+        if _is_same(budget, other):
+            budget.usages = deepcopy(other.usages)
+            if budget.prices != other.prices:
+                waiting = (request.served for request in state.waiting.values())
+                running = (request.served for request in state.running.values())
+                budget.reprice(waiting, running)
             return
     for request in state.open_requests():
         served = request.served
@@ -134,3 +140,12 @@ def _inherit(state: EndpointState, budget: Budget, former: list[Budget]) -> None
             budget.note_started(served, request.started_at)
             budget.note_made(served, made_tokens, request.started_at)
         served.made_tokens = made_tokens
+
+
+def _is_same(budget: Budget, other: Budget) -> bool:
+    """Whether the use of one counts for the other: prices may differ, as used money stays used."""
+    return (budget.holder, budget.prices.unit, budget.memory) == (
+        other.holder,
+        other.prices.unit,
+        other.memory,
+    )

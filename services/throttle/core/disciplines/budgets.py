@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -137,6 +137,16 @@ class Budget(Guard):
         price = self.prices.of(request).output_token
         if price:
             self._usage(request).release(request.remaining_tokens * price)
+
+    def reprice(self, waiting: Iterable[ServedRequest], running: Iterable[ServedRequest]) -> None:
+        """Hold what open requests may still use by the prices of now; what was used stays."""
+        for usage in self.usages.values.values():
+            usage.held = 0.0
+        for request in waiting:
+            self._usage(request).held += self._price(request) - self.prices.of(request).request
+        for request in running:
+            price = self.prices.of(request).output_token
+            self._usage(request).held += price * request.remaining_tokens
 
     def _price(self, request: ServedRequest) -> float:
         prices = self.prices.of(request)
