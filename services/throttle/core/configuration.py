@@ -46,7 +46,8 @@ def cost_of(settings: EndpointSettings, prompt_tokens: int, output_tokens: int) 
 def reconfigure(state: EndpointState, settings: EndpointSettings) -> None:
     """Give the state the discipline of new settings, in which its open requests go on.
 
-    Budgets keep what was used, as long as holder, unit and memory are the same.
+    Budgets keep what was used, as long as holder, unit and memory are the same; an endpoint that is
+    new on its lane has nothing of one that was deleted.
     """
     former, before = state.discipline, state.endpoint
     if before is None or _shape(before) != _shape(settings):
@@ -54,9 +55,9 @@ def reconfigure(state: EndpointState, settings: EndpointSettings) -> None:
         for noted in state.tenants.values():
             state.discipline.set_weight(noted.tenant, noted.weight)
         _reopen_order(state)
-        budgets = [guard for guard in former.guards if isinstance(guard, Budget)]
+        budgets = _budgets_of(former) if before is not None else []
     elif before.budgets != settings.budgets or prices_of(before) != prices_of(settings):
-        budgets = [guard for guard in former.guards if isinstance(guard, Budget)]
+        budgets = _budgets_of(former)
         others = former.guards[len(before.budgets) :]
         state.discipline = Discipline(former.order, (*_budgets(settings), *others))
     else:
@@ -64,6 +65,10 @@ def reconfigure(state: EndpointState, settings: EndpointSettings) -> None:
     for guard in state.discipline.guards:
         if isinstance(guard, Budget):
             _inherit(state, guard, budgets)
+
+
+def _budgets_of(discipline: Discipline) -> list[Budget]:
+    return [guard for guard in discipline.guards if isinstance(guard, Budget)]
 
 
 def new_discipline(settings: EndpointSettings) -> Discipline:
