@@ -14,6 +14,8 @@ PASSWORD, DSN, GRAFANA = "postgres_password", "postgres_dsn", "grafana_password"
 ROLES = ("projector", "gateway")
 """Services with a role, and so an address, of their own in Postgres."""
 CERTIFICATES = "certificates"
+UPSTREAMS = "upstreams"
+"""Folder of the API keys of LLM upstreams, which an operator fills."""
 INSIDE_CA = "/run/secrets/ca_crt"
 """Path of the certificate authority inside a container."""
 READABLE = 0o444
@@ -25,6 +27,8 @@ def make(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
     certificates.make(folder / CERTIFICATES, certificates.CertificateOptions(key_mode=READABLE))
+    (folder / UPSTREAMS).mkdir(exist_ok=True)
+    (folder / UPSTREAMS).chmod(0o755)
     kafka_users.make(folder, rights.users(), READABLE)
     for name in (PASSWORD, GRAFANA):
         if not (folder / name).exists():

@@ -11,7 +11,7 @@ GIVEN: Mapping[str, frozenset[str]] = {
     "priority": frozenset({"models"}),
     "placement": frozenset(),
     "failslow": frozenset({"slowdown", "reports"}),
-    "throttle": frozenset({"line", "tick_ms", "prefill_tokens_per_s", "seed"}),
+    "throttle": frozenset({"upstream_keys", "upstream_ca", "tokenizers", "handlers"}),
     "executor": frozenset({"agent_pools", "report_window_ms", "slow", "secrets"}),
     "publisher": frozenset({"max_records", "refresh_s"}),
     "projector": frozenset({"gather_ms", "batch_records"}),
@@ -37,7 +37,7 @@ GIVEN: Mapping[str, frozenset[str]] = {
 """Settings by service; a test compares them with the services' classes of settings."""
 
 OF_EVERY_SERVICE = frozenset({"trace_sample"})
-PATHS = frozenset({"models", "secrets", "oidc_ca"})
+PATHS = frozenset({"models", "secrets", "oidc_ca", "upstream_keys", "upstream_ca", "tokenizers"})
 """Settings that name a file or folder: services run in another directory than `berth up`."""
 PREFIX, FILE = "BERTH_", "_FILE"
 

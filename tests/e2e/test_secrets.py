@@ -27,13 +27,16 @@ from shared.bus.kafka import KafkaLog
 from shared.contracts.topics import TOPICS, submissions, tenant_events
 from shared.ledger.partition import TP
 from shared.projections.database import connect
+from tests.e2e.engine import an_engine
 from tests.e2e.stand import LOCAL_POOL, TENANTS, Stand, a_stand, eventually
 from tests.patience import PATIENCE_S
 from tests.serving import Quiet, serving
 
 pytestmark = [pytest.mark.stack, pytest.mark.parts]
 CANARY = "canary-7f3a91"
-JOB_SECRET, PROMPT, REJECTED, TOKEN = (f"{CANARY}-{n}" for n in ("job", "prompt", "body", "token"))
+JOB_SECRET, PROMPT, REJECTED, TOKEN, ENGINE_KEY = (
+    f"{CANARY}-{name}" for name in ("job", "prompt", "body", "token", "engine")
+)
 FORGED = "eyJhbGciOiJub25lIn0." + TOKEN + ".x"
 
 
@@ -75,10 +78,19 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driven]:
     folder.chmod(0o755)
     (folder / "ada").mkdir()
     (folder / "ada" / "db").write_text(JOB_SECRET + "\n")
-    with receiver() as spans:
-        env = {"*": {"BERTH_OTLP": spans.url}, "executor-agents": {"BERTH_SECRETS": str(folder)}}
+    engines = tmp_path_factory.mktemp("engines")
+    (engines / "llama-key").write_text(ENGINE_KEY + "\n")
+    with (
+        receiver() as spans,
+        an_engine("llama", engines / "log", keys=engines / "llama-key") as engine,
+    ):
+        env = {
+            "*": {"BERTH_OTLP": spans.url},
+            "executor-agents": {"BERTH_SECRETS": str(folder)},
+            "throttle": {"BERTH_UPSTREAM_KEYS": str(engines)},
+        }
         with a_stand(env=env) as stand:
-            drive(stand)
+            drive(stand, engine)
             yield Driven(stand, spans, secrets_of(stand))
 
 
@@ -90,11 +102,12 @@ def secrets_of(stand: Stand) -> dict[str, str]:
         line = (root / "postgres" / "passwords" / user).read_text()
         secrets[f"password of {user}"] = line.strip().rpartition(":")[2]
     canaries = {"job": JOB_SECRET, "prompt": PROMPT, "body": REJECTED, "token": TOKEN}
+    canaries["engine"] = ENGINE_KEY
     assert all(len(secret) > 12 for secret in secrets.values())
     return secrets | canaries
 
 
-def drive(stand: Stand) -> None:
+def drive(stand: Stand, engine: str) -> None:
     """Submit work of every kind and bad requests, then kill processes."""
     spec = {
         "name": "reads",
@@ -113,7 +126,7 @@ def drive(stand: Stand) -> None:
             "POST", "/v1/jobs", {"spec": {**spec, "env": bad}}, caller="ada"
         )
         assert status == 422
-    ask_llm(stand)
+    ask_llm(stand, engine)
     send_unauthorized(stand)
     status, made = stand.call("POST", "/v1/tenants/bob/keys", {"key_id": "bob-2"})
     assert stand.answer(made["command_id"])["accepted"]
@@ -130,8 +143,9 @@ def drive(stand: Stand) -> None:
     assert stand.ended(stand.submit()["job_id"])["phase"] == "succeeded"
 
 
-def ask_llm(stand: Stand) -> None:
-    endpoint = {"endpoint": "llama", "tokens_per_s": 1e6, "batch_tokens": 10**6}
+def ask_llm(stand: Stand, engine: str) -> None:
+    upstream = {"name": "e1", "url": engine, "key": "llama-key"}
+    endpoint = {"endpoint": "llama", "upstreams": [upstream]}
     _, ticket = stand.call("POST", "/v1/endpoints", endpoint)
     assert stand.answer(ticket["command_id"])["accepted"]
     request = {"model": "llama", "messages": [{"role": "user", "content": PROMPT}], "max_tokens": 4}

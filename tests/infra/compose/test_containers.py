@@ -53,6 +53,7 @@ BETWEEN_CONTAINERS = {
     "BERTH_METRICS_OF",
     "BERTH_NODE_EXECUTORS",
     "BERTH_TRACE_SAMPLE",
+    "BERTH_UPSTREAM_KEYS",
 }
 """Settings that only processes on different addresses need, or that an operator gives."""
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
@@ -169,7 +170,8 @@ def test_a_part_has_its_memory_limit(part: Any) -> None:
 def test_a_service_has_a_health_check_and_a_volume(service: Service) -> None:
     run = RUN[service.name]
     assert "/health" in run["healthcheck"]["test"][-1]
-    assert run["volumes"] == [f"{service.name}-data:/data"]
+    assert run["volumes"][0] == f"{service.name}-data:/data"
+    assert all(volume.endswith(":ro") for volume in run["volumes"][1:])
     assert run["user"] == "10001"
 
 
@@ -212,6 +214,20 @@ def test_the_secrets_of_compose_are_made_once_in_a_closed_folder(tmp_path: Path)
     assert "certificates/ca.key" not in files
     compose_secrets.forget(folder)
     assert not _bytes(folder)
+
+
+def test_the_throttle_alone_reads_the_keys_of_upstreams_which_are_none_at_first(
+    tmp_path: Path,
+) -> None:
+    mount = f"${{SECRETS}}/{compose_secrets.UPSTREAMS}:/run/upstreams:ro"
+    assert [name for name, run in RUN.items() if mount in run.get("volumes", ())] == ["throttle"]
+    assert RUN["throttle"]["environment"]["BERTH_UPSTREAM_KEYS"] == "/run/upstreams"
+    compose_secrets.make(tmp_path)
+    folder = tmp_path / compose_secrets.UPSTREAMS
+    assert list(folder.iterdir()) == []
+    (folder / "hosted").write_text("secret")
+    compose_secrets.forget(tmp_path)
+    assert (folder / "hosted").read_text() == "secret"
 
 
 def test_an_address_of_before_tls_keeps_its_password(tmp_path: Path) -> None:
