@@ -40,11 +40,11 @@ dev: .venv/developed ## Add the dependencies of the tests.
 	$(PIP) install --quiet --require-hashes -r requirements-dev.lock
 	touch $@
 
-demo: install ## Start everything and replay a workload: TRACE= JOBS= SPEED= CHECK= BROKER= TLS=
+demo: install ## Start everything and replay a workload: TRACE= JOBS= SPEED= CHECK= BROKER= TLS= LLM=0
 	@$(BIN)/berth demo $(if $(TRACE),--trace "$(TRACE)") $(if $(JOBS),--jobs "$(JOBS)") \
 		$(if $(SPEED),--speed "$(SPEED)") $(if $(filter-out 0,$(CHECK)),--check) \
 		$(if $(BROKER),--broker "$(BROKER)") $(if $(filter-out 0,$(TRACING)),--tracing) \
-		$(if $(filter-out 0,$(TLS)),--tls)
+		$(if $(filter-out 0,$(TLS)),--tls) $(if $(filter 0,$(LLM)),--no-llm)
 
 tracing: install ## The demo with Zipkin, which shows the traces of its jobs: as demo.
 	@$(MAKE) --no-print-directory demo TRACING=1

@@ -32,6 +32,9 @@ def demo(
         bool, typer.Option("--tracing", help="Start Zipkin for traces (needs Java).")
     ] = False,
     tls: Tls = False,
+    llm: Annotated[
+        bool, typer.Option(help="Two emulated LLM engines, four tenants and an abuser that ask.")
+    ] = True,
     seed: Annotated[int, typer.Option(help="Seed of the synthetic workload.")] = 0,
 ) -> None:
     """Start a stack, replay a workload and show its progress."""
@@ -51,6 +54,7 @@ def demo(
         seed=seed,
         tracing=tracing_of(tracing),
         tls=tls,
+        llm=llm,
     )
     raise typer.Exit(run_demo(options))
 

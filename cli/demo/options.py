@@ -10,6 +10,8 @@ from infra.supervisor.running import Broker
 DEMO_POOL = "demo"
 LOCAL_POOL = "local"
 TENANTS = ("vision", "language", "speech", "robotics")
+ABUSER = "abuser"
+"""A tenant that sends LLM requests without a pause, and no jobs."""
 
 JOBS = 200
 SHORTEST_WALL_S, LONGEST_WALL_S = 40.0, 110.0
@@ -42,3 +44,4 @@ class DemoOptions:
     seed: int = 0
     tracing: bool = False
     tls: bool = False
+    llm: bool = True

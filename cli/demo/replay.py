@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cli.demo.llm import LlmDemo
 from cli.demo.memory import Peaks
 from cli.errors import CliError, Unreachable
 from cli.replay.feeder import Feeder, Timed
@@ -41,6 +42,7 @@ class Outcome:
     memory: Peaks
     stack: RunningStack
     missing: list[str]
+    llm: LlmDemo | None
 
 
 @dataclass(slots=True)
@@ -56,6 +58,7 @@ class Replaying:
     timeout_s: float
     stays: bool
     advice: Sequence[str]
+    llm: LlmDemo | None = None
     progress: Progress = field(default_factory=Progress)
 
     async def run(self) -> Outcome:
@@ -66,16 +69,24 @@ class Replaying:
         memory = Peaks(self.stack.data_dir)
         feeder = Feeder(self.stack.connection("operator"), self.stack.partitions)
         watching = asyncio.ensure_future(
-            follow(self.progress, self.stack.connection("verify"), self.stack.partitions)
+            follow(self.progress.see, self.stack.connection("verify"), self.stack.partitions)
         )
+        tasks: list[asyncio.Future[None]] = [watching]
         try:
             await self._until_ready(watching)
-            feeding = asyncio.ensure_future(self._feed(feeder))
-            missing = await self._show(feeder, feeding, watching, memory)
-            return Outcome(self.progress, replayed, local, memory, self.stack, missing)
+            tasks += [asyncio.ensure_future(self._feed(feeder)), *self._begin_llm()]
+            missing = await self._show(feeder, tasks, memory)
+            return Outcome(self.progress, replayed, local, memory, self.stack, missing, self.llm)
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin_llm(self) -> list[asyncio.Future[None]]:
+        """Let the LLM requests begin with the first job that is placed: they must not delay it."""
+        if self.llm is None:
+            return []
+        return [asyncio.ensure_future(self.llm.run(lambda: self.progress.first_placed_at > 0))]
 
     async def _until_ready(self, watching: asyncio.Future[None]) -> None:
         """Wait until the nodes have joined and the gateway accepts submissions."""
@@ -118,11 +129,7 @@ class Replaying:
                 time.sleep(RETRY_S)
 
     async def _show(
-        self,
-        feeder: Feeder,
-        feeding: asyncio.Future[None],
-        watching: asyncio.Future[None],
-        memory: Peaks,
+        self, feeder: Feeder, tasks: Sequence[asyncio.Future[None]], memory: Peaks
     ) -> list[str]:
         ends_s = asyncio.get_running_loop().time() + self.timeout_s
         with screen(self.progress, self.speed) as view:
@@ -132,10 +139,10 @@ class Replaying:
                 if tick % LOOK_EVERY == 0:
                     memory.sample()
                     _still_runs(self.stack.data_dir)
-                for task in (feeding, watching):
+                for task in tasks:
                     if task.done():
                         task.result()
-                if not self.progress.missing():
+                if not self.progress.missing() and (self.llm is None or self.llm.is_enough):
                     break
                 if asyncio.get_running_loop().time() > ends_s:
                     return self.progress.missing()

@@ -13,9 +13,11 @@ from types import FrameType
 
 import psutil
 
-from cli.demo import pools
+from cli.demo import engines, pools
+from cli.demo.llm import LlmDemo
 from cli.demo.local_jobs import local_jobs
 from cli.demo.options import (
+    ABUSER,
     DEMO_POOL,
     GRACE_S,
     LOCAL_POOL,
@@ -48,10 +50,13 @@ class Prepared:
     inventories: Inventories
     node: LocalNode
     plan: ReplayPlan
+    llm_ports: Sequence[int]
+    """Ports of the LLM engines; empty without them."""
 
     @property
     def tenants(self) -> list[str]:
-        return sorted({*TENANTS, *(job.tenant for job in self.jobs)})
+        abuser = [ABUSER] if self.llm_ports else []
+        return sorted({*TENANTS, *abuser, *(job.tenant for job in self.jobs)})
 
 
 def demo(options: DemoOptions) -> int:
@@ -75,14 +80,16 @@ def prepare(options: DemoOptions) -> Prepared:
     plan = plan_replay(
         jobs, pools.capacity_gpus(inventories), replay_wall_s(len(jobs)), options.speed
     )
-    return Prepared(jobs, inventories, local_node(LOCAL_POOL), plan)
+    ports = engines.engine_ports() if options.llm else ()
+    return Prepared(jobs, inventories, local_node(LOCAL_POOL), plan, ports)
 
 
 def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
     stack = _start(options, prepared)
     open_up(stack, pools.pools(prepared.plan.time_scale), prepared.tenants, prepared.node)
     report_line(f"stack ready after {time.time() - began_s:.1f} s; API: {stack.gateway}")
-    shown = advice(stack, prepared.jobs)
+    llm = LlmDemo(stack, prepared.llm_ports) if prepared.llm_ports else None
+    shown = advice(stack, prepared.jobs, llm)
     for line in () if options.check else shown:
         report_line(line)
     replaying = Replaying(
@@ -95,6 +102,7 @@ def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
         timeout_s=options.timeout_s or prepared.plan.expected_wall_s * PATIENCE + GRACE_S,
         stays=not options.check,
         advice=shown,
+        llm=llm,
     )
     outcome = asyncio.run(replaying.run())
     if outcome.missing:
@@ -119,6 +127,7 @@ def _start(options: DemoOptions, prepared: Prepared) -> RunningStack:
         foreground=True,
         tracing=options.tracing,
         tls=options.tls,
+        beside=engines.engine_programs(prepared.llm_ports),
     )
     return supervise.up(with_nodes(wanted, prepared.inventories, prepared.node), report_line)
 

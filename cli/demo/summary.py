@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
+from cli.demo.llm import LlmDemo
 from cli.demo.replay import Outcome
 from cli.replay.progress import TERMINAL
 from cli.replay.submission import exit_code
@@ -20,12 +21,17 @@ SHOWN = 20
 def summary(
     outcome: Outcome, jobs: Sequence[WorkloadJob], speed: float, began_s: float
 ) -> dict[str, object]:
-    """Return the JSON summary; `verify` is ok if all jobs ended and no rule was violated."""
+    """Return the JSON summary.
+
+    `verify` is ok if all jobs ended, no rule was violated and the LLM part was good.
+    """
     progress = outcome.progress
     counts = Counter(progress.phase(job_id) for job_id in outcome.replayed)
     local = Counter(progress.phase(job_id) for job_id in outcome.local)
     report = verified(outcome.stack)
+    llm = outcome.llm.verdict() if outcome.llm is not None else None
     good = not outcome.missing and not report.violations and set(local) <= {"succeeded"}
+    good = good and (llm is None or llm.good)
     return {
         "verify": "ok" if good else "failed",
         "jobs": {
@@ -38,6 +44,7 @@ def summary(
         "first_placed_s": round(progress.first_placed_at / 1000 - began_s, 2),
         "p50_wait_s": progress.p50_wait_s(),
         "local_jobs": {"submitted": len(outcome.local), **local},
+        **({"llm": llm.summary} if llm is not None else {}),
         "missing": outcome.missing[:SHOWN],
         "violations": report.violations[:SHOWN],
         "counts": report.counts,
@@ -49,13 +56,16 @@ def summary(
     }
 
 
-def advice(stack: RunningStack, jobs: Sequence[WorkloadJob]) -> list[str]:
+def advice(
+    stack: RunningStack, jobs: Sequence[WorkloadJob], llm: LlmDemo | None = None
+) -> list[str]:
     """Return the lines shown while the demo runs."""
     return [
         "",
         f"API       {stack.gateway}   (key: {stack.data_dir / 'operator.key'})",
         f"describe  {stack.gateway}/docs",
         *address_lines(stack),
+        *(llm.advice() if llm is not None else ()),
         f"workload  {len(jobs)} jobs; {planned_failures(jobs)} of them fail on purpose",
         "try       berth jobs; berth nodes; berth tenants list; berth events",
         "          berth submit --pool local --tenant vision -- /bin/sh -c 'echo hello'",

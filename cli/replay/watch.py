@@ -1,29 +1,35 @@
-"""Folds the ledgers of admission and placement into a `Progress`."""
+"""Folds ledgers of a running stack into figures."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
-from cli.replay.progress import Progress
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
 from shared.connection import Connection
+from shared.ledger.decider import Fact
 
 LEDGERS = ("admission", "placement")
+"""Ledgers of the progress of jobs."""
 POLL_S = 0.2
 LOOK_S = 0.1
 
 
-async def follow(progress: Progress, connection: Connection, partitions: int) -> None:
-    """Run until cancelled."""
+async def follow(
+    see: Callable[[Iterable[Fact]], None],
+    connection: Connection,
+    partitions: int,
+    ledgers: Sequence[str] = LEDGERS,
+) -> None:
+    """Pass the facts of the ledgers to `see`, until cancelled."""
     log = KafkaLog(connection, client="berth-watch")
-    tail = LedgerTail(log, {ledger: range(partitions) for ledger in LEDGERS})
+    tail = LedgerTail(log, {ledger: range(partitions) for ledger in ledgers})
     try:
         await tail.start()
         while True:
             for accepted in await tail.poll(POLL_S):
-                progress.see(accepted.facts())
+                see(accepted.facts())
     finally:
         await tail.stop()
 

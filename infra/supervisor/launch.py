@@ -90,6 +90,8 @@ class StackOptions:
     services: tuple[Service, ...] = SERVICES
     steps: tuple[Step, ...] = STEPS
     env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    beside: tuple[Program, ...] = ()
+    """More programs, which start on request and end with the stack."""
 
 
 def launch(options: StackOptions, stack: RunningStack) -> None:
@@ -145,6 +147,7 @@ def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:
         *([_tracing(stack)] if stack.traces else []),
         *(_program(options, stack, site, service) for service in options.services),
         *([local_node.agent_program(stack)] if options.node is not None else []),
+        *options.beside,
     ]
 
 

@@ -293,8 +293,9 @@ def test_an_llm_request_is_served_and_charged_to_its_tenant(stand: Stand, endpoi
     headers, completion = eventually(lambda: ask_llm(stand, endpoint, "ada"))
     usage = completion["usage"]
     request_id = headers["x-request-id"]
-    done = f"SELECT * FROM llm_request WHERE request_id = '{request_id}' AND state = 'finished'"
-    served = eventually(lambda: fetch_rows(stand, done))[0]
+    done = "SELECT * FROM llm_request WHERE state = 'finished'"
+    rows = eventually(lambda: fetch_rows(stand, done))
+    (served,) = (row for row in rows if row["request_id"] == request_id)
     assert served["tenant"] == "ada"
     assert served["output_tokens"] == usage["completion_tokens"]
     account = fetch_rows(stand, "SELECT * FROM llm_tenant WHERE tenant = 'ada'")[0]
