@@ -13,6 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from cli.demo.llm import MOST_PASSED
+from cli.demo.options import ABUSER, TENANTS
+
 pytestmark = pytest.mark.stack
 JOBS = 50
 LIMIT_S = 600
@@ -50,6 +53,10 @@ def test_a_demo_checks_itself_and_leaves_nothing_running(tmp_path: Path) -> None
     assert summary["speed"] >= 1
     assert 0 < summary["first_placed_s"] < summary["wall_s"]
     assert summary["peak_pss_mib"] < 1024
+    tenants = summary["llm"]["tenants"]
+    assert {name for name, figures in tenants.items() if figures["finished"]} == {*TENANTS, ABUSER}
+    assert summary["llm"]["passed_by_abuser"]["max"] <= MOST_PASSED
+    assert summary["llm"]["failures"] == []
     assert left_behind(data) == []
 
 
