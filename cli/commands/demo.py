@@ -33,7 +33,7 @@ def demo(
     ] = False,
     tls: Tls = False,
     llm: Annotated[
-        bool, typer.Option(help="Two emulated LLM engines, four tenants and an abuser that ask.")
+        bool, typer.Option(help="Two emulated LLM engines, four tenants and an abuser.")
     ] = True,
     seed: Annotated[int, typer.Option(help="Seed of the synthetic workload.")] = 0,
 ) -> None:

@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
 
 @dataclass(slots=True)
 class LlmDemo:
-    """Two engines, their endpoint, and five tenants that ask."""
+    """Two engines, their endpoint, and five tenants that use it."""
 
     stack: RunningStack
     ports: Sequence[int]
@@ -79,7 +79,7 @@ class LlmDemo:
         return Verdict(good, {**self.figures.summary(), "failures": failures[:SHOWN]})
 
     def advice(self) -> list[str]:
-        """Return the lines that say how to ask the endpoint."""
+        """Return the lines that say how to reach the endpoint."""
         return [f"LLM       {self.stack.llm}/v1   (model: {MODEL}; key: {self._key_file})"]
 
     def _start_engines(self) -> None:

@@ -20,7 +20,7 @@ READY_S = 120.0
 
 
 class Habit(NamedTuple):
-    """How a tenant asks: so many requests at once, answers of so many tokens, with pauses."""
+    """How a tenant uses the endpoint: so many requests at once, answers of so many tokens, with pauses."""
 
     at_once: int
     max_tokens: int
@@ -34,7 +34,7 @@ ABUSIVE = Habit(at_once=10, max_tokens=64, pause_s=0.0, prompt_words=120)
 
 @dataclass(slots=True)
 class LlmClients:
-    """The clients of all tenants, each with its key; they ask until cancelled."""
+    """The clients of all tenants, each with its key; they send requests until cancelled."""
 
     url: str
     ca: str
@@ -55,28 +55,28 @@ class LlmClients:
             await self._until_served(session)
             for tenant, habit in self.habits.items():
                 for number in range(habit.at_once):
-                    group.create_task(self._ask_on(session, tenant, habit, number))
+                    group.create_task(self._send_on(session, tenant, habit, number))
 
     async def _until_served(self, session: aiohttp.ClientSession) -> None:
-        """Ask until the endpoint answers. Raises CliError with the last refusal."""
+        """Send requests until the endpoint answers. Raises CliError with the last refusal."""
         tenant, ends_s = next(iter(self.habits)), asyncio.get_running_loop().time() + READY_S
-        while await self._ask(session, tenant, "hello", 1) is not None:
+        while await self._send(session, tenant, "hello", 1) is not None:
             if asyncio.get_running_loop().time() > ends_s:
                 raise CliError(f"the LLM endpoint does not answer: {self.failures[-1]}")
             await asyncio.sleep(LOOK_S)
         self.failures.clear()
 
-    async def _ask_on(
+    async def _send_on(
         self, session: aiohttp.ClientSession, tenant: str, habit: Habit, number: int
     ) -> None:
         turn = 0
         while True:
             turn += 1
             prompt = f"{tenant} {number} {turn}: " + "word " * habit.prompt_words
-            wait_s = await self._ask(session, tenant, prompt, habit.max_tokens)
+            wait_s = await self._send(session, tenant, prompt, habit.max_tokens)
             await asyncio.sleep(habit.pause_s if wait_s is None else wait_s)
 
-    async def _ask(
+    async def _send(
         self, session: aiohttp.ClientSession, tenant: str, prompt: str, max_tokens: int
     ) -> float | None:
         """Send one request; return how long to wait before the next one if it was refused."""

@@ -1,4 +1,4 @@
-"""What became of the LLM requests of each tenant: a fold over the ledger of throttle."""
+"""Figures of the LLM requests of each tenant: a fold over the ledger of throttle."""
 
 from __future__ import annotations
 
