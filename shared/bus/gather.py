@@ -111,12 +111,18 @@ class Gatherer:
                 return
 
     async def fill_window(self, now_s: float) -> None:
-        """Wait a window when busy, a quarter of it after a pause; less once a batch is full."""
+        """Wait a window when busy, a quarter of it after a pause; less once a batch is full.
+
+        A local input, whose sender waits, is held back for one window at most, the append that it
+        met included.
+        """
         busy = now_s - self._last_round_s < BUSY_WINDOWS * self._window_s
+        window_s = self._window_s if busy else self._window_s / 4
+        window_s = min(window_s, self._locals.oldest_s + self._window_s - now_s)
         self._full.clear()
         self.notify()
         try:
-            async with asyncio.timeout(self._window_s if busy else self._window_s / 4):
+            async with asyncio.timeout(max(window_s, 0.0)):
                 await self._full.wait()
         except TimeoutError:
             return

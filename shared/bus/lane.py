@@ -179,7 +179,7 @@ class Lane(Generic[S]):
         """Queue a local input; the future gets the facts it caused, once they are accepted."""
         if self._revoked:
             raise LaneRevoked(f"{self.tp.key} is revoked")
-        facts = self._locals.add(message)
+        facts = self._locals.add(message, self._clock.monotonic_s())
         self._gatherer.notify()
         return facts
 

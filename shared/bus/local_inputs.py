@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
+from math import inf
 
 from shared.bus.ids import new_id
 from shared.contracts.base import Command, Event, Model
@@ -23,6 +24,7 @@ class LocalInput:
 
     input: Input
     facts: asyncio.Future[list[Fact]]
+    offered_s: float = inf
     begun: list[Fact] = field(default_factory=list)
     """Facts of an answer that goes on in the next record."""
 
@@ -45,12 +47,19 @@ class LocalInputs:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, message: Input | Event | Command | Model) -> asyncio.Future[list[Fact]]:
+    @property
+    def oldest_s(self) -> float:
+        """Return when the oldest was offered; infinite without any."""
+        return self._waiting[0].offered_s if self._waiting else inf
+
+    def add(
+        self, message: Input | Event | Command | Model, offered_s: float = inf
+    ) -> asyncio.Future[list[Fact]]:
         """Queue a message; raises Busy when too many are queued."""
         if len(self._waiting) >= MAX_LOCALS:
             raise Busy(f"{self._lane}: {MAX_LOCALS} local inputs pending")
         item = message if isinstance(message, Input) else Input("local", new_id(), message)
-        local = LocalInput(item, asyncio.get_running_loop().create_future())
+        local = LocalInput(item, asyncio.get_running_loop().create_future(), offered_s)
         self._waiting.append(local)
         return local.facts
 

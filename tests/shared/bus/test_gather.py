@@ -149,6 +149,19 @@ def test_a_busy_lane_gathers_for_longer(windows_since_round: int, waited_s: floa
     assert in_virtual_time(check) == waited_s
 
 
+@pytest.mark.parametrize(("offered_s", "waited_s"), [(100.0, 0.3), (99.0, 0.0), (100.1, 0.4)])
+def test_a_local_input_is_held_back_for_one_window_with_the_append_that_it_met(
+    offered_s: float, waited_s: float
+) -> None:
+    async def check(inputs: Inputs) -> float:
+        inputs.gatherer.end_round(100.1)
+        inputs.locals.add(CancelJob(job_id="a"), offered_s)
+        inputs.locals.add(CancelJob(job_id="b"), offered_s + 0.05)
+        return await seconds(inputs.gatherer.fill_window(100.1))
+
+    assert in_virtual_time(check) == pytest.approx(waited_s)
+
+
 def test_the_window_ends_once_a_batch_is_full() -> None:
     async def check(inputs: Inputs) -> float:
         inputs.receive(MAX_INPUTS - 1)
