@@ -1,0 +1,53 @@
+"""The pages on LLM endpoints have the settings, headers and reasons that the code has."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from services.throttle.proxy.options import read_options
+from services.throttle.relay.errors import VERDICTS
+from shared.contracts.endpoints import ConfigureEndpoint, EndpointSettings
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "endpoints.md").read_text()
+README = (ROOT / "services" / "throttle" / "README.md").read_text()
+OPTIONS = ROOT / "services" / "throttle" / "proxy" / "options.py"
+
+
+@pytest.mark.parametrize("text", re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
+def test_each_example_is_a_command(text: str) -> None:
+    command = ConfigureEndpoint.model_validate(json.loads(text))
+    assert command.upstreams
+
+
+def first_column(head: str) -> set[str]:
+    rows = PAGE.partition(head)[2].partition("\n\n")[0].splitlines()
+    return {word for row in rows for word in re.findall(r"`([\w-]+)`", row.split("|")[1])}
+
+
+def test_the_settings_of_the_table_exist() -> None:
+    assert first_column("| setting | meaning |\n") < EndpointSettings.model_fields.keys()
+
+
+def test_the_headers_of_requests_are_those_that_are_read() -> None:
+    read = set(re.findall(r'"(x-berth-[a-z-]+)"', OPTIONS.read_text()))
+    assert read == first_column("| header of a request | meaning |\n")
+    examples = dict(re.findall(r'"(x-berth-[a-z]+)": "([^"]+)"', PAGE))
+    options = read_options(examples)
+    assert (options.application, options.interaction) == ("support", "ticket-4711")
+
+
+def test_the_readme_has_every_reason_with_its_status() -> None:
+    table = README.partition("| status | reasons |\n")[2].partition("\n\n")[0]
+    listed = {
+        reason: {int(status) for status in re.findall(r"\d{3}", row.split("|")[1])}
+        for row in table.splitlines()
+        for reason in re.findall(r"`([a-z_]+)`", row.split("|")[2])
+    }
+    del listed["tenant_tokens"]
+    assert listed.keys() == VERDICTS.keys()
+    assert all(VERDICTS[reason].status in statuses for reason, statuses in listed.items())
