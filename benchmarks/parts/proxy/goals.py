@@ -1,0 +1,37 @@
+"""Goals of the proxy's overhead, and whether the figures of a run meet them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.parts.goals import met
+
+MOST_OF_BARE = 2.5
+LEAST_OF_LITELLM = 10.0
+KINDS = ("plain", "stream64")
+
+
+def goals_of(result: dict[str, Any]) -> dict[str, str]:
+    """Return each goal with `met`, `not met` or `not measured`, and its figures."""
+    return {goal: text for kind in KINDS for goal, text in _goals_of_kind(result, kind)}
+
+
+def _goals_of_kind(result: dict[str, Any], kind: str) -> list[tuple[str, str]]:
+    bare = result["ratios"]["aiohttp"][kind]
+    holds = 0 < bare["median"] <= MOST_OF_BARE
+    goals = [
+        (
+            f"{kind}: CPU per request at most {MOST_OF_BARE} times that of bare aiohttp",
+            f"{met(holds)}: {_spread(bare)}",
+        )
+    ]
+    name = f"{kind}: CPU per request at most a tenth of LiteLLM's"
+    if result.get("litellm") is None:
+        return [*goals, (name, f"not measured: {result['litellm_missing']}")]
+    other = result["ratios"]["litellm"][kind]
+    holds = other["median"] >= LEAST_OF_LITELLM
+    return [*goals, (name, f"{met(holds)}: LiteLLM's is {_spread(other)} times Berth's")]
+
+
+def _spread(ratio: dict[str, float]) -> str:
+    return f"{ratio['median']:.2f} ({ratio['least']:.2f} to {ratio['most']:.2f} by round)"
