@@ -27,8 +27,9 @@ async def choose_dispatcher(
     another process holds that lane, or if the endpoint has no engines.
     """
     own = dispatchers().get(endpoint.partition)
-    if own is not None and bearer.tenant is not None:
-        await _until_served(own, endpoint, bearer.tenant)
+    tenant = bearer.tenant
+    if own is not None and tenant is not None and not _serves(own.state, endpoint, tenant):
+        await _until_served(own, endpoint, tenant)
     for candidate in (endpoint, *_fallbacks(view, bearer, endpoint)):
         dispatcher = dispatchers().get(candidate.partition)
         if dispatcher is not None and dispatcher.ready and dispatcher.upstreams.capacity:

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from services.throttle.relay.merge import Fields, merge, plain
+from services.throttle.relay.merge import Fields, Pieces, merge, plain
 from services.throttle.relay.request import Route
 from services.throttle.relay.sse import SseEvent
+from services.throttle.relay.text_chunks import text_chunk
 from services.throttle.relay.usage import DONE, ENDS
 
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
@@ -18,6 +19,8 @@ OBJECTS: Mapping[Route, str] = {
     "chat/completions": "chat.completion",
     "completions": "text_completion",
 }
+
+TEXT_FIELDS: Mapping[Route, str] = {"chat/completions": "content", "completions": "text"}
 
 
 class MalformedStream(ValueError):
@@ -32,6 +35,8 @@ class AnswerAssembler:
         self._bytes = 0
         self._head: Fields = {}
         self._choices: dict[int, Fields] = {}
+        self._pieces: dict[int, Pieces] = {}
+        """The text of each choice that has begun."""
         self._response: Raw | None = None
         self.error: Fields | None = None
         """The error that the engine reported within the stream, as it named it."""
@@ -46,7 +51,7 @@ class AnswerAssembler:
             raise MalformedStream(f"answer: more than {MOST_ANSWER_BYTES} bytes")
         if self._route == "responses":
             self._add_response(event.name, data)
-        else:
+        elif not self._add_text(data):
             self._add_chunk(_decode(data))
 
     def answer(self) -> bytes:
@@ -72,6 +77,22 @@ class AnswerAssembler:
         if name == b"error":
             self.error = _error(_decode(data))
 
+    def _add_text(self, data: bytes) -> bool:
+        """Add a chunk that continues the text of a choice; returns whether it was such a chunk."""
+        # Before the first piece the order of the answer's fields is that of the engine's.
+        chunk = text_chunk(self._route, data) if self._pieces else None
+        if chunk is None:
+            return False
+        (choice,) = chunk.choices
+        pieces = self._pieces.get(choice.index)
+        if pieces is None:
+            return False
+        if chunk.usage is None:
+            self._head.setdefault("usage", None)
+        self._head.update(chunk.head())
+        pieces.append(choice.piece)
+        return True
+
     def _add_chunk(self, chunk: Fields) -> None:
         if "error" in chunk and "choices" not in chunk:
             self.error = _error(chunk)
@@ -92,6 +113,13 @@ class AnswerAssembler:
         merged = self._choices.setdefault(choice["index"], {"texts": {}, "fields": {}})
         merge(merged["texts"], texts, joins_texts=True)
         merge(merged["fields"], choice, joins_texts=False)
+        self._note_pieces(choice["index"], merged["texts"])
+
+    def _note_pieces(self, index: int, texts: Fields) -> None:
+        holder = texts if self._route == "completions" else texts.get("delta")
+        pieces = holder.get(TEXT_FIELDS[self._route]) if isinstance(holder, dict) else None
+        if isinstance(pieces, Pieces):
+            self._pieces[index] = pieces
 
     def _choice(self, index: int) -> Fields:
         texts = plain(self._choices[index]["texts"])
