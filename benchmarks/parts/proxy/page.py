@@ -20,7 +20,7 @@ checks one key, through LiteLLM's proxy, and without a proxy. {litellm_text}
 `berth` is the service as a process with one lane, keys from the access ledger, reservations in its
 ledger before the engine is asked, and 1 % of the spans; {broker_text} It always asks the engine for
 a stream, so that a client that leaves frees the engine at once: a plain answer of {tokens} tokens
-is assembled from {tokens} events, which the other proxies pass on whole. LiteLLM runs one worker and
+is assembled from {tokens} events, which the other proxies pass on whole. LiteLLM has one worker and
 compares the key with its master key; keys of its own would need a database.
 
 All processes share {cores} cores with the load itself, so requests per second say which process was
