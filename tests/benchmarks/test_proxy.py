@@ -1,0 +1,68 @@
+"""Goals of `berth bench proxy` are computed from its figures, and its page has them all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.parts.proxy.goals import goals_of
+from benchmarks.parts.proxy.measure import CONCURRENCIES, Cell, figures_of, ratio_of
+from benchmarks.parts.proxy.page import NAMES, write_files
+from benchmarks.parts.proxy.target import Target
+
+KINDS = ("plain", "stream64")
+CPU_MS = {"berth": 2.0, "aiohttp": 1.0, "litellm": 30.0, "direct": 0.0}
+
+
+def cell(name: str, p50_ms: float = 3.0) -> Cell:
+    cpu_ms = CPU_MS[name]
+    added_ms = 0.0 if name == "direct" else p50_ms
+    return Cell([cpu_ms, 1.1 * cpu_ms], [0.5, 0.5], [90.0, 95.0], [1 + added_ms] * 2, [9.0] * 2)
+
+
+def a_result(*names: str, berth_ms: float = 2.0) -> dict[str, Any]:
+    cells = {(name, kind, c): cell(name) for name in names for kind in KINDS for c in CONCURRENCIES}
+    for key, value in cells.items():
+        if key[0] == "berth":
+            value.cpu_ms = [berth_ms, berth_ms]
+    pairs = {"aiohttp": ("berth", "aiohttp"), "litellm": ("litellm", "berth")}
+    result: dict[str, Any] = {
+        "rounds": 2,
+        "cores": 2,
+        "broker": "kafka",
+        **{name: figures_of(cells, Target(name, "", "")) for name in names},
+        "ratios": {
+            name: {kind: ratio_of(cells, *pair, kind) for kind in KINDS}
+            for name, pair in pairs.items()
+            if name in names
+        },
+        "litellm_missing": "left out",
+        "litellm_version": "1.0",
+    }
+    return {**result, "goals": goals_of(result)}
+
+
+@pytest.mark.parametrize(("berth_ms", "unmet"), [(2.0, 0), (2.9, 2), (4.0, 4)])
+def test_goals_say_whether_they_are_met(berth_ms: float, unmet: int) -> None:
+    goals = a_result(*NAMES, berth_ms=berth_ms)["goals"]
+    assert sum(text.startswith("not met: ") for text in goals.values()) == unmet
+    assert len(goals) == 4
+
+
+def test_without_litellm_its_row_is_absent_and_the_page_says_why(tmp_path: Path) -> None:
+    result = a_result("berth", "aiohttp", "direct")
+    assert sum(text == "not measured: left out" for text in result["goals"].values()) == 2
+    write_files(tmp_path, result)
+    page = (tmp_path / "proxy.md").read_text()
+    assert "LiteLLM's row is absent: left out." in page
+    assert "| litellm |" not in page
+
+
+def test_the_page_has_a_row_for_each_way(tmp_path: Path) -> None:
+    result = a_result(*NAMES)
+    assert result["berth"]["plain"]["added_p50_ms"] == 3.0
+    write_files(tmp_path, result)
+    page = (tmp_path / "proxy.md").read_text()
+    assert all(page.count(f"| {name} |") == 3 for name in NAMES)
