@@ -89,9 +89,9 @@ class Dispatcher:
                 self.upstreams.configure(fact.event)
         for request_id in self._tickets.apply(facts):
             self._end(_cancelled(request_id))
-        if self._ends and self.state.waiting:
+        if self.state.waiting:
             # Of the requests that were queued now, one may wait for a place that is free already.
-            self._due.set()
+            self._report_at_once()
 
     @asynccontextmanager
     async def ticket(self, command: ServeLlmRequest, item: Input) -> AsyncIterator[Ticket]:
@@ -104,8 +104,6 @@ class Dispatcher:
             self._report_at_once()
         try:
             ticket.ahead = _ahead(await self.lane.offer(item))
-            if not ticket.decided.done():
-                self._report_at_once()
             yield ticket
         finally:
             self._tickets.remove(ticket)

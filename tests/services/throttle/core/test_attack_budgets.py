@@ -85,7 +85,9 @@ def test_no_tenant_uses_up_the_budget_of_another_tenants_application() -> None:
 def test_no_tenant_makes_the_use_of_another_tenants_user_forgotten() -> None:
     budget = TOKENS.model_copy(update={"holder": "user"})
     state = lane(settings=endpoint(budgets=(budget,), batch_tokens=None, queue_limit=10_000))
-    decide(state, local_request("r1", "a", prompt=10, most=85, user="alice"), ended("r1", output=85))
+    decide(
+        state, local_request("r1", "a", prompt=10, most=85, user="alice"), ended("r1", output=85)
+    )
     assert reasons(decide(state, local_request("r2", "a", user="alice"))) == ["user_tokens"]
     for n in range(10_000):
         decide(state, local_request(f"b{n}", "b", 1, 1, user=f"u{n}"), ended(f"b{n}", output=1))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from shared.contracts.llm import LlmRequestFinished
 from tests.patience import until
-from tests.services.throttle.proxy.test_serve import CHAT, post, serving, settled
+from tests.services.throttle.proxy.test_serve import CHAT, post, serving
 from tests.services.throttle.shell import MODEL, chat
 
 
@@ -53,9 +51,8 @@ async def test_a_number_with_leading_zeros_is_refused_by_its_rule(
 async def test_a_body_beyond_what_the_ledger_takes_is_refused_by_its_rule(
     tmp_path: Path, body: Any, field: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with serving(tmp_path) as (_, client):
-        async with client.post(CHAT, json=body) as response:
-            assert response.status == 400, await response.text()
+    async with serving(tmp_path) as (_, client), client.post(CHAT, json=body) as response:
+        assert response.status == 400, await response.text()
     assert "Traceback" not in caplog.text
 
 
