@@ -16,7 +16,7 @@ from shared.contracts.access import CreateKey, RegisterTenant
 from shared.contracts.base import Command
 from shared.contracts.keys import format_key, hash_secret
 from shared.contracts.pools import ConfigurePool
-from shared.contracts.topics import submissions, tenant_events
+from shared.contracts.topics import tenant_topics
 
 if TYPE_CHECKING:
     # Containers have no supervisor installed.
@@ -87,8 +87,8 @@ def new_key(name: str) -> tuple[str, CreateKey]:
 
 
 def make_topics(stack: RunningStack, tenants: Sequence[str]) -> list[str]:
-    """Create the missing submission and event topics of the tenants; return their names."""
-    specs = [spec for name in tenants for spec in (submissions(name), tenant_events(name))]
+    """Create the missing topics of the tenants; return their names."""
+    specs = [spec for name in tenants for spec in tenant_topics(name)]
     return (
         create(stack.connection("admin"), stack.partitions, stack.durable, specs) if specs else []
     )

@@ -15,7 +15,7 @@ from infra.broker import topics
 from infra.security import acls, rights
 from infra.supervisor.running import RunningStack
 from shared.connection import MECHANISM, Connection
-from shared.contracts.topics import submissions, tenant_events
+from shared.contracts.topics import submissions, tenant_answers, tenant_events
 
 
 class ClientSettings(TypedDict):
@@ -29,6 +29,7 @@ class ClientSettings(TypedDict):
     ca: str
     writes: str
     reads: str
+    answers: str
     groups: str
 
 
@@ -50,6 +51,7 @@ def client_settings(stack: RunningStack, tenant: str) -> ClientSettings:
         ca=str(admin.ca),
         writes=submissions(tenant).name,
         reads=tenant_events(tenant).name,
+        answers=tenant_answers(tenant).name,
         groups=f"{tenant}/*",
     )
 

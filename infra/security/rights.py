@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shared.contracts.topics import (
+    ANSWERS_WRITER,
     CUSTODIAN,
     EVENTS_WRITER,
     INPUTS,
@@ -16,6 +17,7 @@ from shared.contracts.topics import (
     SUBMISSIONS_READER,
     WRITER,
     submissions,
+    tenant_answers,
     tenant_events,
 )
 
@@ -25,6 +27,7 @@ Operation = Literal[
 ]
 
 SUBMISSIONS, EVENTS = submissions("").name, tenant_events("").name
+ANSWERS = tenant_answers("").name
 """Prefixes of the tenants' topics."""
 ANY = "*"
 CLUSTER = "kafka-cluster"
@@ -63,13 +66,14 @@ def table() -> frozenset[Grant]:
 
 
 def of_tenant(tenant: str) -> frozenset[Grant]:
-    """Return the grants of a tenant: publish submissions, read its events, in groups named
-    `<tenant>/...`. A slash cannot be part of another tenant's name."""
+    """Return the grants of a tenant: publish submissions, read its events and answers, in groups
+    named `<tenant>/...`. A slash cannot be part of another tenant's name."""
     user = TENANT + tenant
     return frozenset(
         {
             Grant(user, "write", "topic", submissions(tenant).name),
             Grant(user, "read", "topic", tenant_events(tenant).name),
+            Grant(user, "read", "topic", tenant_answers(tenant).name),
             Grant(user, "read", "group", f"{tenant}/", prefixed=True),
         }
     )
@@ -92,6 +96,8 @@ def _service(service: str) -> Iterator[Grant]:
         yield Grant(service, "read", "topic", SUBMISSIONS, prefixed=True)
     if service == EVENTS_WRITER:
         yield Grant(service, "write", "topic", EVENTS, prefixed=True)
+    if service == ANSWERS_WRITER:
+        yield Grant(service, "write", "topic", ANSWERS, prefixed=True)
     if service in LEDGERS or service == SUBMISSIONS_READER:
         yield Grant(service, "read", "group", group_of(service))
 
@@ -102,7 +108,7 @@ def _admin() -> Iterator[Grant]:
     for operation in ("create", "describe", "describe_configs", "alter_configs"):
         yield Grant(ADMIN, operation, "topic", ANY)
     # No ledger is ever deleted; a tenant's topics are, once it is gone.
-    for prefix in (SUBMISSIONS, EVENTS):
+    for prefix in (SUBMISSIONS, EVENTS, ANSWERS):
         yield Grant(ADMIN, "delete", "topic", prefix, prefixed=True)
     yield Grant(ADMIN, "describe", "group", ANY)
 

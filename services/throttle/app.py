@@ -22,6 +22,10 @@ from services.throttle.proxy.authentication import Authenticator
 from services.throttle.proxy.prompts import PromptTokenizer
 from services.throttle.proxy.serve import RequestServer
 from services.throttle.settings import ThrottleSettings
+from services.throttle.topic.files import AnswerFiles
+from services.throttle.topic.publisher import AnswerLog, AnswerPublisher, KafkaAnswers
+from services.throttle.topic.records import RequestRecords, with_counts
+from services.throttle.topic.requests import TopicRequests
 from services.throttle.upstreams.pool import UpstreamPool
 from shared.bus.access import AccessFollower
 from shared.bus.host import run_service
@@ -62,7 +66,7 @@ def run(settings: ThrottleSettings) -> None:
         run_service(
             Throttle(),
             settings=settings,
-            decode=requests_only,
+            decode=shell.decode,
             on_accepted=shell.on_accepted,
             on_lane=shell.dispatch,
             background=run_beside,
@@ -82,10 +86,16 @@ class ThrottleShell:
     """The parts of the throttle besides its decider: dispatchers, upstreams and the proxy."""
 
     def __init__(
-        self, settings: ThrottleSettings, connect: Callable[[], Log], telemetry: Telemetry
+        self,
+        settings: ThrottleSettings,
+        connect: Callable[[], Log],
+        telemetry: Telemetry,
+        open_answers: Callable[[], AnswerLog] | None = None,
     ) -> None:
         self._settings = settings
         self._connect = connect
+        self._open_answers = open_answers or self._kafka_answers
+        self._prompts = PromptTokenizer(settings.tokenizers)
         self._telemetry = telemetry
         self._observe = observer(telemetry)
         self._dispatchers: dict[int, Dispatcher] = {}
@@ -94,6 +104,12 @@ class ThrottleShell:
         self._tls = certificate.context if certificate is not None else None
         self.port = 0
         self.serving = asyncio.Event()
+
+    def decode(self, topic: str, type_: str, data: bytes) -> Model:
+        """Decode a record of `llm.requests`; what is reserved for its body is counted here."""
+        command = requests_only(topic, type_, data)
+        assert isinstance(command, ServeLlmRequest)
+        return with_counts(command, data, self._prompts)
 
     def on_accepted(self, facts: list[Fact], parents: list[str], started_ns: int) -> None:
         self._observe(facts, parents, started_ns)
@@ -107,19 +123,20 @@ class ThrottleShell:
         pool = UpstreamPool(self._read_secret, tls=upstream_tls(self._settings.upstream_ca))
         if lane.state.endpoint is not None:
             pool.configure(lane.state.endpoint)
-        dispatcher = self._dispatchers[lane.partition] = Dispatcher(lane, pool)
+        topic = self._topic_requests(lane.partition, pool)
+        dispatcher = self._dispatchers[lane.partition] = Dispatcher(lane, pool, topic)
         try:
             await dispatcher.run()
         finally:
             del self._dispatchers[lane.partition]
+            await topic.close()
             await pool.close()
 
     async def serve(self) -> None:
         """Serve the proxy once the fold of `access` has caught up, and keep the fold current."""
         access = AccessFollower(self._connect)
-        prompts = PromptTokenizer(self._settings.tokenizers)
         authenticator = self._authenticator(access)
-        server = RequestServer(authenticator, self._held, prompts, secrets.token_bytes(16))
+        server = RequestServer(authenticator, self._held, self._prompts, secrets.token_bytes(16))
         proxy = OpenAiProxy(authenticator, server, self._telemetry.spans)
         runner = web.AppRunner(
             proxy.app(), access_log=None, shutdown_timeout=DRAIN_S, handler_cancellation=True
@@ -139,6 +156,15 @@ class ThrottleShell:
         rules = settings.token_rules
         keys = KeySet(settings.oidc_keys, settings.oidc_ca) if rules is not None else None
         return Authenticator(access, rules, keys)
+
+    def _topic_requests(self, lane: int, pool: UpstreamPool) -> TopicRequests:
+        folder = self._settings.answers
+        files = None if folder is None else AnswerFiles(folder)
+        answers = AnswerPublisher(self._open_answers, lane, files)
+        return TopicRequests(pool, RequestRecords(self._connect()), answers, self._prompts)
+
+    def _kafka_answers(self) -> KafkaAnswers:
+        return KafkaAnswers(self._settings.connection, linger_ms=0, client="berth-throttle")
 
     def _held(self) -> Mapping[int, Dispatcher]:
         return self._dispatchers

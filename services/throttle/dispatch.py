@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TypeVar
 
 from services.throttle.core.state import EndpointState
+from services.throttle.handlers import BodyHandler
 from services.throttle.tickets import LaneLost, Ticket, Tickets
 from services.throttle.upstreams.pool import UpstreamPool
 from shared.bus.lane import Lane
@@ -19,6 +20,7 @@ from shared.contracts.llm import (
     CapacityObserved,
     EngineAdvanced,
     LlmRequestQueued,
+    LlmRequestStarted,
     RequestEnd,
     RequestsEnded,
     RequestsLeft,
@@ -50,9 +52,13 @@ class Dispatcher:
     settled when the lane is taken.
     """
 
-    def __init__(self, lane: Lane[EndpointState], upstreams: UpstreamPool) -> None:
+    def __init__(
+        self, lane: Lane[EndpointState], upstreams: UpstreamPool, topic: BodyHandler
+    ) -> None:
         self.lane = lane
         self.upstreams = upstreams
+        self._topic = topic
+        self._former: set[str] = set()
         self._tickets = Tickets()
         self._ends: list[RequestEnd] = []
         self._left: list[str] = []
@@ -73,6 +79,7 @@ class Dispatcher:
                 tasks.create_task(self.upstreams.run())
                 tasks.create_task(self._report_capacity())
                 tasks.create_task(self._report_requests())
+                tasks.create_task(self._topic.run(self.finish))
         except* LaneLost:
             log.info(
                 "lane lost; its next owner settles what is open", extra={"lane": self.lane.tp.key}
@@ -87,8 +94,9 @@ class Dispatcher:
         for fact in facts:
             if isinstance(fact.event, EndpointConfigured):
                 self.upstreams.configure(fact.event)
-        for request_id in self._tickets.apply(facts):
-            self._end(_cancelled(request_id))
+        self._topic.apply(facts)
+        for started in self._tickets.apply(facts):
+            self._start(started)
         if self.state.waiting:
             # Of the requests that were queued now, one may wait for a place that is free already.
             self._report_at_once()
@@ -119,6 +127,19 @@ class Dispatcher:
             ticket.is_settled = True
             self._end(end)
 
+    def _start(self, started: LlmRequestStarted) -> None:
+        """Serve a request that has no handler here, if its body is in the topic."""
+        request = self.state.running.get(started.request_id)
+        endpoint = self.state.endpoint
+        if started.request_id in self._former:
+            return
+        if request is None or not request.place or endpoint is None:
+            self._end(_cancelled(started.request_id))
+            return
+        ticket = self._tickets.add(started.request_id)
+        ticket.decided.set_result(started)
+        self._topic.start(ticket, request, endpoint)
+
     def _end(self, end: RequestEnd) -> None:
         self._ends.append(end)
         if self.state.waiting or len(self._ends) >= BATCH:
@@ -134,16 +155,27 @@ class Dispatcher:
         self._due.set()
 
     async def _settle_former(self) -> None:
-        """Settle what an earlier process left open: its connections ended with it."""
-        running, waiting = [*self.state.running], [*self.state.waiting]
-        for ids in in_batches(running):
+        """Settle what an earlier process left open: its connections ended with it.
+
+        A request of the topic that waits has no connection, and waits on.
+        """
+        running, waiting = [*self.state.running.values()], [*self.state.waiting.values()]
+        self._topic.restore(self.state)
+        running = [request for request in running if request.request_id not in self._tickets]
+        self._former = {request.request_id for request in running}
+        by_topic = [request for request in running if request.place]
+        await self._topic.answer_lost(by_topic, self.state.endpoint_name)
+        for ids in in_batches(request.request_id for request in running):
             ends = (RequestEnd(request_id=id_, outcome="lost", output_tokens=0) for id_ in ids)
             await self._offer(RequestsEnded(ends=tuple(ends)))
-        for ids in in_batches(waiting):
+        for ids in in_batches(request.request_id for request in waiting if not request.place):
             await self._offer(RequestsLeft(request_ids=ids, reason="lost"))
 
     async def _hand_over(self) -> None:
         """Report what is not reported yet; requests that run are cut with this process."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HAND_OVER_S):
+                await self._topic.answer_stopped()
         for ticket in self._tickets.started():
             ticket.is_settled = True
             self._ends.append(

@@ -22,3 +22,8 @@ class ThrottleSettings(OidcSettings):
     tokenizers: Path | None = Field(
         default=None, description="Folder of tokenizer files, NAME.json, that endpoints name"
     )
+    answers: Path | None = Field(
+        default=None,
+        description="Folder for answers to requests of `llm.requests` that are above 512 KiB; "
+        "without it they are refused",
+    )

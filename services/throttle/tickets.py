@@ -48,6 +48,9 @@ class Tickets:
     def __len__(self) -> int:
         return len(self._by_id)
 
+    def __contains__(self, request_id: str) -> bool:
+        return request_id in self._by_id
+
     def add(self, request_id: str) -> Ticket:
         ticket = self._by_id[request_id] = Ticket(request_id)
         return ticket
@@ -59,13 +62,13 @@ class Tickets:
         """Return the tickets of requests that run."""
         return [ticket for ticket in self._by_id.values() if ticket.started]
 
-    def apply(self, facts: Iterable[Fact]) -> list[str]:
+    def apply(self, facts: Iterable[Fact]) -> list[LlmRequestStarted]:
         """Give accepted starts and rejections to their tickets; return starts without one.
 
         A handler that is cancelled has cancelled its future, and removes its ticket later: a start
         that comes in between is served by none.
         """
-        orphans: list[str] = []
+        orphans: list[LlmRequestStarted] = []
         for fact in facts:
             event = fact.event
             if isinstance(event, LlmRequestStarted | LlmRequestRejected):
@@ -75,7 +78,7 @@ class Tickets:
                 elif (ticket is None or ticket.decided.cancelled()) and isinstance(
                     event, LlmRequestStarted
                 ):
-                    orphans.append(event.request_id)
+                    orphans.append(event)
         return orphans
 
     def lose(self) -> None:

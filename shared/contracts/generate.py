@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from shared.contracts import agent_dataclasses, codec, reports
+from shared.contracts import agent_dataclasses, codec, llm, reports
 from shared.contracts.base import COMMANDS, EVENTS
 from shared.contracts.topics import CUSTODIAN, INPUTS, LEDGERS, MARKS, READS, TOPICS, WRITER
 
@@ -22,13 +22,16 @@ PLAIN: dict[str, tuple[type[BaseModel], ...]] = {
     "logs": (reports.LogLines,),
 }
 """Messages of the topics that hold neither commands nor events."""
+OF_TENANTS: tuple[type[BaseModel], ...] = (llm.LlmAnswer,)
+"""Messages of the topics that only tenants read."""
 COMMAND_TOPIC = {"access": "access.commands", "throttle": "llm.requests"}
 
 
 def wire_models() -> dict[str, type[BaseModel]]:
     """Return every model that is sent as a message of its own, by wire name."""
     assert codec.MODULES, "importing the codec fills the registries"
-    named = {wire_name(model): model for models in PLAIN.values() for model in models}
+    plain = [model for models in PLAIN.values() for model in models]
+    named = {wire_name(model): model for model in (*plain, *OF_TENANTS)}
     return {**EVENTS, **COMMANDS, **named}
 
 
@@ -139,8 +142,9 @@ def asyncapi() -> Json:
             "title": "Berth",
             "version": "1",
             "description": (
-                "Tenants write submissions.<tenant> and read events.<tenant>; operators read"
-                " events. Ledgers are internal: each of their records holds a batch of events."
+                "Tenants write submissions.<tenant> and read events.<tenant> and"
+                " answers.<tenant>; operators read events. Ledgers are internal: each of their"
+                " records holds a batch of events."
             ),
         },
         "channels": {topic: channel(topic) for topic in TOPICS},

@@ -12,6 +12,9 @@ from shared.contracts.endpoints import MOST_TOKENS, ModelName
 Label = Text
 """A user or an interaction, as the client names it."""
 
+ApiRoute = Literal["chat/completions", "completions", "embeddings", "responses"]
+"""Routes of the OpenAI API below `/v1/`."""
+
 RequestOutcome = Literal["completed", "cancelled", "failed", "lost"]
 """How a request that was started ended: its answer is complete, its client left, its engine
 failed, or the process that relayed it died, so that its whole reservation is charged."""
@@ -31,8 +34,12 @@ class ServeLlmRequest(Command):
     application: Name = Field("default", description="application of the tenant")
     user: Label = Field("", description="user of the application, for budgets")
     interaction: str = Field("", max_length=64, description="interaction that it belongs to")
-    prompt_tokens: int = Field(ge=1, le=MOST_TOKENS, description="tokens of the prompt")
-    max_output_tokens: int = Field(ge=0, le=MOST_TOKENS, description="limit of output tokens")
+    prompt_tokens: int = Field(
+        0, ge=0, le=MOST_TOKENS, description="tokens of the prompt, or fewer: the body is counted"
+    )
+    max_output_tokens: int = Field(
+        0, ge=0, le=MOST_TOKENS, description="limit of output tokens; 0: the body's or endpoint's"
+    )
     system_tokens: int = Field(
         0, ge=0, le=MOST_TOKENS, description="tokens of the prompt that the application adds"
     )
@@ -47,11 +54,32 @@ class ServeLlmRequest(Command):
         (), max_length=64, description="hashes of the blocks of its prompt, each up to its end"
     )
     body: dict[str, object] | None = Field(
-        None, description="an OpenAI request, whose answer goes to the tenant's topic of results"
+        None, description="an OpenAI request, whose answer goes to the tenant's topic of answers"
     )
-    route: Literal["chat/completions", "completions", "embeddings", "responses"] = Field(
+    route: ApiRoute = Field(
         "chat/completions", description="route of the OpenAI API that the body is for"
     )
+
+
+class StoredAnswer(Model):
+    """An answer that is too large for a record, in a file of the service's folder of answers."""
+
+    path: str = Field(description="path within the folder")
+    sha256: str = Field(description="digest of the file")
+    bytes: int = Field(ge=0, description="size of the file, bytes")
+
+
+class LlmAnswer(Model):
+    """The answer to a request that came by `llm.requests`; of several to one the first counts."""
+
+    TYPE: ClassVar[str] = "llm.answer.v1"
+    request_id: str = Field(description="the request")
+    tenant: str = Field(description="tenant that sent it")
+    endpoint: str = Field("", description="the endpoint")
+    status: int = Field(ge=100, le=599, description="status that an HTTP client would get")
+    reason: str = Field("", description="why there is no answer, snake_case; empty if there is one")
+    body: object = Field(None, description="what an OpenAI client would get: an answer or an error")
+    reference: StoredAnswer | None = Field(None, description="in place of a body that is too large")
 
 
 class TokensMade(Model):
@@ -125,6 +153,9 @@ class LlmRequestQueued(Event):
     prefix: tuple[str, ...] = Field((), description="hashes of the blocks of its prompt")
     ahead: int = Field(0, ge=0, description="requests ahead of it in the queue")
     wait_s: float = Field(0.0, ge=0, description="estimated wait, wall s")
+    place: str = Field(
+        "", description="`partition/offset` of its record in `llm.requests`; empty: came by HTTP"
+    )
 
 
 @event

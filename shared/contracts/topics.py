@@ -144,6 +144,8 @@ SUBMISSIONS_READER = "gateway"
 """The service that reads every `submissions.<tenant>`."""
 EVENTS_WRITER = "publisher"
 """The service that writes every `events.<tenant>`."""
+ANSWERS_WRITER = "throttle"
+"""The service that writes every `answers.<tenant>`."""
 
 
 def submissions(tenant: str) -> TopicSpec:
@@ -154,3 +156,13 @@ def submissions(tenant: str) -> TopicSpec:
 def tenant_events(tenant: str) -> TopicSpec:
     """Return the topic from which a tenant reads the events of its jobs."""
     return TopicSpec(f"events.{tenant}", "public", 30 * DAY_MS, False)
+
+
+def tenant_answers(tenant: str) -> TopicSpec:
+    """Return the topic from which a tenant reads the answers to its LLM requests."""
+    return TopicSpec(f"answers.{tenant}", "public", 7 * DAY_MS, True)
+
+
+def tenant_topics(tenant: str) -> tuple[TopicSpec, ...]:
+    """Return all topics of a tenant."""
+    return submissions(tenant), tenant_events(tenant), tenant_answers(tenant)

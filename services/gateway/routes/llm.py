@@ -29,7 +29,10 @@ from services.gateway.routes.submissions import sender_for
 from services.gateway.wiring import gateway_of
 from shared.contracts.base import Model, Name
 from shared.contracts.endpoints import ModelName
-from shared.contracts.llm import Label, ServeLlmRequest
+from shared.contracts.llm import ApiRoute, Label, ServeLlmRequest
+
+MOST_BODY_BYTES = 768 * 1024
+"""A record of `llm.requests` holds a request with all its envelope."""
 
 router = APIRouter(prefix="/v1/llm", tags=["llm"])
 
@@ -50,8 +53,24 @@ class LlmSubmission(Model):
     application: Name = Field("default", description="application of the tenant")
     user: Label = Field("", description="user of the application, for budgets")
     interaction: str = Field("", max_length=64, description="conversation of the request")
-    prompt_tokens: int = Field(ge=1, le=10_000_000, description="tokens of the prompt")
-    max_output_tokens: int = Field(ge=1, le=10_000_000, description="maximum tokens of the answer")
+    prompt_tokens: int = Field(
+        0, ge=0, le=10_000_000, description="tokens of the prompt; the body is counted anyway"
+    )
+    max_output_tokens: int = Field(
+        0, ge=0, le=10_000_000, description="maximum tokens of the answer; 0: the body's"
+    )
+    body: dict[str, object] | None = Field(
+        None, description="an OpenAI request; its answer goes to the topic answers.<tenant>"
+    )
+    route: ApiRoute = Field("chat/completions", description="route of the OpenAI API for the body")
+
+
+def check_model(submission: LlmSubmission) -> None:
+    """Raise InvalidBody for a body whose model is not the endpoint that the key is checked for."""
+    model = (submission.body or {}).get("model", submission.endpoint)
+    if model != submission.endpoint:
+        rule = "must be the model that `endpoint` names"
+        raise InvalidBody([FieldError(field="body.model", value=str(model)[:128], rule=rule)])
 
 
 @router.post("/requests", **command_route(LlmSubmission))
@@ -59,7 +78,8 @@ async def submit_request(request: Request) -> Response:
     """Queue a request at an endpoint; throttle decides when it is served."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "submitter")
-    body = parse_body(LlmSubmission, await json_body(request))
+    body = parse_body(LlmSubmission, await json_body(request, MOST_BODY_BYTES))
+    check_model(body)
     sender = sender_for(gateway.access, bearer, body.tenant)
     check_tenant(body.tenant, sender)
     endpoint = gateway.access.view.endpoint(body.endpoint)

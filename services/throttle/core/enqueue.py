@@ -39,13 +39,14 @@ def enqueue(
         yield from accept(item, command, duplicate=True)
     else:
         served = served_request(state, command, now)
-        rejection = check_request(state, command, served, now)
+        rejection = check_body(state, item, command) or check_request(state, command, served, now)
         if rejection is not None:
             yield from refuse(item, command, rejection)
             yield item.decision(reject_command(command, rejection))
         else:
             yield from accept(item, command, duplicate=False)
-            yield item.decision(queue_event(state, command, served))
+            place = item.place if item.source == COMMAND_TOPIC else ""
+            yield item.decision(queue_event(state, command, served, place))
 
 
 def check_ownership(
@@ -67,7 +68,7 @@ def served_request(state: EndpointState, command: ServeLlmRequest, now: int) -> 
         command.request_id,
         command.tenant,
         command.prompt_tokens,
-        command.max_output_tokens,
+        output_limit(state, command),
         now,
         application=command.application,
         user=command.user,
@@ -79,6 +80,27 @@ def served_request(state: EndpointState, command: ServeLlmRequest, now: int) -> 
         stage=state.interactions.stage(command.tenant, command.interaction, now),
         system_tokens=command.system_tokens,
     )
+
+
+def output_limit(state: EndpointState, command: ServeLlmRequest) -> int:
+    """Return the limit of output tokens: the endpoint's where the request names none."""
+    names_none = command.body is not None and not command.max_output_tokens
+    if names_none and command.route != "embeddings" and state.endpoint is not None:
+        return state.endpoint.output_limit
+    return command.max_output_tokens
+
+
+def check_body(state: EndpointState, item: Input, command: ServeLlmRequest) -> Rejection | None:
+    """Return why a request from the topic has no body that an engine of this lane may get."""
+    if item.source != COMMAND_TOPIC:
+        return None
+    if command.body is None:
+        return Rejection("no_body", "body: missing; the OpenAI request to serve is required")
+    endpoint = state.endpoint
+    if endpoint is not None and (command.model or endpoint.endpoint) not in endpoint.models:
+        detail = f"model: {command.model!r}: not a model of endpoint {endpoint.endpoint}"
+        return Rejection("model_not_found", detail)
+    return None
 
 
 def check_request(
@@ -123,7 +145,7 @@ def describe_throttled(served: ServedRequest, throttled: Throttled) -> Rejection
 
 
 def queue_event(
-    state: EndpointState, command: ServeLlmRequest, served: ServedRequest
+    state: EndpointState, command: ServeLlmRequest, served: ServedRequest, place: str
 ) -> LlmRequestQueued:
     estimate = estimate_wait(state, served)
     return LlmRequestQueued(
@@ -135,7 +157,7 @@ def queue_event(
         interaction=command.interaction,
         stage=served.stage,
         prompt_tokens=command.prompt_tokens,
-        max_output_tokens=command.max_output_tokens,
+        max_output_tokens=served.max_output_tokens,
         system_tokens=command.system_tokens,
         model=command.model or "",
         priority=command.priority,
@@ -143,6 +165,7 @@ def queue_event(
         prefix=command.prefix,
         ahead=estimate.ahead,
         wait_s=round(estimate.wait_s, 3),
+        place=place,
     )
 
 

@@ -41,7 +41,7 @@ def queue_request(state: EndpointState, event: LlmRequestQueued, fact: Fact) -> 
         system_tokens=event.system_tokens,
     )
     state.discipline.enqueue(served)
-    state.waiting[event.request_id] = OpenRequest(served, fact.traceparent)
+    state.waiting[event.request_id] = OpenRequest(served, fact.traceparent, place=event.place)
     state.waiting_of[event.tenant] = state.waiting_of.get(event.tenant, 0) + 1
     state.interactions.add_call(event.tenant, event.interaction, event.stage, fact.at)
     state.accepted_ids.add(scoped_id(event.tenant, event.request_id))

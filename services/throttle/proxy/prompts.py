@@ -34,17 +34,21 @@ class PromptTokenizer:
     async def count(
         self, endpoint: EndpointConfigured, tenant: str, body: RequestBody
     ) -> PromptTokens:
-        size = prompt_size(body.fields)
-        estimate = self._estimate(endpoint.endpoint)
-        system_tokens = estimate.estimate_system(tenant, size)
+        estimated = self.estimate(endpoint.endpoint, tenant, body)
         tokenizer = self._file(endpoint)
         counted = None
         if tokenizer is not None:
             counted = await tokenizer.count(prompt_text(body.fields))
         if counted is None:
-            return PromptTokens(estimate.estimate(tenant, size), system_tokens, size)
-        tokens = max(1, counted + size.fixed_tokens)
-        return PromptTokens(tokens, min(system_tokens, tokens), size)
+            return estimated
+        tokens = max(1, counted + estimated.size.fixed_tokens)
+        return PromptTokens(tokens, min(estimated.system_tokens, tokens), estimated.size)
+
+    def estimate(self, endpoint: str, tenant: str, body: RequestBody) -> PromptTokens:
+        """Return the tokens by what the endpoint's engines have counted so far."""
+        size, estimate = prompt_size(body.fields), self._estimate(endpoint)
+        system_tokens = estimate.estimate_system(tenant, size)
+        return PromptTokens(estimate.estimate(tenant, size), system_tokens, size)
 
     def learn(self, endpoint: str, tenant: str, size: PromptSize, tokens: int | None) -> None:
         """Learn from the prompt tokens that an engine counted."""

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from aiohttp import web
-from msgspec import Raw, json
 
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.dispatch import Dispatcher
 from services.throttle.proxy.authentication import Authenticator, find_endpoint
+from services.throttle.proxy.engine_call import answer_count, engine_call, failed_answer
 from services.throttle.proxy.lookup import Dispatchers, choose_dispatcher, unavailable
 from services.throttle.proxy.options import RequestOptions, read_options
 from services.throttle.proxy.prompts import PromptTokenizer, PromptTokens
@@ -22,10 +22,9 @@ from services.throttle.proxy.settlement import RequestSettlement
 from services.throttle.relay.client_stream import ClientGone
 from services.throttle.relay.errors import ErrorAnswer, refuse
 from services.throttle.relay.prefixes import prefix_hashes
-from services.throttle.relay.request import LIMIT_FIELDS, InvalidRequest, RequestBody, Route
-from services.throttle.relay.usage import TokenCount
+from services.throttle.relay.request import InvalidRequest, RequestBody, Route
 from services.throttle.tickets import LaneLost, Ticket
-from services.throttle.upstreams.calls import UpstreamCall, UpstreamsFailed
+from services.throttle.upstreams.calls import UpstreamsFailed
 from shared.bus.ids import new_id
 from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.llm import LlmRequestRejected, LlmRequestStarted, ServeLlmRequest
@@ -35,8 +34,6 @@ from shared.ledger.errors import Busy, LaneRevoked, Quarantined
 from shared.telemetry.spans import OpenSpan
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
-FIRST_BYTE_S = 600.0
-IDLE_S = 120.0
 FORWARDED = ("accept", "content-type", "traceparent", "tracestate")
 """Headers of the client that the engine gets."""
 
@@ -158,15 +155,12 @@ class RequestServer:
     ) -> web.StreamResponse:
         """Send the request to an engine, and settle it whatever happens."""
         ticket, prompt = reserved.ticket, reserved.prompt
-        count = TokenCount(
-            read.body.route,
-            answers=read.body.answers,
-            output_limit=reserved.command.max_output_tokens or None,
-            prompt_limit=prompt.size.most_tokens,
-        )
+        limit = reserved.command.max_output_tokens
+        count = answer_count(read.body, limit, prompt.size.most_tokens)
         relay = AnswerRelay(request, read.body, count, ticket)
         end = RequestSettlement(count)
-        call = self._call(request, read.body, endpoint, reserved.command)
+        passed = {name: request.headers[name] for name in FORWARDED if name in request.headers}
+        call = engine_call(read.body, endpoint, passed, reserved.command.prefix)
         overhead_s = self._clock() - read.arrived_s - reserved.started.waited_ms / 1000
         reserved.headers["x-berth-overhead-ms"] = f"{max(1000 * overhead_s, 0):.1f}"
         try:
@@ -177,7 +171,7 @@ class RequestServer:
                 return response
         except UpstreamsFailed as failed:
             end.outcome, end.reason, end.is_refused = "failed", failed.code, True
-            raise _failure(failed, reserved.headers) from None
+            raise failed_answer(failed, reserved.headers) from None
         except ErrorAnswer:
             end.outcome = "failed"
             raise
@@ -192,23 +186,6 @@ class RequestServer:
                     endpoint.endpoint, read.tenant, prompt.size, count.prompt_tokens
                 )
 
-    def _call(
-        self,
-        request: web.Request,
-        body: RequestBody,
-        endpoint: EndpointConfigured,
-        command: ServeLlmRequest,
-    ) -> UpstreamCall:
-        headers = {name: request.headers[name] for name in FORWARDED if name in request.headers}
-        return UpstreamCall(
-            f"/v1/{body.route}",
-            engine_fields(body, endpoint),
-            headers,
-            FIRST_BYTE_S,
-            IDLE_S,
-            command.prefix[-1] if command.prefix else "",
-        )
-
 
 @dataclass(slots=True)
 class _Reserved:
@@ -221,30 +198,5 @@ class _Reserved:
     started: LlmRequestStarted
 
 
-def engine_fields(body: RequestBody, endpoint: EndpointConfigured) -> Mapping[str, object]:
-    """Return the body for the engine: streamed, with a limit, and the engine's name of the model.
-
-    All other fields are those of the client, byte for byte.
-    """
-    fields: dict[str, object] = dict(body.with_stream())
-    if body.model not in endpoint.adapters and body.model != endpoint.endpoint:
-        fields["model"] = endpoint.endpoint
-    names = LIMIT_FIELDS[body.route]
-    if body.limit is None and names:
-        for name in names:
-            fields.pop(name, None)
-        fields[names[-1]] = Raw(json.encode(endpoint.output_limit))
-    return fields
-
-
 def _rejection(event: LlmRequestRejected, headers: Mapping[str, str]) -> ErrorAnswer:
     return refuse(event.reason, event.detail, retry_after_s=event.retry_after_s, headers=headers)
-
-
-def _failure(failed: UpstreamsFailed, headers: Mapping[str, str]) -> ErrorAnswer:
-    """Return the answer where no engine gave one; the engine's own text is its client's."""
-    reason = {"no_upstream": "upstream_unavailable", "upstream_busy": "upstream_unavailable"}.get(
-        failed.code, failed.code
-    )
-    text = failed.engine_text or failed.text
-    return refuse(reason, text, retry_after_s=failed.retry_after_s, headers=headers)

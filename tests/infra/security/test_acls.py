@@ -37,7 +37,7 @@ DESIGN: dict[str, tuple[set[str], set[str]]] = {
     ),
     "executor": ({"reports", "heartbeats", "telemetry", "logs"}, {"placement", "access"}),
     "failslow": ({"failslow"}, {"commands", "placement", "telemetry", "failslow", "access"}),
-    "throttle": ({"throttle"}, {"llm.requests", "throttle", "access"}),
+    "throttle": ({"throttle", "answers.*"}, {"llm.requests", "throttle", "access"}),
     "publisher": (
         {"events", "events.*", "dead"},
         {*ALL, "commands", "access.commands", "reports", "llm.requests", "events"},
@@ -92,7 +92,7 @@ def test_a_tenant_may_do_nothing_to_another_of_a_similar_name() -> None:
     assert allows(ada, "tenant.ada", "read", "group", "ada/mine")
     for other in ("ada.b", "adam", "ada-2"):
         for operation in ("read", "write", "describe"):
-            for name in (f"submissions.{other}", f"events.{other}"):
+            for name in (f"submissions.{other}", f"events.{other}", f"answers.{other}"):
                 assert not allows(ada, "tenant.ada", operation, "topic", name)
         assert not allows(ada, "tenant.ada", "read", "group", f"{other}/mine")
 

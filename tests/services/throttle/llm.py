@@ -58,8 +58,9 @@ def command(
     request_id: str, tenant: str = "a", prompt: int = 10, most: int = 10, **more: Any
 ) -> Input:
     """Return the request as the gateway puts it on `llm.requests`."""
-    more.setdefault("tenant", tenant)
-    return an_input(serve_command(request_id, tenant, prompt, most), "llm.requests", **more)
+    more = {"tenant": tenant, **more}
+    request = serve_command(request_id, tenant, prompt, most, body={"messages": []})
+    return an_input(request, "llm.requests", **more)
 
 
 def local_request(

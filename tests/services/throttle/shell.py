@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -11,16 +12,19 @@ from typing import Any
 
 import aiohttp
 
-from services.throttle.app import ThrottleShell, requests_only
+from services.throttle.app import ThrottleShell
 from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
 from services.throttle.settings import ThrottleSettings
 from shared.bus.lane import Lane, LaneSettings
+from shared.bus.log import Headers
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import KeyCreated, TenantRegistered
 from shared.contracts.base import Event
 from shared.contracts.codec import decode_event
 from shared.contracts.endpoints import EndpointConfigured, Upstream
+from shared.contracts.llm import ServeLlmRequest
+from shared.ledger.cloudevents import encode
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
@@ -32,6 +36,7 @@ from tests.patience import until
 
 KEY = "acme-1.sesame"
 MODEL = "org/Chat-7B"
+ANSWERS = TP("answers.acme", 0)
 LEDGER = TP("throttle", 0)
 REQUESTS = TP("llm.requests", 0)
 
@@ -39,6 +44,28 @@ REQUESTS = TP("llm.requests", 0)
 def key(key_id: str, tenant: str | None, role: Any = "submitter", **more: Any) -> KeyCreated:
     digest = hashlib.sha256(b"sesame").hexdigest()
     return KeyCreated(key_id=key_id, sha256=digest, role=role, tenant=tenant, **more)
+
+
+class MemoryAnswers:
+    """Answers over the in-memory twin, for the tenants that have a topic."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self._broker = broker
+
+    async def start(self) -> None:
+        return None
+
+    async def stop(self) -> None:
+        return None
+
+    async def topics(self) -> dict[str, int]:
+        return {ANSWERS.topic: 1}
+
+    async def send(
+        self, topic: str, partition: int, value: bytes, *, key: bytes, headers: Headers
+    ) -> int:
+        await asyncio.sleep(0)
+        return self._broker.append(TP(topic, partition), value, key, headers)
 
 
 class ThrottleStack:
@@ -80,13 +107,18 @@ class ThrottleStack:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[aiohttp.ClientSession]:
         telemetry = Telemetry(Spans("throttle", "", ""), Metrics("throttle"))
-        self.shell = shell = ThrottleShell(self.settings, lambda: MemoryLog(self.broker), telemetry)
+        self.shell = shell = ThrottleShell(
+            self.settings,
+            lambda: MemoryLog(self.broker),
+            telemetry,
+            lambda: MemoryAnswers(self.broker),
+        )
         self.lane = Lane(
             Throttle(),
             0,
             MemoryLog(self.broker),
             inputs=[TP("access", 0), REQUESTS],
-            decoder=InputDecoder("throttle", requests_only, Throttle.consumed_events),
+            decoder=InputDecoder("throttle", shell.decode, Throttle.consumed_events),
             settings=LaneSettings(window_ms=1),
             on_accepted=shell.on_accepted,
         )
@@ -110,6 +142,35 @@ class ThrottleStack:
         """Return the events of the ledger, in their order."""
         records = accepted(LEDGER, self.broker.entries(LEDGER))
         return [decode_event(raw.type, raw.data) for record in records for raw in record.raw()]
+
+    async def send(self, request_id: str, body: object = None, **fields: object) -> None:
+        """Append a request to `llm.requests` and feed it."""
+        self.request(request_id, body, **fields)
+        await self.feed()
+
+    def request(self, request_id: str, body: object = None, **fields: object) -> None:
+        """Append a request to `llm.requests`, as the gateway does."""
+        data = {"request_id": request_id, "tenant": "acme", "endpoint": MODEL, **fields}
+        if body is not None:
+            data["body"] = body
+        value = encode(
+            id=f"c-{request_id}",
+            source="/test",
+            type=ServeLlmRequest.TYPE,
+            data=json.dumps(data).encode(),
+            tenant=str(data["tenant"]),
+        )
+        self.broker.append(REQUESTS, value)
+
+    def answers(self) -> list[dict[str, Any]]:
+        """Return the data of the tenant's answers."""
+        entries = self.broker.entries(ANSWERS)
+        return [json.loads(entry.value or b"")["data"] for entry in entries]
+
+    async def answer(self, number: int = 0) -> dict[str, Any]:
+        """Wait for an answer and return its data."""
+        await until(lambda: len(self.answers()) > number)
+        return self.answers()[number]
 
     def types(self) -> list[str]:
         return [event.TYPE for event in self.events()]

@@ -123,6 +123,20 @@ async def test_an_llm_request_goes_to_the_lane_of_its_endpoint(stack: Stack) -> 
     assert (await stack.call("POST", "/v1/llm/requests", {**body, "prompt": "hi"}))[0] == 422
 
 
+async def test_an_llm_request_is_passed_on_with_its_body_for_that_model_only(stack: Stack) -> None:
+    openai: dict[str, object] = {"model": "llama", "prompt": "x" * 100_000, "max_tokens": 9}
+    body = {"request_id": "r2", "endpoint": "llama", "body": openai, "route": "completions"}
+    status, content, _ = await stack.call("POST", "/v1/llm/requests", body)
+    assert status == 202
+    command = await stack.command(content["command_id"], "llm.requests")
+    assert command is not None
+    assert (command["data"]["body"], command["data"]["route"]) == (openai, "completions")
+    other = {**body, "body": {**openai, "model": "other"}}
+    assert (await stack.call("POST", "/v1/llm/requests", other))[0] == 422
+    huge = {**body, "body": {**openai, "prompt": "x" * 800_000}}
+    assert (await stack.call("POST", "/v1/llm/requests", huge))[0] == 413
+
+
 async def test_an_unknown_node_is_not_found(stack: Stack) -> None:
     assert (await stack.call("POST", "/v1/nodes/ghost/cordon", {}, key="op"))[0] == 404
     assert (await stack.call("POST", "/v1/nodes/ghost/paint", {}, key="op"))[0] == 404

@@ -69,6 +69,22 @@ def test_each_refusal_has_its_reason(
     assert event.detail
 
 
+def test_a_command_without_a_body_or_for_a_model_of_another_endpoint_is_refused() -> None:
+    for body, model, reason in ((None, None, "no_body"), ({"model": "b"}, "b", "model_not_found")):
+        request = serve_command("r1", body=body, model=model)
+        refused, rejected = offer(lane(), an_input(request, "llm.requests", tenant="a"))
+        assert isinstance(refused, CommandRefused)
+        assert (refused.reason, rejected.reason) == (reason, reason)
+
+
+def test_a_command_is_queued_with_the_place_of_its_body_and_the_limit_of_its_endpoint() -> None:
+    state = lane(settings=endpoint(output_limit=50))
+    events = offer(state, command("r1", most=0, place="0/7"))
+    (event,) = (event for event in events if isinstance(event, LlmRequestQueued))
+    assert (event.place, event.max_output_tokens) == ("0/7", 50)
+    assert queued(lane(), local_request("r2")).place == ""
+
+
 def test_a_tenant_may_not_send_for_another() -> None:
     (refused,) = offer(lane(), an_input(serve_command("r1", "a"), "llm.requests", tenant="b"))
     assert refused.reason == "tenant_mismatch"
