@@ -93,8 +93,10 @@ def _broker_text(result: dict[str, Any]) -> str:
 
 
 def _kind_table(result: dict[str, Any], kind: str) -> str:
-    head = ("way", "CPU", "with 1", "with 64", "broker's CPU")
-    head += tuple(f"req/s, {c}" for c in CONCURRENCIES)
+    head = (
+        *("way", "CPU", "with 1", "with 64", "broker's CPU"),
+        *(f"req/s, {c}" for c in CONCURRENCIES),
+    )
     rows = []
     for name in NAMES:
         if (row := result.get(name)) is None:

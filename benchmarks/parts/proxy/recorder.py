@@ -33,7 +33,7 @@ class SeenRequest:
 
 
 class EngineRecorder:
-    """Requests by their field `user`, which the clients make unique; without it they do not count."""
+    """Requests by their field `user`, which the clients make unique; others do not count."""
 
     def __init__(self, engine_url: str) -> None:
         self._engine_url = engine_url

@@ -10,7 +10,7 @@ async def test_a_start_that_comes_as_its_handler_is_cancelled_has_no_ticket() ->
     tickets = Tickets()
     tickets.add("r1").decided.cancel()
     started = LlmRequestStarted(request_id="r1", tenant="acme")
-    assert tickets.apply([Fact(started, "throttle", 0, 1, 0, 0)]) == ["r1"]
+    assert tickets.apply([Fact(started, "throttle", 0, 1, 0, 0)]) == [started]
 
 
 async def test_a_start_of_a_ticket_is_decided_once() -> None:

@@ -43,7 +43,7 @@ async def answer(request: web.Request) -> web.StreamResponse:
 async def stack_before(tmp_path: Path, *flags: str) -> AsyncIterator[Any]:
     app = web.Application()
     for flag in flags:
-        app[flag] = True  # type: ignore[assignment]
+        app[flag] = True
     app.router.add_post("/v1/{rest:.*}", answer)
 
     async def healthy(request: web.Request) -> web.Response:
