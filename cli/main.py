@@ -19,6 +19,7 @@ from cli.commands.engine import engine
 from cli.commands.faults import faults
 from cli.commands.history import events, trace, why
 from cli.commands.jobs import cancel, jobs, logs, show
+from cli.commands.llm import llm
 from cli.commands.nodes import cordon, drain, nodes, queue, uncordon
 from cli.commands.open import open_
 from cli.commands.pools import pools
@@ -80,6 +81,8 @@ for _name, _group in (
     ("keys", keys),
     ("nodes", nodes),
     ("pools", pools),
+    ("endpoints", endpoints),
+    ("llm", llm),
     ("access", access),
     ("dead", dead),
     ("faults", faults),

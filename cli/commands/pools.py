@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
 from cli.api.answers import api, await_answer, items, report
 from cli.api.http import Api, Json
 from cli.errors import BadInput, NotFound, Refused
+from cli.input import assignments
 from cli.input.arguments import AsJson, Data
 from cli.text.output import emit, table, text_of
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
 
 pools = typer.Typer(no_args_is_help=True, help="Pools: list, show, add, set.")
 
@@ -84,63 +81,17 @@ def set_(
 
 
 def parse_assignments(words: Sequence[str]) -> Json:
-    """Return the settings by name: JSON values, words, or words with commas. Raises BadInput."""
+    """Return the settings of a pool by name. Raises BadInput."""
     from shared.contracts.pools import PoolSettings
 
-    known = sorted(PoolSettings.model_fields.keys() - {"pool"})
-    changes: Json = {}
-    for word in words:
-        name, sign, text = word.partition("=")
-        if not sign:
-            raise BadInput(f"no value: {word}; NAME=VALUE is allowed")
-        if name not in known:
-            raise BadInput(f"unknown setting: {name}; one of {', '.join(known)} is allowed")
-        if name in changes:
-            raise BadInput(f"given twice: {name}; one value is allowed")
-        is_list = isinstance(PoolSettings.model_fields[name].default, tuple)
-        changes[name] = _value(text, is_list)
-    return changes
-
-
-def _value(text: str, is_list: bool) -> object:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = text
-    if is_list and isinstance(value, str):
-        return [part for part in value.split(",") if part]
-    return value
+    return assignments.parse_assignments(words, PoolSettings, frozenset({"pool"}))
 
 
 def changed_settings(pool: str, before: Mapping[str, object], changes: Json) -> Json:
-    """Return the body that sets the changes and keeps what was set before. Raises BadInput.
-
-    A value of None is left out: the setting gets its default.
-    """
-    from pydantic import ValidationError
-
+    """Return the body that sets the changes and keeps what was set before. Raises BadInput."""
     from shared.contracts.pools import ConfigurePool
 
-    merged = {"pool": pool, **before, **changes}
-    body = {
-        name: value
-        for name, value in merged.items()
-        if name in ConfigurePool.model_fields and value is not None
-    }
-    try:
-        ConfigurePool.model_validate(body)
-    except ValidationError as error:
-        raise BadInput("; ".join(_faults(error))) from None
-    return body
-
-
-def _faults(error: ValidationError) -> list[str]:
-    """Return a text per setting: its name, its value, and each rule that would do."""
-    rules: dict[str, list[str]] = {}
-    for fault in error.errors(include_url=False, include_context=False):
-        rule = fault["msg"].removeprefix("Input should be ").partition(", unable")[0]
-        rules.setdefault(f"{fault['loc'][0]}: {fault['input']!r}", []).append(rule)
-    return [f"{value}; {' or '.join(rule)} is allowed" for value, rule in rules.items()]
+    return assignments.merge_settings(ConfigurePool, {"pool": pool, **before}, changes)
 
 
 def _pools(client: Api) -> list[Json]:

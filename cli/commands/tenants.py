@@ -65,12 +65,16 @@ def add(
     tenant: TenantArgument,
     pool: Annotated[str, typer.Option(help="Default pool of its jobs.")],
     weight: Annotated[float, typer.Option(min=0, help="Fair-share weight.")] = 1.0,
+    llm_weight: Annotated[
+        float, typer.Option(min=0, help="Weight among the tenants of LLM endpoints.")
+    ] = 1.0,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
     """Register a tenant, and create its topics if the broker is reachable."""
     client = api(data)
-    body = {"tenant": tenant, "default_pool": pool, "weight": weight}
+    weights = {"weight": weight, "llm_weight": llm_weight}
+    body = {"tenant": tenant, "default_pool": pool, **weights}
     answer = await_answer(client, client.post("/v1/tenants", body))
     topics = _topics(tenant, data)
     report(
@@ -191,13 +195,18 @@ def create(
     key_id: Annotated[
         str | None, typer.Option("--id", help="Key id, the public part of the key.")
     ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="LLM model that it may call; may be repeated; all if none is given."),
+    ] = None,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
     """Create an API key; it is shown once and not stored."""
     client = api(data)
     path = f"/v1/tenants/{part(tenant)}/keys" if tenant else "/v1/keys"
-    ticket = client.post(path, {"role": role, **({"key_id": key_id} if key_id else {})})
+    body = {"role": role, "key_id": key_id, "models": model}
+    ticket = client.post(path, {name: value for name, value in body.items() if value})
     await_answer(client, ticket)
     if not as_json:
         report_line("shown once:")

@@ -19,7 +19,7 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 KEPT_REQUESTS_MS = 30 * DAY_MS
 KEPT_HOURS_MS = 90 * DAY_MS
-"""What is older is dropped when a lane's next hour begins; `llm_tenant` keeps the sums."""
+"""Older rows are dropped when a lane's next hour begins; `llm_tenant` keeps the sums."""
 ENDS = ("llm.finished.v1", "llm.rejected.v1")
 STEPS = ("llm.queued.v1", "llm.started.v1", *ENDS)
 DROP_REQUESTS = "DELETE FROM llm_request WHERE partition = $1 AND ended_at > 0 AND ended_at < $2"

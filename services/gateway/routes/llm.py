@@ -90,8 +90,8 @@ async def submit_request(request: Request) -> Response:
             rule="no such endpoint, or the key may not call it; GET /v1/endpoints lists them",
         )
         raise InvalidBody([error])
-    asked = body.endpoint if body.endpoint != endpoint.endpoint else None
-    named = {"tenant": sender.tenant, "endpoint": endpoint.endpoint, "model": asked}
+    model = body.endpoint if body.endpoint != endpoint.endpoint else None
+    named = {"tenant": sender.tenant, "endpoint": endpoint.endpoint, "model": model}
     command = ServeLlmRequest(**{**body.model_dump(), **named})
     return accepted_response(
         await send_command(

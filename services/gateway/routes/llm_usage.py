@@ -1,4 +1,4 @@
-"""Who used LLM endpoints, what it cost, what was rejected, and what is left of budgets."""
+"""Use of LLM endpoints, its cost, what was rejected, and what is left of budgets."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def list_rejections(request: Request, since: Since = 0, limit: Limit = 100
 async def list_limits(request: Request) -> Response:
     """List the budgets of endpoints with what their holders have used, as far as it has ended.
 
-    Requests that wait or run hold reservations beside it. A budget that nobody has used yet has no
+    Requests that wait or run hold reservations beside it. A budget that is not used yet has no
     holder. What budgets without an end count is kept for 90 days here, for ever by the endpoint.
     """
     gateway = gateway_of(request)

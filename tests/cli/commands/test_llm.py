@@ -1,0 +1,145 @@
+"""`berth llm`: what the API answers is shown in words, and its absence with the next step."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cli.commands import llm as verbs
+from cli.errors import BadInput, NotFound
+
+USE = {
+    "tenant": "ada",
+    "user": "u",
+    "requests": 2,
+    "rejected": 1,
+    "prompt_tokens": 20,
+    "output_tokens": 10,
+    "cached_tokens": 4,
+    "wasted_tokens": 3,
+    "waited_ms": 1800,
+    "longest_wait_ms": 1000,
+    "cost": 0.5,
+}
+BUDGET = {
+    "endpoint": "chat",
+    "tenant": "ada",
+    "kind": "user",
+    "holder": "u",
+    "limit": 100.0,
+    "unit": "tokens",
+    "memory": "half_life",
+    "period_s": 60.0,
+    "used": 30.0,
+    "left": 70.0,
+}
+
+
+def a_request(request_id: str, tenant: str, state: str, queued_at: int) -> dict[str, Any]:
+    what = {"request_id": request_id, "tenant": tenant, "endpoint": "chat", "application": "app"}
+    return {**what, "state": state, "queued_at": queued_at}
+
+
+OPEN = [
+    a_request("1", "ada", "running", 1),
+    a_request("2", "ada", "queued", 7),
+    a_request("3", "ada", "queued", 5),
+    a_request("4", "bob", "running", 2),
+]
+
+
+class LlmApi:
+    """Answers with one row of each kind, or none."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, list[dict[str, Any]]] = {
+            "/v1/llm/usage": [USE],
+            "/v1/llm/limits": [BUDGET],
+            "/v1/llm/rejections": [
+                {"tenant": "ada", "endpoint": "chat", "reason": "queue_full", "rejected": 3}
+            ],
+            "/v1/tenants/ada/keys": [
+                {"key_id": "k1", "role": "submitter", "models": ["chat"]},
+                {"key_id": "k2", "role": "viewer", "models": []},
+            ],
+        }
+        self.queries: list[dict[str, Any]] = []
+
+    def get(self, path: str, query: dict[str, Any] | None = None) -> dict[str, Any]:
+        self.queries.append(query or {})
+        if path == "/v1/llm/requests" and query:
+            rows = [row for row in OPEN if row["state"] == query["state"]]
+            return {"items": rows, "next": None}
+        if path not in self.documents:
+            raise NotFound("not_found")
+        return {"items": self.documents[path], "next": None}
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> LlmApi:
+    api = LlmApi()
+    monkeypatch.setattr(verbs, "api", lambda data: api)
+    return api
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    return [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_top_counts_open_requests_by_sender(
+    api: LlmApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verbs.open_by_sender(OPEN)[0] == {
+        "tenant": "ada",
+        "endpoint": "chat",
+        "application": "app",
+        "running": 1,
+        "waiting": 2,
+        "oldest_queued_at": 5,
+    }
+    verbs.top()
+    rows = printed(capsys)
+    assert rows[1][:5] == ["ada", "chat", "app", "1", "2"]
+    assert rows[2] == ["bob", "chat", "app", "1", "0", "-"]
+
+
+def test_use_has_waits_and_cost(api: LlmApi, capsys: pytest.CaptureFixture[str]) -> None:
+    verbs.usage("user", "24h")
+    [_, row] = printed(capsys)
+    assert row == ["ada", "u", "2", "1", "20", "10", "4", "3", "0.9", "s", "1.0", "s", "0.5"]
+    verbs.usage("tenant", "24h", as_json=True)
+    assert json.loads(capsys.readouterr().out) == [USE]
+    assert api.queries[-1]["by"] == "tenant"
+    with pytest.raises(BadInput, match="duration: 'week'"):
+        verbs.usage("tenant", "week")
+
+
+def test_rejections_say_what_they_mean(api: LlmApi, capsys: pytest.CaptureFixture[str]) -> None:
+    verbs.usage("tenant", "24h", rejected=True)
+    assert "ada chat 3 queue_full as many requests" in " ".join(printed(capsys)[1])
+
+
+def test_limits_say_whose_and_what_is_left(api: LlmApi, capsys: pytest.CaptureFixture[str]) -> None:
+    verbs.limits()
+    row = " ".join(printed(capsys)[1])
+    assert row == "chat ada user u 100 tokens half in 1 min 0 s 30 70"
+    api.documents["/v1/llm/limits"] = []
+    verbs.limits()
+    assert "`berth endpoints set ENDPOINT budgets=" in capsys.readouterr().out
+
+
+def test_keys_have_their_models(api: LlmApi, capsys: pytest.CaptureFixture[str]) -> None:
+    verbs.keys("ada")
+    assert printed(capsys)[1:] == [
+        ["k1", "submitter", "chat"],
+        ["k2", "viewer", "all", "of", "the", "tenant"],
+    ]
+    with pytest.raises(NotFound, match="no such tenant: bob; `berth tenants list` shows all"):
+        verbs.keys("bob")
+
+
+def test_an_unknown_request_has_a_next_step(api: LlmApi) -> None:
+    with pytest.raises(NotFound, match="no such request: r; ids are kept for 30 days"):
+        verbs.why("r")
