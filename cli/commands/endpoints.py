@@ -77,7 +77,7 @@ def show(endpoint: EndpointArgument, as_json: AsJson = False, data: Data = None)
 
 def _text(value: object) -> object:
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "; ".join(" ".join(f"{n}={text_of(v)}" for n, v in each.items()) for each in value)
+        return "; ".join(" ".join(f"{n}={text_of(v)}" for n, v in item.items()) for item in value)
     return value
 
 
@@ -158,9 +158,9 @@ def drain(
             ]
         }
     answer, *_ = _change(client, row, changes)
-    what = f"{endpoint}, upstream {upstream}" if upstream else endpoint
+    drained = f"{endpoint}, upstream {upstream}" if upstream else endpoint
     state = "takes requests again" if undo else "drained"
-    report(as_json, answer, f"{what}: {state}")
+    report(as_json, answer, f"{drained}: {state}")
 
 
 @endpoints.command()

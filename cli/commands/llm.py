@@ -12,7 +12,7 @@ from cli.api.answers import api, items, pages
 from cli.api.http import Api, Json, part
 from cli.errors import NotFound
 from cli.input.arguments import AsJson, Data, Limit
-from cli.text.llm_reasons import REASONS, request_lines
+from cli.text.llm_reasons import reason_words, request_lines
 from cli.text.output import emit, lines, table
 from cli.text.times import age_ms, clock, now_ms, parse_span_s, span
 
@@ -128,7 +128,7 @@ def _show_rejected(rows: Sequence[Json], as_json: bool) -> None:
         emit(rows)
         return
     names = ("tenant", "endpoint", "rejected", "reason")
-    cells = ((*(row[n] for n in names), REASONS.get(str(row["reason"]))) for row in rows)
+    cells = ((*(row[n] for n in names), reason_words(str(row["reason"]))) for row in rows)
     heads = (*(name.upper() for name in names), "WHAT IT MEANS")
     table(heads, cells, "no request was rejected")
 

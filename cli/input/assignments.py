@@ -6,19 +6,20 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cli.api.http import Json
 from cli.errors import BadInput
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
+Settings = dict[str, object]
+
 
 def parse_assignments(
     words: Sequence[str], model: type[BaseModel], hidden: frozenset[str] = frozenset()
-) -> Json:
+) -> Settings:
     """Return the settings by name: JSON values, words, or words with commas. Raises BadInput."""
     known = sorted(model.model_fields.keys() - hidden)
-    changes: Json = {}
+    changes: Settings = {}
     for word in words:
         name, sign, text = word.partition("=")
         if not sign:
@@ -41,7 +42,9 @@ def _value(text: str, is_list: bool) -> object:
     return value
 
 
-def merge_settings(model: type[BaseModel], before: Mapping[str, object], changes: Json) -> Json:
+def merge_settings(
+    model: type[BaseModel], before: Mapping[str, object], changes: Settings
+) -> Settings:
     """Return the body that sets the changes and keeps what was set before. Raises BadInput.
 
     A value of None is left out: the setting gets its default.

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cli.api.http import Json
 from cli.errors import BadInput
+
+Document = dict[str, object]
 
 FORM = "NAME=URL[,model=M][,key=SECRET][,max_requests=N][,weight=W]"
 NUMBERS = {"max_requests": int, "weight": float}
 FIELDS = ("model", "key", *NUMBERS)
 
 
-def parse_upstream(text: str) -> Json:
+def parse_upstream(text: str) -> Document:
     """Return an upstream as a document; its rules are those of the endpoint. Raises BadInput."""
     name, sign, rest = text.partition("=")
     url, *more = rest.split(",")
     if not (name and sign and url):
         raise BadInput(f"upstream: {text!r}; {FORM} is allowed")
-    upstream: Json = {"name": name, "url": url}
+    upstream: Document = {"name": name, "url": url}
     for word in more:
         field, _, value = word.partition("=")
         if field not in FIELDS or not value or field in upstream:
@@ -36,15 +37,15 @@ def _number(name: str, field: str, value: str) -> object:
 
 
 def changed_upstreams(
-    before: Sequence[Json], given: Sequence[str], removed: Sequence[str] = ()
-) -> list[Json]:
+    before: Sequence[Document], added: Sequence[str], removed: Sequence[str] = ()
+) -> list[Document]:
     """Return the upstreams with those given added or replaced. Raises BadInput."""
     upstreams = {str(upstream["name"]): upstream for upstream in before}
     for name in removed:
         if upstreams.pop(name, None) is None:
             known = ", ".join(upstreams) or "none, since it has no upstreams,"
             raise BadInput(f"no such upstream: {name}; {known} is allowed")
-    named = [parse_upstream(text) for text in given]
+    named = [parse_upstream(text) for text in added]
     for upstream in named:
         if sum(other["name"] == upstream["name"] for other in named) > 1:
             raise BadInput(f"given twice: upstream {upstream['name']}; one of each is allowed")

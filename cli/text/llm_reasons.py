@@ -17,7 +17,6 @@ REASONS = {
     "queue_full": "as many requests of its tenant wait as the endpoint allows (queue_limit)",
     "queue_timeout": "it waited as long as the endpoint allows (queue_timeout_s)",
     "too_large": "it needs more tokens than the endpoint's batch may hold (batch_tokens)",
-    "budget_spent": "a budget is spent; `berth llm limits` shows what is left",
     "request_rate": "its tenant sent as many requests in a minute as the endpoint allows",
     "tenant_rate": "its tenant sends too much while the engines are overloaded",
     "application_rate": "its application sends too much while the engines are overloaded",
@@ -32,6 +31,17 @@ REASONS = {
     "lost": "the proxy that held it died while it waited",
 }
 """Reasons of rejections in words."""
+BUDGETS = {
+    f"{holder}_{unit}": f"the budget of its {holder} in {unit} is spent; `berth llm limits` "
+    "shows what is left"
+    for holder in ("tenant", "user", "application", "model")
+    for unit in ("requests", "tokens", "money")
+}
+
+
+def reason_words(reason: str) -> str:
+    """Return a reason of a rejection in words, that of a later release as it is."""
+    return REASONS.get(reason) or BUDGETS.get(reason) or reason.replace("_", " ")
 
 
 def request_lines(request: Json) -> Iterator[str]:
@@ -93,5 +103,5 @@ def _rejection(request: Json) -> str:
     detail = f" ({request['detail']})" if request["detail"] else ""
     retry = request["retry_after_s"]
     hint = f"; a retry may succeed after {retry:g} s" if isinstance(retry, int | float) else ""
-    words = REASONS.get(reason, reason.replace("_", " "))
-    return f"{clock(request['ended_at'])}  rejected, {reason}: {words}{detail}{hint}"
+    words = f"{reason_words(reason)}{detail}{hint}"
+    return f"{clock(request['ended_at'])}  rejected, {reason}: {words}"

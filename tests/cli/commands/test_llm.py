@@ -121,7 +121,9 @@ def test_rejections_say_what_they_mean(api: LlmApi, capsys: pytest.CaptureFixtur
     assert "ada chat 3 queue_full as many requests" in " ".join(printed(capsys)[1])
 
 
-def test_limits_say_whose_and_what_is_left(api: LlmApi, capsys: pytest.CaptureFixture[str]) -> None:
+def test_limits_name_the_holder_and_what_is_left(
+    api: LlmApi, capsys: pytest.CaptureFixture[str]
+) -> None:
     verbs.limits()
     row = " ".join(printed(capsys)[1])
     assert row == "chat ada user u 100 tokens half in 1 min 0 s 30 70"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cli.api.http import Json
 from cli.errors import BadInput
 from cli.input.upstreams import changed_upstreams, parse_upstream
 
-A: Json = {"name": "a", "url": "http://a:1", "drained": True}
+A: dict[str, object] = {"name": "a", "url": "http://a:1", "drained": True}
 
 
 def test_an_upstream_has_an_address_and_more() -> None:

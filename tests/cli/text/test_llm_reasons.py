@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.text.llm_reasons import OUTCOMES, REASONS, request_lines
+from cli.text.llm_reasons import OUTCOMES, REASONS, reason_words, request_lines
 from shared.projections.llm import LlmRequestRow
 
 AT = 1_700_000_000_000
@@ -74,3 +74,8 @@ def test_a_rejected_request_has_reason_detail_and_the_time_of_a_retry(reason: st
     assert line.endswith("; a retry may succeed after 2.5 s")
     [line] = lines_of(**fields)
     assert "retry may" not in line
+
+
+def test_the_budget_that_is_spent_is_named() -> None:
+    words = "the budget of its user in money is spent; `berth llm limits` shows what is left"
+    assert reason_words("user_money") == words

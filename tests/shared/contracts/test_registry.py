@@ -98,8 +98,7 @@ def test_names_that_an_endpoint_gives_up_lead_nowhere() -> None:
     assert (registry.endpoint("chat"), registry.endpoint("talk")) == (None, renamed)
     registry.apply(EndpointDeleted(endpoint=LLAMA.endpoint, partition=0))
     assert [registry.endpoint(model) for model in renamed.models] == [None] * 3
-    assert not registry.endpoints
-    assert not registry.endpoint_of_model
+    assert not registry.endpoints and not registry.endpoint_of_model
     registry.apply(EndpointDeleted(endpoint=LLAMA.endpoint, partition=0))
 
 
