@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from cli.api.http import Json
 from cli.text.times import age_ms, clock, span
+
+Request = Mapping[str, object]
 
 OUTCOMES = {
     "completed": "answered completely",
@@ -44,7 +45,7 @@ def reason_words(reason: str) -> str:
     return REASONS.get(reason) or BUDGETS.get(reason) or reason.replace("_", " ")
 
 
-def request_lines(request: Json) -> Iterator[str]:
+def request_lines(request: Request) -> Iterator[str]:
     """Yield a line per step of a request, in the order of their times."""
     if request["endpoint"]:
         yield _arrival(request)
@@ -62,7 +63,7 @@ def request_lines(request: Json) -> Iterator[str]:
             yield _rejection(request)
 
 
-def _arrival(request: Json) -> str:
+def _arrival(request: Request) -> str:
     named = f" as {request['model']}" if request["model"] else ""
     call = f", call {int(str(request['stage'])) + 1} of its interaction" if request["stage"] else ""
     return (
@@ -72,16 +73,16 @@ def _arrival(request: Json) -> str:
     )
 
 
-def _seconds(request: Json) -> str:
+def _seconds(request: Request) -> str:
     return span(1000 * float(str(request["wait_s"])))
 
 
-def _start(request: Json) -> str:
+def _start(request: Request) -> str:
     waited = f"{span(request['waited_ms'])} after an estimate of {_seconds(request)}"
     return f"{clock(request['started_at'])}  started: it had waited {waited}"
 
 
-def _end(request: Json) -> str:
+def _end(request: Request) -> str:
     outcome = OUTCOMES.get(str(request["outcome"]), str(request["outcome"]))
     engine = f" by upstream {request['upstream']}" if request["upstream"] else ""
     why = f" ({request['reason']})" if request["reason"] else ""
@@ -90,7 +91,7 @@ def _end(request: Json) -> str:
     )
 
 
-def _charge(request: Json) -> str:
+def _charge(request: Request) -> str:
     return (
         f"charged: {request['prompt_tokens']} prompt tokens ({request['cached_tokens']} of them "
         f"cached by the engine), {request['output_tokens']} output tokens, "
@@ -98,7 +99,7 @@ def _charge(request: Json) -> str:
     )
 
 
-def _rejection(request: Json) -> str:
+def _rejection(request: Request) -> str:
     reason = str(request["reason"])
     detail = f" ({request['detail']})" if request["detail"] else ""
     retry = request["retry_after_s"]
