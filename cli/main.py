@@ -86,7 +86,6 @@ for _name, _group in (
     ("access", access),
     ("dead", dead),
     ("faults", faults),
-    ("endpoints", endpoints),
     ("projections", projections),
 ):
     app.add_typer(_group, name=_name)
