@@ -5,34 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+OIDC = frozenset(
+    {
+        "oidc_issuer",
+        "oidc_audience",
+        "oidc_keys",
+        "oidc_ca",
+        "oidc_leeway_s",
+        "oidc_tenant",
+        "oidc_role",
+        "oidc_roles",
+    }
+)
 GIVEN: Mapping[str, frozenset[str]] = {
     "access": frozenset({"node_credential_days"}),
     "admission": frozenset(),
     "priority": frozenset({"models"}),
     "placement": frozenset(),
     "failslow": frozenset({"slowdown", "reports"}),
-    "throttle": frozenset({"upstream_keys", "upstream_ca", "tokenizers", "handlers"}),
+    "throttle": frozenset({"upstream_keys", "upstream_ca", "tokenizers"}) | OIDC,
     "executor": frozenset({"agent_pools", "report_window_ms", "slow", "secrets"}),
     "publisher": frozenset({"max_records", "refresh_s"}),
     "projector": frozenset({"gather_ms", "batch_records"}),
     "gateway": frozenset(
-        {
-            "linger_ms",
-            "spans_from",
-            "streams",
-            "stream_queue",
-            "tenant_rate",
-            "tenant_burst",
-            "oidc_issuer",
-            "oidc_audience",
-            "oidc_keys",
-            "oidc_ca",
-            "oidc_leeway_s",
-            "oidc_tenant",
-            "oidc_role",
-            "oidc_roles",
-        }
-    ),
+        {"linger_ms", "spans_from", "streams", "stream_queue", "tenant_rate", "tenant_burst"}
+    )
+    | OIDC,
 }
 """Settings by service; a test compares them with the services' classes of settings."""
 
