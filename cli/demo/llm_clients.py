@@ -20,7 +20,7 @@ READY_S = 120.0
 
 
 class Habit(NamedTuple):
-    """The use that a tenant makes of the endpoint: requests at once, length of answers, pauses."""
+    """How a tenant uses the endpoint."""
 
     at_once: int
     max_tokens: int
