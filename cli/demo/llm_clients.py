@@ -58,8 +58,11 @@ class LlmClients:
                     group.create_task(self._send_on(session, tenant, habit, number))
 
     async def _until_served(self, session: aiohttp.ClientSession) -> None:
-        """Send requests until the endpoint answers. Raises CliError with the last refusal."""
-        tenant, ends_s = next(iter(self.habits)), asyncio.get_running_loop().time() + READY_S
+        """Send requests until the endpoint answers. Raises CliError with the last refusal.
+
+        They are of the last tenant, whose waits include the start of the engines.
+        """
+        tenant, ends_s = list(self.habits)[-1], asyncio.get_running_loop().time() + READY_S
         while await self._send(session, tenant, "hello", 1) is not None:
             if asyncio.get_running_loop().time() > ends_s:
                 raise CliError(f"the LLM endpoint does not answer: {self.failures[-1]}")
