@@ -172,11 +172,16 @@ class Dispatcher:
             await self._offer(RequestsLeft(request_ids=ids, reason="lost"))
 
     async def _hand_over(self) -> None:
-        """Report what is not reported yet; requests that run are cut with this process."""
+        """Report what is not reported yet; requests that run are cut with this process.
+
+        One that is due an answer and has none is left to the next owner, which answers it as lost.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(HAND_OVER_S):
                 await self._topic.answer_stopped()
         for ticket in self._tickets.started():
+            if ticket.request_id in self._topic.unanswered:
+                continue
             ticket.is_settled = True
             self._ends.append(
                 RequestEnd(

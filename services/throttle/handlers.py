@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from services.throttle.core.state import EndpointState, OpenRequest
@@ -16,6 +16,11 @@ Finish = Callable[[Ticket, RequestEnd], None]
 
 class BodyHandler(Protocol):
     """Serves the requests of a lane with a place in `llm.requests`, and answers each."""
+
+    @property
+    def unanswered(self) -> Collection[str]:
+        """Ids of the requests that were started and have no answer yet."""
+        ...
 
     def restore(self, state: EndpointState) -> None:
         """Take over the requests that wait since before this process."""

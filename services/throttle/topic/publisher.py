@@ -137,6 +137,10 @@ class AnswerPublisher:
     async def _started(self) -> AnswerLog:
         if self._log is None:
             client = self._open_log()
-            await client.start()
+            try:
+                await client.start()
+            except BaseException:
+                await client.stop()
+                raise
             self._log = client
         return self._log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from services.throttle.core.state import EndpointState, OpenRequest
@@ -110,6 +110,11 @@ class TopicRequests:
                     sender = Sender(refused.of, refused.tenant, traceparent=fact.traceparent)
                     self._due.put_nowait(refusal(sender, refused.reason, refused.detail))
 
+    @property
+    def unanswered(self) -> Collection[str]:
+        """Ids of the requests that were started and have no answer yet."""
+        return self._open.keys()
+
     def start(self, ticket: Ticket, request: OpenRequest, endpoint: EndpointConfigured) -> None:
         """Serve a request whose reservation is in the ledger."""
         started = self._open[ticket.request_id] = StartedRequest(ticket, request, endpoint)
@@ -136,6 +141,7 @@ class TopicRequests:
         for started in [*self._open.values()]:
             text = "process: stops while an engine serves the request; send it again"
             await self._publish(refusal(started.sender, "process_stopped", text))
+            del self._open[started.ticket.request_id]
         while not self._due.empty():
             due = self._due.get_nowait()
             if isinstance(due, Answer):
