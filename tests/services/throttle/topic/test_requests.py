@@ -12,6 +12,7 @@ import pytest
 from services.throttle.topic import answers as limits
 from services.throttle.topic import publisher
 from shared.bus.clock import now_ms
+from shared.bus.log import Headers
 from shared.contracts.llm import (
     LlmAnswer,
     LlmRequestFinished,
@@ -19,8 +20,10 @@ from shared.contracts.llm import (
     LlmRequestRejected,
     LlmRequestStarted,
 )
+from shared.ledger.errors import OutcomeUnknown
 from shared.testing.ledgers import LedgerWriter
 from tests.patience import until
+from tests.services.throttle import shell
 from tests.services.throttle.proxy.test_serve import (
     LONG,
     SLOW,
@@ -30,7 +33,7 @@ from tests.services.throttle.proxy.test_serve import (
     serving,
     settled,
 )
-from tests.services.throttle.shell import ANSWERS, LEDGER, MODEL, ThrottleStack, chat
+from tests.services.throttle.shell import ANSWERS, LEDGER, MODEL, MemoryAnswers, ThrottleStack, chat
 
 SECRET = "the-prompt-is-a-secret"
 
@@ -162,6 +165,32 @@ async def test_a_process_that_stops_answers_what_it_cuts_off(tmp_path: Path) -> 
     finished = stack.only(LlmRequestFinished)
     assert (finished.outcome, finished.reason) == ("failed", "process_stopped")
     assert 1 <= finished.output_tokens < LONG
+
+
+class SilentAnswers(MemoryAnswers):
+    """A broker that acknowledges no answer."""
+
+    async def send(
+        self, topic: str, partition: int, value: bytes, *, key: bytes, headers: Headers
+    ) -> int:
+        raise OutcomeUnknown("no acknowledgement")
+
+
+async def test_what_a_process_cannot_answer_is_answered_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine(speed=1.0) as (_, url):
+        stack = ThrottleStack(tmp_path, url)
+        with monkeypatch.context() as patch:
+            patch.setattr(shell, "MemoryAnswers", SilentAnswers)
+            async with stack.running():
+                await stack.send("r1", chat(LONG))
+                await until(lambda: "llm.charged.v1" in stack.types())
+        assert stack.answers() == []
+        async with stack.running():
+            finished = await settled(stack)
+    (answer,) = stack.answers()
+    assert (answer["reason"], finished.outcome) == ("lost", "lost")
 
 
 async def test_a_tenant_without_a_topic_uses_no_engine(tmp_path: Path) -> None:
