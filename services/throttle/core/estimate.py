@@ -39,7 +39,10 @@ def estimate_wait(state: EndpointState, request: ServedRequest) -> WaitEstimate:
     at the pace that was measured. Learning from the error of earlier estimates was tried: it made
     them worse, as an error is known only a wait later.
     """
-    ahead = state.discipline.ahead_of(request, lambda served: expected_cost(state, served))
+    expected = state.speed.expected_lengths()
+    ahead = state.discipline.ahead_of(
+        request, lambda r: LINEAR.of(r.prompt_tokens, expected(r.max_output_tokens))
+    )
     places = usable_places(state)
     if ahead.count < places - len(state.running):
         return WaitEstimate(ahead.count, 0.0)
@@ -49,11 +52,6 @@ def estimate_wait(state: EndpointState, request: ServedRequest) -> WaitEstimate:
     usual = state.speed.expected_tokens(request.max_output_tokens)
     wait_s += beyond * pace.duration_s(usual) / places
     return WaitEstimate(ahead.count, wait_s)
-
-
-def expected_cost(state: EndpointState, served: ServedRequest) -> float:
-    tokens = state.speed.expected_tokens(served.max_output_tokens)
-    return LINEAR.of(served.prompt_tokens, tokens)
 
 
 def usable_places(state: EndpointState) -> int:
@@ -76,7 +74,7 @@ def seconds_until_start(
     state: EndpointState, ahead: Sequence[ServedRequest], places: int, pace: Pace
 ) -> float:
     """Return when a place is free behind the requests ahead, each taking the place free first."""
-    expected = state.speed.expected_tokens
+    expected = state.speed.expected_lengths()
     ends_s = [
         pace.duration_s(remaining_tokens(expected(served.max_output_tokens), served))
         for served in (request.served for request in state.running.values())

@@ -42,8 +42,14 @@ class EngineSpeed:
 
     def expected_tokens(self, max_output_tokens: int) -> float:
         """Return the expected length of an answer with this limit."""
-        usual = self.lengths.mean if self.lengths.count else FIRST_SHARE * max_output_tokens
-        return max(min(usual, float(max_output_tokens)), 1.0)
+        return self.expected_lengths()(max_output_tokens)
+
+    def expected_lengths(self) -> Callable[[int], float]:
+        """Return the expected length by limit, for many answers: the usual one is found once."""
+        if not self.lengths.count:
+            return lambda limit: max(FIRST_SHARE * limit, 1.0)
+        usual = max(self.lengths.mean, 1.0)
+        return lambda limit: usual if limit >= usual else max(float(limit), 1.0)
 
     def tokens_per_s(self) -> float | None:
         """Return the measured speed; None until a second of work was measured."""
