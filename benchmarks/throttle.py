@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.throttle.abuse import CELLS, abuse_row
 from benchmarks.parts.throttle.arena import POLICIES, QUICK_POLICIES, arena_row
+from benchmarks.parts.throttle.decider_speed import requests_per_s
 from benchmarks.parts.throttle.goals import goals_of
 from benchmarks.parts.throttle.page import write_files
 from benchmarks.parts.throttle.speed import decisions_per_s
@@ -27,6 +28,8 @@ from simulator.workload.errors import TraceError
 SEEDS = (0, 1, 2)
 PER_S, LIGHTER_PER_S = 0.042, 0.035
 """Interactions per second of one tenant: with more the others alone overload the engine."""
+DECIDER_TENANTS = (4, 100)
+"""Tenants that queue while the whole decider is measured."""
 COMPARED = ("vtc", "fairserve", "berth")
 
 
@@ -72,6 +75,9 @@ async def run(options: ThrottleOptions, report_line: ReportLine) -> Json:
         "abuse_lighter_per_s": LIGHTER_PER_S,
         "core_decisions_per_s": decisions_per_s(100, 20_000),
         "core_decisions_per_s_10000_tenants": decisions_per_s(10_000, 20_000),
+        "decider_requests_per_s": {
+            str(tenants): requests_per_s(tenants, 2_000) for tenants in DECIDER_TENANTS
+        },
         "wait_ratio": wait_ratio(seeds),
     }
     result["goals"] = goals_of(result)

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.parts.throttle.abuse import CELLS, abuse_row
 from benchmarks.parts.throttle.arena import KEYS, POLICIES, arena_row
+from benchmarks.parts.throttle.decider_speed import requests_per_s
 from benchmarks.parts.throttle.goals import goals_of
 from benchmarks.parts.throttle.page import write_files
 from benchmarks.parts.throttle.speed import decisions_per_s
@@ -57,3 +58,7 @@ def test_rows_have_the_figures_of_their_tables() -> None:
 
 def test_decisions_are_counted() -> None:
     assert decisions_per_s(5, 50) > 0
+
+
+def test_requests_of_the_whole_decider_are_counted() -> None:
+    assert requests_per_s(tenants=5, requests=80) > 0
