@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.parts.proxy.goals import goals_of
-from benchmarks.parts.proxy.measure import CONCURRENCIES, Cell, figures_of, ratio_of
+from benchmarks.parts.proxy.measure import CONCURRENCIES, LoadCell, figures_of, ratio_of
 from benchmarks.parts.proxy.page import NAMES, write_files
 from benchmarks.parts.proxy.target import Target
 
@@ -16,10 +16,10 @@ KINDS = ("plain", "stream64")
 CPU_MS = {"berth": 2.0, "aiohttp": 1.0, "litellm": 30.0, "direct": 0.0}
 
 
-def cell(name: str, p50_ms: float = 3.0) -> Cell:
+def cell(name: str, p50_ms: float = 3.0) -> LoadCell:
     cpu_ms = CPU_MS[name]
     added_ms = 0.0 if name == "direct" else p50_ms
-    return Cell([cpu_ms, 1.1 * cpu_ms], [0.5, 0.5], [90.0, 95.0], [1 + added_ms] * 2, [9.0] * 2)
+    return LoadCell([cpu_ms, 1.1 * cpu_ms], [0.5, 0.5], [90.0, 95.0], [1 + added_ms] * 2, [9.0] * 2)
 
 
 def a_result(*names: str, berth_ms: float = 2.0) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from shared.contracts.llm import (
 
 
 @dataclass(slots=True)
-class Account:
+class ChargedRequest:
     """One request as the ledger has it."""
 
     queued: LlmRequestQueued
@@ -38,27 +38,27 @@ class Account:
         return self.queued.prompt_tokens + self.queued.max_output_tokens
 
 
-def accounts_of(events: Iterable[Event]) -> tuple[dict[str, Account], int]:
+def accounts_of(events: Iterable[Event]) -> tuple[dict[str, ChargedRequest], int]:
     """Return the accounts by the field `user` of the requests.
 
     The number is the largest sum of charges and open reservations at any time.
     """
-    by_id: dict[str, Account] = {}
+    by_id: dict[str, ChargedRequest] = {}
     total = most = 0
     for event in events:
         if isinstance(event, LlmRequestQueued):
-            by_id[event.request_id] = account = Account(event)
+            by_id[event.request_id] = account = ChargedRequest(event)
             total += account.charge
         elif isinstance(event, LlmRequestStarted | LlmRequestFinished | LlmRequestRejected):
-            found = by_id.get(event.request_id)
-            if found is not None:
-                total += _apply(found, event)
+            known = by_id.get(event.request_id)
+            if known is not None:
+                total += _apply(known, event)
         most = max(most, total)
     return {account.queued.user: account for account in by_id.values()}, most
 
 
 def _apply(
-    account: Account, event: LlmRequestStarted | LlmRequestFinished | LlmRequestRejected
+    account: ChargedRequest, event: LlmRequestStarted | LlmRequestFinished | LlmRequestRejected
 ) -> int:
     """Apply an event; returns by how much the charge has changed."""
     before = account.charge
@@ -72,7 +72,9 @@ def _apply(
     return account.charge - before
 
 
-def compare(accounts: Mapping[str, Account], seen: Mapping[str, SeenRequest]) -> dict[str, int]:
+def compare(
+    accounts: Mapping[str, ChargedRequest], seen: Mapping[str, SeenRequest]
+) -> dict[str, int]:
     """Return counts of requests; those from `unreserved` on must be 0."""
     pairs = [(accounts[user], request) for user, request in seen.items() if user in accounts]
     ended = [(a.finished, request) for a, request in pairs if a.finished is not None]

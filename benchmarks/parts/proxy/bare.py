@@ -16,8 +16,8 @@ PASSED = "content-type"
 
 async def relay(request: web.Request) -> web.StreamResponse:
     """Send the request on, and pass each chunk of the answer as it comes."""
-    given = request.headers.get("authorization", "")
-    if not hmac.compare_digest(given.encode(), f"Bearer {request.app[KEY]}".encode()):
+    header = request.headers.get("authorization", "")
+    if not hmac.compare_digest(header.encode(), f"Bearer {request.app[KEY]}".encode()):
         return web.json_response({"error": {"message": "invalid API key"}}, status=401)
     headers = {PASSED: request.headers.get(PASSED, "application/json")}
     data = await request.read()

@@ -42,13 +42,13 @@ def install() -> Path:
 
 
 def version(folder: Path) -> str:
-    found = subprocess.run(
+    shown = subprocess.run(
         [str(folder / "bin/python"), "-m", "pip", "show", "litellm"],
         check=True,
         capture_output=True,
         text=True,
     )
-    lines = (line.partition(": ") for line in found.stdout.splitlines())
+    lines = (line.partition(": ") for line in shown.stdout.splitlines())
     return next((value for name, _, value in lines if name == "Version"), "")
 
 

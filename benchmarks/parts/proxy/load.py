@@ -14,7 +14,7 @@ PATH = "/v1/chat/completions"
 
 @dataclass(slots=True)
 class Phase:
-    """What one loop saw."""
+    """The answers of one loop."""
 
     wall_s: float = 0.0
     latencies_s: list[float] = field(default_factory=list)

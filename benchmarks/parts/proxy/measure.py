@@ -21,7 +21,7 @@ WARM_S = 0.5
 
 
 @dataclass(slots=True)
-class Cell:
+class LoadCell:
     """The rounds of one target, kind of request and concurrency."""
 
     cpu_ms: list[float] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Cell:
         self.failed += phase.failed
 
 
-Cells = dict[tuple[str, str, int], Cell]
+Cells = dict[tuple[str, str, int], LoadCell]
 
 
 async def measure(
@@ -65,7 +65,7 @@ async def _measure_target(cells: Cells, target: Target, phase_s: float) -> None:
                 cpu_s, beside_s = target.cpu_s(), target.beside_cpu_s()
                 phase = await run_phase(client, request, concurrency, phase_s)
                 used_s, beside_used_s = target.cpu_s() - cpu_s, target.beside_cpu_s() - beside_s
-                cell = cells.setdefault((target.name, kind, concurrency), Cell())
+                cell = cells.setdefault((target.name, kind, concurrency), LoadCell())
                 cell.add(phase, used_s, beside_used_s)
 
 

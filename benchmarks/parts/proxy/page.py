@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.parts.markdown import table
 from benchmarks.parts.proxy.measure import CONCURRENCIES, CPU_AT, PLAIN_TOKENS, STREAM_CHUNKS
 
+NEARLY = 0.99
 NAMES = ("berth", "aiohttp", "litellm", "direct")
 HEAD = """# Overhead of the LLM proxy
 
@@ -18,7 +19,7 @@ interleaved rounds: through Berth's throttle service, through a bare pass-throug
 checks one key, through LiteLLM's proxy, and without a proxy. {litellm_text}
 
 `berth` is the service as a process with one lane, keys from the access ledger, reservations in its
-ledger before the engine is asked, and 1 % of the spans; {broker_text} It always asks the engine for
+ledger before the engine has them, and 1 % of the spans; {broker_text} Its engine always answers by
 a stream, so that a client that leaves frees the engine at once: a plain answer of {tokens} tokens
 is assembled from {tokens} events, which the other proxies pass on whole. LiteLLM has one worker and
 compares the key with its master key; keys of its own would need a database.
@@ -42,7 +43,8 @@ TITLES = {
 KILLS = """
 ## Kills
 
-`kill -9` of the throttle process {kills} times under load, with a start each time.
+`kill -9` of the throttle process {kills} times under load, with a start each time, in a run of its
+own with a broker and an engine of its own. {budget_text}
 
 """
 
@@ -70,8 +72,17 @@ def render_page(result: dict[str, Any]) -> str:
         parts += [KIND.format(title=title, at=CPU_AT), _kind_table(result, kind)]
     parts += ["\n", table(("way", "RSS, MiB"), _memory_rows(result))]
     if kills := result.get("kills"):
-        parts += [KILLS.format(**kills), table(("figure", "value"), kills.items())]
+        parts += [
+            KILLS.format(**kills, budget_text=_budget_text(kills)),
+            table(("figure", "value"), kills.items()),
+        ]
     return "".join(parts)
+
+
+def _budget_text(kills: dict[str, int]) -> str:
+    if kills["most_tokens"] > NEARLY * kills["budget_tokens"]:
+        return "The tenant's budget was spent at the end."
+    return "The load ended before the tenant's budget was spent: this run did not test its limit."
 
 
 def _litellm_text(result: dict[str, Any]) -> str:
@@ -93,10 +104,7 @@ def _broker_text(result: dict[str, Any]) -> str:
 
 
 def _kind_table(result: dict[str, Any], kind: str) -> str:
-    head = (
-        *("way", "CPU", "with 1", "with 64", "broker's CPU"),
-        *(f"req/s, {c}" for c in CONCURRENCIES),
-    )
+    head = ("way", "CPU", "with 1", "with 64", "broker's CPU")
     rows = []
     for name in NAMES:
         if (row := result.get(name)) is None:
@@ -114,7 +122,8 @@ def _kind_table(result: dict[str, Any], kind: str) -> str:
                 cell["added_p99_ms"],
             )
         )
-    return table((*head, "added p50", "added p99"), rows)
+    rates = (f"req/s, {c}" for c in CONCURRENCIES)
+    return table((*head, *rates, "added p50", "added p99"), rows)
 
 
 def _memory_rows(result: dict[str, Any]) -> list[tuple[object, ...]]:

@@ -20,7 +20,7 @@ class UserOfBody(msgspec.Struct):
 
 @dataclass(slots=True)
 class SeenRequest:
-    """What the engine was sent, and made of it, as seen at its side."""
+    """One request at the side of the engine, and the tokens that it made."""
 
     count: TokenCount
     has_ended: bool = False

@@ -22,7 +22,7 @@ Missing = dict[str, str]
 
 
 class Options(Protocol):
-    """What of the options decides on the processes."""
+    """The options that decide on the processes."""
 
     @property
     def embedded(self) -> bool: ...

@@ -22,11 +22,11 @@ from services.throttle.proxy.settlement import RequestSettlement
 from services.throttle.relay.client_stream import ClientGone
 from services.throttle.relay.errors import ErrorAnswer, refuse
 from services.throttle.relay.prefixes import prefix_hashes
-from services.throttle.relay.request import InvalidRequest, RequestBody, Route
+from services.throttle.relay.request import LIMIT_FIELDS, InvalidRequest, RequestBody, Route
 from services.throttle.tickets import LaneLost, Ticket
 from services.throttle.upstreams.calls import UpstreamsFailed
 from shared.bus.ids import new_id
-from shared.contracts.endpoints import EndpointConfigured
+from shared.contracts.endpoints import MOST_TOKENS, EndpointConfigured
 from shared.contracts.llm import LlmRequestRejected, LlmRequestStarted, ServeLlmRequest
 from shared.contracts.registry import Bearer
 from shared.ledger.decider import Input
@@ -77,6 +77,7 @@ class RequestServer:
         )
         endpoint = dispatcher.state.endpoint or read.endpoint
         prompt = await self._prompts.count(endpoint, read.tenant, read.body)
+        _check_tokens(read.body, endpoint, prompt)
         command = self._command(read, endpoint, prompt)
         item = Input("local", new_id(), command, traceparent=span.traceparent, tenant=read.tenant)
         headers = {"x-request-id": command.request_id, "x-berth-interaction": command.interaction}
@@ -105,6 +106,9 @@ class RequestServer:
         except web.HTTPRequestEntityTooLarge:
             text = f"body: too large; at most {MAX_BODY_BYTES} bytes are allowed"
             raise refuse("body_too_large", text) from None
+        except web.RequestPayloadError:
+            text = "body: invalid encoding; a body as its headers describe it is required"
+            raise refuse("invalid_body", text, param="body") from None
         except InvalidRequest as error:
             raise refuse("invalid_body", str(error), param=error.field) from None
         endpoint = await find_endpoint(self._access, bearer, body.model)
@@ -196,6 +200,17 @@ class _Reserved:
     prompt: PromptTokens
     headers: dict[str, str]
     started: LlmRequestStarted
+
+
+def _check_tokens(body: RequestBody, endpoint: EndpointConfigured, prompt: PromptTokens) -> None:
+    """Raises ErrorAnswer for more tokens than any message may name."""
+    counts = {"body": prompt.tokens}
+    if names := LIMIT_FIELDS[body.route]:
+        counts[names[-1]] = body.output_limit(endpoint.output_limit)
+    for field, tokens in counts.items():
+        if tokens > MOST_TOKENS:
+            text = f"{field}: {tokens} tokens in all; at most {MOST_TOKENS} are allowed"
+            raise refuse("invalid_body", text, param=field)
 
 
 def _rejection(event: LlmRequestRejected, headers: Mapping[str, str]) -> ErrorAnswer:

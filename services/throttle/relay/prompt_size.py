@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
+from shared.contracts.endpoints import MOST_TOKENS
+
 MEDIA_TOKENS = 1024
 """Tokens that an image, a sound or a video is taken for."""
 MOST_MEDIA_TOKENS = 32_768
@@ -16,7 +18,10 @@ TEMPLATE_TOKENS = 1024
 MEDIA = (b"image", b"audio", b"video", b"file")
 SYSTEM_ROLES = (b'"system"', b'"developer"')
 PROMPTS = ("messages", "prompt", "input", "suffix")
-ADDED = ("tools", "functions", "instructions")
+ADDED = ("tools", "functions", "instructions", "documents", "chat_template", "chat_template_kwargs")
+STORED = ("previous_response_id", "conversation")
+"""Fields that name a prompt which the engine keeps: no part of its size is in the request."""
+KNOWN = frozenset(("model", *PROMPTS, *ADDED))
 LARGE_BYTES = 256 * 1024
 """Values above are searched once and never decoded: the event loop must not wait for them."""
 DATA = b'"data'
@@ -24,6 +29,8 @@ DATA = b'"data'
 ADDRESS_FIELDS = (b'"url":', b'"image_url":', b'"file_data":')
 """The text of a message is in none of these, so that no text passes as an image."""
 AUDIO_FIELD = b'"input_audio":'
+MOST_DATA = 5_000
+"""Beginnings of data beyond which a large value counts by its bytes, and is not searched."""
 
 
 class PromptSize(msgspec.Struct, frozen=True):
@@ -34,6 +41,10 @@ class PromptSize(msgspec.Struct, frozen=True):
     media: int = 0
     system_bytes: int = 0
     """Bytes of the text that the application adds: system messages, instructions and tools."""
+    other_bytes: int = 0
+    """Bytes of the fields that are no prompt to this proxy; an engine may read them as one."""
+    is_stored: bool = False
+    """Whether the engine keeps a part of the prompt."""
 
     @property
     def fixed_tokens(self) -> int:
@@ -43,7 +54,10 @@ class PromptSize(msgspec.Struct, frozen=True):
     @property
     def most_tokens(self) -> int:
         """Tokens above which the prompt of an engine's usage is not believed: one per byte."""
-        return self.text_bytes + self.token_ids + self.media * MOST_MEDIA_TOKENS + TEMPLATE_TOKENS
+        if self.is_stored:
+            return MOST_TOKENS
+        text_bytes = self.text_bytes + self.other_bytes
+        return text_bytes + self.token_ids + self.media * MOST_MEDIA_TOKENS + TEMPLATE_TOKENS
 
 
 class _Message(msgspec.Struct):
@@ -69,6 +83,10 @@ def prompt_size(fields: Mapping[str, Raw]) -> PromptSize:
         token_ids=sum(size.token_ids for size in sizes),
         media=sum(size.media for size in sizes),
         system_bytes=added + sum(size.system_bytes for size in sizes),
+        other_bytes=sum(
+            memoryview(value).nbytes for name, value in fields.items() if name not in KNOWN
+        ),
+        is_stored=any(name in fields for name in STORED),
     )
 
 
@@ -134,6 +152,8 @@ def _messages_size(data: bytes) -> PromptSize:
 def _large_size(data: bytes) -> PromptSize:
     """Return the size without decoding: media are the data in fields that hold no text."""
     media, inline_bytes = 0, 0
+    if data.count(DATA) > MOST_DATA:
+        return PromptSize(len(data))
     start = data.find(DATA)
     while start >= 0:
         end = start + len(DATA)

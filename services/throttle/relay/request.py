@@ -17,6 +17,9 @@ Fields = Mapping[str, Raw]
 MOST_CHOICES = 128
 MOST_LIMIT = 10_000_000
 MOST_PROMPTS = 4096
+MOST_FIELDS = 1000
+MOST_FIELD_BYTES = 64 * 1024
+"""Of a field that the proxy decodes: the event loop must not wait for it."""
 
 LIMIT_FIELDS: Mapping[Route, tuple[str, ...]] = {
     "chat/completions": ("max_completion_tokens", "max_tokens"),
@@ -64,8 +67,8 @@ RULES: Mapping[str, tuple[msgspec.json.Decoder[Any], str]] = {
     "n": _rule(_Choices | None, _CHOICES),
     "best_of": _rule(_Choices | None, _CHOICES),
     "user": _rule(
-        Annotated[str, Meta(max_length=256)] | None,
-        "a string of at most 256 characters is required",
+        Annotated[str, Meta(max_length=256, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")] | None,
+        "a string of at most 256 characters without control characters is required",
     ),
 }
 """How the fields that the proxy reads are decoded, and the rule that each obeys."""
@@ -155,13 +158,17 @@ def value_kind(raw: Raw) -> str:
 
 def _decode_object(body: bytes) -> dict[str, Raw]:
     try:
-        return _TOP.decode(body)
+        fields = _TOP.decode(body)
     except msgspec.ValidationError:
         raise InvalidRequest("body", "not an object; a JSON object is required") from None
     except RecursionError:
         raise InvalidRequest("body", "nested too deeply; at most 900 levels are allowed") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise InvalidRequest("body", "not valid JSON; a JSON object is required") from None
+    if len(fields) > MOST_FIELDS:
+        text = f"object of {len(fields)} fields; at most {MOST_FIELDS} are allowed"
+        raise InvalidRequest("body", text)
+    return fields
 
 
 def _read(fields: Fields, name: str) -> Any:
@@ -170,6 +177,8 @@ def _read(fields: Fields, name: str) -> Any:
     if raw is None:
         return None
     decoder, rule = RULES[name]
+    if memoryview(raw).nbytes > MOST_FIELD_BYTES:
+        raise InvalidRequest(name, f"longer than {MOST_FIELD_BYTES} bytes; {rule}")
     try:
         return decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from services.throttle.relay.prompt_size import prompt_size
+from services.throttle.relay.request import InvalidRequest, RequestBody
 from tests.patience import until
 from tests.services.throttle.proxy.test_serve import CHAT, post, serving
 from tests.services.throttle.shell import MODEL, chat
@@ -56,6 +57,23 @@ async def test_a_body_beyond_what_the_ledger_takes_is_refused_by_its_rule(
     assert "Traceback" not in caplog.text
 
 
+async def test_a_body_that_is_not_packed_as_its_header_says_is_refused(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (_, client):
+        headers = {"content-encoding": "gzip"}
+        async with client.post(CHAT, data=b"{}", headers=headers) as response:
+            assert response.status == 400
+
+
+def test_a_body_is_read_in_time_whatever_it_holds() -> None:
+    many = b"".join(b',"%x":1' % number for number in range(100_000))
+    for fields in (many, b',"stream_options":{"a":1' + many + b"}"):
+        with pytest.raises(InvalidRequest):
+            RequestBody.decode("chat/completions", b'{"model":"m","messages":[1]%b}' % fields)
+    messages = b'["' + b'","data' * 100_000 + b'"]'
+    body = RequestBody.decode("chat/completions", b'{"model":"m","messages":%b}' % messages)
+    assert prompt_size(body.fields).text_bytes == len(messages)
+
+
 async def test_a_place_that_is_free_is_given_at_once(tmp_path: Path) -> None:
     async with serving(tmp_path) as (stack, client):
         stack.access(
@@ -69,7 +87,5 @@ async def test_a_place_that_is_free_is_given_at_once(tmp_path: Path) -> None:
         )
         await stack.feed()
         await until(lambda: stack.lane.state.capacity == 1)
-        begin = time.perf_counter()
         waits = [(await post(client, chat()))[2]["x-berth-queue-ms"] for _ in range(4)]
-        print(waits, time.perf_counter() - begin)
     assert max(map(int, waits)) < 500

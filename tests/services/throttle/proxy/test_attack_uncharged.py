@@ -16,6 +16,7 @@ from tests.services.throttle.proxy.test_serve import CHAT, settled
 from tests.services.throttle.shell import ThrottleStack, chat
 
 PROMPT_TOKENS = 50_000
+WAITS = web.AppKey("waits", bool)
 
 
 def chunk(text: str = "", **more: Any) -> bytes:
@@ -30,7 +31,7 @@ async def answer(request: web.Request) -> web.StreamResponse:
     await response.prepare(request)
     for _ in range(2):
         await response.write(chunk("word " * 500))
-    if "wait" in request.app:
+    if request.app[WAITS]:
         await asyncio.sleep(5)
     usage = {"prompt_tokens": PROMPT_TOKENS, "completion_tokens": 1000}
     await response.write(
@@ -42,8 +43,7 @@ async def answer(request: web.Request) -> web.StreamResponse:
 @asynccontextmanager
 async def stack_before(tmp_path: Path, *flags: str) -> AsyncIterator[Any]:
     app = web.Application()
-    for flag in flags:
-        app[flag] = True
+    app[WAITS] = bool(flags)
     app.router.add_post("/v1/{rest:.*}", answer)
 
     async def healthy(request: web.Request) -> web.Response:
