@@ -79,7 +79,11 @@ def compare(
     pairs = [(accounts[user], request) for user, request in seen.items() if user in accounts]
     ended = [(a.finished, request) for a, request in pairs if a.finished is not None]
     completed = [(end, request) for end, request in ended if end.outcome == "completed"]
-    lost = [(a, a.finished, r) for a, r in pairs if a.finished and a.finished.outcome == "lost"]
+    lost = [
+        (account, account.finished, request)
+        for account, request in pairs
+        if account.finished is not None and account.finished.outcome == "lost"
+    ]
     return {
         "seen_by_engine": len(seen),
         "completed": len(completed),
