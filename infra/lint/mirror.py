@@ -21,6 +21,7 @@ THEMES = (
     "tests/replay",
     "tests/services/gateway/api",
     "tests/shared/bus/protocol",
+    "tests/services/throttle/attacks",
     "tests/simulator/agreement",
 )
 """Folders of tests that cross modules, and so name a subject instead of a module."""
