@@ -23,7 +23,7 @@ GIVEN: Mapping[str, frozenset[str]] = {
     "priority": frozenset({"models"}),
     "placement": frozenset(),
     "failslow": frozenset({"slowdown", "reports"}),
-    "throttle": frozenset({"upstream_keys", "upstream_ca", "tokenizers"}) | OIDC,
+    "throttle": frozenset({"upstream_keys", "upstream_ca", "tokenizers", "answers"}) | OIDC,
     "executor": frozenset({"agent_pools", "report_window_ms", "slow", "secrets"}),
     "publisher": frozenset({"max_records", "refresh_s"}),
     "projector": frozenset({"gather_ms", "batch_records"}),
@@ -35,7 +35,9 @@ GIVEN: Mapping[str, frozenset[str]] = {
 """Settings by service; a test compares them with the services' classes of settings."""
 
 OF_EVERY_SERVICE = frozenset({"trace_sample"})
-PATHS = frozenset({"models", "secrets", "oidc_ca", "upstream_keys", "upstream_ca", "tokenizers"})
+PATHS = frozenset(
+    {"models", "secrets", "oidc_ca", "upstream_keys", "upstream_ca", "tokenizers", "answers"}
+)
 """Settings that name a file or folder: services run in another directory than `berth up`."""
 PREFIX, FILE = "BERTH_", "_FILE"
 
