@@ -20,7 +20,7 @@ READY_S = 120.0
 
 
 class Habit(NamedTuple):
-    """How a tenant uses the endpoint."""
+    """The use that a tenant makes of the endpoint: requests at once, length of answers, pauses."""
 
     at_once: int
     max_tokens: int

@@ -94,7 +94,7 @@ def note_tenant(state: EndpointState, event: TenantNoted, fact: Fact) -> None:
 
 def configure(state: EndpointState, event: EndpointConfigured, fact: Fact) -> None:
     reconfigure(state, event)
-    state.endpoint = event
+    state.endpoint = state.last_endpoint = event
 
 
 def delete_endpoint(state: EndpointState, event: EndpointDeleted, fact: Fact) -> None:

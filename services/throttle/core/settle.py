@@ -55,7 +55,8 @@ def finish_event(
     output_tokens = max(end.output_tokens, served.made_tokens)
     if end.outcome == "lost":
         output_tokens = max(served.max_output_tokens, served.made_tokens)
-    cost = cost_of(state.endpoint, prompt_tokens, output_tokens) if state.endpoint else 0.0
+    settings = state.last_endpoint
+    cost = cost_of(settings, prompt_tokens, output_tokens) if settings is not None else 0.0
     return LlmRequestFinished(
         request_id=request.request_id,
         tenant=request.tenant,

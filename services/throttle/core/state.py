@@ -44,6 +44,8 @@ class EndpointState:
     SCHEMA: ClassVar[str] = "throttle-3"
     partition: int
     endpoint: EndpointConfigured | None = None
+    last_endpoint: EndpointConfigured | None = None
+    """The settings by whose prices open requests are settled, also of a deleted endpoint."""
     discipline: Discipline = field(default_factory=lambda: Discipline(Fcfs()))
     tenants: dict[str, TenantNoted] = field(default_factory=dict)
     waiting: dict[str, OpenRequest] = field(default_factory=dict)

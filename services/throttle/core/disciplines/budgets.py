@@ -75,7 +75,8 @@ class Budget(Guard):
     prices: PriceList = TOKENS
     holder: Holder = "tenant"
     memory: Memory = HalfLife()
-    usages: BoundedTable[tuple[str, str], Usage] = field(default_factory=BoundedTable)
+    usages: BoundedTable[str, BoundedTable[str, Usage]] = field(default_factory=BoundedTable)
+    """By tenant and holder, so that no tenant makes the use of another forgotten."""
 
     def __post_init__(self) -> None:
         if not self.limit > 0:
@@ -83,7 +84,7 @@ class Budget(Guard):
 
     def refusal(self, request: ServedRequest, load: EngineLoad, now: int) -> Throttled | None:
         price = self._price(request)
-        usage = self.usages.get(self._key(request))
+        usage = self._known_usage(request)
         used = usage.meter.total(now) if usage else 0.0
         excess = used + (usage.held if usage else 0.0) + price - self.limit
         if excess <= 0:
@@ -97,7 +98,7 @@ class Budget(Guard):
 
         What open requests hold is not left.
         """
-        usage = self.usages.get(self._key(request))
+        usage = self._known_usage(request)
         if usage is None:
             return self.limit, self.limit, 0.0
         used = usage.meter.total(now)
@@ -140,8 +141,9 @@ class Budget(Guard):
 
     def reprice(self, waiting: Iterable[ServedRequest], running: Iterable[ServedRequest]) -> None:
         """Hold what open requests may still use by the prices of now; what was used stays."""
-        for usage in self.usages.values.values():
-            usage.held = 0.0
+        for own in self.usages.values.values():
+            for usage in own.values.values():
+                usage.held = 0.0
         for request in waiting:
             self._usage(request).held += self._price(request) - self.prices.of(request).request
         for request in running:
@@ -154,17 +156,26 @@ class Budget(Guard):
         return prices.request + prompt + prices.output_token * request.max_output_tokens
 
     def _usage(self, request: ServedRequest) -> Usage:
-        return self.usages.touch(self._key(request), lambda: Usage(self.memory.meter()))
+        owner, holder = self._key(request)
+        own = self.usages.touch(owner, BoundedTable)
+        return own.touch(holder, lambda: Usage(self.memory.meter()))
+
+    def _known_usage(self, request: ServedRequest) -> Usage | None:
+        owner, holder = self._key(request)
+        own = self.usages.get(owner)
+        return None if own is None else own.get(holder)
 
     def _key(self, request: ServedRequest) -> tuple[str, str]:
-        """Return who holds the budget; users are those of a tenant."""
-        if self.holder == "user":
-            return request.tenant, request.user
-        return "", {
-            "tenant": request.tenant,
-            "application": request.application,
-            "model": request.model,
-        }[self.holder]
+        """Return the tenant and the holder: users and applications are those of a tenant."""
+        match self.holder:
+            case "user":
+                return request.tenant, request.user
+            case "application":
+                return request.tenant, request.application
+            case "tenant":
+                return "", request.tenant
+            case "model":
+                return "", request.model
 
     def _wait_ms(
         self, price: float, excess: float, used: float, usage: Usage | None, now: int

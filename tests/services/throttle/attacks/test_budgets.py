@@ -60,7 +60,7 @@ def test_two_budgets_that_differ_in_their_limits_alone_count_once_each() -> None
     reconfigure(state, budgets=(TOKENS, more), discipline="vtc")
     decide(state, local_request("r1", prompt=10, most=30), ended("r1", output=30))
     used = [
-        guard.usages.values["", "a"].meter.total(AT)
+        guard.usages.values[""].values["a"].meter.total(AT)
         for guard in state.discipline.guards
         if isinstance(guard, Budget)
     ]

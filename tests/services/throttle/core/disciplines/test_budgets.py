@@ -9,8 +9,10 @@ from services.throttle.core.disciplines.budgets import (
     REQUESTS,
     TOKENS,
     Budget,
+    Holder,
     PriceList,
     Prices,
+    Usage,
 )
 from services.throttle.core.disciplines.meters import HalfLife, Memory, SlidingWindow
 from services.throttle.core.disciplines.request import ServedRequest
@@ -20,12 +22,18 @@ from tests.services.throttle.core.disciplines.serving import IDLE, a_request
 MONEY = PriceList("money", Prices(0, 1, 4), {"big": Prices(0, 10, 40)})
 
 
+def usage_of(budget: Budget) -> Usage | None:
+    """Return the use of tenant `a`."""
+    own = budget.usages.get("")
+    return None if own is None else own.get("a")
+
+
 def is_refused(budget: Budget, request: ServedRequest, now: int = 0) -> bool:
     return budget.refusal(request, IDLE, now) is not None
 
 
 def held(budget: Budget) -> list[float]:
-    return [usage.held for usage in budget.usages.values.values()]
+    return [usage.held for own in budget.usages.values.values() for usage in own.values.values()]
 
 
 def end(budget: Budget, request: ServedRequest, tokens: int, at: int = 0) -> None:
@@ -65,7 +73,7 @@ def test_output_beyond_the_limit_of_a_request_is_used_too() -> None:
     budget, request = Budget(100), a_request()
     budget.note_queued(request)
     end(budget, request, 25)
-    usage = budget.usages.get(("", "a"))
+    usage = usage_of(budget)
     assert usage is not None
     assert (usage.held, usage.meter.total(0)) == (0, 35)
 
@@ -89,11 +97,14 @@ def test_budgets_of_users_are_those_of_a_tenant() -> None:
         assert is_refused(budget, request)
 
 
-@pytest.mark.parametrize("holder", ["application", "model"])
-def test_budgets_of_an_application_or_model_count_all_tenants(holder: str) -> None:
-    budget = Budget(20, holder=holder)  # type: ignore[arg-type]
+@pytest.mark.parametrize(("holder", "is_shared"), [("application", False), ("model", True)])
+def test_the_budget_of_a_model_counts_all_tenants_and_that_of_an_application_one(
+    holder: Holder, is_shared: bool
+) -> None:
+    budget = Budget(20, holder=holder)
     budget.note_queued(a_request(tenant="a"))
-    assert is_refused(budget, a_request(tenant="b"))
+    assert is_refused(budget, a_request(tenant="a"))
+    assert is_refused(budget, a_request(tenant="b")) is is_shared
 
 
 def test_money_depends_on_the_model() -> None:
@@ -151,5 +162,5 @@ def test_requests_at_the_same_time_never_pass_a_limit_together(
                     if made.remaining_tokens:
                         budget.note_made(made, 1, now)
                         made.made_tokens += 1
-        usage = budget.usages.get(("", "a"))
+        usage = usage_of(budget)
         assert usage is None or usage.meter.total(now) + usage.held <= limit + 1e-6

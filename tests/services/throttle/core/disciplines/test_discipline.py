@@ -111,8 +111,7 @@ def test_guards_hear_of_every_event() -> None:
     discipline.start(one, 5)
     discipline.charge(one, 4, 6)
     discipline.finish(one)
-    usage = budget.usages.get(("", "a"))
-    assert usage is not None
+    usage = budget.usages.values[""].values["a"]
     assert (usage.held, usage.meter.total(6)) == (0, 14)
     assert one.made_tokens == 4
     assert discipline.level == 18
