@@ -29,9 +29,11 @@ def image() -> dict[str, Any]:
 async def test_a_number_with_leading_zeros_is_refused_by_its_rule(
     tmp_path: Path, headers: dict[str, str]
 ) -> None:
-    async with serving(tmp_path) as (_, client):
-        async with client.post(CHAT, json=chat(), headers=headers) as response:
-            assert response.status == 400
+    async with (
+        serving(tmp_path) as (_, client),
+        client.post(CHAT, json=chat(), headers=headers) as response,
+    ):
+        assert response.status == 400
 
 
 @pytest.mark.parametrize(
