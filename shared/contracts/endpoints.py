@@ -133,7 +133,10 @@ class ConfigureEndpoint(EndpointSettings, Command):
     TYPE: ClassVar[str] = "endpoint.configure.v2"
     OWNER: ClassVar[str] = "access"
     if_version: str | None = Field(
-        None, description="version on which the change is based, or `absent`; absent: any"
+        None,
+        pattern=r"^(absent|[0-9a-f]{16})$",
+        description="version of the settings that this is based on, `absent` for a new endpoint; "
+        "refused if the endpoint has another; absent: no condition",
     )
 
 

@@ -17,6 +17,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 TEXTS = {
     "JobId": "9b2f7a10-6c1e-5f0a-8d52-0f4f3f1f7c11",
     "url": "http://127.0.0.1:8000",
+    "if_version": "absent",
     "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "credential_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "presented_sha256": "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752",

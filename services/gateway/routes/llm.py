@@ -111,7 +111,7 @@ Text256 = Annotated[str | None, Query(max_length=256, pattern=r"^[^\x00]*$")]
 State = Literal["queued", "running", "finished", "rejected"]
 
 
-@router.get("/requests", responses=problem_responses(422))
+@router.get("/requests", responses=problem_responses(404, 422))
 async def list_requests(
     request: Request,
     endpoint: Annotated[ModelName | None, Query(description="only this endpoint")] = None,

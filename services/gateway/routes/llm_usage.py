@@ -24,7 +24,7 @@ Since = Annotated[
 ]
 
 
-@router.get("/usage", responses=problem_responses(422))
+@router.get("/usage", responses=problem_responses(404, 422))
 async def use_by_group(
     request: Request,
     by: Annotated[By, Query(description="what is summed together")] = "tenant",
@@ -41,7 +41,7 @@ async def use_by_group(
     return json_response({"items": rows, "next": None})
 
 
-@router.get("/rejections", responses=problem_responses(422))
+@router.get("/rejections", responses=problem_responses(404, 422))
 async def list_rejections(request: Request, since: Since = 0, limit: Limit = 100) -> Response:
     """Count rejected requests by tenant, endpoint and reason, the most frequent first."""
     bearer = await authorize(request, "viewer")
@@ -51,7 +51,7 @@ async def list_rejections(request: Request, since: Since = 0, limit: Limit = 100
     return json_response({"items": rows, "next": None})
 
 
-@router.get("/limits", responses=problem_responses())
+@router.get("/limits", responses=problem_responses(404))
 async def list_limits(request: Request) -> Response:
     """List the budgets of endpoints with what their holders have used, as far as it has ended.
 
