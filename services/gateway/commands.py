@@ -18,6 +18,8 @@ from services.gateway.problem import ApiError, unavailable
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Command, Model
 from shared.contracts.command_answers import CommandRefused
+from shared.contracts.endpoints import ConfigureEndpoint
+from shared.contracts.pools import ConfigurePool
 from shared.contracts.registry import Bearer
 from shared.telemetry.names import AttributeKey, SpanName
 
@@ -143,6 +145,26 @@ async def send_access_command(
         subject=subject,
         span="access",
     )
+
+
+async def send_configuration(
+    request: Request, bearer: Bearer, command: ConfigurePool | ConfigureEndpoint, subject: str
+) -> CommandReceipt:
+    """Send the settings of a pool or endpoint to access.
+
+    A change that names its version is awaited: see `decide_by_access`.
+    """
+    if command.if_version is None:
+        return await send_access_command(request, bearer, command, subject)
+    gateway = gateway_of(request)
+    outgoing = OutgoingCommand(
+        new_command_id(),
+        command,
+        subject,
+        principal=bearer.principal,
+        access_next=gateway.access.next,
+    )
+    return await decide_by_access(request, gateway, outgoing)
 
 
 async def decide_by_access(

@@ -47,8 +47,8 @@ log = logging.getLogger(__name__)
 class Dispatcher:
     """Offers requests to the lane, and reports to it what became of them.
 
-    A request is served between `reserved` and the end of that block: its reservation is in the
-    ledger by then, and its end is reported whatever happens. What an earlier process left open is
+    A request has a ticket from its offer to its end, which is reported whatever happens; once the
+    ticket is decided, its reservation is in the ledger. What an earlier process left open is
     settled when the lane is taken.
     """
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 import numpy as np
 
 from services.priority.core.learned import uses_history
-from shared.contracts.pool_version import version_of
 from shared.contracts.pools import LOG_SCORE_MARGIN, ConfigurePool, PoolConfigured
+from shared.contracts.settings_version import version_of
 from simulator.engine.run import simulate
 from simulator.engine.scenario import Scenario
 from simulator.metrics.measures import utilisation

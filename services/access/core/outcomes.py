@@ -18,16 +18,15 @@ from shared.contracts.access import (
     TenantRetired,
 )
 from shared.contracts.base import Command, Event
-from shared.contracts.endpoint_version import endpoint_version
 from shared.contracts.endpoints import (
     ConfigureEndpoint,
     DeleteEndpoint,
     EndpointConfigured,
     EndpointDeleted,
 )
-from shared.contracts.pool_version import version_of
 from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.registry import AccessView
+from shared.contracts.settings_version import version_of
 
 NO_TENANT = "no such tenant; `berth tenants add` registers one"
 
@@ -88,16 +87,22 @@ def configure_pool(view: AccessView, lanes: int, command: ConfigurePool) -> Outc
     event = PoolConfigured(partition=lane, **command.model_dump(exclude={"if_version"}))
     if event == existing:
         return Grant(command.pool, None)
-    return deny_version(existing, command) or Grant(command.pool, event)
+    denial = deny_version("pool", command.pool, existing, command.if_version)
+    return denial or Grant(command.pool, event)
 
 
-def deny_version(existing: PoolConfigured | None, command: ConfigurePool) -> Denial | None:
+def deny_version(
+    kind: str,
+    name: str,
+    existing: PoolConfigured | EndpointConfigured | None,
+    if_version: str | None,
+) -> Denial | None:
     """Return the denial of a change that is based on another version of the settings."""
-    version, expected = version_of(existing), command.if_version
-    if expected in (None, version):
+    version = version_of(existing)
+    if if_version in (None, version):
         return None
-    rule = f"pool {command.pool} has version {version}; read it again and repeat the change"
-    return Denial(command.pool, "version_conflict", f"if_version: {expected!r}: {rule}")
+    rule = f"{kind} {name} has version {version}; read it again and repeat the change"
+    return Denial(name, "version_conflict", f"if_version: {if_version!r}: {rule}")
 
 
 def configure_endpoint(view: AccessView, lanes: int, command: ConfigureEndpoint) -> Outcome:
@@ -109,7 +114,9 @@ def configure_endpoint(view: AccessView, lanes: int, command: ConfigureEndpoint)
     event = EndpointConfigured(partition=lane, **command.model_dump(exclude={"if_version"}))
     if event == existing:
         return Grant(command.endpoint, None)
-    denial = deny_names(view, event) or deny_endpoint_version(existing, command)
+    denial = deny_names(view, event) or deny_version(
+        "endpoint", command.endpoint, existing, command.if_version
+    )
     return denial or Grant(command.endpoint, event)
 
 
@@ -143,17 +150,6 @@ def deny_repeats(event: EndpointConfigured) -> Denial | None:
         detail = f"fallbacks: {event.endpoint!r}: is the endpoint itself; name another one"
         return Denial(event.endpoint, "fallback_to_itself", detail)
     return None
-
-
-def deny_endpoint_version(
-    existing: EndpointConfigured | None, command: ConfigureEndpoint
-) -> Denial | None:
-    """Return the denial of a change that is based on another version of the settings."""
-    version, expected = endpoint_version(existing), command.if_version
-    if expected in (None, version):
-        return None
-    rule = f"endpoint {command.endpoint} has version {version}; read it again and repeat the change"
-    return Denial(command.endpoint, "version_conflict", f"if_version: {expected!r}: {rule}")
 
 
 def delete_endpoint(view: AccessView, command: DeleteEndpoint) -> Outcome:

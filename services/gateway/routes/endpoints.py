@@ -11,23 +11,21 @@ from services.gateway.authorization import admin_request, authorize
 from services.gateway.commands import (
     accepted_response,
     command_route,
-    decide_by_access,
     json_response,
-    new_command_id,
     send_access_command,
+    send_configuration,
 )
 from services.gateway.database import Row
 from services.gateway.openapi import problem_responses
-from services.gateway.outbox import OutgoingCommand
 from services.gateway.problem import not_found
 from services.gateway.wiring import gateway_of
-from shared.contracts.endpoint_version import endpoint_version
 from shared.contracts.endpoints import (
     ConfigureEndpoint,
     DeleteEndpoint,
     EndpointConfigured,
     ModelName,
 )
+from shared.contracts.settings_version import version_of
 
 router = APIRouter(prefix="/v1/endpoints", tags=["llm"])
 
@@ -63,19 +61,8 @@ async def configure_endpoint(request: Request) -> Response:
     With `if_version` the response comes after the decision: 409 if the settings have another
     version by then.
     """
-    gateway = gateway_of(request)
     bearer, command = await admin_request(request, ConfigureEndpoint)
-    if command.if_version is None:
-        receipt = await send_access_command(request, bearer, command, command.endpoint)
-        return accepted_response(receipt)
-    outgoing = OutgoingCommand(
-        new_command_id(),
-        command,
-        command.endpoint,
-        principal=bearer.principal,
-        access_next=gateway.access.next,
-    )
-    return accepted_response(await decide_by_access(request, gateway, outgoing))
+    return accepted_response(await send_configuration(request, bearer, command, command.endpoint))
 
 
 @router.delete("/{endpoint:path}", **command_route(None, 400, 413, 415, 422))
@@ -95,5 +82,5 @@ def endpoint_row(row: Row, tenant: str | None) -> Row:
         for upstream in cast("list[Row]", settings["upstreams"]):
             upstream.pop("url")
     is_open = tenant is None or not endpoint.tenants or tenant in endpoint.tenants
-    version = endpoint_version(endpoint)
+    version = version_of(endpoint)
     return {**row, "settings": settings, "version": version, "open": is_open}

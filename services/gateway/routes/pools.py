@@ -11,17 +11,14 @@ from services.gateway.authorization import admin_request, authorize
 from services.gateway.commands import (
     accepted_response,
     command_route,
-    decide_by_access,
     json_response,
-    new_command_id,
-    send_access_command,
+    send_configuration,
 )
 from services.gateway.database import Row
 from services.gateway.openapi import problem_responses
-from services.gateway.outbox import OutgoingCommand
 from services.gateway.wiring import gateway_of
-from shared.contracts.pool_version import version_of
 from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.contracts.settings_version import version_of
 
 router = APIRouter(prefix="/v1", tags=["access"])
 
@@ -45,19 +42,8 @@ async def configure_pool(request: Request) -> Response:
     With `if_version` the response comes after the decision: 409 if the settings have another
     version by then.
     """
-    gateway = gateway_of(request)
     bearer, command = await admin_request(request, ConfigurePool)
-    if command.if_version is None:
-        receipt = await send_access_command(request, bearer, command, command.pool)
-        return accepted_response(receipt)
-    outgoing = OutgoingCommand(
-        new_command_id(),
-        command,
-        command.pool,
-        principal=bearer.principal,
-        access_next=gateway.access.next,
-    )
-    return accepted_response(await decide_by_access(request, gateway, outgoing))
+    return accepted_response(await send_configuration(request, bearer, command, command.pool))
 
 
 def pool_row(row: Row, tenant: str | None) -> Row:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cli.commands import validate as validate_command
-from shared.contracts.pool_version import version_of
 from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.contracts.settings_version import version_of
 from simulator.engine.recorded import RecordedPool
 from simulator.engine.trial import Candidate
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.pool_version import version_of
 from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.contracts.settings_version import version_of
 from shared.testing.ledgers import LedgerWriter
 from simulator.engine.recorded import (
     LEDGER,

@@ -13,9 +13,9 @@ from shared.contracts.access import (
 )
 from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured
 from shared.contracts.job_commands import CancelJob
-from shared.contracts.pool_version import version_of
 from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.registry import AccessView
+from shared.contracts.settings_version import version_of
 
 SHA256 = "ab" * 32
 

@@ -7,7 +7,6 @@ import pytest
 from services.access.core.outcomes import Denial, Grant, decide_outcome
 from shared.contracts.access import TenantRegistered
 from shared.contracts.base import Command, Event
-from shared.contracts.endpoint_version import endpoint_version
 from shared.contracts.endpoints import (
     ConfigureEndpoint,
     DeleteEndpoint,
@@ -16,6 +15,7 @@ from shared.contracts.endpoints import (
     Upstream,
 )
 from shared.contracts.registry import AccessView
+from shared.contracts.settings_version import version_of
 
 ENGINE = Upstream(name="a", url="http://engine-1:8000")
 CHAT = EndpointConfigured(
@@ -97,11 +97,11 @@ def test_an_endpoint_is_opened_to_registered_tenants_alone() -> None:
 
 
 def test_of_two_changes_that_are_based_on_one_version_the_second_is_denied() -> None:
-    base = endpoint_version(CHAT)
+    base = version_of(CHAT)
     changed = CHAT.model_copy(update={"queue_limit": 7})
     command = ConfigureEndpoint(endpoint=CHAT.endpoint, queue_limit=9, if_version=base)
     denial = denial_of(command, CHAT, changed)
-    rule = f"version {endpoint_version(changed)}; read it again and repeat the change"
+    rule = f"version {version_of(changed)}; read it again and repeat the change"
     detail = f"if_version: '{base}': endpoint {CHAT.endpoint} has {rule}"
     assert denial == Denial(CHAT.endpoint, "version_conflict", detail)
     assert event_of(command, CHAT) is not None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from services.gateway.routes.endpoints import endpoint_row
-from shared.contracts.endpoint_version import endpoint_version
 from shared.contracts.endpoints import EndpointConfigured, Upstream
+from shared.contracts.settings_version import version_of
 
 CHAT = EndpointConfigured(
     endpoint="chat",
@@ -21,7 +21,7 @@ ROW = {"endpoint": "chat", "partition": 1, "settings": CHAT.model_dump(mode="jso
 def test_a_tenant_sees_less(tenant: str, is_open: bool) -> None:
     row = endpoint_row(ROW, tenant)
     assert row["open"] == is_open
-    assert row["version"] == endpoint_version(CHAT)
+    assert row["version"] == version_of(CHAT)
     assert "tenants" not in str(row["settings"]) and "http://a:1" not in str(row)
     assert "'key': 'secret'" in str(row)
 
