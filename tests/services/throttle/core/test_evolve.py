@@ -5,12 +5,13 @@ import pickle
 import pytest
 
 from services.throttle.core.decide import Throttle
-from services.throttle.core.evolve import scoped_id
+from services.throttle.core.evolve import FOLDS, scoped_id
 from services.throttle.core.state import EndpointState
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import JobsReleased
 from shared.contracts.llm import LlmRequestFinished, LlmRequestQueued, LlmRequestStarted
 from shared.testing.decider import AT, fold, given, run
+from tests.contracts.event_folds import assert_folds_every_type_of, assert_folds_take_their_types
 from tests.services.throttle.llm import ended, endpoint, lane, local_request, made
 
 
@@ -55,6 +56,14 @@ def test_events_of_requests_that_are_not_known_change_nothing() -> None:
         ],
     )
     assert not state.running
+
+
+def test_every_event_type_of_the_ledger_has_a_fold_and_no_other_has() -> None:
+    assert_folds_every_type_of("throttle", FOLDS)
+
+
+def test_each_fold_takes_the_type_that_it_stands_beside() -> None:
+    assert_folds_take_their_types(FOLDS)
 
 
 def test_an_event_of_another_ledger_stops_the_lane() -> None:
