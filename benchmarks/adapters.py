@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.adapters.accuracy import (
@@ -21,9 +20,10 @@ from benchmarks.parts.adapters.accuracy import (
 )
 from benchmarks.parts.adapters.baselines import BASELINES, engines_needed
 from benchmarks.parts.adapters.goals import goals_of
-from benchmarks.parts.adapters.page import write_files
+from benchmarks.parts.adapters.page import render_page
 from benchmarks.parts.adapters.scenarios import Scenario, grid, servegen
 from benchmarks.parts.command import Json, serve
+from benchmarks.parts.result import finish
 from shared.progress import ReportLine
 from simulator.llm.adapters.loads import AdapterLoad
 from simulator.llm.adapters.placement import Planner
@@ -72,10 +72,7 @@ async def run(options: AdapterOptions, report_line: ReportLine) -> Json:
         "estimate_smape": round(smape([(ratio, 1.0) for ratio in ratios]), 4),
     }
     result["goals"] = goals_of(result)
-    result["cpu_s"] = round(time.process_time() - began_s, 1)
-    if options.out:
-        write_files(Path(options.out), result)
-    return result
+    return finish(result, began_s, options.out, render_page)
 
 
 def part_of(scenario: Scenario) -> list[AdapterLoad]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.policies.continuous import is_shared, replay_of
@@ -25,8 +24,9 @@ from benchmarks.parts.policies.left_out import (
     goals_of,
     read_networks,
 )
-from benchmarks.parts.policies.left_out_page import write_files
+from benchmarks.parts.policies.left_out_page import render_page
 from benchmarks.parts.policies.replays import LOAD, TRACES
+from benchmarks.parts.result import finish
 from benchmarks.parts.rltune.network import training_budget
 from shared.progress import ReportLine
 
@@ -47,7 +47,7 @@ async def run(options: LeftOutOptions, report_line: ReportLine) -> Json:
 
     Raises ValueError without the shared traces: no network was trained without another one.
     """
-    began = time.process_time()
+    began_s = time.process_time()
     networks = read_networks()
     cells = replay_all(networks, options, report_line)
     batches = [] if options.quick else batch_cells(networks, report_line)
@@ -59,11 +59,8 @@ async def run(options: LeftOutOptions, report_line: ReportLine) -> Json:
         "cells": [cell.plain() for cell in cells],
         "batches": [cell.plain() for cell in batches],
         "rltune": training_budget(),
-        "cpu_s": round(time.process_time() - began, 1),
     }
-    if options.out:
-        write_files(Path(options.out), result)
-    return result
+    return finish(result, began_s, options.out, render_page)
 
 
 def replay_all(

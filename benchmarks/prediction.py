@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.prediction import boosted, peers
@@ -25,11 +24,12 @@ from benchmarks.parts.prediction.history_predictors import (
 from benchmarks.parts.prediction.jobs import Floats, JobHistory, read_history
 from benchmarks.parts.prediction.live_starts import estimate_live_starts
 from benchmarks.parts.prediction.measures import errors_of
-from benchmarks.parts.prediction.page import write_files
+from benchmarks.parts.prediction.page import render_page
 from benchmarks.parts.prediction.spread import add_spread, repeat_point
 from benchmarks.parts.prediction.starts import EstimatedStarts, estimate_starts
+from benchmarks.parts.result import finish
+from benchmarks.parts.traces import chosen_traces
 from shared.progress import ReportLine
-from simulator.workload.locate import has_trace
 
 SHARED = ("helios_venus", "helios_vc_users", "philly", "msft_itp", "alibaba_pai_2020")
 SYNTHETIC = ("synthetic:helios", "synthetic:philly")
@@ -49,8 +49,9 @@ class PredictionOptions:
 
 async def run(options: PredictionOptions, report_line: ReportLine) -> Json:
     """Return `traces` with the errors of each predictor, and `goals`."""
-    began = time.process_time()
-    histories = [read_history(name) for name in names_of(options)]
+    began_s = time.process_time()
+    names = chosen_traces(options.trace, SHARED, SYNTHETIC)
+    histories = [read_history(name) for name in names]
     traces = [measure(jobs, histories, options, report_line) for jobs in histories]
     verdicts = [verdict for trace in traces for verdict in trace["goals"].values()]  # type: ignore[attr-defined]
     result: Json = {
@@ -58,17 +59,8 @@ async def run(options: PredictionOptions, report_line: ReportLine) -> Json:
         "traces": traces,
         "goals_met": verdicts.count("met"),
         "goals_not_met": verdicts.count("not met"),
-        "cpu_s": round(time.process_time() - began, 1),
     }
-    if options.out:
-        write_files(Path(options.out), result)
-    return result
-
-
-def names_of(options: PredictionOptions) -> tuple[str, ...]:
-    if options.trace:
-        return (options.trace,)
-    return tuple(name for name in SHARED if has_trace(name)) or SYNTHETIC
+    return finish(result, began_s, options.out, render_page)
 
 
 def measure(

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.progress.cells import ProgressCell, compare
-from benchmarks.parts.progress.page import write_files
+from benchmarks.parts.progress.page import render_page
 from benchmarks.parts.progress.replays import SETTINGS, parts_of
+from benchmarks.parts.result import finish
+from benchmarks.parts.traces import chosen_traces
 from shared.progress import ReportLine
-from simulator.workload.locate import has_trace
 
 SHARED = ("helios_venus", "philly", "msft_itp", "alibaba_pai_2020")
 SYNTHETIC = ("synthetic:helios",)
@@ -42,9 +42,9 @@ async def run(options: ProgressOptions, report_line: ReportLine) -> Json:
     for name in ("jobs", "parts", "seeds"):
         if getattr(options, name) < 1:
             raise ValueError(f"{name}: {getattr(options, name)}, must be at least 1")
-    began = time.process_time()
+    began_s = time.process_time()
     cells: list[ProgressCell] = []
-    for trace in names_of(options):
+    for trace in chosen_traces(options.trace, SHARED, SYNTHETIC):
         parts = list(parts_of(trace, options.jobs, options.parts))
         for setting in SETTINGS:
             report_line(f"{trace}, {setting}: {sum(len(part.jobs) for part in parts):,} jobs")
@@ -58,17 +58,8 @@ async def run(options: ProgressOptions, report_line: ReportLine) -> Json:
         "cells": [cell.plain() for cell in cells],
         "goals_met": verdicts.count("met"),
         "goals_not_met": verdicts.count("not met"),
-        "cpu_s": round(time.process_time() - began, 1),
     }
-    if options.out:
-        write_files(Path(options.out), result)
-    return result
-
-
-def names_of(options: ProgressOptions) -> tuple[str, ...]:
-    if options.trace:
-        return (options.trace,)
-    return tuple(name for name in SHARED if has_trace(name)) or SYNTHETIC
+    return finish(result, began_s, options.out, render_page)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from benchmarks.parts.command import Json, serve
+from benchmarks.parts.result import finish
 from benchmarks.parts.retraining.goals import goals_of
-from benchmarks.parts.retraining.page import write_files
+from benchmarks.parts.retraining.page import render_page
 from services.throttle.core.retraining import RetrainingLimits
 from shared.progress import ReportLine
 from simulator.llm.retraining_study import RetrainingStudy
@@ -54,11 +54,8 @@ async def run(options: RetrainingOptions, report_line: ReportLine) -> Json:
         "seeds": seeds,
         "cells": cells,
         "goals": goals_of(cells, RetrainingLimits().freshness_s),
-        "cpu_s": round(time.process_time() - began_s, 1),
     }
-    if options.out:
-        write_files(Path(options.out), result)
-    return result
+    return finish(result, began_s, options.out, render_page)
 
 
 def runs(study: RetrainingStudy) -> Iterator[tuple[str, dict[str, float]]]:

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.command import Json, serve
+from benchmarks.parts.result import finish
 from benchmarks.parts.throttle.abuse import CELLS, abuse_row
 from benchmarks.parts.throttle.arena import POLICIES, QUICK_POLICIES, arena_row
 from benchmarks.parts.throttle.decider_speed import requests_per_s
 from benchmarks.parts.throttle.goals import goals_of
-from benchmarks.parts.throttle.page import write_files
+from benchmarks.parts.throttle.page import render_page
 from benchmarks.parts.throttle.speed import decisions_per_s
 from benchmarks.parts.throttle.waits import wait_ratio
 from shared.progress import ReportLine
@@ -81,10 +81,7 @@ async def run(options: ThrottleOptions, report_line: ReportLine) -> Json:
         "wait_ratio": wait_ratio(seeds),
     }
     result["goals"] = goals_of(result)
-    result["cpu_s"] = round(time.process_time() - began_s, 1)
-    if options.out:
-        write_files(Path(options.out), result)
-    return result
+    return finish(result, began_s, options.out, render_page)
 
 
 def abuse_table(

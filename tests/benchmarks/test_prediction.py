@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from benchmarks.parts.prediction import boosted
-from benchmarks.prediction import SHARED, PredictionOptions, names_of, run
+from benchmarks.prediction import PredictionOptions, run
 from simulator.workload.locate import has_trace
 
 
@@ -43,9 +43,3 @@ async def test_boosted_trees_are_judged_where_they_are_installed() -> None:
     )
     (judged,) = cast("list[dict[str, Any]]", result["traces"])
     assert {"qssf", "qssf_spread", "lightgbm_quantiles"} <= set(judged["predictors"])
-
-
-def test_without_a_name_every_shared_trace_is_judged() -> None:
-    assert names_of(PredictionOptions(trace="x")) == ("x",)
-    names = names_of(PredictionOptions())
-    assert set(names) <= {*SHARED, "synthetic:helios", "synthetic:philly"} and names

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.markdown import table
@@ -25,13 +23,6 @@ them served: `first fit by rate` fills engines up to one rate, `balance` puts th
 the engine with the least. `plan s` and `checked s` are CPU seconds without and with the twin.
 
 """
-
-
-def write_files(folder: Path, result: dict[str, Any]) -> None:
-    """Write `adapters.json` and `adapters.md` below `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "adapters.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "adapters.md").write_text(render_page(result))
 
 
 def render_page(result: dict[str, Any]) -> str:

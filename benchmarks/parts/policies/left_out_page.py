@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
@@ -54,13 +52,6 @@ CPU-minutes. A network of the evolution simulated {ours:,} in {our_minutes:.1f} 
 neither preempts nor skips a job that does not fit; the others do both.
 
 """
-
-
-def write_files(folder: Path, result: dict[str, Any]) -> None:
-    """Write `left_out.json` and `left_out.md` below `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "left_out.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "left_out.md").write_text(render_page(result))
 
 
 def render_page(result: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.parts.markdown import table
 from benchmarks.parts.policies.plots import HOUR_S, draw_batches, draw_replays
 from benchmarks.parts.policies.rules import GITTINS, LEARNED
+from benchmarks.parts.result import write_result
 from benchmarks.parts.rltune.network import WEIGHTS
 
 HEAD = """# Gains of the default policy
@@ -83,9 +84,7 @@ GLANCES = {"batches-256-from-empty": BATCHES, "batches-256-contended": CONTENDED
 
 def write_files(folder: Path, result: dict[str, Any]) -> None:
     """Write `policies.json`, `policies.md` and a plot per protocol below `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "policies.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "policies.md").write_text(render_page(result))
+    write_result(folder, "policies", result, render_page(result))
     draw_replays(folder / "policies-continuous.svg", result["replays"])
     batches = [cell for cell in result["cells"] if cell["protocol"].startswith("batches")]
     if batches:

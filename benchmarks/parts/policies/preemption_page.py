@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from benchmarks.parts.markdown import table
 from benchmarks.parts.policies.preemption import PreemptionCell, mean_or_none
 from benchmarks.parts.policies.preemption_goals import goals_of
 from benchmarks.parts.policies.seed_comparison import SeedComparison, means_by_seed
+from benchmarks.parts.result import write_result
 
 HEAD = """# Preemption by rank under the costs of real stops
 
@@ -46,9 +46,7 @@ def write_files(
     comparisons: Sequence[SeedComparison] = (),
 ) -> None:
     """Write `preemption.json` and `preemption.md` below `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "preemption.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "preemption.md").write_text(render_page(cells, comparisons))
+    write_result(folder, "preemption", result, render_page(cells, comparisons))
 
 
 def render_page(cells: Sequence[PreemptionCell], comparisons: Sequence[SeedComparison] = ()) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from benchmarks.parts.command import Json
 from benchmarks.parts.markdown import table
 
 HEAD = """# Predicted run times and starts
@@ -65,15 +62,9 @@ STARTS_SHOWN = {
 Row = Sequence[str]
 
 
-def write_files(folder: Path, result: Json) -> None:
-    """Write `prediction.json` and `prediction.md` below `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "prediction.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "prediction.md").write_text(render_page(result["traces"]))  # type: ignore[arg-type]
-
-
-def render_page(traces: Sequence[dict[str, Any]]) -> str:
+def render_page(result: dict[str, Any]) -> str:
     """Return the page in Markdown."""
+    traces: Sequence[dict[str, Any]] = result["traces"]
     names = [name for name in SHOWN if any(name in trace["predictors"] for trace in traces)]
     return "".join(
         (

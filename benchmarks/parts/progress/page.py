@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from benchmarks.parts.command import Json
 from benchmarks.parts.markdown import table
 
 HEAD = """# Jobs that report their iterations
@@ -31,13 +28,6 @@ paired block bootstrap of 95 % over the hours of all parts; below 0 waits are sh
 differences of a part, in absolute value, that a single job makes.
 
 """
-
-
-def write_files(folder: Path, result: Json) -> None:
-    """Write `progress.json` and `progress.md` below `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "progress.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "progress.md").write_text(render_page(result))
 
 
 def render_page(result: dict[str, Any]) -> str:

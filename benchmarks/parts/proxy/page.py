@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.markdown import table
 from benchmarks.parts.proxy.measure import CONCURRENCIES, CPU_AT, PLAIN_TOKENS, STREAM_CHUNKS
+from benchmarks.parts.result import write_result
 
 NEARLY = 0.99
 NAMES = ("berth", "aiohttp", "litellm", "direct")
@@ -51,9 +51,7 @@ own with a broker and an engine of its own. {budget_text}
 
 def write_files(folder: Path, result: dict[str, Any]) -> None:
     """Write `proxy.json` and `proxy.md` below `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "proxy.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "proxy.md").write_text(render_page(result))
+    write_result(folder, "proxy", result, render_page(result))
 
 
 def render_page(result: dict[str, Any]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.markdown import table
@@ -18,13 +16,6 @@ an update. `mace N` aims at N s per token, `periodic N` retrains all users every
 to the first token, 0.1 s per token (`mace N`: N s). Means over {seeds} seeds.
 
 """
-
-
-def write_files(folder: Path, result: dict[str, Any]) -> None:
-    """Write `retraining.json` and `retraining.md` below `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "retraining.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "retraining.md").write_text(render_page(result))
 
 
 def render_page(result: dict[str, Any]) -> str:

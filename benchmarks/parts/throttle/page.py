@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.markdown import table
@@ -51,13 +49,6 @@ requests each, whose answers have log-normal lengths (67 tokens in the median) t
 known in advance. The wait that is estimated at the arrival, divided by the one that follows, over
 {requests:,} requests that waited more than half a second: {p10} (p10), {p50} (median), {p90} (p90).
 """
-
-
-def write_files(folder: Path, result: dict[str, Any]) -> None:
-    """Write `throttle.json` and `throttle.md` below `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "throttle.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "throttle.md").write_text(render_page(result))
 
 
 def render_page(result: dict[str, Any]) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.parts.prediction.page import render_page, write_files
+from benchmarks.parts.prediction.page import render_page
 
 ERRORS = {"coverage": 0.803, "pinball_log10_s": 0.2}
 STARTS = {
@@ -34,26 +32,19 @@ def trace(name: str, **more: Any) -> dict[str, Any]:
 
 
 def test_a_goal_names_the_traces_that_miss_it() -> None:
-    page = render_page(
-        [trace("a"), trace("b", goals={"coverage": "not met"}), trace("c", goals={})]
-    )
+    traces = [trace("a"), trace("b", goals={"coverage": "not met"}), trace("c", goals={})]
+    page = render_page({"traces": traces})
     assert "| coverage | met on 1 of 2 | b: not met |" in page
 
 
 def test_only_predictors_that_were_measured_have_a_column() -> None:
-    page = render_page([trace("a", predictors={"blind": ERRORS}), trace("b")])
+    page = render_page({"traces": [trace("a", predictors={"blind": ERRORS}), trace("b")]})
     assert "| trace | judged jobs | blind | ours |" in page
     assert "| a | 1,234 | 80.3% | - |" in page and "| b | 1,234 | 0.2000 | 0.2000 |" in page
 
 
 @pytest.mark.parametrize("engine", ["kernel", "live"])
 def test_starts_have_a_row_per_engine_and_queue_mode(engine: str) -> None:
-    page = render_page([trace("a")])
+    page = render_page({"traces": [trace("a")]})
     assert f"| a | {engine} | skip | hardly any job waits |" in page
     assert f"| a | {engine} | easy | 100 | 61.0% | 50.0% | 10 min | 20 min |" in page
-
-
-def test_both_files_are_written(tmp_path: Path) -> None:
-    write_files(tmp_path / "new", {"traces": [trace("a")]})
-    assert json.loads((tmp_path / "new" / "prediction.json").read_text())["traces"]
-    assert (tmp_path / "new" / "prediction.md").read_text().startswith("# Predicted")

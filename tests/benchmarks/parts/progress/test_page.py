@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from benchmarks.parts.progress.cells import ProgressCell
-from benchmarks.parts.progress.page import render_page, write_files
+from benchmarks.parts.progress.page import render_page
 
 
 def cell(setting: str, low: float, high: float) -> dict[str, object]:
@@ -26,9 +24,3 @@ def test_goals_and_cells_are_tables() -> None:
         "| philly | gittins | 1,234 | 2.0 -> 1.5 min | -25.0% [-30.0%..-10.0%] | -10.0%..+5.0% "
         "| 50% | 1.00% -> 2.34% |" in page
     )
-
-
-def test_both_files_are_written(tmp_path: Path) -> None:
-    write_files(tmp_path / "results", RESULT)
-    names = sorted(path.name for path in (tmp_path / "results").iterdir())
-    assert names == ["progress.json", "progress.md"]
