@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from simulator.workload.delimited import Columns, Sheet, gather_blocks, read_blocks
-from simulator.workload.readers.runs import drop_left_out, first_submit_s, slurm_columns
+from simulator.workload.delimited import Columns, Sheet
+from simulator.workload.readers.runs import read_slurm
 from simulator.workload.table import Raw
 
 REQUIRED = ("job_id", "user", "gpu_num", "type", "state", "submit_time", "start_time", "end_time")
@@ -29,13 +29,11 @@ NAMES = {
 
 def read_raw(file: Path) -> Raw:
     """Read a cluster's jobs. Times have a zone (+08:00 in Seren, +00:00 in Kalos)."""
-    table = gather_blocks(read_blocks(file, REQUIRED, OPTIONAL), _columns)
-    return drop_left_out(file, table, NAMES, first_submit_s(table))
+    return read_slurm(file, REQUIRED, OPTIONAL, NAMES, _type_and_memory)
 
 
-def _columns(sheet: Sheet) -> Columns:
+def _type_and_memory(sheet: Sheet) -> Columns:
     return {
-        **slurm_columns(sheet),
         "job_name": sheet.text("type"),
         "mem_gib": sheet.number("mem_per_pod_GB") * sheet.number("node_num"),
     }

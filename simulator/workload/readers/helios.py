@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from simulator.workload.delimited import Columns, Sheet, gather_blocks, read_blocks
-from simulator.workload.readers.runs import drop_left_out, first_submit_s, slurm_columns
+from simulator.workload.delimited import Columns, Sheet
+from simulator.workload.readers.runs import read_slurm
 from simulator.workload.table import Raw
 
 REQUIRED = ("job_id", "user", "vc", "gpu_num", "state", "submit_time", "start_time", "end_time")
@@ -28,13 +28,11 @@ NAMES = {
 
 def read_raw(file: Path) -> Raw:
     """Read the jobs. The duration is end_time - start_time, which equals the column `duration`."""
-    table = gather_blocks(read_blocks(file, REQUIRED, OPTIONAL), _columns)
-    return drop_left_out(file, table, NAMES, first_submit_s(table))
+    return read_slurm(file, REQUIRED, OPTIONAL, NAMES, _tenant_and_name)
 
 
-def _columns(sheet: Sheet) -> Columns:
+def _tenant_and_name(sheet: Sheet) -> Columns:
     return {
-        **slurm_columns(sheet),
         "tenant": sheet.text("vc"),
         "job_name": sheet.text("job_name" if sheet.has("job_name") else "jobname"),
     }

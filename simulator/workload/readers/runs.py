@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from simulator.workload.delimited import Columns, Sheet, map_texts
+from simulator.workload.delimited import Columns, Sheet, gather_blocks, map_texts, read_blocks
 from simulator.workload.table import NEVER_STARTED, Raw
 
 Floats = NDArray[np.float64]
@@ -28,6 +28,19 @@ SLURM_STATES = {
     "out_of_memory": "failed",
 }
 """Outcomes as the papers of Helios and Acme count them; CANCELLED is neither."""
+
+
+def read_slurm(
+    file: Path,
+    required: Sequence[str],
+    optional: Sequence[str],
+    names: Mapping[str, str],
+    further: Callable[[Sheet], Columns],
+) -> Raw:
+    """Read the jobs of a Slurm log; `further` has the columns beside those that all logs have."""
+    blocks = read_blocks(file, required, optional)
+    table = gather_blocks(blocks, lambda sheet: {**slurm_columns(sheet), **further(sheet)})
+    return drop_left_out(file, table, names, first_submit_s(table))
 
 
 def drop_left_out(
