@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-from urllib.parse import unquote
-
 import pytest
 
 from cli.commands import endpoints as verbs
 from cli.errors import BadInput, NotFound, Refused
 from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured, Upstream
+from tests.cli.settings_api import VERSION, SettingsApi, replace_api
 
 MODEL = "meta/Llama-3"
 PRESENT = EndpointConfigured(
@@ -20,59 +18,27 @@ PRESENT = EndpointConfigured(
 ).model_dump(mode="json")
 
 
-class EndpointsApi:
-    """One endpoint, which takes the settings that it is sent."""
-
-    def __init__(self) -> None:
-        self.settings: dict[str, Any] = PRESENT
-        self.bodies: list[dict[str, Any]] = []
-        self.deleted: list[str] = []
-
-    def row(self) -> dict[str, Any]:
-        row = {"endpoint": MODEL, "partition": 1, "version": "5" * 16, "open": True}
-        return {**row, "settings": self.settings}
-
-    def get(self, path: str) -> dict[str, Any]:
-        if path == "/v1/endpoints":
-            return {"items": [self.row()]}
-        if unquote(path) != f"/v1/endpoints/{MODEL}":
-            raise NotFound("not_found")
-        return self.row()
-
-    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        assert path == "/v1/endpoints"
-        self.bodies.append(body)
-        command = ConfigureEndpoint.model_validate(body)
-        self.settings = command.model_dump(mode="json", exclude={"if_version"})
-        return {"command_id": "c"}
-
-    def delete(self, path: str) -> dict[str, Any]:
-        self.deleted.append(path)
-        return {"command_id": "c"}
-
-
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> EndpointsApi:
-    api = EndpointsApi()
-    monkeypatch.setattr(verbs, "api", lambda data: api)
-    monkeypatch.setattr(verbs, "await_answer", lambda client, receipt: receipt)
+def api(monkeypatch: pytest.MonkeyPatch) -> SettingsApi:
+    api = SettingsApi("endpoint", MODEL, PRESENT, ConfigureEndpoint, open=True)
+    replace_api(monkeypatch, verbs, api)
     return api
 
 
 def test_a_change_keeps_the_other_settings(
-    api: EndpointsApi, capsys: pytest.CaptureFixture[str]
+    api: SettingsApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verbs.set_(MODEL, ["slack=5", "queue_limit=null"], ["c=http://c:1,max_requests=8"], ["a"])
     [body] = api.bodies
     command = ConfigureEndpoint.model_validate(body)
-    assert (command.if_version, command.slack, command.queue_limit) == ("5" * 16, 5.0, 200)
+    assert (command.if_version, command.slack, command.queue_limit) == (VERSION, 5.0, 200)
     assert [upstream.name for upstream in command.upstreams] == ["b", "c"]
     shown = capsys.readouterr().out.splitlines()
     assert shown == ["queue_limit: 9 -> 200", "slack: 0 -> 5", "upstreams: a, b -> b, c"]
 
 
 def test_an_endpoint_is_created_once_and_set_when_it_is_there(
-    api: EndpointsApi, capsys: pytest.CaptureFixture[str]
+    api: SettingsApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(Refused, match="the endpoint exists: .*; `berth endpoints set` changes it"):
         verbs.create(MODEL)
@@ -87,7 +53,7 @@ def test_an_endpoint_is_created_once_and_set_when_it_is_there(
     assert "no upstream yet: `berth endpoints set" in capsys.readouterr().out
 
 
-def test_an_endpoint_or_one_of_its_upstreams_is_drained(api: EndpointsApi) -> None:
+def test_an_endpoint_or_one_of_its_upstreams_is_drained(api: SettingsApi) -> None:
     verbs.drain(MODEL)
     verbs.drain(MODEL, undo=True)
     verbs.drain(MODEL, upstream="b")
@@ -98,7 +64,7 @@ def test_an_endpoint_or_one_of_its_upstreams_is_drained(api: EndpointsApi) -> No
         verbs.drain(MODEL, upstream="x")
 
 
-def test_an_endpoint_is_deleted_by_its_name(api: EndpointsApi) -> None:
+def test_an_endpoint_is_deleted_by_its_name(api: SettingsApi) -> None:
     verbs.delete(MODEL)
     assert api.deleted == ["/v1/endpoints/meta%2FLlama-3"]
     with pytest.raises(NotFound, match="no such endpoint: m"):
@@ -106,7 +72,7 @@ def test_an_endpoint_is_deleted_by_its_name(api: EndpointsApi) -> None:
 
 
 def test_the_settings_of_an_endpoint_are_shown(
-    api: EndpointsApi, capsys: pytest.CaptureFixture[str]
+    api: SettingsApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verbs.show(MODEL)
     shown = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
@@ -124,7 +90,7 @@ def test_the_settings_of_an_endpoint_are_shown(
         (["queue_limit=0"], "^queue_limit: 0; greater than or equal to 1 is allowed$"),
     ],
 )
-def test_a_wrong_setting_is_explained(api: EndpointsApi, words: list[str], complaint: str) -> None:
+def test_a_wrong_setting_is_explained(api: SettingsApi, words: list[str], complaint: str) -> None:
     with pytest.raises(BadInput, match=complaint):
         verbs.set_(MODEL, words)
     assert api.bodies == []

@@ -2,61 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from cli.commands import pools as pool_commands
 from cli.commands.pools import changed_settings, parse_assignments
 from cli.errors import BadInput, NotFound, Refused
 from shared.contracts.pools import ConfigurePool, PoolConfigured
+from tests.cli.settings_api import VERSION, SettingsApi, replace_api
 
 PRESENT = PoolConfigured(
     pool="gpu", partition=1, backends=("agent",), reserve_after_s=9.0, learned="berth"
 ).model_dump(mode="json")
 
 
-class PoolsApi:
-    """One pool `gpu`, which takes the settings that it is sent."""
-
-    def __init__(self) -> None:
-        self.settings = PRESENT
-        self.bodies: list[dict[str, Any]] = []
-
-    def get(self, path: str) -> dict[str, Any]:
-        assert path == "/v1/pools"
-        row = {"pool": "gpu", "partition": 1, "time_scale": 1.0, "version": "5" * 16}
-        row["settings"] = self.settings
-        return {"items": [row]}
-
-    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        assert path == "/v1/pools"
-        self.bodies.append(body)
-        command = ConfigurePool.model_validate(body)
-        self.settings = command.model_dump(mode="json", exclude={"if_version"})
-        return {"command_id": "c"}
-
-
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> PoolsApi:
-    api = PoolsApi()
-    monkeypatch.setattr(pool_commands, "api", lambda data: api)
-    monkeypatch.setattr(pool_commands, "await_answer", lambda client, receipt: receipt)
+def api(monkeypatch: pytest.MonkeyPatch) -> SettingsApi:
+    api = SettingsApi("pool", "gpu", PRESENT, ConfigurePool, time_scale=1.0)
+    replace_api(monkeypatch, pool_commands, api)
     return api
 
 
 def test_a_change_keeps_the_other_settings(
-    api: PoolsApi, capsys: pytest.CaptureFixture[str]
+    api: SettingsApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pool_commands.set_("gpu", ["stop_after_s=keep", "learned=null"])
     [body] = api.bodies
-    expected = {**PRESENT, "stop_after_s": "keep", "learned": None, "if_version": "5" * 16}
+    expected = {**PRESENT, "stop_after_s": "keep", "learned": None, "if_version": VERSION}
     del expected["partition"]
     assert ConfigurePool.model_validate(body).model_dump(mode="json") == expected
     assert capsys.readouterr().out == "learned: berth -> -\nstop_after_s: 600 -> keep\n"
 
 
-def test_a_pool_is_added_once_and_set_when_it_is_there(api: PoolsApi) -> None:
+def test_a_pool_is_added_once_and_set_when_it_is_there(api: SettingsApi) -> None:
     with pytest.raises(Refused, match="the pool exists: gpu; `berth pools set` changes it"):
         pool_commands.add("gpu")
     with pytest.raises(NotFound, match="no such pool: cpu; `berth pools add cpu` creates it"):
@@ -67,7 +44,7 @@ def test_a_pool_is_added_once_and_set_when_it_is_there(api: PoolsApi) -> None:
 
 
 def test_the_settings_of_a_pool_are_shown(
-    api: PoolsApi, capsys: pytest.CaptureFixture[str]
+    api: SettingsApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pool_commands.show("gpu")
     shown = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
