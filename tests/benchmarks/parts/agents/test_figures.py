@@ -11,7 +11,7 @@ FIGURES: dict[str, object] = {
     "reconnect_s": 10.0,
     "start_p50_ms": 100.1,
     "start_p99_ms": None,
-    "agent": {"rss_mib": 30.0, "step_mib": 12.1},
+    "agent": {"rss_mib": 30.0, "step_rss_mib": 12.0, "step_mib": 12.1},
     "outage": {"fenced": 0, "reconnect_s": None},
 }
 
@@ -23,6 +23,7 @@ def test_an_aim_is_met_up_to_its_limit_and_never_by_a_missing_figure() -> None:
         ("start_p99_ms", False),
         ("cpu_per_agent_ms_per_s", False),
         ("agent.rss_mib", True),
+        ("agent.step_rss_mib", True),
         ("agent.step_mib", False),
         ("agent.idle_cpu_percent", False),
         ("outage.fenced", True),
