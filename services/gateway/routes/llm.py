@@ -36,8 +36,6 @@ MOST_BODY_BYTES = 768 * 1024
 
 router = APIRouter(prefix="/v1/llm", tags=["llm"])
 
-NO_ENDPOINT = "must be an endpoint that the key may call; GET /v1/endpoints lists all"
-
 
 class LlmSubmission(Model):
     """An LLM request of an application."""
