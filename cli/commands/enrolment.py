@@ -11,8 +11,9 @@ from cli.api.http import Api, Json, part
 from cli.api.target import is_in_memory
 from cli.errors import NotFound
 from cli.input.arguments import AsJson, Data, Limit, NodeArgument, Reason
+from cli.text.nodes import node_text
 from cli.text.output import emit, report_line, table
-from cli.text.times import clock, field_text, label, parse_span_s
+from cli.text.times import clock, label, parse_span_s
 
 
 def token(
@@ -129,7 +130,7 @@ def show(node: NodeArgument, as_json: AsJson = False, data: Data = None) -> None
         return
     shown = {**document, **{f"identity {name}": value for name, value in (identity or {}).items()}}
     fields = (
-        (label(name), field_text(name, value))
+        (label(name), node_text(name, value))
         for name, value in shown.items()
         if name not in ("identity", "as_of")
     )

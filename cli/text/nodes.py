@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from cli.text.times import DAY_MS, age_ms, clock
+from cli.text.times import DAY_MS, age_ms, clock, field_text
 
 COLUMNS = ("NODE", "POOL", "TYPE", "GPUS", "USED", "STATE", "SILENT", "LOST AFTER", "JOINED")
 GONE_MS = 7 * DAY_MS
 MACHINE_CHANGED = "machine_changed: "
 """Begins the reason of a node whose name another machine has registered for."""
+
+MEANINGS = {
+    ("limits", "none"): "CPU, memory and number of processes of its workers are not limited",
+    ("fencing", "advice"): "the agent, not the kernel, ends what outlives a killed step",
+}
+"""Values of fields by which the workers of a node are protected less, and how."""
 
 Row = Mapping[str, object]
 """A row of a node, as the API returns it."""
@@ -29,6 +35,13 @@ def node_row(node: Row) -> tuple[object, ...]:
         seconds(node["lost_after_ms"]),
         clock(node["joined_at"]),
     )
+
+
+def node_text(name: str, value: object) -> str:
+    """Return a field of a node as text, with its meaning where it means less protection."""
+    text = field_text(name, value)
+    meaning = MEANINGS.get((name, text))
+    return f"{text}: {meaning}" if meaning else text
 
 
 def seconds(milliseconds: object) -> str:

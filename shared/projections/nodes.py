@@ -9,6 +9,7 @@ import msgspec
 from shared.projections.ledger_events import LedgerEvent, NotFolded
 from shared.projections.table import BigInt, RowTable
 
+NO_LIMITS = "none"
 HELD_BACK = "another machine of this name waits until nothing of this one can be alive"
 
 
@@ -43,6 +44,8 @@ class NodeRow:
     generation: BigInt = 0
     unusable_gpus: str = "[]"
     fencing: str = ""
+    limits: str = ""
+    """`v1` or `v2` of control groups, `none`; empty: no node with an agent, or not known."""
 
 
 @dataclass(slots=True)
@@ -97,6 +100,7 @@ def fold_joined(row: NodeRow, event: LedgerEvent) -> None:
     row.cpus, row.mem_gib, row.rack = data["cpus"], data["mem_gib"], data.get("rack", "")
     row.labels = msgspec.json.encode(data.get("labels", {})).decode()
     row.generation, row.fencing = data.get("generation", 0), data.get("fencing", "")
+    row.limits = (data.get("limits") or NO_LIMITS) if data["backend"] == "agent" else ""
     row.unusable_gpus = msgspec.json.encode(data.get("unusable_gpus", [])).decode()
     row.alive, row.joined_at, row.lost_at = True, event.at, 0
     if row.cordoned or row.reason.endswith(HELD_BACK):

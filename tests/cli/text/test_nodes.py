@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.api.http import Json
-from cli.text.nodes import GONE_MS, is_gone, state_of
+from cli.text.nodes import GONE_MS, is_gone, node_text, state_of
 from tests.cli.node_rows import LOST, NODE, SILENT
 
 
@@ -28,6 +28,13 @@ from tests.cli.node_rows import LOST, NODE, SILENT
 )
 def test_a_node_that_takes_no_job_is_not_ready(node: Json, state: str) -> None:
     assert state_of(node) == state
+
+
+def test_a_node_that_protects_less_says_what_that_means() -> None:
+    assert node_text("limits", "v2") == "v2"
+    assert node_text("limits", "none").startswith("none: CPU, memory and number of processes of")
+    assert node_text("fencing", "advice").startswith("advice: the agent, not the kernel, ends")
+    assert node_text("lost_after_ms", 774_000) == "12 min 54 s"
 
 
 def test_a_lost_node_of_an_old_recording_is_gone_a_week_later_in_the_recording() -> None:

@@ -47,6 +47,12 @@ def test_a_node_joins_with_its_inventory() -> None:
     assert (row.alive, row.joined_at, row.lost_at, row.health) == (True, AT, 0, 1.0)
 
 
+def test_a_node_with_an_agent_names_what_limits_its_workers() -> None:
+    joined = [node_joined(backend="agent", limits=limits) for limits in ("v2", "")]
+    assert [node_row(event).limits for event in joined] == ["v2", "none"]
+    assert node_row(JOINED).limits == ""
+
+
 def test_a_lost_node_may_join_again() -> None:
     row = node_row(JOINED, LOST)
     assert (row.alive, row.lost_at, row.reason) == (False, AT + 1, "silent")
