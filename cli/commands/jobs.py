@@ -231,6 +231,8 @@ def _is_new(frame: Json, due: dict[tuple[int, int], int]) -> bool:
 
 def _no_output(document: Json) -> str:
     """Return why there are no lines."""
+    if document.get("backend") == "virtual":
+        return "no output: virtual nodes run no program"
     if document.get("started_at"):
         return "no output"
     return f"no output: the job has not started, phase {document['phase']}; see `berth why JOB`"

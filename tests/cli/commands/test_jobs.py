@@ -102,7 +102,11 @@ def test_a_running_job_and_an_array_are_cancelled(
             {"phase": "waiting", "started_at": 0},
             "no output: the job has not started, phase waiting; see `berth why JOB`\n",
         ),
-        ({"phase": "succeeded", "started_at": 5}, "no output\n"),
+        ({"phase": "succeeded", "started_at": 5, "backend": "agent"}, "no output\n"),
+        (
+            {"phase": "succeeded", "started_at": 5, "backend": "virtual"},
+            "no output: virtual nodes run no program\n",
+        ),
     ],
 )
 def test_a_job_without_output_has_a_reason(
