@@ -63,15 +63,21 @@ def test_a_checkpoint_is_sent_with_the_time_since_the_start_of_its_worker(
     assert len(all_sent) <= 1 + elapsed_ms / CHECKPOINTS_MS
 
 
-def test_a_command_that_is_missing_is_refused_for_good(
+def test_a_start_that_fails_on_every_node_is_refused_for_good(
     double: ExecutorDouble, node: NodeBench
 ) -> None:
-    double.order("prepare", W, launch=launch(["no-such-python", "train.py"]))
-    failure = double.wait_for("refused", W).failure
-    assert (failure.reason, failure.permanent) == ("command_missing", True)
-    double.order("prepare", "0/6/0/0", launch=launch([], image="torch:2"))
-    failure = double.wait_for("refused", "0/6/0/0").failure
-    assert (failure.reason, failure.permanent) == ("no_container_runtime", True)
+    launches = {
+        "command_missing": launch(["no-such-python", "train.py"]),
+        "no_container_runtime": launch([], image="torch:2"),
+        "no_command": launch([]),
+        "command_unusable": launch(["echo", "a\0b"]),
+        "workdir_missing": launch(["true"], workdir="below/nothing"),
+    }
+    for number, (reason, order) in enumerate(launches.items(), 5):
+        worker = f"0/{number}/0/0"
+        double.order("prepare", worker, launch=order)
+        failure = double.wait_for("refused", worker).failure
+        assert (failure.reason, failure.permanent) == (reason, True)
 
 
 def test_lost_answers_repeat_reports_and_nothing_else(

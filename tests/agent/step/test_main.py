@@ -16,6 +16,7 @@ import pytest
 
 from berth_agent.linux import cgroups, files, processes
 from berth_agent.linux.hierarchies import open_hierarchies
+from berth_agent.step.outcome import CANNOT_RUN
 from tests.agent.step_bench import AGENT, StepBench, until
 
 pytestmark = pytest.mark.process
@@ -282,6 +283,18 @@ def test_a_start_that_cannot_work_says_so(
     reason, detail, permanent = failure(end)
     assert (reason, permanent, end["started"]) == (expected[0], True, False)
     assert detail.startswith(expected[1])
+
+
+def test_a_file_that_the_kernel_cannot_execute_is_named(bench: StepBench) -> None:
+    program = bench.work / "program"
+    program.write_text("neither a binary nor a script\n")
+    program.chmod(0o755)
+    bench.values["argv"] = [str(program)]
+    bench.prepare()
+    bench.go()
+    end = bench.end()
+    expected = ("command_unusable", f"{program}: Exec format error", True)
+    assert (failure(end), end["exit_code"]) == (expected, CANNOT_RUN)
 
 
 @as_root
