@@ -17,8 +17,11 @@ from services.placement.core.round.protection import (
     movable_from_ms,
     protected_ms,
     protected_until_ms,
+    stop_price_s,
     stoppable,
+    window_at,
 )
+from shared.contracts.job_spec import Simulated
 from tests.services.placement.core.lane import job, lane
 
 
@@ -96,3 +99,29 @@ def test_a_window_is_computed_once_for_the_time_that_it_covers() -> None:
     assert x.stop_window is window
     assert stoppable(x, rules, x.started_at + 63_001).at_ms == x.started_at + 120_000
     assert x.stop_window is not window
+
+
+@pytest.mark.parametrize(("starts", "protected_s"), [(1, 3), (2, 3), (3, 6), (4, 12)])
+def test_protection_doubles_with_each_start_after_the_cheap_ones(
+    starts: int, protected_s: int
+) -> None:
+    pool = lane("a")
+    pool.run(job("x", 1, checkpoint_interval_s=1.0))
+    x, rules = pool.job("x"), Protection(0, 1.0, PROGRESS)
+    x.starts = starts
+    assert stoppable(x, rules, x.started_at).at_ms == x.started_at + protected_s * 1000
+
+
+@pytest.mark.parametrize(("after_s", "price_s"), [(65, 25.0), (60, 20.0), (30, 20.0)])
+def test_a_stop_costs_the_restart_and_the_work_since_the_checkpoint(
+    after_s: int, price_s: float
+) -> None:
+    """One that is protected would be stopped just after its next checkpoint."""
+    pool = lane("a")
+    simulated = Simulated(duration_s=600.0, restart_s=20.0)
+    pool.run(job("x", 1, checkpoint_interval_s=60.0, simulated=simulated))
+    x, progress = pool.job("x"), ProgressRules(10_000, 3_000, 1)
+    now = x.started_at + after_s * 1000
+    window = window_at(x, Protection(0, 1.0, progress), now)
+    assert stop_price_s(x, window, now, 1.0) == price_s
+    assert stop_price_s(x, window, now, 2.0) == 2.0 * price_s
