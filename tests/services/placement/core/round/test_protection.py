@@ -112,6 +112,20 @@ def test_protection_doubles_with_each_start_after_the_cheap_ones(
     assert stoppable(x, rules, x.started_at).at_ms == x.started_at + protected_s * 1000
 
 
+@pytest.mark.parametrize(("starts", "opens_s"), [(1, 3), (2, 121)])
+def test_a_reported_checkpoint_of_a_later_start_counts_if_it_holds_the_least_work(
+    starts: int, opens_s: int
+) -> None:
+    """Else the next one is waited for, for two intervals at most."""
+    pool = lane("a")
+    pool.run(job("x", 1, checkpoint_interval_s=60.0))
+    x, progress = pool.job("x"), ProgressRules(10_000, 3_000, 1)
+    x.starts, x.checkpointed_ms = starts, 1_000
+    assert stoppable(x, Protection(0, 1.0, progress), x.started_at).at_ms == (
+        x.started_at + opens_s * 1000
+    )
+
+
 @pytest.mark.parametrize(("after_s", "price_s"), [(65, 25.0), (60, 20.0), (30, 20.0)])
 def test_a_stop_costs_the_restart_and_the_work_since_the_checkpoint(
     after_s: int, price_s: float
