@@ -72,7 +72,7 @@ ALONE := not (parts or slow or process or kafka or stack or browser or compose)
 test: lint ## Run the tests that a commit must pass, in 12 minutes on two cores: PYTEST= WORKERS=
 	$(RUN_TESTS) -m "not parts" -n $(WORKERS) --durations=10 $(PYTEST)
 
-test-fast: lint ## Run the tests that start no process, in a minute.
+test-fast: lint ## Run the tests that start no process: the inner loop.
 	$(BIN)/pytest -m "$(ALONE)" -n $$(nproc) $(PYTEST)
 
 test-parts: dev ## Run the tests of upgrades, kills, several brokers and access rights: PYTEST= WORKERS=
