@@ -15,7 +15,7 @@ APPLICATIONS = {
     "code": (150, 200, 350),
     "agent": (250, 150, 120),
 }
-"""Mean tokens of a user's input, of the system prompt and of the answer (card `fairserve`)."""
+"""Mean tokens of a user's input, of the system prompt and of the answer; made up."""
 
 ABUSER = "abuser"
 AGENT_CALLS = 4

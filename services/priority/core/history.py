@@ -4,8 +4,8 @@ Run times are counted in logarithmic bins, per group of similar jobs (all; the s
 user; name), and old samples fade. A new job's distribution shrinks each group's counts towards
 that of the wider group (a chain of Dirichlet posteriors), so a user without history gets the
 distribution of the tenant. From it follow quantiles, the expected rest of a job that has run for a
-while, and its Gittins rank (card tiresias; Gittins 1989): the least expected service per chance of
-an end.
+while, and its Gittins rank (Gittins 1989; Tiresias, NSDI '19): the least expected service per
+chance of an end.
 
 The functions use scalars and arrays only: the simulator's kernel compiles them.
 """

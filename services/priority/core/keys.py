@@ -1,7 +1,8 @@
 """Keys of the base policies, lower first: scalars only, so that the kernel compiles them.
 
 Times are cluster seconds, `gpus` devices of the whole gang, `run_s` an expected run time whose
-source (user, history, oracle) the caller chooses. Formulas: cards rltune, helios, tiresias, muri.
+source (user, history, oracle) the caller chooses. The formulas are those of RLTune (SoCC '25),
+Helios (SC '21), Tiresias (NSDI '19) and Muri (SIGCOMM '22).
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class Pool:
         """Size of the largest gang that rank stops.
 
         Where many recent gangs are large, one that is stopped for short jobs would wait for ever
-        for as many free GPUs (quality study, venus_vc).
+        for as many free GPUs.
         """
         share = self.settings.large_gang_share if self.settings else 1.0
         if share >= 1.0 or self.large < LARGE_MOST:

@@ -6,10 +6,11 @@ GPU-seconds, by which a knapsack of waiting jobs is filled in shortest-area-firs
 jobs eight places back outweigh one of the same size, and nothing less does. On top of it the
 first job of the queue that fits is started by every plan: the head is not passed over.
 
-A gang runs at the speed of its slowest node: throughput of the GPU type (cards gavel, sia) times
-health. Racks and nodes beyond the first cost at most 1/16 and 1/32 of the job's value.
-Fragmentation, balance and room weigh 1.0, 0.3 and 0.5 as in RLTune's placement (card rltune,
-4.4, with its fragmentation term made effective); together they are small beside a job.
+A gang runs at the speed of its slowest node: throughput of the GPU type (as in Gavel, OSDI '20,
+and Sia, SOSP '23) times health. Racks and nodes beyond the first cost at most 1/16 and 1/32 of the
+job's value. Fragmentation, balance and room weigh 1.0, 0.3 and 0.5 as in RLTune's placement
+(SoCC '25), whose term of fragmentation has no effect as published and has one here; together they
+are small beside a job.
 Stopping a running job costs its lost work and restart per GPU; a job of a lower class never
 costs so much that a higher one would wait for it.
 """

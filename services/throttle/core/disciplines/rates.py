@@ -10,7 +10,7 @@ from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.disciplines.seam import MINUTE_MS, EngineLoad, Guard, Throttled
 
 LONGEST_INTERACTION = 32
-"""Calls of an interaction that are exempt; later ones count as first calls (FairServe's card)."""
+"""Calls of an interaction that are exempt; later ones count as first calls (FairServe)."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,6 @@
 """FairServe's weighted service counter (arXiv 2411.15997): calls are charged by application.
 
-The paper's text could not be had; these are the rules on which two public re-implementations
-agree (card `fairserve`).
+The rules are those on which two public re-implementations of the paper agree.
 """
 
 from __future__ import annotations
