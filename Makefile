@@ -99,6 +99,7 @@ left-out: install ## Train networks on all traces but those of one cluster, eval
 results: install ## Generate docs/results: the gain of the default policy, on real traces.
 	$(BIN)/berth bench policies --out docs/results --json > /dev/null
 	$(BIN)/berth bench preemption --out docs/results --json > /dev/null
+	$(BIN)/berth bench protection --out docs/results --json > /dev/null
 	$(BIN)/berth bench left_out --out docs/results --json > /dev/null
 	$(BIN)/berth bench live_day --out docs/results --json > /dev/null
 	$(BIN)/berth bench prediction --out docs/results --json > /dev/null
