@@ -15,6 +15,7 @@ from cli.commands.node_hints import away_lines, silent_lines
 from cli.errors import Unreachable
 from cli.input.arguments import AsJson, Data
 from cli.text.failures import failure_lines, failure_of, planned_failure
+from cli.text.nodes import backend_text
 from cli.text.output import emit, lines, report_line, table
 from cli.text.progress import progress_lines
 from cli.text.reasons import deciding, phase, start_lines, words
@@ -37,6 +38,8 @@ def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
         return
     table(("SINCE", "UNTIL", "FOR", "PHASE", "WHY"), map(_period, items(history)), "no history yet")
     lines(deciding(history.get("line"), history.get("placing")))
+    if history.get("backend") == "virtual":
+        lines([f"nodes: {backend_text('virtual')}"])
     lines(start_lines(history.get("start"), history.get("as_of")))
     lines(_last_failure(items(history)))
     lines(_present_lines(client, job, items(history)))

@@ -14,6 +14,7 @@ from cli.errors import BadInput, CliError
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
 from cli.input.job_file import Body
 from cli.text.failures import failure_lines, failure_of, planned_failure
+from cli.text.nodes import backend_text
 from cli.text.output import emit, lines, report_line, table, text_of
 from cli.text.progress import progress_lines
 from cli.text.reasons import start_lines, wait_line
@@ -124,8 +125,8 @@ def show(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
 
 
 def _value(name: str, value: object) -> str:
-    if name == "backend" and value == "virtual":
-        return "virtual (simulated GPUs)"
+    if name == "backend" and value:
+        return backend_text(value)
     if name == "failure":
         return str(value["reason"]) if isinstance(value, dict) else "-"
     return field_text(name, value)

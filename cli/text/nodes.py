@@ -44,6 +44,11 @@ def node_text(name: str, value: object) -> str:
     return f"{text}: {meaning}" if meaning else text
 
 
+def backend_text(backend: object) -> str:
+    """Return how nodes run jobs; what virtual ones do is no result of a machine."""
+    return "virtual (simulated GPUs)" if backend == "virtual" else str(backend)
+
+
 def seconds(milliseconds: object) -> str:
     """Return a time that a node may be silent; no limit where its workers are kept."""
     return "never" if milliseconds is None else f"{int(cast('int', milliseconds)) // 1000} s"

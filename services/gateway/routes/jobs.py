@@ -111,10 +111,11 @@ async def why(request: Request, job_id: Job) -> Response:
     `line` is the queue position of a waiting job in the last order of priority; `start` is when it
     will start: its p10, p50 and p90, and the share of such intervals that held; in the first
     seconds `of` is `queue`: it is that of the tenant's last job before it with as many GPUs.
-    `placing` explains the placement of a job that no longer waits. `as_of` is the time of the
-    answer, or the last moment of a recorded simulation.
+    `placing` explains the placement of a job that no longer waits, and `backend` how its nodes run
+    it: `virtual` ones simulate it. `as_of` is the time of the answer, or the last moment of a
+    recorded simulation.
     """
-    gateway, bearer, _ = await visible_job(request, job_id)
+    gateway, bearer, row = await visible_job(request, job_id)
     history = await _job_history(gateway, bearer, job_id, queries.WHY)
     queue_position = await gateway.database.row(
         bearer, queries.QUEUE_POSITION, bearer.tenant, job_id
@@ -127,6 +128,7 @@ async def why(request: Request, job_id: Job) -> Response:
             "line": queue_position,
             "start": await expected_start(gateway, bearer, job_id),
             "placing": placement_terms(placed),
+            "backend": row["backend"],
         }
     )
 

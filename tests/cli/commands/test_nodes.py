@@ -132,6 +132,16 @@ def test_a_running_job_names_its_silent_nodes(
     assert "vm" not in berth("why", "j")
 
 
+@pytest.mark.parametrize("backend", ["virtual", "agent", ""])
+def test_the_history_of_a_job_says_that_its_gpus_were_simulated(
+    documents: dict[str, Json], backend: str
+) -> None:
+    ended = {**HELD, "until": 5}
+    documents["/v1/jobs/j/why"] = {"items": [ended], "backend": backend}
+    shown = berth("why", "j").splitlines()
+    assert ("nodes: virtual (simulated GPUs)" in shown) == (backend == "virtual")
+
+
 @pytest.mark.parametrize("change", [{"until": 5}, {"data": {"reason": "behind_head"}}])
 def test_a_job_that_waits_for_no_node_names_none(documents: dict[str, Json], change: Json) -> None:
     documents["/v1/jobs/j/why"] = {"items": [{**HELD, **change}]}

@@ -225,12 +225,13 @@ async def test_why_names_the_place_in_line_and_what_decided_a_placing(rows: Stac
     assert (line["position"], line["waiting"], line["score"]) == (2, 3, 0.5)
     assert (line["score_ahead"], line["best_score"]) == (2.0, 2.0)
     assert (line["learned"], line["runtime"]) == ("venus", "history")
-    assert waits["placing"] is None
+    assert (waits["placing"], waits["backend"]) == (None, "")
     start = {"p10_at": 50, "p50_at": 60, "p90_at": 90, "coverage": 0.79, "samples": 40}
     assert waits["start"] == {"at": waits["start"]["at"], "of": "job", **start}
     _, placed, _ = await rows.call("GET", "/v1/jobs/a1/why")
     assert placed["line"] is None and placed["start"] is None
     assert placed["placing"]["policy"] == "fcfs" and placed["placing"]["nodes"] == ["n1"]
+    assert placed["backend"] == "virtual"
     assert "b1" not in str(waits)
 
 
