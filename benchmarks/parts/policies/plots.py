@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import matplotlib
 
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
+
+from benchmarks.parts.policies.preemption import PreemptionCell
 
 HOUR_S = 3600.0
 
@@ -46,6 +49,29 @@ def draw_batches(path: Path, cells: Sequence[dict[str, Any]]) -> None:
     axes.set_yticks(range(len(labels)), labels, fontsize=6)
     axes.axvline(0, lw=0.5)
     axes.set_xlabel("gain in mean wait over the base that blocks")
+    save(figure, path)
+
+
+def draw_costs(path: Path, cells: Sequence[PreemptionCell]) -> None:
+    """Draw the waits of the first policy by the cost of stops: a panel per share never stopped,
+    a line per trace.
+    """
+    own = [cell for cell in cells if cell.policy == cells[0].policy]
+    shares = sorted({cell.fixed_share for cell in own})
+    figure, panels = plt.subplots(1, len(shares), figsize=(4 * len(shares), 4), squeeze=False)
+    for axes, share in zip(panels[0], shares, strict=True):
+        for trace in dict.fromkeys(cell.trace for cell in own):
+            line = [cell for cell in own if (cell.trace, cell.fixed_share) == (trace, share)]
+            costs = [f"{cell.checkpoint_s:g}/{cell.restart_s:g}" for cell in line]
+            gains = [cell.wait_vs_best_nonpreemptive for cell in line]
+            percent = [math.nan if gain is None else 100 * gain for gain in gains]
+            axes.plot(costs, percent, "o-", ms=3, label=trace)
+        axes.axhline(0, lw=0.5)
+        axes.tick_params(axis="x", labelrotation=45)
+        axes.set_title(f"{share:.0%} never stopped")
+        axes.set_xlabel("s between checkpoints / of a restart")
+    panels[0][0].set_ylabel("mean wait over that without preemption, less 1, %")
+    panels[0][-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     save(figure, path)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from benchmarks.parts.command import Json
 from benchmarks.parts.markdown import table
+from benchmarks.parts.policies.plots import draw_costs
 from benchmarks.parts.policies.preemption import PreemptionCell, mean_or_none
 from benchmarks.parts.policies.preemption_goals import goals_of
 from benchmarks.parts.policies.seed_comparison import SeedComparison, means_by_seed
@@ -25,6 +26,7 @@ checkpoints / seconds of a restart.
 """
 
 
+PLOT = "preemption-costs.svg"
 CHOICE = """
 ## The default policy
 
@@ -45,13 +47,15 @@ def write_files(
     cells: Sequence[PreemptionCell],
     comparisons: Sequence[SeedComparison] = (),
 ) -> None:
-    """Write `preemption.json` and `preemption.md` below `folder`."""
+    """Write `preemption.json`, `preemption.md` and its plot below `folder`."""
     write_result(folder, "preemption", result, render_page(cells, comparisons))
+    draw_costs(folder / PLOT, cells)
 
 
 def render_page(cells: Sequence[PreemptionCell], comparisons: Sequence[SeedComparison] = ()) -> str:
     """Return the page in Markdown: the goals, then a table per share of jobs never stopped."""
     parts = [HEAD, table(("goal", "result"), goals_of(cells).items())]
+    parts += [f"\n`{cells[0].policy}`, by trace:\n\n![]({PLOT})\n"]
     if comparisons:
         parts += [CHOICE, seed_table(comparisons)]
     for share in sorted({cell.fixed_share for cell in cells}):

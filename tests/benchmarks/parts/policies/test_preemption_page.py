@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.parts.policies.preemption import PreemptionCell
-from benchmarks.parts.policies.preemption_page import render_page, write_files
+from benchmarks.parts.policies.preemption_page import PLOT, render_page, write_files
 
 CELL = PreemptionCell("philly", 600.0, 60.0, 0.0, "gittins", "qssf", -0.5, -0.6, 0.0123, 5, True)
 OTHER = replace(CELL, restart_s=600.0, wait_vs_best_nonpreemptive=0.1, max_starts=9)
@@ -25,7 +25,10 @@ def test_a_run_that_does_not_end_is_named() -> None:
     assert "| -50% | endless | endless |" in render_page([CELL, endless])
 
 
-def test_both_files_are_written(tmp_path: Path) -> None:
-    write_files(tmp_path / "new", {"cells": [CELL.plain()]}, [CELL])
+def test_page_plot_and_figures_are_written(tmp_path: Path) -> None:
+    endless = replace(OTHER, wait_vs_best_nonpreemptive=None, ended=False)
+    cells = [CELL, endless, replace(CELL, fixed_share=0.9)]
+    write_files(tmp_path / "new", {"cells": [cell.plain() for cell in cells]}, cells)
     assert json.loads((tmp_path / "new" / "preemption.json").read_text())["cells"]
     assert (tmp_path / "new" / "preemption.md").read_text().startswith("# Preemption by rank")
+    assert "<svg" in (tmp_path / "new" / PLOT).read_text()
