@@ -10,6 +10,7 @@ from asyncpg import Connection
 from shared.projections import cursor
 from shared.projections.ledger_events import LedgerEvent
 from shared.projections.source import LedgerPartition
+from shared.verify.llm_rows import Figures, read_llm_rows
 from shared.verify.rules import Violation
 
 Rows = dict[str, tuple[object, ...]]
@@ -48,6 +49,8 @@ class StoredRows:
     seqs: Mapping[LedgerPartition, int]
     """Ledger partition to the last seq in the rows."""
     tables: dict[str, Rows]
+    llm: Mapping[str, Mapping[str, Figures]] = field(default_factory=dict)
+    """The tables of LLM requests."""
 
 
 async def read_stored_rows(conn: Connection) -> StoredRows:
@@ -61,7 +64,8 @@ async def read_stored_rows(conn: Connection) -> StoredRows:
             "command": keyed(await conn.fetch(COMMANDS)),
             "dead_letter": keyed(await conn.fetch(DEAD_LETTERS)),
         }
-    return StoredRows({partition: c.seq for partition, c in cursors.items()}, tables)
+        llm = await read_llm_rows(conn)
+    return StoredRows({partition: c.seq for partition, c in cursors.items()}, tables, llm)
 
 
 def keyed(records: Iterable[tuple[object, ...]]) -> Rows:

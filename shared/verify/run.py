@@ -20,6 +20,9 @@ from shared.verify.commands import CommandAnswerRule
 from shared.verify.events import PublishedEventRule
 from shared.verify.gpus import GpuCapacityRule
 from shared.verify.lifecycle import JobLifecycleRule
+from shared.verify.llm_lifecycle import LlmLifecycleRule
+from shared.verify.llm_limits import BudgetRule
+from shared.verify.llm_rows import LlmRowsRule
 from shared.verify.poison import DeadLetterRule, QuarantineRule
 from shared.verify.reading import (
     Consumption,
@@ -169,10 +172,12 @@ async def rules_for(
         GpuCapacityRule(),
         ReleaseProofRule(),
         ReadyWorkerRule(inputs.ready),
+        LlmLifecycleRule(),
+        BudgetRule(),
     ]
     if conn is not None:
         stored = await wait_for_rows(conn, consumption, installation.catch_up_s)
-        rules.append(ReadModelRule(stored))
+        rules += [ReadModelRule(stored), LlmRowsRule(stored.llm, stored.seqs)]
     return rules
 
 

@@ -27,8 +27,10 @@ from shared.contracts.attempts import (
 from shared.contracts.base import EVENTS, Event
 from shared.contracts.codec import encode
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.endpoints import EndpointConfigured, TokenBudget
 from shared.contracts.job_commands import CancelJob, SubmitJob
 from shared.contracts.job_spec import Gang, JobSpec
+from shared.contracts.llm import LlmRequestFinished, LlmRequestQueued, LlmRequestStarted
 from shared.contracts.nodes import NodeLost
 from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
 from shared.contracts.rejected import InputRejected
@@ -81,6 +83,16 @@ class World:
         self.position = self.run("j1")
         self.release("j1", self.position)
         self.succeed("j1")
+        self.throttle = LedgerWriter(self.broker, "throttle")
+        self.serve("r1", 7)
+
+    def serve(self, request_id: str, output_tokens: int) -> None:
+        named = {"request_id": request_id, "tenant": "red"}
+        counts = {"prompt_tokens": 5, "max_output_tokens": 10}
+        self.throttle.write([LlmRequestQueued(**named, endpoint="chat", **counts)])
+        self.throttle.write([LlmRequestStarted(**named)])
+        finished = LlmRequestFinished(**named, prompt_tokens=5, output_tokens=output_tokens)
+        self.throttle.write([finished])
 
     def array(self, array_id: str, size: int) -> None:
         self.command(
@@ -231,7 +243,7 @@ class World:
 async def test_an_intact_log_is_green(database: str) -> None:
     report = await World().judge(database)
     assert report.violations == [] and report.counts["commands"] == 3
-    assert len(report.rules) == 10
+    assert len(report.rules) == 13
 
 
 async def test_a_cancelled_array_may_wait_for_the_last_of_its_jobs() -> None:
@@ -439,6 +451,21 @@ def a_worker_of_another_job(world: World) -> None:
     ready(world, f"{world.position}/0", "j2")
 
 
+def an_llm_request_without_reservation(world: World) -> None:
+    world.throttle.write([LlmRequestStarted(request_id="r2", tenant="red")])
+
+
+def an_llm_request_above_its_reservation(world: World) -> None:
+    world.serve("r2", 11)
+
+
+def an_llm_budget_that_is_passed(world: World) -> None:
+    budget = TokenBudget(holder="tenant", unit="tokens", limit=20)
+    world.throttle.write([EndpointConfigured(endpoint="chat", partition=0, budgets=(budget,))])
+    world.serve("r2", 10)
+    world.serve("r3", 10)
+
+
 DAMAGE: list[tuple[Callable[[World], None], str]] = [
     (no_answer, "no answer"),
     (two_answers, "has 2 answers"),
@@ -471,6 +498,9 @@ DAMAGE: list[tuple[Callable[[World], None], str]] = [
     (a_dead_letter_of_nothing, "in the topic dead but was not rejected"),
     (an_event_that_no_ledger_has, "is in events but in no ledger"),
     (an_event_with_two_contents, "with two contents"),
+    (an_llm_request_without_reservation, "r2 was started without a reservation"),
+    (an_llm_request_above_its_reservation, "r2: 11 output tokens, 10 were reserved"),
+    (an_llm_budget_that_is_passed, "budget of 20 tokens of tenant red is passed by 10"),
 ]
 
 
@@ -491,6 +521,9 @@ async def test_each_damage_is_reported(damage: Callable[[World], None], detail: 
         ("UPDATE allocation SET released_at = 0", "allocation"),
         ("UPDATE command SET accepted = false WHERE command_id = 'c1'", "command"),
         ("DELETE FROM dead_letter", "dead_letter"),
+        ("UPDATE llm_request SET output_tokens = 8", "llm_request"),
+        ("DELETE FROM llm_tenant", "llm_tenant"),
+        ("UPDATE llm_usage SET cost = 1", "llm_usage"),
     ],
 )
 async def test_a_changed_row_is_reported(database: str, change: str, table: str) -> None:
