@@ -15,7 +15,7 @@ from infra.broker import topics
 from infra.security import acls, rights
 from infra.supervisor.running import RunningStack
 from shared.connection import MECHANISM, Connection
-from shared.contracts.topics import submissions, tenant_answers, tenant_events
+from shared.contracts.topics import submissions, tenant_answers, tenant_events, tenant_requests
 
 
 class ClientSettings(TypedDict):
@@ -28,6 +28,7 @@ class ClientSettings(TypedDict):
     password: str
     ca: str
     writes: str
+    requests: str
     reads: str
     answers: str
     groups: str
@@ -50,6 +51,7 @@ def client_settings(stack: RunningStack, tenant: str) -> ClientSettings:
         password=password,
         ca=str(admin.ca),
         writes=submissions(tenant).name,
+        requests=tenant_requests(tenant).name,
         reads=tenant_events(tenant).name,
         answers=tenant_answers(tenant).name,
         groups=f"{tenant}/*",

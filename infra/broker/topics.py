@@ -7,14 +7,22 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
+from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 from pydantic import Field
 
+from infra.broker.retention import (
+    WrongTopic,
+    check_retention,
+    config,
+    correct_retention,
+    kept_ms,
+    prompts_ms_of,
+)
 from infra.security import acls
 from shared.bus.authentication import check_authentication
 from shared.connection import Connection
-from shared.contracts.topics import TOPICS, TopicSpec
+from shared.contracts.topics import PROMPTS_KEPT_H, TOPICS, TopicSpec, submissions, tenant_topics
 from shared.ledger.errors import Forbidden
 from shared.settings import Settings, read_settings
 
@@ -22,12 +30,7 @@ BROKERS_DEFAULT = -1
 """Number of replicas that the broker chooses (its `default.replication.factor`)."""
 TIMEOUT_S = 60.0
 RETRY_S = 0.2
-KEEPS_ALL = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""Settings of a topic of which no record is ever removed."""
-
-
-class WrongTopic(SystemExit):
-    """A topic exists with settings with which Berth would be wrong or lose data."""
+SUBMISSIONS = submissions("").name
 
 
 class NoBroker(SystemExit):
@@ -45,6 +48,12 @@ class TopicSettings(Settings):
     kafka_secrets: Path | None = Field(
         default=None, description="Folder of the users' passwords; empty = a plain broker"
     )
+    prompts_kept_h: float = Field(
+        default=PROMPTS_KEPT_H,
+        ge=1,
+        le=8760,
+        description="Hours for which topics keep prompts and answers of LLM requests",
+    )
 
     @property
     def connection(self) -> Connection:
@@ -53,23 +62,17 @@ class TopicSettings(Settings):
         return Connection(self.kafka, ca=self.kafka_ca, certificate=self.kafka_certificate)
 
 
-def config(spec: TopicSpec, durable: bool) -> dict[str, str]:
-    """Return the configuration of a topic; a broker without a disk has no flush setting."""
-    settings = {"cleanup.policy": "delete", "retention.ms": str(spec.retention_ms)}
-    if spec.retention_ms < 0:
-        settings["retention.bytes"] = "-1"
-    if spec.flush and durable:
-        settings["flush.messages"] = "1"
-    return settings
-
-
 def create(
     connection: Connection,
     partitions: int,
     durable: bool,
     specs: Iterable[TopicSpec] = tuple(TOPICS.values()),
+    prompts_ms: int | None = None,
 ) -> list[str]:
-    """Create the missing topics and return their names; wait for a broker that is starting."""
+    """Create the missing topics and return their names; wait for a broker that is starting.
+
+    Topics of prompts keep them for `prompts_ms`, by default as long as `llm.requests` does.
+    """
     specs = tuple(specs)
     replicas = BROKERS_DEFAULT if durable else 1
     wanted = {spec.name: (1 if spec.single_partition else partitions) for spec in specs}
@@ -78,9 +81,16 @@ def create(
         existing = _partitions(admin, wanted)
         _check(existing, wanted)
         if durable:
-            _check_retention(admin, [spec for spec in specs if spec.name in existing])
+            check_retention(admin, [spec for spec in specs if spec.name in existing])
+        if prompts_ms is None:
+            prompts_ms = prompts_ms_of(admin, admin.list_topics())
         missing = [
-            NewTopic(spec.name, wanted[spec.name], replicas, topic_configs=config(spec, durable))
+            NewTopic(
+                spec.name,
+                wanted[spec.name],
+                replicas,
+                topic_configs=config(spec, durable, prompts_ms),
+            )
             for spec in specs
             if spec.name not in existing
         ]
@@ -123,23 +133,6 @@ def _check(existing: dict[str, int], wanted: dict[str, int]) -> None:
             )
 
 
-def _check_retention(admin: KafkaAdminClient, specs: Iterable[TopicSpec]) -> None:
-    """Raise WrongTopic for a ledger of which the broker would remove records."""
-    kept = [spec.name for spec in specs if spec.retention_ms < 0]
-    if not kept:
-        return
-    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in kept]
-    answer = admin.describe_configs(resources, config_filter="all")["topic"]
-    for name in kept:
-        for setting, needed in KEEPS_ALL.items():
-            value = answer[name][setting]["value"]
-            if value != needed:
-                raise WrongTopic(
-                    f"topic {name}: {setting} is {value}; must be {needed}, "
-                    "since a ledger keeps every record"
-                )
-
-
 def _create(admin: KafkaAdminClient, topics: list[NewTopic]) -> None:
     try:
         admin.create_topics(topics)
@@ -163,9 +156,28 @@ def main(environ: dict[str, str]) -> None:
         asyncio.run(check_authentication(settings.connection))
     except Forbidden as error:
         raise NoBroker(str(error)) from None
-    create(settings.connection, settings.partitions, settings.durable)
+    bring_up_to_date(settings)
     if settings.kafka_secrets is not None:
         secure(settings.connection, settings.kafka_secrets)
+
+
+def bring_up_to_date(settings: TopicSettings) -> None:
+    """Create what is missing, also of tenants of an earlier release, and correct retentions."""
+    connection, prompts_ms = settings.connection, kept_ms(settings.prompts_kept_h)
+    partitions, durable = settings.partitions, settings.durable
+    create(connection, partitions, durable, prompts_ms=prompts_ms)
+    admin = connect(connection)
+    try:
+        existing = admin.list_topics()
+        names = [name for name in existing if name.startswith(SUBMISSIONS)]
+        specs = [spec for name in names for spec in tenant_topics(name.removeprefix(SUBMISSIONS))]
+        if durable:
+            known = [spec.name for spec in (*TOPICS.values(), *specs) if spec.holds_prompts]
+            correct_retention(admin, sorted(set(known) & set(existing)), prompts_ms)
+    finally:
+        admin.close()
+    if specs:
+        create(connection, partitions, durable, specs, prompts_ms)
 
 
 def secure(connection: Connection, secrets: Path) -> None:

@@ -14,11 +14,13 @@ from shared.contracts.topics import (
     LEDGERS,
     MARKS,
     READS,
+    REQUESTS_READER,
     SUBMISSIONS_READER,
     WRITER,
     submissions,
     tenant_answers,
     tenant_events,
+    tenant_requests,
 )
 
 Kind = Literal["topic", "group", "cluster"]
@@ -27,7 +29,7 @@ Operation = Literal[
 ]
 
 SUBMISSIONS, EVENTS = submissions("").name, tenant_events("").name
-ANSWERS = tenant_answers("").name
+REQUESTS, ANSWERS = tenant_requests("").name, tenant_answers("").name
 """Prefixes of the tenants' topics."""
 ANY = "*"
 CLUSTER = "kafka-cluster"
@@ -66,12 +68,13 @@ def table() -> frozenset[Grant]:
 
 
 def of_tenant(tenant: str) -> frozenset[Grant]:
-    """Return the grants of a tenant: publish submissions, read its events and answers, in groups
-    named `<tenant>/...`. A slash cannot be part of another tenant's name."""
+    """Return the grants of a tenant: publish jobs and LLM requests, read its events and answers, in
+    groups named `<tenant>/...`. A slash cannot be part of another tenant's name."""
     user = TENANT + tenant
     return frozenset(
         {
             Grant(user, "write", "topic", submissions(tenant).name),
+            Grant(user, "write", "topic", tenant_requests(tenant).name),
             Grant(user, "read", "topic", tenant_events(tenant).name),
             Grant(user, "read", "topic", tenant_answers(tenant).name),
             Grant(user, "read", "group", f"{tenant}/", prefixed=True),
@@ -94,7 +97,12 @@ def _service(service: str) -> Iterator[Grant]:
     yield from (Grant(service, "write", "topic", topic) for topic in writes)
     if service == SUBMISSIONS_READER:
         yield Grant(service, "read", "topic", SUBMISSIONS, prefixed=True)
+    if service == REQUESTS_READER:
+        yield Grant(service, "read", "topic", REQUESTS, prefixed=True)
     if service == EVENTS_WRITER:
+        # It publishes the bytes of records that the gateway could not read.
+        yield Grant(service, "read", "topic", SUBMISSIONS, prefixed=True)
+        yield Grant(service, "read", "topic", REQUESTS, prefixed=True)
         yield Grant(service, "write", "topic", EVENTS, prefixed=True)
     if service == ANSWERS_WRITER:
         yield Grant(service, "write", "topic", ANSWERS, prefixed=True)
@@ -108,7 +116,7 @@ def _admin() -> Iterator[Grant]:
     for operation in ("create", "describe", "describe_configs", "alter_configs"):
         yield Grant(ADMIN, operation, "topic", ANY)
     # No ledger is ever deleted; a tenant's topics are, once it is gone.
-    for prefix in (SUBMISSIONS, EVENTS, ANSWERS):
+    for prefix in (SUBMISSIONS, REQUESTS, EVENTS, ANSWERS):
         yield Grant(ADMIN, "delete", "topic", prefix, prefixed=True)
     yield Grant(ADMIN, "describe", "group", ANY)
 

@@ -23,7 +23,10 @@ GIVEN: Mapping[str, frozenset[str]] = {
     "priority": frozenset({"models"}),
     "placement": frozenset(),
     "failslow": frozenset({"slowdown", "reports"}),
-    "throttle": frozenset({"upstream_keys", "upstream_ca", "tokenizers", "answers"}) | OIDC,
+    "throttle": frozenset(
+        {"upstream_keys", "upstream_ca", "tokenizers", "answers", "prompts_kept_h"}
+    )
+    | OIDC,
     "executor": frozenset({"agent_pools", "report_window_ms", "slow", "secrets"}),
     "publisher": frozenset({"max_records", "refresh_s"}),
     "projector": frozenset({"gather_ms", "batch_records"}),
@@ -33,6 +36,8 @@ GIVEN: Mapping[str, frozenset[str]] = {
     | OIDC,
 }
 """Settings by service; a test compares them with the services' classes of settings."""
+GIVEN_STEPS: Mapping[str, frozenset[str]] = {"topics": frozenset({"prompts_kept_h"})}
+"""Settings by step."""
 
 OF_EVERY_SERVICE = frozenset({"trace_sample"})
 PATHS = frozenset(
@@ -47,8 +52,17 @@ def given_settings(service: str, environ: Mapping[str, str]) -> dict[str, str]:
 
     `BERTH_X_FILE`, a file with the value of `BERTH_X`, counts as well. Nothing else is passed on.
     """
+    return _passed(GIVEN.get(service, frozenset()) | OF_EVERY_SERVICE, environ)
+
+
+def given_step_settings(step: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the step's settings that are in the environment."""
+    return _passed(GIVEN_STEPS.get(step, frozenset()), environ)
+
+
+def _passed(names: frozenset[str], environ: Mapping[str, str]) -> dict[str, str]:
     passed: dict[str, str] = {}
-    for name in sorted(GIVEN.get(service, frozenset()) | OF_EVERY_SERVICE):
+    for name in sorted(names):
         variable = PREFIX + name.upper()
         if variable in environ:
             value = environ[variable]

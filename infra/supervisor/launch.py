@@ -18,7 +18,7 @@ from infra.postgres import server as postgres
 from infra.supervisor import control, local_node, outside, parts
 from infra.supervisor.configuration import Program, render
 from infra.supervisor.external import ExternalKafka, ExternalPostgres
-from infra.supervisor.given_settings import given_settings
+from infra.supervisor.given_settings import given_settings, given_step_settings
 from infra.supervisor.listening import Listen
 from infra.supervisor.logs import last_words, mark_start, path_of
 from infra.supervisor.running import OPERATOR_KEY, Broker, RunningStack
@@ -273,7 +273,7 @@ def _run(stack: RunningStack, step: Step, site: Site, needs: list[Future[None]])
     env = {name: os.environ[name] for name in KEPT if name in os.environ}
     done = subprocess.run(
         [sys.executable, "-P", *step.arguments],
-        env=env | step_environment(step, site),
+        env=env | step_environment(step, site) | given_step_settings(step.name, os.environ),
         cwd=stack.data_dir,
         capture_output=True,
         text=True,

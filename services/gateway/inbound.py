@@ -19,6 +19,7 @@ from services.gateway.core.submission import (
 )
 from shared.contracts.identity import derive_command_id
 from shared.contracts.job_commands import CancelJob, RejectSubmission, SubmitJob
+from shared.contracts.llm import ServeLlmRequest
 from shared.ledger.cloudevents import CloudEvent, Malformed, decode
 
 LIMIT_BYTES = 64 * 1024
@@ -42,11 +43,12 @@ class RoutedCommand:
     """A command and its lane; the same record always gives the same command."""
 
     id: str
-    command: SubmitJob | CancelJob | RejectSubmission
+    command: SubmitJob | CancelJob | RejectSubmission | ServeLlmRequest
     lane: int
     subject: str
     pool: str
     traceparent: str
+    topic: str = "commands"
 
 
 def route_submission(
@@ -57,15 +59,16 @@ def route_submission(
     try:
         if not active:
             raise Malformed("tenant: not registered or retired")
-        event = _decoded(record)
+        event = decoded(record, LIMIT_BYTES)
         return _routed(id, event, sender, pools)
     except (Malformed, NotJson, InvalidBody, TenantMismatch) as error:
-        return _rejected(id, record, sender, pools, str(error))
+        return rejected(id, record, sender, pools, str(error))
 
 
-def _decoded(record: SubmissionRecord) -> CloudEvent:
-    if record.value is not None and len(record.value) > LIMIT_BYTES:
-        raise Malformed(f"{len(record.value)} bytes; at most {LIMIT_BYTES} are read")
+def decoded(record: SubmissionRecord, limit_bytes: int) -> CloudEvent:
+    """Raises Malformed."""
+    if record.value is not None and len(record.value) > limit_bytes:
+        raise Malformed(f"{len(record.value)} bytes; at most {limit_bytes} are read")
     return decode(record.value)
 
 
@@ -92,7 +95,7 @@ def _idempotency_key(event_id: str) -> str:
     return event_id if len(event_id) <= 128 else hashlib.sha256(event_id.encode()).hexdigest()
 
 
-def _rejected(
+def rejected(
     id: str, record: SubmissionRecord, sender: Sender, pools: Mapping[str, int], reason: str
 ) -> RoutedCommand:
     command = RejectSubmission(

@@ -14,6 +14,8 @@ from aiokafka.errors import CommitFailedError, KafkaError
 
 from services.gateway.access import AccessDirectory
 from services.gateway.inbound import PREFIX, RoutedCommand, SubmissionRecord, route_submission
+from services.gateway.inbound_requests import PREFIX as REQUESTS
+from services.gateway.inbound_requests import route_request
 from services.gateway.outbox import Ack, Outbox, OutgoingCommand
 from services.gateway.problem import ApiError
 from services.gateway.progress import ConsumerProgress
@@ -24,11 +26,10 @@ from shared.contracts.job_commands import SubmitJob
 from shared.ledger.errors import Stalled
 from shared.rate import Rate, TokenBuckets
 from shared.telemetry.figures import Figure
-from shared.telemetry.names import AttributeKey
+from shared.telemetry.names import AttributeKey, SpanName
 from shared.telemetry.setup import Telemetry
 
 GROUP = "berth-gateway"
-TOPIC = "commands"
 REFRESH_S = 1.0
 RETRY_S = 0.5
 MAX_RETRY_S = 5.0
@@ -158,7 +159,7 @@ class Ingress:
         else:
             await asyncio.sleep(LIMITED_POLL_MS / 1000)
         for topic in self._limited:
-            held_s = self._telemetry.metrics.submissions_held_s.labels(topic.removeprefix(PREFIX))
+            held_s = self._telemetry.metrics.submissions_held_s.labels(tenant_of(topic))
             held_s.inc(monotonic() - began_s)
         return polled
 
@@ -179,7 +180,8 @@ class Ingress:
 
     async def _subscribed(self, consumer: AIOKafkaConsumer) -> bool:
         existing = await consumer.topics()
-        expected = {PREFIX + tenant for tenant in self._access.view.tenants}
+        tenants = self._access.view.tenants
+        expected = {prefix + tenant for prefix in (PREFIX, REQUESTS) for tenant in tenants}
         topics = frozenset(expected & set(existing))
         if topics != self._topics and topics:
             self._follow(consumer, topics)
@@ -204,15 +206,11 @@ class Ingress:
         self._telemetry.metrics.inputs.labels("submissions").inc(len(acks))
 
     async def _queue(self, record: ConsumerRecord, spans: ExitStack) -> Ack:
-        tenant = record.topic.removeprefix(PREFIX)
-        routed = route_submission(
-            SubmissionRecord(record.topic, record.partition, record.offset, record.value),
-            self._access.sender(tenant),
-            self._access.pools(),
-            self._access.view.is_active(tenant),
-        )
+        tenant = tenant_of(record.topic)
+        routed = self._route(record, tenant)
+        name: SpanName = "llm" if record.topic.startswith(REQUESTS) else "submit"
         span = spans.enter_context(
-            self._telemetry.spans.span("submit", routed.traceparent, _attributes(routed, tenant))
+            self._telemetry.spans.span(name, routed.traceparent, _attributes(routed, tenant))
         )
         if isinstance(routed.command, SubmitJob):
             span.set("job.id", routed.subject)
@@ -226,7 +224,14 @@ class Ingress:
             span.traceparent,
             access_next=self._access.next,
         )
-        return await self._outbox.post(TOPIC, routed.lane, command)
+        return await self._outbox.post(routed.topic, routed.lane, command)
+
+    def _route(self, record: ConsumerRecord, tenant: str) -> RoutedCommand:
+        value = SubmissionRecord(record.topic, record.partition, record.offset, record.value)
+        sender, view = self._access.sender(tenant), self._access.view
+        if record.topic.startswith(REQUESTS):
+            return route_request(value, sender, view)
+        return route_submission(value, sender, self._access.pools(), view.is_active(tenant))
 
     async def _commit(self, consumer: AIOKafkaConsumer, polled: Records) -> None:
         try:
@@ -250,4 +255,9 @@ class Ingress:
 
 
 def _attributes(routed: RoutedCommand, tenant: str) -> dict[AttributeKey, str]:
-    return {"tenant.id": tenant, "pool.id": routed.pool, "messaging.destination.name": TOPIC}
+    return {"tenant.id": tenant, "pool.id": routed.pool, "messaging.destination.name": routed.topic}
+
+
+def tenant_of(topic: str) -> str:
+    """Return the tenant whose topic it is."""
+    return topic.split(".", 1)[1]

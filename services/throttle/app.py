@@ -60,6 +60,7 @@ def run(settings: ThrottleSettings) -> None:
     async def run_beside(lanes: Lanes[Any]) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(shell.serve())
+            group.create_task(shell.remove_old_answers())
             group.create_task(probe_lanes(lanes, telemetry.metrics, figures))
 
     try:
@@ -150,6 +151,11 @@ class ThrottleShell:
                 listener = await listen(runner, self._settings, self._tls)
                 open_.callback(listener.close)
                 self._announce(listener)
+
+    async def remove_old_answers(self) -> None:
+        """Remove answer files as old as their topics are kept; returns at once without a folder."""
+        if self._settings.answers is not None:
+            await AnswerFiles(self._settings.answers).keep_for(3600 * self._settings.prompts_kept_h)
 
     def _authenticator(self, access: AccessFollower) -> Authenticator:
         settings = self._settings

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from shared.contracts.topics import PROMPTS_KEPT_H
 from shared.oidc.settings import OidcSettings
 
 
@@ -26,4 +27,10 @@ class ThrottleSettings(OidcSettings):
         default=None,
         description="Folder for answers to requests of `llm.requests` that are above 512 KiB; "
         "without it they are refused",
+    )
+    prompts_kept_h: float = Field(
+        default=PROMPTS_KEPT_H,
+        ge=1,
+        le=8760,
+        description="Hours for which those files are kept; topics of prompts have it too",
     )

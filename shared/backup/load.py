@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Protocol
 
 from shared.backup.files import BackupManifest, BadBackup, entries, open_backup
 from shared.bus.log import Entry, Log
+from shared.contracts.topics import LOSSY_INPUTS
 from shared.ledger.partition import TP
 
 BATCH = 1_000
@@ -28,7 +29,8 @@ async def load(folder: Path, log: Log, restorer: Restorer) -> BackupManifest:
 
     The topics must exist and be empty, and must have no other writer meanwhile. Submissions of a
     tenant that began after offset 0, because of retention, get lower offsets: no ledger refers to
-    these, and a submission that is read again is recognised by its idempotency key.
+    these, and a submission that is read again is recognised by its idempotency key. Before the
+    first record of an input with retention, to whose offsets a ledger refers, come empty ones.
 
     Raises BadBackup for an incomplete backup, a topic that is not empty, and a record that was
     appended at another offset.
@@ -42,10 +44,18 @@ async def load(folder: Path, log: Log, restorer: Restorer) -> BackupManifest:
                     f"{part.tp.key}: not empty; a backup is restored into an empty broker"
                 )
         for part in manifest.parts:
-            await fill(part.tp, entries(folder, part), restorer, part.first)
+            stored, first = entries(folder, part), part.first
+            if part.topic in LOSSY_INPUTS:
+                stored, first = chain(map(empty_entry, range(first)), stored), 0
+            await fill(part.tp, stored, restorer, first)
     finally:
         await log.stop()
     return manifest
+
+
+def empty_entry(offset: int) -> Entry:
+    """Return the record that stands for one that was removed before the backup."""
+    return Entry(offset, None, b"")
 
 
 async def fill(tp: TP, stored: Iterator[Entry], restorer: Restorer, first: int = 0) -> int:

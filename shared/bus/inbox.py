@@ -147,6 +147,10 @@ class Inbox:
         """Return the next offset of each input."""
         return {channel.tp: channel.next for channel in self._channels.values()}
 
+    def skip_to(self, tp: TP, offset: int) -> None:
+        """Continue an input at its first record that retention has left."""
+        self._channels[tp.key].move_to(offset)
+
     def put(self, tp: TP, offset: int, value: bytes | None) -> Delivery:
         """Take a record if it is the next one of its input."""
         channel = self._channels[tp.key]

@@ -127,6 +127,10 @@ class Lane(Generic[S]):
         """Return the next offset of each input."""
         return self.inbox.next_offsets()
 
+    def skip_to(self, tp: TP, offset: int) -> None:
+        """Continue an input at its first record that retention has left."""
+        self.inbox.skip_to(tp, offset)
+
     def known_offsets(self) -> dict[TP, int]:
         """Return `next_offsets` and that of the ledger: none of these logs may become shorter."""
         return {**self.next_offsets(), self.tp: self.cursor.next}

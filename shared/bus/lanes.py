@@ -15,6 +15,7 @@ from shared.bus.inbox import ACCESS, Delivery
 from shared.bus.lane import Lane
 from shared.bus.log import Log
 from shared.bus.watchdog import Watchdog
+from shared.contracts.topics import LOSSY_INPUTS
 from shared.ledger.errors import LaneHalted
 from shared.ledger.partition import TP
 
@@ -169,8 +170,16 @@ class Lanes(Generic[S]):
         log.info("lane revoked", extra={"lane": held.lane.tp.key})
 
     async def _check_inputs(self, lane: Lane[S]) -> None:
-        """Raise TailLost for an input shorter than its used part: all of it would pass as old."""
+        """Raise TailLost for an input shorter than its used part: all of it would pass as old.
+
+        Of a topic with retention the records that are gone are skipped, unread.
+        """
         for tp, offset in lane.next_offsets().items():
+            if tp.topic in LOSSY_INPUTS and (begin := await self._client.begin(tp)) > offset:
+                lost = {"lane": lane.tp.key, "input": tp.key, "records": begin - offset}
+                log.warning("records of an input were removed before they were read", extra=lost)
+                lane.skip_to(tp, begin)
+                continue
             if await self._client.end(tp) < offset:
                 await check_reaches(self._client, tp, offset)
 

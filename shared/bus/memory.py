@@ -16,6 +16,7 @@ class MemoryBroker:
 
     def __init__(self) -> None:
         self._partitions: dict[TP, list[Entry]] = defaultdict(list)
+        self._begins: dict[TP, int] = {}
         self._moved = asyncio.Event()
 
     def append(self, tp: TP, value: bytes, key: bytes | None = None, headers: Headers = ()) -> int:
@@ -27,6 +28,13 @@ class MemoryBroker:
 
     def entries(self, tp: TP) -> list[Entry]:
         return self._partitions[tp]
+
+    def trim(self, tp: TP, offset: int) -> None:
+        """Let the records before `offset` be gone, as by retention."""
+        self._begins[tp] = offset
+
+    def begin(self, tp: TP) -> int:
+        return self._begins.get(tp, 0)
 
     def forget(self, tp: TP) -> None:
         """Free the memory of a partition that was copied elsewhere."""
@@ -57,7 +65,11 @@ class MemoryFeed:
     def _take(self, max_records: int) -> dict[TP, list[Entry]]:
         records: dict[TP, list[Entry]] = {}
         for tp, position in self._next.items():
-            entries = self._broker.entries(tp)
+            entries, begin = self._broker.entries(tp), self._broker.begin(tp)
+            if position < begin:
+                if not self._lossy:
+                    raise TailLost(f"{tp.key} has no offset {position}")
+                position = begin
             if position > len(entries) and not self._lossy:
                 raise TailLost(f"{tp.key} has no offset {position}")
             taken = entries[position : position + max_records]
@@ -96,7 +108,7 @@ class MemoryLog:
         return MemoryFeed(self.broker, start, lossy)
 
     async def begin(self, tp: TP) -> int:
-        return 0
+        return self.broker.begin(tp)
 
     async def end(self, tp: TP) -> int:
         return len(self.broker.entries(tp))

@@ -142,9 +142,9 @@ def asyncapi() -> Json:
             "title": "Berth",
             "version": "1",
             "description": (
-                "Tenants write submissions.<tenant> and read events.<tenant> and"
-                " answers.<tenant>; operators read events. Ledgers are internal: each of their"
-                " records holds a batch of events."
+                "Tenants write submissions.<tenant> and requests.<tenant> and read"
+                " events.<tenant> and answers.<tenant>; operators read events. Ledgers are"
+                " internal: each of their records holds a batch of events."
             ),
         },
         "channels": {topic: channel(topic) for topic in TOPICS},

@@ -8,19 +8,26 @@ from typing import Literal
 Kind = Literal["ledger", "ledgered", "soft", "public"]
 
 DAY_MS = 86_400_000
+PROMPTS_KEPT_H = 24.0
+"""Hours for which prompts and answers are kept in topics, and answers in files, by default."""
 LANES = 4
 """Partitions of the topics of pools, in an installation whose settings name no number."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """Settings of a topic: `retention_ms` -1 is unlimited, `flush` syncs each record to disk."""
+    """Settings of a topic: `retention_ms` -1 is unlimited, `flush` syncs each record to disk.
+
+    `holds_prompts`: its records hold prompts or answers, so that the installation's setting
+    `prompts_kept_h` is its retention, and `retention_ms` that of the default.
+    """
 
     name: str
     kind: Kind
     retention_ms: int
     flush: bool
     single_partition: bool = False
+    holds_prompts: bool = False
 
 
 LEDGERS: tuple[str, ...] = ("access", "admission", "priority", "placement", "failslow", "throttle")
@@ -32,7 +39,7 @@ TOPICS: dict[str, TopicSpec] = {
         TopicSpec("access.commands", "ledgered", -1, True, single_partition=True),
         TopicSpec("commands", "ledgered", -1, True),
         TopicSpec("reports", "ledgered", -1, True),
-        TopicSpec("llm.requests", "ledgered", -1, True),
+        TopicSpec("llm.requests", "ledgered", DAY_MS, True, holds_prompts=True),
         TopicSpec("heartbeats", "soft", DAY_MS, True),
         TopicSpec("telemetry", "soft", DAY_MS, False),
         TopicSpec("logs", "soft", DAY_MS, False),
@@ -50,6 +57,11 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "throttle": ("llm.requests",),
 }
 """Inputs of each decider that its records name in their input vector."""
+
+LOSSY_INPUTS = frozenset(
+    topic for topics in INPUTS.values() for topic in topics if TOPICS[topic].retention_ms >= 0
+)
+"""Inputs of which the broker removes records, whether they were read or not."""
 
 ACCESS_FACTS = frozenset(
     {"pool.configured.v1", "tenant.registered.v1", "tenant.retired.v1", "input.retry-requested.v1"}
@@ -142,6 +154,8 @@ The publisher reads the end of `events` when it resumes, and the bytes of dead l
 
 SUBMISSIONS_READER = "gateway"
 """The service that reads every `submissions.<tenant>`."""
+REQUESTS_READER = "gateway"
+"""The service that reads every `requests.<tenant>`."""
 EVENTS_WRITER = "publisher"
 """The service that writes every `events.<tenant>`."""
 ANSWERS_WRITER = "throttle"
@@ -153,6 +167,11 @@ def submissions(tenant: str) -> TopicSpec:
     return TopicSpec(f"submissions.{tenant}", "ledgered", 7 * DAY_MS, True)
 
 
+def tenant_requests(tenant: str) -> TopicSpec:
+    """Return the topic to which a tenant publishes LLM requests, as itself."""
+    return TopicSpec(f"requests.{tenant}", "ledgered", DAY_MS, True, holds_prompts=True)
+
+
 def tenant_events(tenant: str) -> TopicSpec:
     """Return the topic from which a tenant reads the events of its jobs."""
     return TopicSpec(f"events.{tenant}", "public", 30 * DAY_MS, False)
@@ -160,9 +179,14 @@ def tenant_events(tenant: str) -> TopicSpec:
 
 def tenant_answers(tenant: str) -> TopicSpec:
     """Return the topic from which a tenant reads the answers to its LLM requests."""
-    return TopicSpec(f"answers.{tenant}", "public", 7 * DAY_MS, True)
+    return TopicSpec(f"answers.{tenant}", "public", DAY_MS, True, holds_prompts=True)
 
 
 def tenant_topics(tenant: str) -> tuple[TopicSpec, ...]:
     """Return all topics of a tenant."""
-    return submissions(tenant), tenant_events(tenant), tenant_answers(tenant)
+    return (
+        submissions(tenant),
+        tenant_requests(tenant),
+        tenant_events(tenant),
+        tenant_answers(tenant),
+    )

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from shared.contracts.base import UnknownType
 from shared.contracts.codec import owner_of
+from shared.contracts.topics import INPUTS
 from shared.projections.ledger_events import LedgerEvent
 from shared.verify.arrays import array_of
+from shared.verify.removed import Removed
 from shared.verify.rules import Bounds, Violation
 
 ANSWERS = ("command.accepted.v1", "command.refused.v1")
@@ -38,6 +40,7 @@ class CommandAnswerRule:
     bounds: Bounds
     placement_seqs: dict[int, int]
     """Lane to the last placement seq that admission has read: it knows no later ends."""
+    removed: Removed = field(default_factory=Removed)
     name: str = "every command has exactly one answer, from its owner"
     answers: dict[str, list[LedgerEvent]] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
@@ -67,8 +70,13 @@ class CommandAnswerRule:
             yield from self._check(command, self.answers.get(command.command_id, []))
         for command_id, answers in self.answers.items():
             is_known = command_id in self.commands or command_id in self.quarantined
-            if not is_known and self.bounds.has(answers[0]):
+            if not is_known and self.bounds.has(answers[0]) and not self._is_removed(answers[0]):
                 yield Violation(self.name, answers[0].id, f"{command_id} was never sent")
+
+    def _is_removed(self, answer: LedgerEvent) -> bool:
+        """Return whether the command may have been removed from its topic since."""
+        inputs = INPUTS[answer.ledger]
+        return any(self.removed.is_short(topic, answer.partition) for topic in inputs)
 
     def _check(self, command: SentCommand, answers: list[LedgerEvent]) -> Iterator[Violation]:
         if not answers and command.consumed and not self._may_wait(command):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from shared.contracts.base import EVENTS
 from shared.projections.ledger_events import LedgerEvent
+from shared.verify.removed import Removed
 from shared.verify.rules import Bounds, Violation
 
 
@@ -19,6 +20,7 @@ class PublishedEventRule:
     conflicting: list[str]
     """Ids that `events` holds with two contents."""
     bounds: Bounds
+    removed: Removed = field(default_factory=Removed)
     name: str = "events hold what the ledgers say"
     missing: list[Violation] = field(default_factory=list)
     observed: set[str] = field(default_factory=set)
@@ -28,7 +30,9 @@ class PublishedEventRule:
         if cls is None or not cls.PUBLIC:
             return
         self.observed.add(event.id)
-        if self.bounds.has(event) and self.published.get(event.id) != event.type:
+        if not self.bounds.has(event) or self.published.get(event.id) == event.type:
+            return
+        if event.id in self.published or not self.removed.may_have("events", event.at):
             self.missing.append(Violation(self.name, event.id, f"{event.type} is not in events"))
 
     def finish(self) -> Iterator[Violation]:

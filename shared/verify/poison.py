@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shared.projections.ledger_events import LedgerEvent
+from shared.verify.removed import Removed
 from shared.verify.rules import Bounds, Violation
 
 SETTLED = ("input.retry-requested.v1", "input.skipped.v1")
@@ -39,6 +40,7 @@ class DeadLetterRule:
     dead: dict[RecordPosition, str]
     """Position of each dead letter's record to the sha256 of the bytes in `dead`."""
     bounds: Bounds
+    removed: Removed = field(default_factory=Removed)
     name: str = "dead letters equal what was rejected"
     rejected: dict[RecordPosition, list[LedgerEvent]] = field(default_factory=dict)
 
@@ -64,11 +66,14 @@ class DeadLetterRule:
         rejection, path = rejections[0], _path(position)
         if len(rejections) > 1:
             yield self._at(position, f"was rejected {len(rejections)} times")
+        if self.removed.has(*position):
+            return
         if position not in self.undecodable:
             yield Violation(self.name, rejection.id, f"{path} is a valid record")
         elif rejection.data["sha256"] != self.undecodable[position].sha256:
             yield Violation(self.name, rejection.id, f"{path} has another sha256")
-        if self.dead.get(position) != rejection.data["sha256"]:
+        is_gone = position not in self.dead and self.removed.may_have("dead", rejection.at)
+        if self.dead.get(position) != rejection.data["sha256"] and not is_gone:
             yield self._at(position, "is not in the topic dead, or with other bytes")
 
     def _at(self, position: RecordPosition, detail: str) -> Violation:

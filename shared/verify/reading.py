@@ -19,7 +19,7 @@ from shared.contracts.reports import (
     ProgressReported,
     WorkerReady,
 )
-from shared.contracts.topics import CUSTODIAN, TOPICS
+from shared.contracts.topics import CUSTODIAN, LOSSY_INPUTS, TOPICS
 from shared.ledger import cloudevents
 from shared.ledger.inputs import refuse_misplaced
 from shared.ledger.partition import TP
@@ -72,11 +72,11 @@ async def read_topics(
         for name in names
         for partition in range(1 if TOPICS[name].single_partition else installation.partitions)
     ]
-    lossy = all(TOPICS[name].kind == "public" for name in names)
+    lossy = all(TOPICS[name].retention_ms >= 0 for name in names)
     tail = TopicTail(installation.log, lossy=lossy)
     await tail.start_at_begin(tps)
     ends = {tp: await installation.log.end(tp) for tp in tps}
-    reached = dict.fromkeys(tps, 0)
+    reached = {tp: await installation.log.begin(tp) for tp in tps}
     try:
         while True:
             polled = await tail.poll(installation.quiet_s)
@@ -142,9 +142,11 @@ class Consumption:
 async def read_inputs(installation: InstallationLog, consumption: Consumption) -> InputRecords:
     """Return every command, ready worker and undecodable record of the input topics."""
     inputs = InputRecords()
-    async for tp, entry in read_topics(installation, list(CUSTODIAN)):
-        inputs.records += 1
-        add_record(inputs, tp, entry, consumption)
+    kept = [name for name in CUSTODIAN if name not in LOSSY_INPUTS]
+    for names in (kept, sorted(LOSSY_INPUTS)):
+        async for tp, entry in read_topics(installation, names):
+            inputs.records += 1
+            add_record(inputs, tp, entry, consumption)
     return inputs
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from asyncpg import Connection
 
-from shared.contracts.topics import INPUTS
+from shared.bus.clock import now_ms
+from shared.contracts.topics import INPUTS, LOSSY_INPUTS
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.reader import Cursor
 from shared.progress import ReportLine
@@ -35,11 +36,14 @@ from shared.verify.reading import (
 )
 from shared.verify.readmodels import ReadModelRule, StoredRows, read_stored_rows
 from shared.verify.releases import ReleaseProofRule
+from shared.verify.removed import read_removed
 from shared.verify.rules import Bounds, Rule, Violation
 from shared.verify.workers import ReadyWorkerRule
 
 READ_EVERY_S = 0.2
 CHAIN = "the chain of accepted records is whole"
+LOSSY = (*sorted(LOSSY_INPUTS), "events", "dead")
+"""Topics of which records are removed."""
 ACKED = "what was acknowledged is in its topic"
 
 
@@ -163,11 +167,12 @@ async def rules_for(
     admission_seqs = {n: consumption.last_seq_read("placement", "admission", n) for n in lanes}
     placement_seqs = {n: consumption.last_seq_read("admission", "placement", n) for n in lanes}
     bounds = Bounds(dict(consumption.seqs))
+    removed = await read_removed(installation.log, LOSSY, installation.partitions, now_ms())
     rules: list[Rule] = [
-        CommandAnswerRule(inputs.commands, bounds, placement_seqs),
+        CommandAnswerRule(inputs.commands, bounds, placement_seqs, removed),
         ArrayCancelRule(),
-        PublishedEventRule(*await read_published(installation, consumption), bounds),
-        DeadLetterRule(inputs.undecodable, await read_dead_letters(installation), bounds),
+        PublishedEventRule(*await read_published(installation, consumption), bounds, removed),
+        DeadLetterRule(inputs.undecodable, await read_dead_letters(installation), bounds, removed),
         JobLifecycleRule(admission_seqs, bounds),
         GpuCapacityRule(),
         ReleaseProofRule(),

@@ -8,20 +8,39 @@ from pathlib import Path
 
 import pytest
 
+from services.gateway.core.submission import Sender
+from services.gateway.inbound import SubmissionRecord
+from services.gateway.inbound_requests import route_request
 from services.throttle.proxy.options import read_options
 from services.throttle.relay.errors import VERDICTS
+from shared.contracts.access import TenantRegistered
 from shared.contracts.endpoints import ConfigureEndpoint, EndpointSettings
+from shared.contracts.llm import ServeLlmRequest
+from shared.contracts.registry import AccessView
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "endpoints.md").read_text()
 README = (ROOT / "services" / "throttle" / "README.md").read_text()
+FLAGS = re.DOTALL | re.MULTILINE
 OPTIONS = ROOT / "services" / "throttle" / "proxy" / "options.py"
 
 
-@pytest.mark.parametrize("text", re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
-def test_each_example_is_a_command(text: str) -> None:
-    command = ConfigureEndpoint.model_validate(json.loads(text))
-    assert command.upstreams
+EXAMPLES = [json.loads(text) for text in re.findall(r"^```json\n(.*?)^```", PAGE, FLAGS)]
+
+
+@pytest.mark.parametrize("settings", [each for each in EXAMPLES if "specversion" not in each])
+def test_each_example_is_a_command(settings: dict[str, object]) -> None:
+    assert ConfigureEndpoint.model_validate(settings).upstreams
+
+
+def test_the_record_of_a_tenant_is_a_request() -> None:
+    (event,) = [each for each in EXAMPLES if "specversion" in each]
+    access = AccessView()
+    access.apply(TenantRegistered(tenant="ada", default_pool="main"))
+    record = SubmissionRecord("requests.ada", 0, 0, json.dumps(event).encode())
+    command = route_request(record, Sender("ada", "main"), access).command
+    assert isinstance(command, ServeLlmRequest)
+    assert (command.tenant, command.application) == ("ada", "support")
 
 
 def first_column(head: str) -> set[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import Field
 
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
@@ -17,8 +16,8 @@ from services.gateway.commands import (
     send_command,
 )
 from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.llm_submission import MOST_BODY_BYTES, LlmSubmission, serve_request
 from services.gateway.core.strict import parse_body
-from services.gateway.core.submission import check_tenant
 from services.gateway.filters import check_tenant as check_known_tenant
 from services.gateway.llm_queries import LLM_REQUEST
 from services.gateway.llm_queries import LLM_REQUESTS as LLM_REQUESTS_OF
@@ -27,48 +26,10 @@ from services.gateway.paging import Limit, TimeCursor, TimeToken, page_of
 from services.gateway.problem import not_found
 from services.gateway.routes.submissions import sender_for
 from services.gateway.wiring import gateway_of
-from shared.contracts.base import Model, Name
+from shared.contracts.base import Name
 from shared.contracts.endpoints import ModelName
-from shared.contracts.llm import ApiRoute, Label, ServeLlmRequest
-
-MOST_BODY_BYTES = 768 * 1024
-"""A record of `llm.requests` holds a request with all its envelope."""
 
 router = APIRouter(prefix="/v1/llm", tags=["llm"])
-
-
-class LlmSubmission(Model):
-    """An LLM request of an application."""
-
-    request_id: str = Field(
-        min_length=1,
-        max_length=64,
-        pattern=r"^[A-Za-z0-9._:-]+$",
-        description="id chosen by the sender",
-    )
-    tenant: Name | None = Field(None, description="tenant; must be the sender's own")
-    endpoint: ModelName = Field(description="model: an endpoint, an alias or an adapter")
-    application: Name = Field("default", description="application of the tenant")
-    user: Label = Field("", description="user of the application, for budgets")
-    interaction: str = Field("", max_length=64, description="conversation of the request")
-    prompt_tokens: int = Field(
-        0, ge=0, le=10_000_000, description="tokens of the prompt; the body is counted anyway"
-    )
-    max_output_tokens: int = Field(
-        0, ge=0, le=10_000_000, description="maximum tokens of the answer; 0: the body's"
-    )
-    body: dict[str, object] | None = Field(
-        None, description="an OpenAI request; its answer goes to the topic answers.<tenant>"
-    )
-    route: ApiRoute = Field("chat/completions", description="route of the OpenAI API for the body")
-
-
-def check_model(submission: LlmSubmission) -> None:
-    """Raise InvalidBody for a body whose model is not the endpoint that the key is checked for."""
-    model = (submission.body or {}).get("model", submission.endpoint)
-    if model != submission.endpoint:
-        rule = "must be the model that `endpoint` names"
-        raise InvalidBody([FieldError(field="body.model", value=str(model)[:128], rule=rule)])
 
 
 @router.post("/requests", **command_route(LlmSubmission))
@@ -77,9 +38,7 @@ async def submit_request(request: Request) -> Response:
     gateway = gateway_of(request)
     bearer = await authorize(request, "submitter")
     body = parse_body(LlmSubmission, await json_body(request, MOST_BODY_BYTES))
-    check_model(body)
     sender = sender_for(gateway.access, bearer, body.tenant)
-    check_tenant(body.tenant, sender)
     endpoint = gateway.access.view.endpoint(body.endpoint)
     if endpoint is None or not bearer.may_call(body.endpoint, endpoint):
         error = FieldError(
@@ -88,9 +47,7 @@ async def submit_request(request: Request) -> Response:
             rule="no such endpoint, or the key may not call it; GET /v1/endpoints lists them",
         )
         raise InvalidBody([error])
-    model = body.endpoint if body.endpoint != endpoint.endpoint else None
-    named = {"tenant": sender.tenant, "endpoint": endpoint.endpoint, "model": model}
-    command = ServeLlmRequest(**{**body.model_dump(), **named})
+    command = serve_request(body, sender, endpoint)
     return accepted_response(
         await send_command(
             request,

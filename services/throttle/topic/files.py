@@ -4,18 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import os
 import secrets
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from shared.contracts.llm import StoredAnswer
 
+REMOVE_EVERY_S = 600.0
+
+log = logging.getLogger(__name__)
+
 
 class AnswerFiles:
-    """Writes each answer to `TENANT/SHA256.json`, whole or not at all; it removes none."""
+    """Writes each answer to `TENANT/SHA256.json`, whole or not at all, and removes old ones."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    async def keep_for(self, kept_s: float) -> None:
+        """Remove files once they are older than this, until cancelled."""
+        while True:
+            try:
+                await asyncio.to_thread(self.remove_before, time.time() - kept_s)
+            except OSError as error:
+                log.warning("old answers not removed", extra={"reason": str(error.strerror)})
+            await asyncio.sleep(REMOVE_EVERY_S)
+
+    def remove_before(self, at_s: float) -> int:
+        """Remove files that were written before a time, unix s; return their number.
+
+        Another process may remove the same ones.
+        """
+        removed = 0
+        for path in self._folder.glob("*/*"):
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < at_s:
+                    path.unlink()
+                    removed += 1
+        return removed
 
     async def store(self, tenant: str, body: bytes) -> StoredAnswer:
         """Raises OSError."""

@@ -7,9 +7,17 @@ import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from infra.broker import kafka, tansu, topics
+from infra.broker.retention import WrongTopic, config, kept_ms
 from infra.machine.process import free_ports, is_open
 from shared.connection import Connection
-from shared.contracts.topics import TOPICS, TopicSpec, submissions
+from shared.contracts.topics import (
+    TOPICS,
+    TopicSpec,
+    submissions,
+    tenant_answers,
+    tenant_requests,
+    tenant_topics,
+)
 
 pytestmark = pytest.mark.process
 
@@ -51,7 +59,7 @@ def test_a_topic_has_one_partition_per_lane_and_access_has_one(broker: Connectio
 
 def test_the_number_of_lanes_cannot_be_changed_later(broker: Connection) -> None:
     topics.create(broker, 4, broker.idempotent)
-    with pytest.raises(topics.WrongTopic, match="has 4 partitions, not 8"):
+    with pytest.raises(WrongTopic, match="has 4 partitions, not 8"):
         topics.create(broker, 8, broker.idempotent)
 
 
@@ -69,6 +77,41 @@ def test_only_a_broker_with_a_disk_flushes_each_record(broker: Connection) -> No
     assert _settings(broker, "heartbeats")["retention.ms"] == "86400000"
 
 
+def test_prompts_are_kept_as_long_as_it_is_set(broker: Connection) -> None:
+    topics.create(broker, 4, broker.idempotent)
+    topics.create(broker, 4, broker.idempotent, [tenant_requests("ada")], kept_ms(48))
+    assert _settings(broker, "requests.ada")["retention.ms"] == "172800000"
+    topics.create(broker, 4, broker.idempotent, [tenant_answers("ada")])
+    requests = _settings(broker, "llm.requests")
+    assert requests["retention.ms"] == _settings(broker, "answers.ada")["retention.ms"]
+    assert requests.get("segment.ms") == ("10800000" if broker.idempotent else None)
+
+
+def test_a_start_corrects_topics_of_an_earlier_release(broker: Connection) -> None:
+    if not broker.idempotent:
+        pytest.skip("the embedded broker keeps no topic over a start")
+    earlier = TopicSpec("llm.requests", "ledgered", -1, True)
+    admin = topics.connect(broker)
+    admin.delete_topics(["llm.requests"])
+    admin.close()
+    topics.create(broker, 4, True, [earlier, submissions("old")])
+    settings = topics.TopicSettings(
+        kafka=broker.servers,
+        kafka_ca=broker.ca,
+        kafka_certificate=broker.certificate,
+        prompts_kept_h=2,
+        partitions=4,
+    )
+    topics.bring_up_to_date(settings)
+    assert _settings(broker, "llm.requests")["retention.ms"] == "7200000"
+    assert _settings(broker, "llm.requests")["segment.ms"] == "900000"
+    for spec in tenant_topics("old"):
+        expected = 7_200_000 if spec.holds_prompts else spec.retention_ms
+        assert _settings(broker, spec.name)["retention.ms"] == str(expected)
+    topics.bring_up_to_date(settings.model_copy(update={"prompts_kept_h": 24.0}))
+    assert _settings(broker, "answers.old")["retention.ms"] == "86400000"
+
+
 def _settings(broker: Connection, topic: str) -> dict[str, str]:
     admin = topics.connect(broker)
     answer = admin.describe_configs(
@@ -80,4 +123,7 @@ def _settings(broker: Connection, topic: str) -> dict[str, str]:
 
 def test_a_topic_with_retention_has_its_age() -> None:
     spec = TopicSpec("dead", "public", 7, flush=False)
-    assert topics.config(spec, durable=True) == {"cleanup.policy": "delete", "retention.ms": "7"}
+    assert config(spec, durable=True, prompts_ms=1) == {
+        "cleanup.policy": "delete",
+        "retention.ms": "7",
+    }

@@ -9,7 +9,7 @@ import pytest
 from infra.security import kafka_users, rights
 from infra.security.rights import Grant
 from infra.supervisor.stack import SERVICES
-from shared.contracts.topics import LEDGERS, MARKS, TOPICS, WRITER
+from shared.contracts.topics import LEDGERS, MARKS, TOPICS, WRITER, tenant_topics
 from tests.infra.security.allowed import allows, covers
 
 ALL = ("access", "admission", "priority", "placement", "failslow", "throttle")
@@ -17,7 +17,7 @@ DESIGN: dict[str, tuple[set[str], set[str]]] = {
     # User: topics that it may write, topics that it may read; `*` at the end is a prefix.
     "gateway": (
         {"commands", "access.commands", "llm.requests"},
-        {"submissions.*", "access", "logs", "events"},
+        {"submissions.*", "requests.*", "access", "logs", "events"},
     ),
     "access": ({"access"}, {"access.commands", "access"}),
     "admission": ({"admission"}, {"commands", "placement", "admission", "access"}),
@@ -40,7 +40,11 @@ DESIGN: dict[str, tuple[set[str], set[str]]] = {
     "throttle": ({"throttle", "answers.*"}, {"llm.requests", "throttle", "access"}),
     "publisher": (
         {"events", "events.*", "dead"},
-        {*ALL, "commands", "access.commands", "reports", "llm.requests", "events"},
+        {
+            *ALL,
+            *("commands", "access.commands", "reports", "llm.requests", "events"),
+            *("submissions.*", "requests.*"),
+        },
     ),
     "projector": (set(), {*ALL}),
     "verify": (set(), {"*"}),
@@ -92,8 +96,8 @@ def test_a_tenant_may_do_nothing_to_another_of_a_similar_name() -> None:
     assert allows(ada, "tenant.ada", "read", "group", "ada/mine")
     for other in ("ada.b", "adam", "ada-2"):
         for operation in ("read", "write", "describe"):
-            for name in (f"submissions.{other}", f"events.{other}", f"answers.{other}"):
-                assert not allows(ada, "tenant.ada", operation, "topic", name)
+            for topic in tenant_topics(other):
+                assert not allows(ada, "tenant.ada", operation, "topic", topic.name)
         assert not allows(ada, "tenant.ada", "read", "group", f"{other}/mine")
 
 

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from infra.supervisor.given_settings import GIVEN, OF_EVERY_SERVICE, PATHS, given_settings
+from infra.supervisor.given_settings import (
+    GIVEN,
+    OF_EVERY_SERVICE,
+    PATHS,
+    given_settings,
+    given_step_settings,
+)
 from infra.supervisor.stack import SERVICES
 from services.access.settings import AccessSettings
 from services.executor.settings import ExecutorSettings
@@ -85,3 +91,9 @@ def test_a_service_gets_its_own_settings_and_nothing_else(
     assert given_settings("executor", environ) == sample | secrets
     gateway = {"BERTH_TENANT_RATE": "10", "BERTH_OIDC_ISSUER_FILE": str(tmp_path / "issuer")}
     assert given_settings("gateway", environ) == sample | gateway
+
+
+def test_the_step_that_makes_topics_gets_the_retention_of_prompts() -> None:
+    environ = {"BERTH_PROMPTS_KEPT_H": "48", "BERTH_ANSWERS": "a"}
+    assert given_step_settings("topics", environ) == {"BERTH_PROMPTS_KEPT_H": "48"}
+    assert given_step_settings("migrate", environ) == {}

@@ -26,7 +26,7 @@ from shared.contracts.codec import encode_event
 from shared.contracts.endpoints import EndpointConfigured, Upstream
 from shared.contracts.keys import hash_secret
 from shared.contracts.pools import PoolConfigured
-from shared.contracts.topics import TOPICS, submissions
+from shared.contracts.topics import TOPICS, submissions, tenant_requests
 from shared.ledger.partition import TP
 from shared.projections.ledger_events import LedgerEvent
 from shared.projections.project import write_rows
@@ -226,7 +226,7 @@ def start_broker(folder: Path) -> tuple[Running, str]:
     [port] = free_ports(1)
     running = tansu.start(folder, port)
     kafka = f"127.0.0.1:{port}"
-    specs = (*TOPICS.values(), submissions("ada"), submissions("bob"))
+    specs = (*TOPICS.values(), submissions("ada"), submissions("bob"), tenant_requests("ada"))
     topics.create(Connection(kafka, idempotent=False), LANES, False, specs)
     return running, kafka
 

@@ -83,6 +83,23 @@ async def test_an_invalid_record_is_rejected_and_blocks_no_other(stack: Stack) -
         assert data["sha256"] == hashlib.sha256(raw).hexdigest()
 
 
+async def test_llm_requests_of_a_tenant_go_to_the_lane_of_their_endpoint(stack: Stack) -> None:
+    request = {"request_id": "r1", "endpoint": "llama", "body": {"messages": []}}
+    foreign = record_body("k2", {**request, "tenant": "bob"}, "llm.serve.v1")
+    offsets = await stack.put(
+        "requests.ada", 2, record_body("k1", request, "llm.serve.v1"), foreign
+    )
+    ids = [derive_command_id("requests.ada", 2, offset) for offset in offsets]
+    async with asyncio.timeout(PATIENCE_S):
+        while (served := await stack.command(ids[0], "llm.requests")) is None:
+            await asyncio.sleep(0.1)
+    assert (served["lane"], served["tenant"], served["type"]) == (3, "ada", "llm.serve.v1")
+    assert (served["data"]["tenant"], served["data"]["body"]) == ("ada", {"messages": []})
+    refused = await until(stack, ids[1])
+    assert refused["type"] == "submission.reject.v1"
+    assert "must be the sender's own" in refused["data"]["reason"]
+
+
 async def test_the_topic_of_a_new_tenant_is_read_within_seconds(stack: Stack) -> None:
     specs = (submissions("late"),)
     await asyncio.to_thread(

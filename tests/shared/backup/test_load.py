@@ -42,6 +42,17 @@ async def test_submissions_may_have_lost_their_beginning(tmp_path: Path) -> None
     assert values == [b"s2", b"s3", b"s4"]
 
 
+async def test_removed_requests_are_restored_as_empty_records(tmp_path: Path) -> None:
+    broker, requests = MemoryBroker(), TP("llm.requests", 0)
+    for n in range(5):
+        broker.append(requests, b"r%d" % n)
+    broker.trim(requests, 2)
+    await save(MemoryLog(broker), {"llm.requests": 1}, 1, tmp_path / "b")
+    empty = MemoryBroker()
+    await load(tmp_path / "b", MemoryLog(empty), MemoryRestorer(empty))
+    assert [entry.value for entry in empty.entries(requests)] == [b"", b"", b"r2", b"r3", b"r4"]
+
+
 async def test_a_broker_with_records_is_refused(tmp_path: Path) -> None:
     await back_up(written_log(), tmp_path / "b")
     other = written_log(1)

@@ -166,6 +166,26 @@ async def test_an_input_that_lost_its_tail_stops_the_take_over(shell: Shell) -> 
         await shell.lanes.assign({0})
 
 
+async def test_records_that_retention_has_removed_are_skipped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("shared.bus.lanes.LOSSY_INPUTS", {"commands"})
+    shell, commands = Shell(), TP("commands", 0)
+    await shell.lanes.start()
+    await shell.lanes.assign({0})
+    for n in range(5):
+        shell.broker.append(commands, command(f"c{n}"))
+    await shell.lanes.deliver(commands, 0, command("c0"))
+    await shell.until(0, 1)
+    await shell.lanes.assign(set())
+    shell.broker.trim(commands, 3)
+    assert (await shell.lanes.assign({0}))[commands] == 3
+    for n in (3, 4):
+        assert await shell.lanes.deliver(commands, n, command(f"c{n}")) == "ok"
+    assert await shell.until(0, 3) == ["c0", "c3", "c4"]
+    await shell.lanes.stop()
+
+
 async def test_an_input_that_grows_unread_is_detected(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

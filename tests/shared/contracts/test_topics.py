@@ -12,12 +12,15 @@ from shared.contracts.topics import (
     DAY_MS,
     INPUTS,
     LEDGERS,
+    LOSSY_INPUTS,
     MARKS,
     READS,
     TOPICS,
     WRITER,
     submissions,
+    tenant_answers,
     tenant_events,
+    tenant_requests,
 )
 
 
@@ -50,13 +53,19 @@ def test_the_service_that_rejects_undecodable_records_reads_their_topic() -> Non
 def test_ledgers_and_their_inputs_are_kept_for_ever_and_synced() -> None:
     for spec in TOPICS.values():
         lasting = spec.kind in ("ledger", "ledgered")
-        assert (spec.retention_ms == -1) == lasting
+        assert (spec.retention_ms == -1) == (lasting and not spec.holds_prompts)
         assert spec.flush == (lasting or spec.name == "heartbeats")
 
 
 def test_a_service_marks_only_topics_of_others_that_it_reads() -> None:
     for service, topics in MARKS.items():
         assert all(WRITER[topic] != service and topic in READS[service] for topic in topics)
+
+
+def test_topics_of_prompts_are_kept_for_a_day() -> None:
+    prompts = (TOPICS["llm.requests"], tenant_requests("red"), tenant_answers("red"))
+    assert all(spec.holds_prompts and spec.retention_ms == DAY_MS for spec in prompts)
+    assert {"llm.requests"} == LOSSY_INPUTS
 
 
 def test_a_tenant_has_a_topic_to_write_and_one_to_read() -> None:

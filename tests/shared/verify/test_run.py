@@ -560,3 +560,20 @@ async def test_a_lost_acknowledged_command_is_reported() -> None:
     bad = await verify(installation(world.broker), None, acked=["c1", "lost"])
     assert [v.position for v in good.violations] == []
     assert [v.position for v in bad.violations] == ["lost"]
+
+
+async def test_what_retention_has_removed_is_no_violation() -> None:
+    world = World()
+    await world.publish()
+    requests = TP("llm.requests", 0)
+    for _ in range(3):
+        world.broker.append(requests, b"prompt")
+    world.throttle.inputs = {"llm.requests-0": 3}
+    answered = CommandAccepted(command_id="x", command_type="llm.serve.v1", of="r")
+    rejected = InputRejected(topic="llm.requests", partition=0, offset=1, reason="bad", sha256="")
+    world.throttle.write([answered, rejected])
+    damaged = await verify(installation(world.broker), None)
+    assert len(damaged.violations) >= 3
+    for topic in ("llm.requests", "events", "dead"):
+        world.broker.trim(TP(topic, 0), len(world.broker.entries(TP(topic, 0))))
+    assert (await verify(installation(world.broker), None)).violations == []

@@ -1,0 +1,33 @@
+"""Records that retention may have removed."""
+
+from __future__ import annotations
+
+from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.contracts.topics import DAY_MS
+from shared.ledger.partition import TP
+from shared.verify.removed import Removed, read_removed
+
+NOW = 100 * DAY_MS
+EVENTS = TP("events", 1)
+
+
+async def test_a_partition_without_its_beginning_is_short() -> None:
+    broker = MemoryBroker()
+    for _ in range(3):
+        broker.append(EVENTS, b"x")
+    broker.trim(EVENTS, 2)
+    removed = await read_removed(MemoryLog(broker), ["events", "dead"], 2, NOW)
+    assert removed == Removed(NOW, {EVENTS: 2})
+    assert removed.is_short("events", 1)
+    assert not removed.is_short("events", 0)
+    assert [removed.has("events", 1, offset) for offset in (1, 2)] == [True, False]
+
+
+def test_only_what_is_older_than_the_retention_may_be_removed() -> None:
+    removed = Removed(NOW, {EVENTS: 2})
+    assert removed.may_have("events", NOW - 31 * DAY_MS)
+    assert not removed.may_have("events", NOW - 29 * DAY_MS)
+
+
+def test_a_topic_with_its_beginning_lacks_nothing() -> None:
+    assert not Removed(NOW).may_have("events", 0)
