@@ -16,7 +16,9 @@ from cli.text.llm_reasons import reason_words, request_lines
 from cli.text.output import emit, lines, table
 from cli.text.times import age_ms, clock, now_ms, parse_span_s, span
 
-llm = typer.Typer(no_args_is_help=True, help="LLM requests: top, why, limits, keys, usage.")
+llm = typer.Typer(
+    no_args_is_help=True, help="LLM requests: top, why, limits, keys, usage, fairness."
+)
 
 By = Literal["tenant", "user", "application", "model", "endpoint", "day", "hour"]
 OPEN = 1000
@@ -158,6 +160,31 @@ def _use_cells(row: Json, names: tuple[str, ...], sums: tuple[str, ...]) -> Iter
     yield span(int(str(row["waited_ms"])) / requests) if requests else None
     yield span(row["longest_wait_ms"]) if requests else None
     yield float(str(row["cost"]))
+
+
+@llm.command()
+def fairness(
+    endpoint: Annotated[str | None, typer.Argument(help="Only this endpoint.")] = None,
+    since: Annotated[
+        str, typer.Option(help="Only the last minutes, hours or days (at most 90d).")
+    ] = "24h",
+    limit: Limit = 60,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Show how evenly tenants that waited were served, minute by minute, hours after 7 days."""
+    query = {"since": max(0, now_ms() - 1000 * parse_span_s(since)), "limit": min(limit, 1000)}
+    rows = items(api(data).get("/v1/llm/fairness", {"endpoint": endpoint, **query}))
+    if as_json:
+        emit(rows)
+        return
+    heads = ("ENDPOINT", "BEGAN", "OF", "MINUTES", "TENANTS", "LARGEST GAP", "MEAN GAP")
+    names = ("minutes", "tenants", "largest_gap", "mean_gap")
+    cells = (
+        (row["endpoint"], clock(row["began_at"]), span(row["span_ms"]), *(row[n] for n in names))
+        for row in rows
+    )
+    table(heads, cells, "no two tenants waited through a minute")
 
 
 @llm.command()

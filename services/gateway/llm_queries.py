@@ -63,6 +63,12 @@ FROM llm_usage WHERE ($1::text IS NULL OR tenant = $1) AND hour_at >= $2 AND rej
 GROUP BY tenant, endpoint, reason ORDER BY rejected DESC, 1, 2, 3 LIMIT $3
 """
 
+LLM_FAIRNESS = """
+SELECT endpoint, began_at, span_ms, minutes, tenants, largest_gap, mean_gap FROM llm_fairness
+WHERE ($1::text IS NULL OR endpoint = $1) AND began_at >= $2
+ORDER BY began_at DESC, endpoint LIMIT $3
+"""
+
 HOLDERS = {
     "tenant": "tenant",
     "user": "user_id",

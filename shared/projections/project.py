@@ -7,7 +7,7 @@ from typing import Any
 from asyncpg import Connection
 
 from shared.bus.failpoints import FAILPOINTS
-from shared.projections import cursor, llm_usage, nodes, timeline
+from shared.projections import cursor, llm_fairness, llm_usage, nodes, timeline
 from shared.projections.audit import AUDIT, audit_rows
 from shared.projections.ledger_events import LedgerBatch, LedgerEvent
 from shared.projections.models import Projection, projections_of
@@ -46,7 +46,9 @@ async def write_rows(conn: Connection, events: list[LedgerEvent]) -> None:
     begun = await llm_usage.store_usage(conn, events)
     for projection, work in group_by_table(events).values():
         await fold_rows(conn, projection, work)
+    await llm_fairness.store_fairness(conn, events)
     await llm_usage.drop_old(conn, begun)
+    await llm_fairness.roll_up(conn, begun)
     await store_allocations(conn, events)
     await AUDIT.store(conn, [row for event in events for row in audit_rows(event)])
 

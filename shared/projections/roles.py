@@ -33,6 +33,7 @@ SHARED: dict[str, str] = {
     "node": FOR_ALL,
     "pool": FOR_ALL,
     "endpoint": FOR_ALL,
+    "llm_fairness": FOR_ALL,
     "queue_rank": FOR_OPERATORS,
     "audit": FOR_OPERATORS,
 }

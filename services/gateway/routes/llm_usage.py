@@ -10,11 +10,12 @@ from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
 from services.gateway.database import Row
-from services.gateway.llm_queries import LLM_REJECTIONS, By, usage_by, use_of_budget
+from services.gateway.llm_queries import LLM_FAIRNESS, LLM_REJECTIONS, By, usage_by, use_of_budget
 from services.gateway.openapi import problem_responses
 from services.gateway.paging import Limit
 from services.gateway.routes.endpoints import endpoint_row
 from services.gateway.wiring import Gateway, gateway_of
+from shared.contracts.endpoints import ModelName
 from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1/llm", tags=["llm"])
@@ -48,6 +49,23 @@ async def list_rejections(request: Request, since: Since = 0, limit: Limit = 100
     rows = await gateway_of(request).database.rows(
         bearer, LLM_REJECTIONS, bearer.tenant, since, limit
     )
+    return json_response({"items": rows, "next": None})
+
+
+@router.get("/fairness", responses=problem_responses(404, 422))
+async def list_gaps(
+    request: Request,
+    endpoint: Annotated[ModelName | None, Query(description="only this endpoint")] = None,
+    since: Since = 0,
+    limit: Limit = 100,
+) -> Response:
+    """List gaps of service among tenants that waited through a minute, the newest first.
+
+    Service is prompt tokens plus twice the output tokens, by weight. Minutes are joined to hours
+    after 7 days; hours are kept for 90.
+    """
+    bearer = await authorize(request, "viewer")
+    rows = await gateway_of(request).database.rows(bearer, LLM_FAIRNESS, endpoint, since, limit)
     return json_response({"items": rows, "next": None})
 
 

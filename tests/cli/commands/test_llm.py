@@ -23,6 +23,15 @@ USE = {
     "longest_wait_ms": 1000,
     "cost": 0.5,
 }
+GAP = {
+    "endpoint": "chat",
+    "began_at": 1_700_000_040_000,
+    "span_ms": 60_000,
+    "minutes": 1,
+    "tenants": 2,
+    "largest_gap": 120.5,
+    "mean_gap": 120.5,
+}
 BUDGET = {
     "endpoint": "chat",
     "tenant": "ada",
@@ -57,6 +66,7 @@ class LlmApi:
         self.documents: dict[str, list[dict[str, Any]]] = {
             "/v1/llm/usage": [USE],
             "/v1/llm/limits": [BUDGET],
+            "/v1/llm/fairness": [GAP],
             "/v1/llm/rejections": [
                 {"tenant": "ada", "endpoint": "chat", "reason": "queue_full", "rejected": 3}
             ],
@@ -145,3 +155,16 @@ def test_keys_have_their_models(api: LlmApi, capsys: pytest.CaptureFixture[str])
 def test_an_unknown_request_has_a_next_step(api: LlmApi) -> None:
     with pytest.raises(NotFound, match="no such request: r; ids are kept for 30 days"):
         verbs.why("r")
+
+
+def test_gaps_are_shown_with_their_span(api: LlmApi, capsys: pytest.CaptureFixture[str]) -> None:
+    verbs.fairness("chat", "7d")
+    row = " ".join(printed(capsys)[1])
+    assert row.startswith("chat 2023-11-14")
+    assert row.endswith("1 min 0 s 1 2 120.5 120.5")
+    assert api.queries[-1]["endpoint"] == "chat"
+    verbs.fairness(as_json=True)
+    assert json.loads(capsys.readouterr().out) == [GAP]
+    api.documents["/v1/llm/fairness"] = []
+    verbs.fairness()
+    assert "no two tenants waited through a minute" in capsys.readouterr().out

@@ -181,7 +181,9 @@ class Stack:
             await bus.stop()
         return entries
 
-    async def project(self, ledger: str, partition: int, seq: int, *events: Event) -> None:
+    async def project(
+        self, ledger: str, partition: int, seq: int, *events: Event, at: int = 0
+    ) -> None:
         """Rows of the read models, by the projection's own folds."""
         conn = await asyncpg.connect(self.dsn, server_settings={"search_path": "berth"})
         lines = []
@@ -193,7 +195,7 @@ class Stack:
                     partition,
                     seq,
                     index,
-                    1000 + seq,
+                    at or 1000 + seq,
                     event.TYPE,
                     event.subject,
                     json.loads(raw),

@@ -166,3 +166,27 @@ async def test_keys_of_a_tenant_are_listed_without_revoked_ones(rows: Stack) -> 
     }
     assert "s1" not in str(content)
     assert (await rows.call("GET", "/v1/tenants/bob/keys"))[0] == 404
+
+
+async def test_gaps_of_service_are_shown_to_every_tenant(rows: Stack) -> None:
+    minute, noon = 60_000, 1_700_000_040_000
+    for seq, at in enumerate((noon + 1, noon + minute, noon + 2 * minute), 100):
+        waiting = [
+            LlmRequestQueued(
+                request_id=f"{tenant}-{seq}",
+                tenant=tenant,
+                endpoint=LLAMA.endpoint,
+                prompt_tokens=10,
+                max_output_tokens=5,
+            )
+            for tenant in ("ada", "bob")
+        ]
+        start = LlmRequestStarted(request_id=f"ada-{seq}", tenant="ada")
+        again = waiting[0].model_copy(update={"request_id": f"ada-again-{seq}"})
+        await rows.project("throttle", 2, seq, *waiting, again, start, at=at)
+    _, content, _ = await rows.call("GET", f"/v1/llm/fairness?endpoint={LLAMA.endpoint}", key="bob")
+    (row,) = content["items"]
+    assert (row["began_at"], row["span_ms"], row["tenants"]) == (noon + minute, minute, 2)
+    assert (row["largest_gap"], row["mean_gap"]) == (10.0, 10.0)
+    _, content, _ = await rows.call("GET", f"/v1/llm/fairness?since={noon + 2 * minute}")
+    assert content["items"] == []
