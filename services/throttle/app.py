@@ -36,7 +36,7 @@ from shared.bus.log import Log
 from shared.bus.probe import probe_lanes
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command
-from shared.contracts.llm import ServeLlmRequest
+from shared.contracts.llm import LlmRequestRejected, ServeLlmRequest
 from shared.http_listener import listen
 from shared.ledger.decider import Fact
 from shared.oidc.key_set import KeySet
@@ -114,10 +114,19 @@ class ThrottleShell:
 
     def on_accepted(self, facts: list[Fact], parents: list[str], started_ns: int) -> None:
         self._observe(facts, parents, started_ns)
+        self._count_rejections(facts)
         for fact in facts[:1]:
             dispatcher = self._dispatchers.get(fact.partition)
             if dispatcher is not None:
                 dispatcher.apply(facts)
+
+    def _count_rejections(self, facts: list[Fact]) -> None:
+        for fact in facts:
+            if isinstance(fact.event, LlmRequestRejected):
+                held = self._dispatchers.get(fact.partition)
+                endpoint = held.state.endpoint_name if held is not None else ""
+                reason = fact.event.reason
+                self._telemetry.metrics.llm_rejections.labels(endpoint, reason).inc()
 
     async def dispatch(self, lane: Lane[EndpointState]) -> None:
         """Serve one lane while it is held."""

@@ -16,6 +16,8 @@ def figures(state: EndpointState, now: Millis) -> Iterator[Figure]:
     label = (state.endpoint_name,)
     yield Figure("berth_llm_requests", len(state.waiting), (*label, "waiting"))
     yield Figure("berth_llm_requests", len(state.running), (*label, "running"))
+    if not state.endpoint.drained and not all(up.drained for up in state.endpoint.upstreams):
+        yield Figure("berth_llm_capacity_requests", state.capacity, label)
     oldest = next(iter(state.waiting.values()), None)
     wait_ms = max(0, now - oldest.served.queued_at) if oldest is not None else 0
     yield Figure("berth_llm_oldest_wait_seconds", wait_ms / 1000, label)

@@ -37,7 +37,9 @@ MetricName = Literal[
     "berth_lanes_halted",
     "berth_lanes_held",
     "berth_llm_batch_ratio",
+    "berth_llm_capacity_requests",
     "berth_llm_oldest_wait_seconds",
+    "berth_llm_rejections",
     "berth_llm_requests",
     "berth_llm_service_gap_tokens",
     "berth_llm_tokens_per_second",
@@ -218,6 +220,15 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
         "berth_faults_open": Spec("gauge", "failslow", "Open suspicions", ("pool",)),
         "berth_llm_requests": Spec(
             "gauge", "throttle", "Requests: waiting or running", ("endpoint", "state")
+        ),
+        "berth_llm_rejections": Spec(
+            "counter", "throttle", "Rejected requests by reason", ("endpoint", "reason")
+        ),
+        "berth_llm_capacity_requests": Spec(
+            "gauge",
+            "throttle",
+            "Requests that the engines take at once; none for an endpoint that is drained",
+            ("endpoint",),
         ),
         "berth_llm_oldest_wait_seconds": Spec(
             "gauge", "throttle", "How long the oldest waiting request has waited", ("endpoint",)

@@ -57,6 +57,7 @@ class Metrics:
         self.rounds = self._counter("berth_rounds")
         self.rate_limited = self._counter("berth_requests_limited")
         self.submissions_held_s = self._counter("berth_submissions_held_seconds")
+        self.llm_rejections = self._counter("berth_llm_rejections")
         self.agent_refusals = self._counter("berth_agent_refusals")
         self.dropped_records = self._counter("berth_dropped_records")
         self.solve_s = self._histogram("berth_solve_seconds")

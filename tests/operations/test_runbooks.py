@@ -21,6 +21,7 @@ ORDER = (
     "poison-record",
     "stuck-consumer",
     "lost-node",
+    "llm",
     "lost-postgres",
     "backup",
     "lost-broker-disk",

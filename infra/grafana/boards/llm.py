@@ -54,6 +54,15 @@ LLM = Board(
             ),
             "ops",
         ),
+        Panel(
+            "requests that the engines take",
+            (q(f"max by (endpoint) (berth_llm_capacity_requests{{{ENDPOINT}}})", "{{endpoint}}"),),
+        ),
+        Panel(
+            "rejections by reason",
+            (q(rate("berth_llm_rejections_total", "endpoint, reason", ENDPOINT), "{{reason}}"),),
+            "ops",
+        ),
     ),
     ENDPOINTS,
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
 from services.throttle.figures import figures
+from shared.contracts.endpoints import Upstream
 from shared.testing.decider import AT, run
-from tests.services.throttle.llm import BATCH, lane, local_request
+from tests.services.throttle.llm import BATCH, endpoint, lane, local_request
 
 
 def test_the_gauges_count_requests_and_measure_the_batch() -> None:
@@ -24,6 +25,24 @@ def test_the_gauges_count_requests_and_measure_the_batch() -> None:
     assert gauges["oldest_wait_seconds", "chat"] == 2
     assert gauges["batch_ratio", "chat"] == (BATCH - 10) / BATCH
     assert gauges["service_gap_tokens", "chat"] == 0
+
+
+def test_the_capacity_is_shown_where_engines_should_be() -> None:
+    engine = Upstream(name="a", url="http://127.0.0.1:1")
+    shown = {
+        name: [f.value for f in figures(state, AT) if f.name == "berth_llm_capacity_requests"]
+        for name, state in {
+            "away": lane(capacity=0, settings=endpoint(upstreams=(engine,))),
+            "there": lane(capacity=7, settings=endpoint(upstreams=(engine,))),
+            "none": lane(capacity=0),
+            "drained": lane(capacity=0, settings=endpoint(upstreams=(engine,), drained=True)),
+            "engines_drained": lane(
+                capacity=0,
+                settings=endpoint(upstreams=(engine.model_copy(update={"drained": True}),)),
+            ),
+        }.items()
+    }
+    assert shown == {"away": [0], "there": [7], "none": [], "drained": [], "engines_drained": []}
 
 
 def test_a_lane_without_an_endpoint_has_no_gauges() -> None:
