@@ -227,17 +227,14 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
         "berth_llm_capacity_requests": Spec(
             "gauge",
             "throttle",
-            "Requests that the engines take at once; none for an endpoint that is drained",
+            "Requests that engines take at once; none if drained",
             ("endpoint",),
         ),
         "berth_llm_oldest_wait_seconds": Spec(
             "gauge", "throttle", "How long the oldest waiting request has waited", ("endpoint",)
         ),
         "berth_llm_tokens_per_second": Spec(
-            "gauge",
-            "throttle",
-            "Measured output tokens per second while the engine is busy",
-            ("endpoint",),
+            "gauge", "throttle", "Output tokens per second while engines are busy", ("endpoint",)
         ),
         "berth_llm_batch_ratio": Spec(
             "gauge",
@@ -246,10 +243,7 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             ("endpoint",),
         ),
         "berth_llm_service_gap_tokens": Spec(
-            "gauge",
-            "throttle",
-            "Difference of the largest and smallest counter of waiting tenants",
-            ("endpoint",),
+            "gauge", "throttle", "Largest difference of waiting tenants' counters", ("endpoint",)
         ),
         "berth_agent_sessions": Spec(
             "gauge",
