@@ -86,6 +86,7 @@ def test_the_page_does_what_it_says(page: str, home: Path) -> None:
 
 def runbook_environment(home: Path) -> dict[str, str]:
     """Return the environment of an operator's shell in the virtual environment."""
-    kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
+    names = ("HOME", "LANG", "TMPDIR", "PYTHONPATH")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return kept | {"PATH": path, "BERTH_HOME": str(home), "BACKUP": str(home.parent / "backup")}
