@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.commands.llm import llm
 from services.gateway.core.submission import Sender
 from services.gateway.inbound import SubmissionRecord
 from services.gateway.inbound_requests import route_request
@@ -50,6 +51,13 @@ def first_column(head: str) -> set[str]:
 
 def test_the_settings_of_the_table_exist() -> None:
     assert first_column("| setting | meaning |\n") < EndpointSettings.model_fields.keys()
+
+
+def test_the_verbs_of_the_table_exist() -> None:
+    table = PAGE.partition("| command | shows |\n")[2].partition("\n\n")[0]
+    verbs = set(re.findall(r"`berth llm (\w+)", table))
+    commands = [command.callback for command in llm.registered_commands]
+    assert verbs | {"keys"} == {command.__name__ for command in commands if command}
 
 
 def test_the_headers_of_requests_are_those_that_are_read() -> None:
