@@ -30,7 +30,8 @@ SELECT partition || '/' || hour_at || '/' || tenant AS key, sum(requests)::bigin
        sum(wasted_tokens)::bigint, sum(cost)
 FROM llm_usage GROUP BY partition, hour_at, tenant
 """
-QUERIES = {"llm_request": REQUESTS, "llm_tenant": TENANTS, "llm_usage": HOURS}
+OPEN = "SELECT open_id AS key, tenant, is_running, made_tokens FROM llm_open"
+QUERIES = {"llm_request": REQUESTS, "llm_tenant": TENANTS, "llm_usage": HOURS, "llm_open": OPEN}
 
 
 async def read_llm_rows(conn: Connection) -> dict[str, dict[str, Figures]]:
@@ -82,11 +83,14 @@ class LlmRowsRule:
     tenants: dict[str, LlmSums] = field(default_factory=dict)
     hours: dict[str, LlmSums] = field(default_factory=dict)
     last_hour: dict[int, int] = field(default_factory=dict)
+    open: dict[str, tuple[str, bool, int]] = field(default_factory=dict)
+    """Tenant, whether it runs and what it made, of each request that waits or runs."""
 
     def observe(self, event: LedgerEvent) -> None:
         last_seq = self.seqs.get((event.ledger, event.partition), 0)
         if event.ledger != "throttle" or event.seq > last_seq:
             return
+        self._fold_open(event)
         match event.type:
             case "llm.queued.v1":
                 self._set(event, "queued", ended_at=0)
@@ -94,6 +98,22 @@ class LlmRowsRule:
                 self._set(event, "running", ended_at=0)
             case "llm.finished.v1" | "llm.rejected.v1":
                 self._end(event)
+
+    def _fold_open(self, event: LedgerEvent) -> None:
+        for report in event.data.get("made", ()):
+            key = f"{event.partition}/{report['request_id']}"
+            if key in self.open and self.open[key][1]:
+                tenant, is_running, made_tokens = self.open[key]
+                self.open[key] = tenant, is_running, made_tokens + report["tokens"]
+        if not event.type.startswith("llm.") or "request_id" not in event.data:
+            return
+        key, tenant = f"{event.partition}/{event.data['request_id']}", event.data["tenant"]
+        if event.type == "llm.queued.v1":
+            self.open[key] = tenant, False, 0
+        elif key in self.open and self.open[key][0] == tenant:
+            made_tokens = self.open.pop(key)[2]
+            if event.type == "llm.started.v1":
+                self.open[key] = tenant, True, made_tokens
 
     def _set(self, event: LedgerEvent, state: str, ended_at: int) -> None:
         data, key = event.data, _key(event)
@@ -137,6 +157,7 @@ class LlmRowsRule:
             "llm_request": self.requests,
             "llm_tenant": {k: sums.figures for k, sums in self.tenants.items()},
             "llm_usage": {k: sums.figures for k, sums in self.hours.items()},
+            "llm_open": self.open,
         }
         for table, rows in folded.items():
             yield from self._compare(table, rows, self.stored[table])

@@ -12,6 +12,8 @@ from shared.contracts.llm import (
     LlmRequestQueued,
     LlmRequestRejected,
     LlmRequestStarted,
+    TokensCharged,
+    TokensMade,
 )
 from shared.projections.llm_usage import HOUR_MS, KEPT_HOURS_MS, KEPT_REQUESTS_MS
 from shared.verify.llm_rows import Figures, LlmRowsRule, equal
@@ -41,6 +43,7 @@ def stored() -> dict[str, dict[str, Figures]]:
         },
         "llm_tenant": {"0/red": sums},
         "llm_usage": {f"0/{HOUR}/red": sums},
+        "llm_open": {},
     }
 
 
@@ -65,6 +68,7 @@ def test_right_rows_are_equal() -> None:
     [
         ("llm_request", "0/red/r1", ("finished", "completed", "", 9, 7, 0.5, AT)),
         ("llm_request", "0/red/r3", ("queued", "", "", 1, 0, 0.0, 0)),
+        ("llm_open", "0/r3", ("red", False, 0)),
         ("llm_tenant", "0/red", (1, 1, 9, 7, 7, 0.6)),
         ("llm_usage", f"0/{HOUR}/red", (2, 1, 9, 7, 7, 0.5)),
     ],
@@ -95,6 +99,16 @@ def test_what_the_projector_has_dropped_is_not_expected() -> None:
     assert list(rule.requests) == ["0/red/r9"]
     assert len(rule.hours) == 1
     assert rule.tenants["0/red"].requests == 2
+
+
+def test_an_open_request_has_what_it_made() -> None:
+    rows: dict[str, dict[str, Figures]] = {name: {} for name in stored()}
+    queued, started, _ = served("r5")
+    made = TokensCharged(endpoint="chat", made=(TokensMade(request_id="r5", tokens=4),))
+    rows["llm_request"]["0/red/r5"] = ("running", "", "", 10, 0, 0.0, 0)
+    rows["llm_open"]["0/r5"] = ("red", True, 4)
+    assert violations(rows, [(AT, event) for event in (queued, started, made)]) == []
+    assert violations(rows, [(AT, queued), (AT, started)]) == ["llm_open 0/r5"]
 
 
 def test_money_may_differ_in_its_last_digits() -> None:

@@ -524,6 +524,7 @@ async def test_each_damage_is_reported(damage: Callable[[World], None], detail: 
         ("UPDATE llm_request SET output_tokens = 8", "llm_request"),
         ("DELETE FROM llm_tenant", "llm_tenant"),
         ("UPDATE llm_usage SET cost = 1", "llm_usage"),
+        ("INSERT INTO llm_open VALUES ('0/r9', 0, 'r9', 'red', 1, 0, false)", "llm_open"),
     ],
 )
 async def test_a_changed_row_is_reported(database: str, change: str, table: str) -> None:
