@@ -58,16 +58,16 @@ async def read_until(
     """Return so many records of a tenant's topic that are due, by their subject."""
     tail = TopicTail(KafkaLog(tenant, client="app"))
     await tail.start_at_begin([TP(topic, lane) for lane in range(lanes)])
-    found: dict[str, dict[str, Any]] = {}
+    by_subject: dict[str, dict[str, Any]] = {}
     try:
         async with asyncio.timeout(PATIENCE_S):
-            while len(found) < count:
+            while len(by_subject) < count:
                 for entries in (await tail.poll()).values():
                     events = [json.loads(entry.value or b"{}") for entry in entries]
-                    found |= {event["subject"]: event for event in events if is_due(event)}
+                    by_subject |= {event["subject"]: event for event in events if is_due(event)}
     finally:
         await tail.stop()
-    return found
+    return by_subject
 
 
 async def exchange(ada: Connection, lanes: int) -> None:

@@ -45,6 +45,8 @@ def serve_request(
 ) -> ServeLlmRequest:
     """Return the command with the sender's tenant; without an endpoint the throttle refuses it.
 
+    A body that names no model gets the one that is named beside it.
+
     Raises TenantMismatch, and InvalidBody for a body whose model is not the one that is named.
     """
     check_tenant(submission.tenant, sender)
@@ -52,7 +54,8 @@ def serve_request(
     name = submission.endpoint if endpoint is None else endpoint.endpoint
     model = submission.endpoint if submission.endpoint != name else None
     named = {"tenant": sender.tenant, "endpoint": name, "model": model}
-    return ServeLlmRequest(**{**submission.model_dump(), **named})
+    body = None if submission.body is None else {"model": submission.endpoint, **submission.body}
+    return ServeLlmRequest(**{**submission.model_dump(), **named, "body": body})
 
 
 def check_model(submission: LlmSubmission) -> None:

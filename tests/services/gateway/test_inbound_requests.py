@@ -54,7 +54,11 @@ def test_a_request_goes_to_the_lane_of_its_endpoint_as_its_tenant() -> None:
     assert (made.topic, made.lane, made.subject) == ("llm.requests", 3, "r1")
     assert made.traceparent == TRACE
     assert made.command == ServeLlmRequest(
-        request_id="r1", tenant="ada", endpoint="org/Chat", model="chat", body={"messages": []}
+        request_id="r1",
+        tenant="ada",
+        endpoint="org/Chat",
+        model="chat",
+        body={"model": "chat", "messages": []},
     )
 
 

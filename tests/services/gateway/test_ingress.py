@@ -94,7 +94,10 @@ async def test_llm_requests_of_a_tenant_go_to_the_lane_of_their_endpoint(stack: 
         while (served := await stack.command(ids[0], "llm.requests")) is None:
             await asyncio.sleep(0.1)
     assert (served["lane"], served["tenant"], served["type"]) == (3, "ada", "llm.serve.v1")
-    assert (served["data"]["tenant"], served["data"]["body"]) == ("ada", {"messages": []})
+    assert (served["data"]["tenant"], served["data"]["body"]) == (
+        "ada",
+        {"model": "llama", "messages": []},
+    )
     refused = await until(stack, ids[1])
     assert refused["type"] == "submission.reject.v1"
     assert "must be the sender's own" in refused["data"]["reason"]

@@ -37,6 +37,8 @@ def test_no_request_is_of_another_tenant() -> None:
 
 
 def test_the_model_of_the_body_is_the_one_that_is_named() -> None:
-    assert serve_request(submission(body={"model": "chat"}), ADA, CHAT).body == {"model": "chat"}
+    for body in ({"model": "chat"}, {}):
+        assert serve_request(submission(body=body), ADA, CHAT).body == {"model": "chat"}
+    assert serve_request(submission(), ADA, CHAT).body is None
     with pytest.raises(InvalidBody, match="must be the model"):
         serve_request(submission(body={"model": "other"}), ADA, CHAT)
