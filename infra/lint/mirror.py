@@ -22,6 +22,7 @@ THEMES = (
     "tests/services/gateway/api",
     "tests/shared/bus/protocol",
     "tests/services/throttle/attacks",
+    "tests/services/throttle/real_engine",
     "tests/simulator/agreement",
 )
 """Folders of tests that cross modules, and so name a subject instead of a module."""

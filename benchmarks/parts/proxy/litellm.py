@@ -5,45 +5,24 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from benchmarks.parts.proxy.site import MODEL
-from infra.machine.maven import cache_dir
+from infra.machine.environments import environment, python_of
 from infra.machine.process import Running, is_open, spawn
 
 PACKAGE = "litellm[proxy]"
-INSTALL_S = 900.0
 START_S = 120.0
 
 
-class LiteLlmMissing(Exception):
-    """The environment cannot be made here."""
-
-
 def install() -> Path:
-    """Return the folder of the environment, made on first use. Raises LiteLlmMissing."""
-    folder = cache_dir("litellm")
-    done = folder / "installed"
-    if done.is_file():
-        return folder
-    commands = [
-        [sys.executable, "-m", "venv", str(folder)],
-        [str(folder / "bin/python"), "-m", "pip", "install", "-q", PACKAGE],
-    ]
-    for command in commands:
-        try:
-            subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_S, text=True)
-        except (OSError, subprocess.SubprocessError) as error:
-            last = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
-            raise LiteLlmMissing(f"{PACKAGE} cannot be installed: {last}") from None
-    done.touch()
-    return folder
+    """Return the folder of the environment, made on first use. Raises EnvironmentMissing."""
+    return environment("litellm", (PACKAGE,))
 
 
 def version(folder: Path) -> str:
     shown = subprocess.run(
-        [str(folder / "bin/python"), "-m", "pip", "show", "litellm"],
+        [str(python_of(folder)), "-m", "pip", "show", "litellm"],
         check=True,
         capture_output=True,
         text=True,

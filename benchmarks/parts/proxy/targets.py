@@ -10,6 +10,7 @@ from typing import Protocol
 from benchmarks.parts.proxy import litellm
 from benchmarks.parts.proxy.site import KEY, ROOT, ProxySite, proxy_site, settings_of, until_served
 from benchmarks.parts.proxy.target import Target
+from infra.machine.environments import EnvironmentMissing
 from infra.machine.process import DidNotStart, Running, free_ports, is_open, spawn
 from shared.progress import ReportLine
 
@@ -79,6 +80,6 @@ async def _start_litellm(
         open_.callback(running.stop)
         url = f"http://127.0.0.1:{port}"
         await until_served(url, LITELLM_KEY)
-    except (litellm.LiteLlmMissing, DidNotStart, TimeoutError) as error:
+    except (EnvironmentMissing, DidNotStart, TimeoutError) as error:
         return None, {"missing": str(error) or "it served no request in time"}
     return Target("litellm", url, LITELLM_KEY, running.pid), {"version": litellm.version(folder)}
