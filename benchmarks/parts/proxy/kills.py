@@ -60,7 +60,7 @@ async def kill_often(kills: int, is_durable: bool, report_line: ReportLine) -> d
             budget = TokenBudget(holder="tenant", unit="tokens", limit=limit, memory="forever")
             await front.configure(*settings_of(front, budgets=(budget,)))
             await _kill_under_load(front, kills, report_line)
-            events = await _read_settled(front)
+            events = await read_settled(front)
     accounts, most = accounts_of(events)
     return {
         "kills": kills,
@@ -92,7 +92,7 @@ async def _kill_under_load(site: ProxySite, kills: int, report_line: ReportLine)
                 async with asyncio.timeout(SPENT_S):
                     await spent.wait()
             spent.set()
-            await _read_settled(site)
+            await read_settled(site)
         finally:
             for client in clients:
                 client.cancel()
@@ -120,7 +120,7 @@ async def _is_refused(client: aiohttp.ClientSession, request: Mapping[str, objec
         return False
 
 
-async def _read_settled(site: ProxySite) -> list[Event]:
+async def read_settled(site: ProxySite) -> list[Event]:
     """Return the events of the ledger, once no request is open. Raises TimeoutError."""
     tail = LedgerTail(site.log(), {"throttle": [LANE]})
     await tail.start()

@@ -8,9 +8,10 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -34,6 +35,8 @@ LANE = 0
 READY_S = 60.0
 SPEED = 1e6
 """Speed of the engine: its durations vanish."""
+EngineStarter = Callable[[Path], tuple[Running, str]]
+"""Starts an engine with its log in the folder; returns it with its address."""
 
 
 @dataclass(slots=True)
@@ -86,24 +89,29 @@ class ProxySite:
 
 @asynccontextmanager
 async def proxy_site(
-    *, is_durable: bool, speed: float = SPEED, variables: Mapping[str, str] | None = None
+    *,
+    is_durable: bool,
+    speed: float = SPEED,
+    variables: Mapping[str, str] | None = None,
+    start_engine: EngineStarter | None = None,
 ) -> AsyncIterator[ProxySite]:
     """Yield a site whose access service and engine run, without the throttle.
 
     Its broker is Kafka, which flushes each record of a ledger, or the embedded one in memory.
+    Without another starter the engine is an emulated one of that speed.
     """
     with ExitStack() as open_:
         folder = Path(tempfile.mkdtemp(prefix="berth-proxy-"))
         open_.callback(shutil.rmtree, folder, ignore_errors=True)
-        broker_port, engine_port, port = free_ports(3)
+        broker_port, port = free_ports(2)
         starter = _kafka if is_durable else tansu.start
         broker = await asyncio.to_thread(starter, folder / "broker", broker_port)
         open_.callback(broker.stop)
         connection = Connection(f"127.0.0.1:{broker_port}", idempotent=is_durable)
         await asyncio.to_thread(topics.create, connection, 1, is_durable)
-        engine = await asyncio.to_thread(_engine, folder, engine_port, speed)
+        start = start_engine or partial(_emulator, speed=speed)
+        engine, url = await asyncio.to_thread(start, folder)
         open_.callback(engine.stop)
-        url = f"http://127.0.0.1:{engine_port}"
         site = ProxySite(folder, connection, url, port, variables or {}, broker)
         open_.callback(site.start("access").stop)
         yield site
@@ -113,12 +121,13 @@ def _kafka(folder: Path, port: int) -> Running:
     return kafka.start(folder, port, plain=True)
 
 
-def _engine(folder: Path, port: int, speed: float) -> Running:
+def _emulator(folder: Path, speed: float) -> tuple[Running, str]:
+    (port,) = free_ports(1)
     command = [sys.executable, "-m", "cli", "engine", "--model", MODEL, "--port", str(port)]
     limits = ["--speed", f"{speed:g}", "--kv-tokens", "1000000"]
     running = spawn("engine", [*command, *limits], folder / "engine.log", _environment())
     running.wait_ready(lambda: is_open(port), READY_S)
-    return running
+    return running, f"http://127.0.0.1:{port}"
 
 
 def _environment() -> dict[str, str]:
