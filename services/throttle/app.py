@@ -17,6 +17,7 @@ from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
 from services.throttle.dispatch import Dispatcher
 from services.throttle.figures import figures
+from services.throttle.proxy.admission import Admission
 from services.throttle.proxy.app import OpenAiProxy
 from services.throttle.proxy.authentication import Authenticator
 from services.throttle.proxy.prompts import PromptTokenizer
@@ -45,6 +46,8 @@ from shared.telemetry.setup import Telemetry, start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 
 DRAIN_S = 0.5
+HEADERS_S = 30.0
+"""Time until the headers of a connection's next request are complete; it is closed then."""
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +106,7 @@ class ThrottleShell:
         certificate = server_certificate(settings)
         telemetry.metrics.watch_certificate(certificate)
         self._tls = certificate.context if certificate is not None else None
+        self.admission = Admission(settings.admission_limits)
         self.port = 0
         self.serving = asyncio.Event()
 
@@ -146,12 +150,19 @@ class ThrottleShell:
         """Serve the proxy once the fold of `access` has caught up, and keep the fold current."""
         access = AccessFollower(self._connect)
         authenticator = self._authenticator(access)
-        server = RequestServer(authenticator, self._held, self._prompts, secrets.token_bytes(16))
+        server = RequestServer(
+            authenticator, self._held, self._prompts, secrets.token_bytes(16), self.admission
+        )
         proxy = OpenAiProxy(authenticator, server, self._telemetry.spans)
         runner = web.AppRunner(
-            proxy.app(), access_log=None, shutdown_timeout=DRAIN_S, handler_cancellation=True
+            proxy.app(),
+            access_log=None,
+            shutdown_timeout=DRAIN_S,
+            handler_cancellation=True,
+            keepalive_timeout=HEADERS_S,
         )
         async with AsyncExitStack() as open_:
+            open_.callback(server.close)
             open_.push_async_callback(runner.cleanup)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(access.run())

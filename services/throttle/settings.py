@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from shared.contracts.topics import PROMPTS_KEPT_H
+from services.throttle.proxy.admission import MIB, AdmissionLimits
 from shared.oidc.settings import OidcSettings
 
 
@@ -34,3 +35,24 @@ class ThrottleSettings(OidcSettings):
         le=8760,
         description="Hours for which those files are kept; topics of prompts have it too",
     )
+    open_requests: int = Field(
+        default=8192, ge=1, description="Requests of the proxy that are open at once; 503 above"
+    )
+    tenant_open_requests: int = Field(
+        default=2048, ge=1, description="Of these, those of one tenant; 429 above"
+    )
+    open_body_mib: int = Field(
+        default=1024, ge=1, description="MiB of the bodies of open requests; 503 above"
+    )
+    tenant_open_body_mib: int = Field(
+        default=256, ge=1, description="Of these, those of one tenant; 429 above"
+    )
+
+    @property
+    def admission_limits(self) -> AdmissionLimits:
+        return AdmissionLimits(
+            self.open_requests,
+            self.tenant_open_requests,
+            self.open_body_mib * MIB,
+            self.tenant_open_body_mib * MIB,
+        )

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from services.throttle.proxy.authentication import Authenticator, visible_models
-from services.throttle.proxy.serve import MAX_BODY_BYTES, RequestServer
+from services.throttle.proxy.serve import RequestServer
 from services.throttle.relay.errors import ErrorAnswer, refuse
 from services.throttle.relay.request import ROUTES, Route
 from shared.telemetry.spans import Spans
@@ -27,7 +27,7 @@ class OpenAiProxy:
         self._spans = spans
 
     def app(self) -> web.Application:
-        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        app = web.Application()
         for route in ROUTES:
             app.router.add_post(f"/v1/{route}", self._handler(route))
         app.router.add_get("/v1/models", self._list_models)

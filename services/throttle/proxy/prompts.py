@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from services.throttle.relay.prompt_size import PromptSize, prompt_size
 from services.throttle.relay.prompt_text import prompt_text
 from services.throttle.relay.request import RequestBody
-from services.throttle.relay.tokens import BytesPerToken, TokenizerFile, TokenizerMissing
+from services.throttle.relay.tokens import MOST_TEXT, BytesPerToken, TokenizerFile, TokenizerMissing
 from shared.contracts.endpoints import EndpointConfigured
 
 log = logging.getLogger(__name__)
@@ -32,13 +33,13 @@ class PromptTokenizer:
         self._files: dict[str, TokenizerFile | None] = {}
 
     async def count(
-        self, endpoint: EndpointConfigured, tenant: str, body: RequestBody
+        self, endpoint: EndpointConfigured, tenant: str, body: RequestBody, size: PromptSize
     ) -> PromptTokens:
-        estimated = self.estimate(endpoint.endpoint, tenant, body)
+        estimated = self._estimated(endpoint.endpoint, tenant, size)
         tokenizer = self._file(endpoint)
-        counted = None
-        if tokenizer is not None:
-            counted = await tokenizer.count(prompt_text(body.fields))
+        if tokenizer is None or _bytes_of(body) > MOST_TEXT:
+            return estimated
+        counted = await tokenizer.count(await asyncio.to_thread(prompt_text, body.fields))
         if counted is None:
             return estimated
         tokens = max(1, counted + estimated.size.fixed_tokens)
@@ -46,7 +47,10 @@ class PromptTokenizer:
 
     def estimate(self, endpoint: str, tenant: str, body: RequestBody) -> PromptTokens:
         """Return the tokens by what the endpoint's engines have counted so far."""
-        size, estimate = prompt_size(body.fields), self._estimate(endpoint)
+        return self._estimated(endpoint, tenant, prompt_size(body.fields))
+
+    def _estimated(self, endpoint: str, tenant: str, size: PromptSize) -> PromptTokens:
+        estimate = self._estimate(endpoint)
         system_tokens = estimate.estimate_system(tenant, size)
         return PromptTokens(estimate.estimate(tenant, size), system_tokens, size)
 
@@ -72,3 +76,7 @@ class PromptTokenizer:
         except TokenizerMissing as error:
             log.warning("tokenizer cannot be used, tokens are estimated: %s", error)
             return None
+
+
+def _bytes_of(body: RequestBody) -> int:
+    return sum(memoryview(value).nbytes for value in body.fields.values())

@@ -11,7 +11,9 @@ from aiohttp import web
 
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.dispatch import Dispatcher
+from services.throttle.proxy.admission import Admission, OpenEntry
 from services.throttle.proxy.authentication import Authenticator, find_endpoint
+from services.throttle.proxy.bodies import BodyReader
 from services.throttle.proxy.engine_call import answer_count, engine_call, failed_answer
 from services.throttle.proxy.lookup import Dispatchers, choose_dispatcher, unavailable
 from services.throttle.proxy.options import RequestOptions, read_options
@@ -22,7 +24,8 @@ from services.throttle.proxy.settlement import RequestSettlement
 from services.throttle.relay.client_stream import ClientGone
 from services.throttle.relay.errors import ErrorAnswer, refuse
 from services.throttle.relay.prefixes import prefix_hashes
-from services.throttle.relay.request import LIMIT_FIELDS, InvalidRequest, RequestBody, Route
+from services.throttle.relay.prompt_size import PromptSize
+from services.throttle.relay.request import LIMIT_FIELDS, RequestBody, Route
 from services.throttle.tickets import LaneLost, Ticket
 from services.throttle.upstreams.calls import UpstreamsFailed
 from shared.bus.ids import new_id
@@ -33,7 +36,6 @@ from shared.ledger.decider import Input
 from shared.ledger.errors import Busy, LaneRevoked, Quarantined
 from shared.telemetry.spans import OpenSpan
 
-MAX_BODY_BYTES = 16 * 1024 * 1024
 FORWARDED = ("accept", "content-type", "traceparent", "tracestate")
 """Headers of the client that the engine gets."""
 
@@ -45,6 +47,7 @@ class ReadRequest:
     bearer: Bearer
     tenant: str
     body: RequestBody
+    size: PromptSize
     options: RequestOptions
     endpoint: EndpointConfigured
     arrived_s: float
@@ -59,6 +62,7 @@ class RequestServer:
         dispatchers: Dispatchers,
         prompts: PromptTokenizer,
         prefix_key: bytes,
+        admission: Admission,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._authenticator = authenticator
@@ -67,16 +71,27 @@ class RequestServer:
         self._prompts = prompts
         self._prefix_key = prefix_key
         self._clock = clock
+        self._admission = admission
+        self._bodies = BodyReader()
+
+    def close(self) -> None:
+        self._bodies.close()
 
     async def serve(self, request: web.Request, route: Route, span: OpenSpan) -> web.StreamResponse:
         """Raises ErrorAnswer for a request that is not served."""
-        read = await self._read(request, route)
+        with self._admission.enter() as entry:
+            read = await self._read(request, route, entry)
+            return await self._serve(request, read, span)
+
+    async def _serve(
+        self, request: web.Request, read: ReadRequest, span: OpenSpan
+    ) -> web.StreamResponse:
         span.set("tenant.id", read.tenant)
         dispatcher = await choose_dispatcher(
             self._dispatchers, self._access.view, read.bearer, read.endpoint
         )
         endpoint = dispatcher.state.endpoint or read.endpoint
-        prompt = await self._prompts.count(endpoint, read.tenant, read.body)
+        prompt = await self._prompts.count(endpoint, read.tenant, read.body, read.size)
         _check_tokens(read.body, endpoint, prompt)
         command = self._command(read, endpoint, prompt)
         item = Input("local", new_id(), command, traceparent=span.traceparent, tenant=read.tenant)
@@ -97,23 +112,15 @@ class RequestServer:
         except (Busy, LaneRevoked, Quarantined, LaneLost):
             raise unavailable() from None
 
-    async def _read(self, request: web.Request, route: Route) -> ReadRequest:
+    async def _read(self, request: web.Request, route: Route, entry: OpenEntry) -> ReadRequest:
         arrived_s = self._clock()
         bearer = await self._authenticator.authenticate(request)
-        options = read_options(request.headers)
-        try:
-            body = RequestBody.decode(route, await request.read())
-        except web.HTTPRequestEntityTooLarge:
-            text = f"body: too large; at most {MAX_BODY_BYTES} bytes are allowed"
-            raise refuse("body_too_large", text) from None
-        except web.RequestPayloadError:
-            text = "body: invalid encoding; a body as its headers describe it is required"
-            raise refuse("invalid_body", text, param="body") from None
-        except InvalidRequest as error:
-            raise refuse("invalid_body", str(error), param=error.field) from None
-        endpoint = await find_endpoint(self._access, bearer, body.model)
         tenant = bearer.tenant or ""
-        return ReadRequest(bearer, tenant, body, options, endpoint, arrived_s)
+        entry.belongs_to(tenant)
+        options = read_options(request.headers)
+        body, size = await self._bodies.read(request, route, entry)
+        endpoint = await find_endpoint(self._access, bearer, body.model)
+        return ReadRequest(bearer, tenant, body, size, options, endpoint, arrived_s)
 
     def _command(
         self, read: ReadRequest, endpoint: EndpointConfigured, prompt: PromptTokens

@@ -34,6 +34,7 @@ INVALID = Verdict(400, REQUEST, False)
 UNAVAILABLE = Verdict(503, SERVER, True)
 VERDICTS: Mapping[str, Verdict] = {
     "queue_full": SHED,
+    "tenant_busy": SHED,
     "queue_timeout": SHED,
     "request_rate": SHED,
     "tenant_rate": SHED,
@@ -54,6 +55,8 @@ VERDICTS: Mapping[str, Verdict] = {
     "body_too_large": Verdict(413, REQUEST, False),
     "answer_too_large": Verdict(413, REQUEST, False),
     "answer_not_stored": Verdict(500, SERVER, False),
+    "body_timeout": Verdict(408, REQUEST, True),
+    "process_busy": UNAVAILABLE,
     "lost": UNAVAILABLE,
     "process_stopped": UNAVAILABLE,
     "endpoint_unavailable": UNAVAILABLE,

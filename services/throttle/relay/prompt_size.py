@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 
 import msgspec
 from msgspec import Raw
 
+from services.throttle.relay.large_json import LARGE_BYTES, BadJson, LargeJson, count, find
 from shared.contracts.endpoints import MOST_TOKENS
 
 MEDIA_TOKENS = 1024
@@ -22,8 +24,6 @@ ADDED = ("tools", "functions", "instructions", "documents", "chat_template", "ch
 STORED = ("previous_response_id", "conversation")
 """Fields that name a prompt which the engine keeps: no part of its size is in the request."""
 KNOWN = frozenset(("model", *PROMPTS, *ADDED))
-LARGE_BYTES = 256 * 1024
-"""Values above are searched once and never decoded: the event loop must not wait for them."""
 DATA = b'"data'
 """Begins an address such as `"data:image/png;base64,"`, and the field with a sound."""
 ADDRESS_FIELDS = (b'"url":', b'"image_url":', b'"file_data":')
@@ -102,24 +102,37 @@ def text_bytes(data: bytes) -> int:
 
 def count_token_ids(data: bytes) -> int:
     """Return the tokens of a prompt of token ids, or of a list of such; 0 if there is text."""
-    return data.count(b",") + 1 if _holds_token_ids(data) else 0
+    return count(data, b",") + 1 if _holds_token_ids(data) else 0
 
 
-def count_prompts(data: bytes) -> int:
-    """Return how many prompts the `prompt` of a text completion holds."""
+def count_prompts(data: bytes, most: int) -> int:
+    """Return how many prompts the `prompt` of a text completion holds; of a large one up to `most`.
+
+    More are returned as `most + 1`.
+    """
     if not data.startswith(b"["):
         return 1
     if _holds_token_ids(data):
-        return max(1, data.count(b"[") - 1)
+        return max(1, count(data, b"[") - 1)
+    if len(data) > LARGE_BYTES:
+        return _count_elements(data, most)
     try:
         return max(1, len(_RAWS.decode(data)))
     except msgspec.DecodeError:
         return 1
 
 
+def _count_elements(data: bytes, most: int) -> int:
+    try:
+        elements = LargeJson(data).elements()
+        return max(1, sum(1 for _ in islice(elements, most + 1)))
+    except BadJson:
+        return 1
+
+
 def _holds_token_ids(data: bytes) -> bool:
     start = data[:64].lstrip(b"[ \r\n\t")
-    return data.startswith(b"[") and start[:1].isdigit() and b'"' not in data
+    return data.startswith(b"[") and start[:1].isdigit() and find(data, b'"') < 0
 
 
 def _value_size(name: str, data: bytes) -> PromptSize:
@@ -152,21 +165,21 @@ def _messages_size(data: bytes) -> PromptSize:
 def _large_size(data: bytes) -> PromptSize:
     """Return the size without decoding: media are the data in fields that hold no text."""
     media, inline_bytes = 0, 0
-    if data.count(DATA) > MOST_DATA:
+    if count(data, DATA) > MOST_DATA:
         return PromptSize(len(data))
-    start = data.find(DATA)
+    start = find(data, DATA)
     while start >= 0:
         end = start + len(DATA)
         if data[max(0, start - 64) : start].rstrip().endswith(ADDRESS_FIELDS):
-            end = data.find(b'"', end)
+            end = find(data, b'"', end)
             media += 1
             inline_bytes += end - start
         elif data.startswith(b'"', end) and AUDIO_FIELD in data[max(0, start - 64) : start]:
-            value = data.find(b'"', end + 1)
-            end = data.find(b'"', value + 1)
+            value = find(data, b'"', end + 1)
+            end = find(data, b'"', value + 1)
             media += 1
             inline_bytes += end - value
-        start = data.find(DATA, end)
+        start = find(data, DATA, end)
     return PromptSize(len(data) - inline_bytes, media=media)
 
 

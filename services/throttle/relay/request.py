@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import Meta, Raw
 
+from services.throttle.relay.large_json import LARGE_BYTES, BadJson, LargeJson
 from services.throttle.relay.prompt_size import count_prompts
 
 Route = Literal["chat/completions", "completions", "embeddings", "responses"]
@@ -100,7 +101,7 @@ class RequestBody(msgspec.Struct, frozen=True):
 
     @classmethod
     def decode(cls, route: Route, body: bytes) -> RequestBody:
-        """Raises InvalidRequest."""
+        """Raises InvalidRequest. A body above `LARGE_BYTES` is decoded in a thread: see there."""
         fields = _decode_object(body)
         _check_prompt(route, fields)
         if _read(fields, "background"):
@@ -157,6 +158,11 @@ def value_kind(raw: Raw) -> str:
 
 
 def _decode_object(body: bytes) -> dict[str, Raw]:
+    if len(body) > LARGE_BYTES:
+        try:
+            return LargeJson(body).fields(MOST_FIELDS)
+        except BadJson as error:
+            raise InvalidRequest("body", str(error)) from None
     try:
         fields = _TOP.decode(body)
     except msgspec.ValidationError:
@@ -220,9 +226,9 @@ def _answers(route: Route, fields: Fields) -> int:
         return 1
     choices = _read(fields, "n") or 1
     if route == "completions":
-        prompts = count_prompts(bytes(fields["prompt"])) if "prompt" in fields else 1
+        prompts = count_prompts(bytes(fields["prompt"]), MOST_PROMPTS) if "prompt" in fields else 1
         if prompts > MOST_PROMPTS:
-            text = f"array of {prompts} prompts; at most {MOST_PROMPTS} are allowed"
+            text = f"array of more than {MOST_PROMPTS} prompts; at most {MOST_PROMPTS} are allowed"
             raise InvalidRequest("prompt", text)
         choices = max(choices, _read(fields, "best_of") or 1) * prompts
     return choices

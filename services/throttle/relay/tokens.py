@@ -21,7 +21,7 @@ MOST_STEP = 1.1
 """Factor by which one prompt may move its tenant's ratio at most."""
 MOST_TENANTS = 64
 MOST_TEXT = 256 * 1024
-"""Characters that a tokenizer counts: more take a thread too long."""
+"""Characters that a tokenizer counts, and bytes of a body: more take a thread too long."""
 
 
 class BytesPerToken:

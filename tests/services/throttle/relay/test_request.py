@@ -130,7 +130,11 @@ def test_the_limit_is_of_all_answers_together(
         ("chat/completions", {"messages": "hi"}, "messages: invalid string"),
         ("chat/completions", {"messages": None}, "messages: missing; the prompt is required"),
         ("completions", {"prompt": None}, "prompt: missing"),
-        ("completions", {"prompt": ["a"] * 4097}, "prompt: array of 4097 prompts; at most 4096"),
+        (
+            "completions",
+            {"prompt": ["a"] * 4097},
+            "prompt: array of more than 4096 prompts; at most",
+        ),
         ("embeddings", {"input": None}, "input: missing"),
         ("responses", {"background": True}, "background: true; answers are generated while"),
     ],

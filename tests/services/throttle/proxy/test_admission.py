@@ -1,0 +1,52 @@
+"""Bounds of the process and of each tenant, which end with the requests."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.throttle.proxy.admission import Admission, AdmissionLimits
+from services.throttle.relay.errors import ErrorAnswer
+
+LIMITS = AdmissionLimits(requests=3, tenant_requests=2, body_bytes=100, tenant_body_bytes=60)
+
+
+def test_requests_of_the_process_are_bounded() -> None:
+    admission = Admission(LIMITS)
+    with admission.enter(), admission.enter(), admission.enter():
+        with pytest.raises(ErrorAnswer) as refused:
+            admission.enter()
+        assert (refused.value.status, refused.value.code) == (503, "process_busy")
+        assert refused.value.headers["retry-after"] == "1"
+    with admission.enter():
+        assert admission.all.requests == 1
+
+
+def test_requests_of_a_tenant_are_bounded_by_its_own() -> None:
+    admission = Admission(LIMITS)
+    with admission.enter() as first, admission.enter() as second, admission.enter() as third:
+        first.belongs_to("a")
+        second.belongs_to("a")
+        with pytest.raises(ErrorAnswer) as refused:
+            third.belongs_to("a")
+        assert (refused.value.status, refused.value.code) == (429, "tenant_busy")
+        third.belongs_to("b")
+    assert admission.by_tenant == {}
+    assert admission.all.requests == 0
+
+
+@pytest.mark.parametrize(
+    ("tenant", "sizes", "code"), [("a", (60, 1), "tenant_busy"), ("b", (50,), "process_busy")]
+)
+def test_bytes_of_bodies_are_bounded(tenant: str, sizes: tuple[int, ...], code: str) -> None:
+    admission = Admission(LIMITS)
+    with admission.enter() as other, admission.enter() as entry:
+        other.belongs_to("other")
+        if tenant == "b":
+            other.take(60)
+        entry.belongs_to(tenant)
+        with pytest.raises(ErrorAnswer) as refused:
+            for size in sizes:
+                entry.take(size)
+        assert refused.value.code == code
+    assert admission.all.body_bytes == 0
+    assert admission.by_tenant == {}
