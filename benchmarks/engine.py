@@ -1,4 +1,4 @@
-"""A real engine behind the LLM proxy: how far two tenants drift apart, and whether waits are told.
+"""A real engine behind the LLM proxy: how far two tenants drift apart, how far estimates are off.
 
 A llama.cpp server with a model of random weights, which is fetched on first use. Two tenants with
 many and with few requests always wait, under `fcfs` and under `berth`. `--embedded` uses the

@@ -50,7 +50,7 @@ def test_goals_say_whether_they_are_met(gap: int, ratio: float, unmet: int) -> N
     assert len(goals) == 4
 
 
-def test_told_waits_are_compared_by_phase() -> None:
+def test_estimated_waits_are_compared_by_phase() -> None:
     def queued(name: str, wait_s: float) -> LlmRequestQueued:
         return LlmRequestQueued(
             request_id=name,

@@ -40,7 +40,7 @@ WORDS = [
 
 @dataclass(slots=True)
 class ServicePhase:
-    """What each tenant got of the engine while both always waited."""
+    """The service that each tenant got of the engine while both always waited."""
 
     began_s: float = field(default_factory=time.perf_counter)
     service: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OPEN_REQUESTS, 0))
@@ -112,8 +112,8 @@ async def _one(
             if answer.status != 200:
                 return False
             units = prompt_tokens
-            async for made in _token_counts(answer):
-                phase.add(tenant, units + OUTPUT_WEIGHT * made, made)
+            async for tokens in _token_counts(answer):
+                phase.add(tenant, units + OUTPUT_WEIGHT * tokens, tokens)
                 units = 0
         return True
     except aiohttp.ClientError:
@@ -125,7 +125,7 @@ async def _token_counts(answer: aiohttp.ClientResponse) -> AsyncIterator[int]:
     rest = b""
     async for piece in answer.content.iter_any():
         data = rest + piece
-        made = data.count(TOKEN)
+        tokens = data.count(TOKEN)
         rest = data[-(len(TOKEN) - 1) :]
-        if made:
-            yield made
+        if tokens:
+            yield tokens

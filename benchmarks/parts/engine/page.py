@@ -23,7 +23,7 @@ Engine, service, broker and load share {cores} cores: gaps and ratios say someth
 TABLE = """
 Service is a prompt token as 1 and an output token as 2, counted by the clients as it arrives; the
 maximum gap is the largest difference of the two tenants' service within a round (the mean over the
-rounds). The told wait is the estimate at the arrival, divided by the wait that followed, of the
+rounds). The estimated wait is the one at the arrival, divided by the wait that followed, of the
 requests that waited more than half a second; a round before the measurement lets the service learn
 the speed of the engine.
 
@@ -39,7 +39,13 @@ def write_files(folder: Path, result: dict[str, Any]) -> None:
 
 def render_page(result: dict[str, Any]) -> str:
     """Return the page in Markdown."""
-    head = ("discipline", "max gap", "service of many : few", "tokens/s", "told wait: requests")
+    head = (
+        "discipline",
+        "max gap",
+        "service of many : few",
+        "tokens/s",
+        "estimated wait: requests",
+    )
     rows = [_row(name, result[name]) for name in ("fcfs", "berth")]
     return "".join(
         (

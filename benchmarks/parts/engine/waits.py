@@ -1,4 +1,4 @@
-"""The wait that a request was told at its arrival against the one that it had, from the ledger."""
+"""The wait of a request as it was estimated at its arrival, and as it was, from the ledger."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ LEAST_WAIT_S = 0.5
 
 
 def wait_ratios(events: Iterable[Event]) -> dict[str, list[float]]:
-    """Return told wait by real wait for each `user`, which names the phase."""
-    told: dict[str, LlmRequestQueued] = {}
+    """Return estimated wait by real wait for each `user`, which names the phase."""
+    by_id: dict[str, LlmRequestQueued] = {}
     ratios: dict[str, list[float]] = {}
     for event in events:
         if isinstance(event, LlmRequestQueued):
-            told[event.request_id] = event
+            by_id[event.request_id] = event
         elif isinstance(event, LlmRequestStarted):
-            queued, waited_s = told.pop(event.request_id, None), event.waited_ms / 1000
+            queued, waited_s = by_id.pop(event.request_id, None), event.waited_ms / 1000
             if queued is not None and waited_s > LEAST_WAIT_S:
                 ratios.setdefault(queued.user, []).append(queued.wait_s / waited_s)
     return ratios

@@ -23,7 +23,7 @@ class AdmissionLimits:
 
 @dataclass(slots=True)
 class OpenSum:
-    """What a tenant, or all together, have open."""
+    """Open requests of a tenant, or of all together."""
 
     requests: int = 0
     body_bytes: int = 0

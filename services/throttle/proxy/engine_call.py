@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Raw, json
 
@@ -57,13 +57,22 @@ def engine_fields(
     return fields
 
 
-def answer_count(body: RequestBody, output_limit: int, prompt_limit: int | None) -> TokenCount:
-    """Return the count of an answer; a usage beyond what the request may have is not believed."""
+def answer_count(
+    body: RequestBody,
+    output_limit: int,
+    prompt_limit: int | None,
+    tokens_of: Callable[[int], int] = lambda _: 0,
+) -> TokenCount:
+    """Return the count of an answer; a usage beyond what the request may have is not believed.
+
+    `tokens_of` estimates the tokens of so many bytes of text.
+    """
     return TokenCount(
         body.route,
         answers=body.answers,
         output_limit=output_limit or None,
         prompt_limit=prompt_limit,
+        tokens_of=tokens_of,
     )
 
 

@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
+from services.throttle.relay.answer_tokens import AnswerTokens
 from services.throttle.relay.prompt_size import PromptSize, prompt_size
 from services.throttle.relay.prompt_text import prompt_text
 from services.throttle.relay.request import RequestBody
@@ -30,6 +31,7 @@ class PromptTokenizer:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._estimates: dict[str, BytesPerToken] = {}
+        self._answers: dict[str, AnswerTokens] = {}
         self._files: dict[str, TokenizerFile | None] = {}
 
     async def count(
@@ -57,6 +59,10 @@ class PromptTokenizer:
     def learn(self, endpoint: str, tenant: str, size: PromptSize, tokens: int | None) -> None:
         """Learn from the prompt tokens that an engine counted."""
         self._estimate(endpoint).observe(tenant, size, tokens)
+
+    def answers(self, endpoint: str) -> AnswerTokens:
+        """Return what is known of the lengths of the endpoint's answers."""
+        return self._answers.setdefault(endpoint, AnswerTokens())
 
     def _estimate(self, endpoint: str) -> BytesPerToken:
         return self._estimates.setdefault(endpoint, BytesPerToken())

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from aiohttp import web
 
@@ -167,9 +168,11 @@ class RequestServer:
         """Send the request to an engine, and settle it whatever happens."""
         ticket, prompt = reserved.ticket, reserved.prompt
         limit = reserved.command.max_output_tokens
-        count = answer_count(read.body, limit, prompt.size.most_tokens)
-        relay = AnswerRelay(request, read.body, count, ticket)
-        end = RequestSettlement(count)
+        answers = self._prompts.answers(endpoint.endpoint)
+        tokens_of = partial(answers.estimate, read.tenant)
+        count = answer_count(read.body, limit, prompt.size.most_tokens, tokens_of)
+        relay = AnswerRelay(request, read.body, count, ticket, limit)
+        end = RequestSettlement(count, whole_tokens=0 if read.body.streamable else limit)
         passed = {name: request.headers[name] for name in FORWARDED if name in request.headers}
         call = engine_call(read.body, endpoint, passed, reserved.command.prefix)
         overhead_s = self._clock() - read.arrived_s - reserved.started.waited_ms / 1000
@@ -179,6 +182,8 @@ class RequestServer:
                 end.upstream, end.is_refused = answer.upstream, answer.status >= 400
                 response = await relay.pass_on(answer, reserved.headers)
                 end.outcome = "failed" if relay.reason else "completed"
+                if end.outcome == "completed":
+                    answers.observe(read.tenant, count.text_bytes, count.believed_tokens or 0)
                 return response
         except UpstreamsFailed as failed:
             end.outcome, end.reason, end.is_refused = "failed", failed.code, True

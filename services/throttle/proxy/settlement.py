@@ -18,6 +18,9 @@ class RequestSettlement:
     reason: str = ""
     is_refused: bool = False
     """Whether no engine served any of it, so that nothing is charged."""
+    whole_tokens: int = 0
+    """Output tokens of a request that engines cannot stream, if its client leaves: its whole
+    reservation, as no engine says what it made, and some go on to the end."""
 
     def report(self, request_id: str) -> RequestEnd:
         if self.is_refused:
@@ -32,9 +35,15 @@ class RequestSettlement:
         return RequestEnd(
             request_id=request_id,
             outcome=self.outcome,
-            output_tokens=self.count.output_tokens,
+            output_tokens=self._output_tokens,
             prompt_tokens=self.count.prompt_tokens,
             cached_tokens=self.count.cached_tokens,
             upstream=self.upstream,
             reason=self.reason,
         )
+
+    @property
+    def _output_tokens(self) -> int:
+        if self.outcome == "cancelled" and self.count.usage is None:
+            return max(self.count.output_tokens, self.whole_tokens)
+        return self.count.output_tokens

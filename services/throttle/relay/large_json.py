@@ -171,8 +171,8 @@ def find(data: bytes, part: bytes, start: int = 0) -> int:
     """Return where the part occurs first from `start` on; -1 if it does not."""
     more = len(part) - 1
     for at in range(start, len(data), SLICE_BYTES):
-        if (found := data.find(part, at, at + SLICE_BYTES + more)) >= 0:
-            return found
+        if (place := data.find(part, at, at + SLICE_BYTES + more)) >= 0:
+            return place
     return -1
 
 

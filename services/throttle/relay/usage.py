@@ -8,6 +8,7 @@ field of its chunk.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -17,7 +18,7 @@ from services.throttle.relay.request import Route
 from services.throttle.relay.sse import SseEvent
 
 DONE = b"[DONE]"
-QUOTATION = ord('"')
+QUOTATION, BACKSLASH = b'"\\'
 TEXT = re.compile(
     rb'"(?:content|text|reasoning_content|reasoning|refusal|arguments|name|delta)"\s*:\s*"(?!")'
 )
@@ -71,9 +72,9 @@ class TokenCount:
     """The tokens of one answer, while it arrives and afterwards.
 
     A usage is believed if it claims at least as many output tokens as chunks with text arrived,
-    and no more than the request's limit; otherwise the chunks count. A chunk may hold several
-    tokens, so that the chunks are a lower bound. The prompt's tokens are believed up to
-    `prompt_limit`; they are None where the caller's own estimate counts.
+    and no more than the request's limit. Otherwise `tokens_of` estimates them by the bytes of the
+    text: at least a token per chunk, which may hold several, at most the limit. The prompt's tokens
+    are believed up to `prompt_limit`; they are None where the caller's own estimate counts.
     """
 
     def __init__(
@@ -83,8 +84,10 @@ class TokenCount:
         answers: int = 1,
         output_limit: int | None = None,
         prompt_limit: int | None = None,
+        tokens_of: Callable[[int], int] = lambda _: 0,
     ) -> None:
         self._route = route
+        self._tokens_of = tokens_of
         self._answers = answers
         self._output_limit = output_limit
         self._prompt_limit = prompt_limit
@@ -93,6 +96,8 @@ class TokenCount:
         self._ended = False
         self.chunks = 0
         """Chunks with text."""
+        self.text_bytes = 0
+        """Bytes of the text of these chunks, as JSON has it."""
         self.usage: EngineUsage | None = None
         self.failed = False
         """Whether the engine reported an error within the stream."""
@@ -108,9 +113,11 @@ class TokenCount:
         if data == DONE:
             self._ended = True
             return False
-        at = data.find(self._mark)
-        if (at >= 0 and data[at + len(self._mark)] != QUOTATION) or self._has_text(data):
-            self.chunks += 1
+        start = data.find(self._mark) + len(self._mark)
+        if not len(self._mark) <= start < len(data) or data[start] == QUOTATION:
+            start = self._text_start(data)
+        if start >= 0:
+            self._add_text(data, start)
         elif event.name == b"error" or ERROR.match(data):
             self.failed = True
         if b'"usage"' in data and USAGE.search(data):
@@ -154,11 +161,27 @@ class TokenCount:
     @property
     def output_tokens(self) -> int:
         """Output tokens to charge."""
+        claimed = self.believed_tokens
+        return self._counted if claimed is None else claimed
+
+    @property
+    def believed_tokens(self) -> int | None:
+        """Output tokens by the engine; None if it gave none that can be believed."""
         if self.usage is None:
-            return self.chunks
+            return None
         claimed, limit = self.usage.completion_tokens, self._output_limit
         is_believed = claimed >= self.chunks and (limit is None or claimed <= limit)
-        return claimed if is_believed else self.chunks
+        return claimed if is_believed else None
+
+    @property
+    def made_tokens(self) -> int:
+        """Output tokens so far, at least: a token per chunk up to the limit."""
+        return self.chunks if self._output_limit is None else min(self.chunks, self._output_limit)
+
+    @property
+    def _counted(self) -> int:
+        tokens, limit = max(self.chunks, self._tokens_of(self.text_bytes)), self._output_limit
+        return tokens if limit is None else min(tokens, limit)
 
     @property
     def prompt_tokens(self) -> int | None:
@@ -172,13 +195,21 @@ class TokenCount:
         """Prompt tokens that the engine had in its cache."""
         return min(self.usage.cached_tokens, self.prompt_tokens or 0) if self.usage else 0
 
-    def _has_text(self, data: bytes) -> bool:
+    def _text_start(self, data: bytes) -> int:
+        """Return where the text of a chunk begins; -1 without one."""
         match = TEXT.search(data)
         if match is None:
-            return False
+            return -1
         # The next chunks have most likely the same form: one search finds their text.
         self._mark = match[0]
-        return True
+        return match.end()
+
+    def _add_text(self, data: bytes, start: int) -> None:
+        self.chunks += 1
+        end = data.find(b'"', start)
+        while end > 0 and data[end - 1] == BACKSLASH:
+            end = data.find(b'"', end + 1)
+        self.text_bytes += (end if end > 0 else len(data)) - start
 
     def _add_usage(self, data: bytes) -> bool:
         chunk = _decode(data)
@@ -190,8 +221,8 @@ class TokenCount:
         return chunk.choices == []
 
     def _add_response(self, event: SseEvent, data: bytes) -> None:
-        if b'.delta"' in data and self._has_text(data):
-            self.chunks += 1
+        if b'.delta"' in data and (start := self._text_start(data)) >= 0:
+            self._add_text(data, start)
             return
         if data == DONE:
             self._ended = True

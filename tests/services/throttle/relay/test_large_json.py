@@ -96,8 +96,8 @@ def test_effort_is_bounded(data: bytes, text: str) -> None:
 
 def test_elements_are_found_in_order(slices: int) -> None:
     data = b' [ "a,b" , [1, 2],{"x":"]"}, 3 ]'
-    found = [data[start:end] for start, end in LargeJson(data).elements()]
-    assert found == [b'"a,b"', b"[1, 2]", b'{"x":"]"}', b"3"]
+    elements = [data[start:end] for start, end in LargeJson(data).elements()]
+    assert elements == [b'"a,b"', b"[1, 2]", b'{"x":"]"}', b"3"]
     assert list(LargeJson(b"[]").elements()) == []
     with pytest.raises(BadJson):
         list(LargeJson(b'["a"').elements())

@@ -7,13 +7,8 @@ from typing import Any
 
 import pytest
 
-from services.throttle.relay.prompt_size import (
-    LARGE_BYTES,
-    MEDIA_TOKENS,
-    PromptSize,
-    prompt_size,
-    text_bytes,
-)
+from services.throttle.relay.large_json import LARGE_BYTES
+from services.throttle.relay.prompt_size import MEDIA_TOKENS, PromptSize, prompt_size, text_bytes
 from services.throttle.relay.request import RequestBody, Route
 
 
