@@ -12,6 +12,7 @@ from shared.telemetry.names import BOOKKEEPING, continues_trace, span_of
 MAX_JOBS = 100_000
 FINAL_EVENTS = JOB_ENDS | {"job.rejected.v1"}
 """No decision about the job follows them in the same ledger."""
+LLM_EVENTS = "llm."
 
 
 class JobTrace(NamedTuple):
@@ -37,6 +38,9 @@ class JobTraces:
     def links(self, fact: Fact, parent: str) -> list[str]:
         """Return the causes of the fact beside `parent`, and record the fact itself."""
         event = fact.event
+        if event.TYPE.startswith(LLM_EVENTS):
+            # They are many, and concern no job.
+            return []
         job_id = str(getattr(event, "job_id", ""))
         causes = self._causes(fact, job_id)
         if isinstance(event, JobsReleased):

@@ -71,11 +71,11 @@ class SpanSink:
         links: Sequence[str] = (),
     ) -> None:
         """Queue a span; a `parent` in another trace is linked, as `links` are."""
+        if not is_kept(self._share, name, own, attributes):
+            return self._unsampled()
         context = _context(own, is_remote=False)
         if context is None:
             return self._dropped(1, "malformed_traceparent")
-        if not is_kept(self._share, name, own, attributes):
-            return self._unsampled()
         if self._closed or self._queued - self._exported >= QUEUE_SPANS:
             return self._dropped(1, "shut_down" if self._closed else "queue_full")
         cause = _context(parent, is_remote=True)

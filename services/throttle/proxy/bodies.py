@@ -39,8 +39,11 @@ class BodyReader:
     async def read(self, request: web.Request, route: Route, entry: OpenEntry) -> ReadBody:
         """Raises ErrorAnswer."""
         try:
-            async with asyncio.timeout(self._timeout_s):
+            if request.content.is_eof():
                 data = await _received(request, entry)
+            else:
+                async with asyncio.timeout(self._timeout_s):
+                    data = await _received(request, entry)
         except TimeoutError:
             text = f"body: not complete after {self._timeout_s:g} s; send it faster"
             raise refuse("body_timeout", text) from None

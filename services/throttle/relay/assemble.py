@@ -41,18 +41,24 @@ class AnswerAssembler:
         self.error: Fields | None = None
         """The error that the engine reported within the stream, as it named it."""
 
-    def add(self, event: SseEvent) -> None:
-        """Raises MalformedStream."""
+    def add(self, event: SseEvent) -> str | None:
+        """Return the text of an event that holds a piece of text and nothing else; None of others.
+
+        Raises MalformedStream.
+        """
         data = event.data
         if data is None or data == DONE:
-            return
+            return None
         self._bytes += len(data)
         if self._bytes > MOST_ANSWER_BYTES:
             raise MalformedStream(f"answer: more than {MOST_ANSWER_BYTES} bytes")
         if self._route == "responses":
             self._add_response(event.name, data)
-        elif not self._add_text(data):
+        elif (text := self._add_text(data)) is not None:
+            return text
+        else:
             self._add_chunk(_decode(data))
+        return None
 
     def answer(self) -> bytes:
         """Return the JSON of the answer. Raises MalformedStream where there is none."""
@@ -77,21 +83,21 @@ class AnswerAssembler:
         if name == b"error":
             self.error = _error(_decode(data))
 
-    def _add_text(self, data: bytes) -> bool:
-        """Add a chunk that continues the text of a choice; returns whether it was such a chunk."""
+    def _add_text(self, data: bytes) -> str | None:
+        """Add a chunk that continues the text of a choice, and return its text; None of others."""
         # Before the first piece the order of the answer's fields is that of the engine's.
         chunk = text_chunk(self._route, data) if self._pieces else None
         if chunk is None:
-            return False
+            return None
         (choice,) = chunk.choices
         pieces = self._pieces.get(choice.index)
         if pieces is None:
-            return False
+            return None
         if chunk.usage is None:
             self._head.setdefault("usage", None)
         self._head.update(chunk.head())
         pieces.append(choice.piece)
-        return True
+        return choice.piece
 
     def _add_chunk(self, chunk: Fields) -> None:
         if "error" in chunk and "choices" not in chunk:

@@ -117,7 +117,7 @@ class TokenCount:
         if not len(self._mark) <= start < len(data) or data[start] == QUOTATION:
             start = self._text_start(data)
         if start >= 0:
-            self._add_text(data, start)
+            self._add_text_at(data, start)
         elif event.name == b"error" or ERROR.match(data):
             self.failed = True
         if b'"usage"' in data and USAGE.search(data):
@@ -125,6 +125,11 @@ class TokenCount:
         if b'"finish_reason":null' not in data and FINISH.search(data):
             self._finished += 1
         return False
+
+    def add_text(self, text_bytes: int) -> None:
+        """Count a chunk with so many bytes of text, and nothing else."""
+        self.chunks += 1
+        self.text_bytes += text_bytes
 
     def add_answer(self, body: bytes) -> None:
         """Count a whole answer, of an engine that did not stream."""
@@ -204,12 +209,11 @@ class TokenCount:
         self._mark = match[0]
         return match.end()
 
-    def _add_text(self, data: bytes, start: int) -> None:
-        self.chunks += 1
+    def _add_text_at(self, data: bytes, start: int) -> None:
         end = data.find(b'"', start)
         while end > 0 and data[end - 1] == BACKSLASH:
             end = data.find(b'"', end + 1)
-        self.text_bytes += (end if end > 0 else len(data)) - start
+        self.add_text((end if end > 0 else len(data)) - start)
 
     def _add_usage(self, data: bytes) -> bool:
         chunk = _decode(data)
@@ -222,7 +226,7 @@ class TokenCount:
 
     def _add_response(self, event: SseEvent, data: bytes) -> None:
         if b'.delta"' in data and (start := self._text_start(data)) >= 0:
-            self._add_text(data, start)
+            self._add_text_at(data, start)
             return
         if data == DONE:
             self._ended = True

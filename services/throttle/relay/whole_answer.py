@@ -44,8 +44,11 @@ async def assemble(
 
     def take(events: list[SseEvent]) -> None:
         for event in events:
-            count.add(event)
-            assembler.add(event)
+            text = assembler.add(event)
+            if text is None:
+                count.add(event)
+            elif text:
+                count.add_text(len(text))
         report(count)
 
     async for chunk in chunks:
