@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import uvloop
 from aiohttp import web
 
 from services.throttle.core.decide import Throttle
@@ -55,8 +54,6 @@ log = logging.getLogger(__name__)
 
 def run(settings: ThrottleSettings) -> None:
     """Serve until SIGTERM."""
-    # Sockets cost half of what they do on asyncio's own loop.
-    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     telemetry = start_telemetry("throttle", settings)
     shell = ThrottleShell(
         settings, lambda: KafkaLog(settings.connection, client="berth-throttle"), telemetry

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from shared.contracts.topics import PROMPTS_KEPT_H
 from services.throttle.proxy.admission import MIB, AdmissionLimits
+from shared.contracts.topics import PROMPTS_KEPT_H
 from shared.oidc.settings import OidcSettings
 
 
