@@ -1,8 +1,8 @@
 """CPU of one report of a training loop, and of a bare `sendto` of the same datagram.
 
 Rounds of a few calls each, in turn, so that the queue of the socket is never full; the receiver
-reads between the rounds. What is counted is the CPU of the calling thread. Further cases are a
-socket that is full, one that is gone, and a process outside of a Berth job.
+reads between the rounds. The CPU of the calling thread is counted. Further cases are an iteration
+with every field, a socket that is full, one that is gone, and a process outside of a Berth job.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ ROUND_CALLS = 8
 """Fewer than the queue of a socket holds by default (net.unix.max_dgram_qlen = 10)."""
 TOKEN = "0123456789abcdef" * 4
 VALUES = (0.0512, 0.0321, 0.0191, 256)
+PHASES = {"forward": 0.011, "backward": 0.021, "comm.dp": 0.015, "comm.tp": 0.003}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +54,19 @@ async def run(options: ReporterBenchOptions, report_line: ReportLine) -> Json:
 def _measure(path: str, rounds: int) -> dict[str, list[float]]:
     """Return CPU us per call in each round, by case."""
     environ = {"BERTH_TELEMETRY": path, "BERTH_TELEMETRY_TOKEN": TOKEN, "RANK": "0"}
-    sender, absent = Reporter(environ=environ), Reporter(environ={})
+    sender = Reporter(environ=environ, layout={"tp": 0, "dp": 3, "pp": 1})
+    absent = Reporter(environ={})
     bare = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     bare.setblocking(False)
     receiver = _receiver(path)
     sender.report(123_456, *VALUES)
     datagram = receiver.recv(65536)
     cases: dict[str, list[float]] = {"report": [], "sendto": [], "full": [], "gone": []}
-    cases["absent"] = []
+    cases["iteration"], cases["absent"] = [], []
     for _ in range(rounds):
         cases["report"].append(_cpu_us(lambda: sender.report(123_456, *VALUES)))
+        _empty(receiver)
+        cases["iteration"].append(_cpu_us(lambda: _iterate(sender)))
         _empty(receiver)
         cases["sendto"].append(_cpu_us(lambda: bare.sendto(datagram, path)))
         _empty(receiver)
@@ -76,6 +80,13 @@ def _measure(path: str, rounds: int) -> dict[str, list[float]]:
     bare.close()
     sender.close()
     return cases
+
+
+def _iterate(sender: Reporter) -> None:
+    """Report by the context manager, with every field."""
+    with sender.iteration(123_456, samples=256, tokens=4096, steps_total=10**6) as iteration:
+        iteration.own_s, iteration.wait_s = 0.0321, 0.0191
+        iteration.phases = PHASES
 
 
 def _receiver(path: str) -> socket.socket:

@@ -672,21 +672,56 @@ class PrintedLines(read.Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iterations(read.Message):
-    """Iterations of a training loop, as its reporter sent them."""
+    """Iterations of one process of a worker, as its reporter sent them."""
 
+    iteration_s: tuple[float, ...]
+    """Whole iterations, oldest first, s."""
+    own_s: tuple[float | None, ...] = ()
+    """s of own work, without waiting for other ranks."""
+    wait_s: tuple[float | None, ...] = ()
+    """s of waiting for other ranks."""
+    steps: tuple[int, ...] = ()
+    """Numbers of the iterations, as the job counts."""
+    kinds: tuple[Literal["train", "evaluation", "checkpoint"], ...] = ()
+    """Kind of each; none: all are of training."""
+    samples: tuple[int | None, ...] = ()
+    """Samples of each on this process."""
+    tokens: tuple[int | None, ...] = ()
+    """Tokens of each on this process."""
+    phases: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
+    """s of each phase, as `forward`, `backward` or `comm.dp`."""
+    layout: dict[str, int] = field(default_factory=dict)
+    """Position of the process along each axis, as `tp`, `dp`, `pp`."""
+    process: int | None = None
+    """Rank of the process in its training; absent: unknown."""
     allocation_id: str
     """The worker."""
     rank: int
     """Rank of the worker in its gang."""
-    iteration_s: tuple[float, ...]
-    """Oldest first, wall s."""
 
     READERS: ClassVar = {
+        "iteration_s": read.items(read.number(), most=1024),
+        "own_s": read.items(read.optional(read.number(minimum=0, maximum=1000000000.0)), most=1024),
+        "wait_s": read.items(
+            read.optional(read.number(minimum=0, maximum=1000000000.0)), most=1024
+        ),
+        "steps": read.items(read.integer(minimum=0, maximum=9007199254740991), most=1024),
+        "kinds": read.items(read.choice("train", "evaluation", "checkpoint"), most=1024),
+        "samples": read.items(
+            read.optional(read.integer(minimum=0, maximum=9007199254740991)), most=1024
+        ),
+        "tokens": read.items(
+            read.optional(read.integer(minimum=0, maximum=9007199254740991)), most=1024
+        ),
+        "phases": read.mapping(
+            read.items(read.optional(read.number(minimum=0, maximum=1000000000.0))), most=8
+        ),
+        "layout": read.mapping(read.integer(minimum=0, maximum=2147483647), most=8),
+        "process": read.optional(read.integer(minimum=0, maximum=2147483647)),
         "allocation_id": read.text(shortest=1, longest=96),
         "rank": read.integer(minimum=0),
-        "iteration_s": read.items(read.number(), most=1024),
     }
-    REQUIRED: ClassVar = frozenset({"allocation_id", "rank", "iteration_s"})
+    REQUIRED: ClassVar = frozenset({"iteration_s", "allocation_id", "rank"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

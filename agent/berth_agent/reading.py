@@ -177,4 +177,6 @@ def _plain(value: object) -> Any:
         return value.to_json()
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return dict(value) if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return value

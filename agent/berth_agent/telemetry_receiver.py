@@ -10,25 +10,44 @@ import contextlib
 import hmac
 import json
 import os
+import re
 import socket
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from berth_agent import reading as read
+from berth_agent.core.iteration_rows import MAX_PHASES, TRAIN, IterationRow, IterationRows, Kind
 from berth_agent.core.progress_meter import MeasuredProgress, ProgressMeter
 from berth_agent.linux.clocks import boot_ms
-from berth_agent.messages import Iterations
 
 MAX_BYTES = 1024
-MAX_ITERATIONS = 1024
+MAX_PROCESSES = 16
+"""Processes of one worker of which iterations are kept, those of the lowest ranks."""
 MAX_READS = 1024
 """Datagrams in one call: a worker that never stops sending does not hold up the agent."""
 CHECKPOINT = "checkpoint"
 LARGEST_STEP = 2**53 - 1
 LONGEST_S = 1e9
 SECONDS = read.number(minimum=0, maximum=LONGEST_S)
+COUNT = read.integer(minimum=0, maximum=LARGEST_STEP)
+LARGEST_RANK = 2**31 - 1
+MAX_AXES = 8
+LABEL = re.compile(r"[a-z][a-z0-9_.-]{0,31}")
+
+
+def labelled(reader: read.Reader[read.T], most: int) -> read.Reader[dict[str, read.T]]:
+    """Read an object with names of phases or axes."""
+    mapping = read.mapping(reader, most=most)
+
+    def read_labelled(value: object, path: str) -> dict[str, read.T]:
+        values = mapping(value, path)
+        for name in values:
+            if not LABEL.fullmatch(name):
+                raise read.MalformedMessage(f"{path}: wrong name: {name[:64]!r}")
+        return values
+
+    return read_labelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +72,29 @@ class Datagram(read.Message):
     """Samples of the iteration."""
     steps_total: int | None = None
     """Iterations of the whole training, those before a restart included."""
+    tokens: int | None = None
+    """Tokens of the iteration."""
+    iteration_kind: Kind = TRAIN
+    """Its kind."""
+    phases: dict[str, float] = field(default_factory=dict)
+    """s of each phase."""
+    layout: dict[str, int] = field(default_factory=dict)
+    """Position of the process along each axis of parallelism."""
 
     READERS: ClassVar = {
         "v": read.integer(minimum=1, maximum=1),
         "token": read.text(longest=256),
-        "rank": read.integer(minimum=0),
-        "step": read.integer(minimum=0),
+        "rank": read.integer(minimum=0, maximum=LARGEST_RANK),
+        "step": COUNT,
         "iteration_s": SECONDS,
         "own_s": read.optional(SECONDS),
         "wait_s": read.optional(SECONDS),
-        "samples": read.optional(read.integer(minimum=0)),
+        "samples": read.optional(COUNT),
         "steps_total": read.optional(read.integer(minimum=1, maximum=LARGEST_STEP)),
+        "tokens": read.optional(COUNT),
+        "iteration_kind": read.choice("train", "evaluation", "checkpoint"),
+        "phases": labelled(SECONDS, MAX_PHASES),
+        "layout": labelled(read.integer(minimum=0, maximum=LARGEST_RANK), MAX_AXES),
     }
     REQUIRED: ClassVar = frozenset({"v", "token", "rank", "step", "iteration_s"})
 
@@ -84,8 +115,8 @@ class CheckpointDatagram(read.Message):
     READERS: ClassVar = {
         "v": read.integer(minimum=1, maximum=1),
         "token": read.text(longest=256),
-        "rank": read.integer(minimum=0),
-        "step": read.integer(minimum=0, maximum=LARGEST_STEP),
+        "rank": read.integer(minimum=0, maximum=LARGEST_RANK),
+        "step": COUNT,
     }
     REQUIRED: ClassVar = frozenset({"v", "token", "rank", "step"})
 
@@ -111,11 +142,15 @@ def parse(data: bytes) -> Datagram | CheckpointDatagram:
     return Datagram.from_json(document)
 
 
+ProcessIterations = dict[int, IterationRows]
+"""By rank of the process in its training."""
+
+
 class TelemetryReceiver:
     """The socket of one worker, in a folder that only the agent may write.
 
-    Where several processes of the worker report, as under torchrun, those of the lowest rank count:
-    they all wait for each other, so each has the same times.
+    Where several processes of the worker report, as under torchrun, that of the lowest rank speaks
+    for the worker's checkpoints and progress: they all wait for each other.
     """
 
     def __init__(
@@ -129,10 +164,12 @@ class TelemetryReceiver:
             raise ValueError("no token; at least one character is required")
         self._path = path
         self._token = token.encode()
-        self._allocation_id = allocation_id
-        self._worker_rank = int(allocation_id.rpartition("/")[2])
+        self.allocation_id = allocation_id
+        self.rank = int(allocation_id.rpartition("/")[2])
+        """Rank of the worker in its gang."""
         self._lowest_rank: int | None = None
-        self._kept: deque[float] = deque(maxlen=MAX_ITERATIONS)
+        self._kept: dict[int, IterationRows] = {}
+        """By rank of the process."""
         self._written: WrittenCheckpoint | None = None
         self._meter = ProgressMeter()
         self._socket = _bind(path, uid, gid)
@@ -141,21 +178,16 @@ class TelemetryReceiver:
         """Return the descriptor, which is readable when iterations have arrived."""
         return self._socket.fileno()
 
-    def take_iterations(self) -> Iterations | None:
-        """Return the iterations since the last call, the newest 1024; None if there are none.
+    def take_iterations(self) -> ProcessIterations:
+        """Return the iterations since the last call by rank of the process, the lowest first.
 
         A checkpoint that arrives with them is kept for `take_checkpoint`.
         """
         for data in self._received():
             with contextlib.suppress(ValueError):
                 self._keep(parse(data))
-        if not self._kept:
-            return None
-        times = tuple(self._kept)
-        self._kept.clear()
-        return Iterations(
-            allocation_id=self._allocation_id, rank=self._worker_rank, iteration_s=times
-        )
+        kept, self._kept = self._kept, {}
+        return dict(sorted(kept.items()))
 
     def take_checkpoint(self) -> WrittenCheckpoint | None:
         """Return the newest checkpoint that was read since the last call."""
@@ -182,19 +214,36 @@ class TelemetryReceiver:
     def _keep(self, datagram: Datagram | CheckpointDatagram) -> None:
         if not hmac.compare_digest(datagram.token.encode("utf-8", "replace"), self._token):
             return
+        if isinstance(datagram, Datagram):
+            self._keep_iteration(datagram)
         lowest = self._lowest_rank
         if lowest is not None and datagram.rank > lowest:
             return
         if lowest is not None and datagram.rank < lowest:
-            self._kept.clear()
             self._written, self._meter = None, ProgressMeter()
         self._lowest_rank = datagram.rank
         if isinstance(datagram, CheckpointDatagram):
             self._written = WrittenCheckpoint(datagram.step, boot_ms())
-        else:
-            self._kept.append(datagram.iteration_s)
-            if datagram.steps_total is not None:
-                self._meter.note(datagram.step, datagram.steps_total, boot_ms())
+        elif datagram.steps_total is not None:
+            self._meter.note(datagram.step, datagram.steps_total, boot_ms())
+
+    def _keep_iteration(self, datagram: Datagram) -> None:
+        if datagram.rank not in self._kept and len(self._kept) == MAX_PROCESSES:
+            highest = max(self._kept)
+            if datagram.rank > highest:
+                return
+            del self._kept[highest]
+        row = IterationRow(
+            datagram.step,
+            datagram.iteration_s,
+            datagram.own_s,
+            datagram.wait_s,
+            datagram.samples,
+            datagram.tokens,
+            datagram.iteration_kind,
+            datagram.phases,
+        )
+        self._kept.setdefault(datagram.rank, IterationRows()).add(row, datagram.layout)
 
 
 def _bind(path: str, uid: int, gid: int) -> socket.socket:

@@ -6,32 +6,19 @@ waits or raises into the training loop: what cannot be sent at once is lost.
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from berth_reporter import datagram
+from berth_reporter.iteration import Iteration
+
 SOCKET = "BERTH_TELEMETRY"
 TOKEN = "BERTH_TELEMETRY_TOKEN"
 RANK = "RANK"
-FORMAT = 1
-CHECKPOINT = "checkpoint"
-MAX_BYTES = 1024
-LONGEST_S = 1e9
-"""A longer time is not a measurement; infinity and NaN, which JSON lacks, are refused with it."""
-
-
-class Iteration:
-    """An iteration that is running; its optional fields may be set until it ends."""
-
-    __slots__ = ("own_s", "samples", "wait_s")
-
-    def __init__(self, samples: int | None) -> None:
-        self.samples = samples
-        self.own_s: float | None = None
-        self.wait_s: float | None = None
+TRAIN = datagram.KINDS[0]
 
 
 class Reporter:
@@ -40,8 +27,17 @@ class Reporter:
     `lost` counts the iterations and checkpoints that could not be sent.
     """
 
-    def __init__(self, rank: int | None = None, environ: Mapping[str, str] | None = None) -> None:
-        """Read the variables; `rank` is by default that in `RANK`, or 0."""
+    def __init__(
+        self,
+        rank: int | None = None,
+        environ: Mapping[str, str] | None = None,
+        layout: Mapping[str, int] | None = None,
+    ) -> None:
+        """Read the variables; `rank` is by default that in `RANK`, or 0.
+
+        `layout` is the position of this process along each axis of parallelism, as
+        `{"tp": 0, "dp": 3, "pp": 1}`: only processes at the same stage do the same work.
+        """
         variables = os.environ if environ is None else environ
         self.lost = 0
         self._path = ""
@@ -49,7 +45,7 @@ class Reporter:
         self._checkpoint_head = ""
         self._socket: socket.socket | None = None
         try:
-            self._open(variables, rank)
+            self._open(variables, rank, layout)
         except Exception:  # an unusable variable must not end a training
             self.close()
 
@@ -61,25 +57,34 @@ class Reporter:
         wait_s: float | None = None,
         samples: int | None = None,
         steps_total: int | None = None,
+        tokens: int | None = None,
+        phases: Mapping[str, float] | None = None,
+        kind: str = TRAIN,
     ) -> None:
-        """Send one iteration: its number, wall s, s of own work, s of waiting, and samples.
+        """Send one iteration: its number, wall s, s of own work, s of waiting, and its work.
 
         `steps_total` is the number of all iterations of the training: its end follows from that.
+        `phases` are s by name, `kind` is `train`, `evaluation` or `checkpoint`.
         """
         if self._socket is None:
             return
         try:
-            body = f"{self._head}{int(step)},"
-            body += f'"iteration_s":{_seconds(iteration_s)}'
+            body = f'{self._head}{int(step)},"iteration_s":{datagram.seconds(iteration_s)}'
             if own_s is not None:
-                body += f',"own_s":{_seconds(own_s)}'
+                body += f',"own_s":{datagram.seconds(own_s)}'
             if wait_s is not None:
-                body += f',"wait_s":{_seconds(wait_s)}'
+                body += f',"wait_s":{datagram.seconds(wait_s)}'
             if samples is not None:
                 body += f',"samples":{int(samples)}'
+            if tokens is not None:
+                body += f',"tokens":{int(tokens)}'
             if steps_total is not None:
                 body += f',"steps_total":{int(steps_total)}'
-            self._socket.sendto(_bounded(f"{body}}}".encode()), self._path)
+            if phases:
+                body += f',"phases":{datagram.phase_times(phases)}'
+            if kind != TRAIN:
+                body += f',"iteration_kind":"{datagram.kind_of(kind)}"'
+            self._send(self._socket, f"{body}}}")
         except Exception:  # the socket is full or gone, or a value is not a number
             self.lost += 1
 
@@ -88,21 +93,40 @@ class Reporter:
         if self._socket is None:
             return
         try:
-            body = f"{self._checkpoint_head}{int(step)}"
-            self._socket.sendto(_bounded(f"{body}}}".encode()), self._path)
+            self._send(self._socket, f"{self._checkpoint_head}{int(step)}}}")
         except Exception:  # the socket is full or gone, or a value is not a number
             self.lost += 1
 
     @contextmanager
     def iteration(
-        self, step: int, samples: int | None = None, steps_total: int | None = None
+        self,
+        step: int,
+        samples: int | None = None,
+        steps_total: int | None = None,
+        tokens: int | None = None,
+        kind: str = TRAIN,
     ) -> Iterator[Iteration]:
         """Measure and report the iteration in the body, unless the body raises."""
         begin_s = time.perf_counter()
-        measured = Iteration(samples)
+        measured = Iteration(samples, tokens, kind)
         yield measured
-        elapsed_s = time.perf_counter() - begin_s
-        self.report(step, elapsed_s, measured.own_s, measured.wait_s, measured.samples, steps_total)
+        self.send(step, time.perf_counter() - begin_s, measured, steps_total)
+
+    def send(
+        self, step: int, iteration_s: float, measured: Iteration, steps_total: int | None = None
+    ) -> None:
+        """Send an iteration that was measured."""
+        self.report(
+            step,
+            iteration_s,
+            measured.own_s,
+            measured.wait_s,
+            measured.samples,
+            steps_total,
+            measured.tokens,
+            measured.phases,
+            measured.kind,
+        )
 
     def close(self) -> None:
         """Close the socket; later reports do nothing."""
@@ -110,18 +134,21 @@ class Reporter:
             self._socket.close()
             self._socket = None
 
-    def _open(self, variables: Mapping[str, str], rank: int | None) -> None:
+    def _open(
+        self, variables: Mapping[str, str], rank: int | None, layout: Mapping[str, int] | None
+    ) -> None:
         path, token = variables.get(SOCKET, ""), variables.get(TOKEN, "")
         if not path or not token:
             return
         number = int(variables.get(RANK) or 0) if rank is None else int(rank)
-        fields = {"v": FORMAT, "token": token, "rank": number, "step": 0}
-        self._head = json.dumps(fields, separators=(",", ":"))[:-2]
-        named = {"kind": CHECKPOINT, **fields}
-        self._checkpoint_head = json.dumps(named, separators=(",", ":"))[:-2]
+        self._head = datagram.head(token, number, layout)
+        self._checkpoint_head = datagram.head(token, number, None, kind=datagram.CHECKPOINT)
         self._path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
+
+    def _send(self, sender: socket.socket, text: str) -> None:
+        sender.sendto(datagram.encoded(text), self._path)
 
 
 def report(
@@ -131,36 +158,26 @@ def report(
     wait_s: float | None = None,
     samples: int | None = None,
     steps_total: int | None = None,
+    tokens: int | None = None,
+    phases: Mapping[str, float] | None = None,
+    kind: str = TRAIN,
 ) -> None:
     """Report one iteration by the process's own reporter, which the first call makes."""
-    _own().report(step, iteration_s, own_s, wait_s, samples, steps_total)
+    own = default_reporter()
+    own.report(step, iteration_s, own_s, wait_s, samples, steps_total, tokens, phases, kind)
 
 
 def checkpoint(step: int) -> None:
     """Report a complete checkpoint by the process's own reporter, which the first call makes."""
-    _own().checkpoint(step)
+    default_reporter().checkpoint(step)
 
 
 _default: Reporter | None = None
 
 
-def _own() -> Reporter:
+def default_reporter() -> Reporter:
+    """Return the process's own reporter."""
     global _default
     if _default is None:
         _default = Reporter()
     return _default
-
-
-def _bounded(datagram: bytes) -> bytes:
-    """Return the datagram. Raises ValueError if it is too long for the agent."""
-    if len(datagram) > MAX_BYTES:
-        raise ValueError(f"datagram too long: {len(datagram)} bytes; {MAX_BYTES} are allowed")
-    return datagram
-
-
-def _seconds(value: float) -> str:
-    """Return s as a JSON number. Raises ValueError."""
-    seconds = float(value)
-    if not 0 <= seconds < LONGEST_S:
-        raise ValueError(f"not a time: {seconds}; 0 to {LONGEST_S} s are allowed")
-    return f"{seconds:.9g}"

@@ -104,8 +104,8 @@ def annotation(rule: Schema) -> str:
             return f"Literal[{_quoted(values)}]"
         case {"type": "array", "items": inner}:
             return f"tuple[{annotation(inner)}, ...]"
-        case {"type": "object", "additionalProperties": inner}:
-            return f"dict[str, {annotation(inner)}]"
+        case {"type": "object"}:
+            return f"dict[str, {annotation(_value_rule(rule))}]"
         case _:
             return PLAIN[rule["type"]]
 
@@ -125,10 +125,22 @@ def reader(rule: Schema) -> str:
             return f"read.choice({_quoted(values)})"
         case {"type": "array", "items": inner}:
             return f"read.items({_arguments(reader(inner), most=rule.get('maxItems'))})"
-        case {"type": "object", "additionalProperties": inner}:
-            return f"read.mapping({_arguments(reader(inner), most=rule.get('maxProperties'))})"
+        case {"type": "object"}:
+            inner = reader(_value_rule(rule))
+            return f"read.mapping({_arguments(inner, most=rule.get('maxProperties'))})"
         case _:
             return _plain_reader(rule)
+
+
+def _value_rule(rule: Schema) -> Schema:
+    """Return the rule of an object's values; the agent does not check patterns of names."""
+    inner: Schema
+    match rule:
+        case {"patternProperties": dict(patterns)}:
+            [inner] = patterns.values()
+        case _:
+            inner = rule["additionalProperties"]
+    return inner
 
 
 def _plain_reader(rule: Schema) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from shared.contracts import iterations
 from shared.contracts.base import Model, Name
 from shared.contracts.failures import Failure
 
@@ -304,12 +305,11 @@ class PrintedLines(Model):
     is_last: bool = Field(False, description="the worker has ended, and no line follows")
 
 
-class Iterations(Model):
-    """Iterations of a training loop, as its reporter sent them."""
+class Iterations(iterations.IterationColumns):
+    """Iterations of one process of a worker, as its reporter sent them."""
 
     allocation_id: AllocationId = Field(description="the worker")
     rank: int = Field(ge=0, description="rank of the worker in its gang")
-    iteration_s: tuple[float, ...] = Field(max_length=1024, description="oldest first, wall s")
 
 
 class Checkpoint(Model):

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from shared.contracts.base import Local, Model, Name
 from shared.contracts.failures import OutputLine
+from shared.contracts.iterations import IterationColumns
 from shared.contracts.nodes import Backend, Fencing
 
 
@@ -215,14 +216,17 @@ class HeartbeatsRead(Model):
     n: int = Field(ge=1, description="number of the marker, from 1")
 
 
-class IterationTimes(Model):
-    """Durations of the last iterations of a worker (soft)."""
+class IterationTimes(IterationColumns):
+    """The last iterations of one process of a worker (soft).
+
+    Times are cluster seconds. Executors of earlier releases send `iteration_s` alone, which is then
+    the own work of virtual workers.
+    """
 
     job_id: str = Field(max_length=96, description="job of the worker")
     allocation_id: str = Field(description="`partition/seq/index/rank`")
     node_id: str = Field(description="the node")
     rank: int = Field(ge=0, description="rank of the worker in its gang")
-    iteration_s: tuple[float, ...] = Field(max_length=1024, description="oldest first, cluster s")
 
 
 class TelemetryReported(Model):

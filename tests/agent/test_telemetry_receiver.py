@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth_agent import telemetry_receiver
+from berth_agent.core.iteration_rows import MAX_ITERATIONS, IterationRows
 from berth_agent.core.progress_meter import MeasuredProgress
 from berth_agent.linux.clocks import boot_ms
-from berth_agent.messages import Iterations
 from berth_agent.telemetry_receiver import (
     MAX_BYTES,
-    MAX_ITERATIONS,
+    MAX_PROCESSES,
     MAX_READS,
     Datagram,
     TelemetryReceiver,
@@ -50,8 +50,12 @@ class Bench:
         self.sender.sendto(data, self.path)
 
     def taken(self) -> tuple[float, ...]:
-        batch = self.receiver.take_iterations()
-        return () if batch is None else batch.iteration_s
+        """Return the iterations of the process of the lowest rank."""
+        return next((seconds(rows) for rows in self.receiver.take_iterations().values()), ())
+
+
+def seconds(rows: IterationRows) -> tuple[float, ...]:
+    return rows.message(ALLOCATION, 5, 5).iteration_s
 
 
 @pytest.fixture
@@ -65,10 +69,12 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def test_a_batch_is_a_message_of_the_contract(bench: Bench) -> None:
     bench.send(0.25)
     bench.send(0.5, own_s=0.2, wait_s=0.3, samples=64)
-    batch = bench.receiver.take_iterations()
-    assert batch == Iterations(allocation_id=ALLOCATION, rank=5, iteration_s=(0.25, 0.5))
+    taken = bench.receiver.take_iterations()
+    assert list(taken) == [5]
+    batch = taken[5].message(ALLOCATION, 5, 5)
+    assert (batch.iteration_s, batch.own_s, batch.samples) == ((0.25, 0.5), (None, 0.2), (None, 64))
     contract.Iterations.model_validate(batch.to_json())
-    assert bench.receiver.take_iterations() is None
+    assert bench.receiver.take_iterations() == {}
 
 
 def test_the_descriptor_is_readable_when_there_is_something(bench: Bench) -> None:
@@ -91,6 +97,18 @@ def test_the_descriptor_is_readable_when_there_is_something(bench: Bench) -> Non
         {"iteration_s": 1e12},
         {"own_s": "none"},
         {"samples": 0.5},
+        {"samples": 2**53},
+        {"tokens": -1},
+        {"step": 2**53},
+        {"rank": 2**31},
+        {"iteration_kind": "warm-up"},
+        {"phases": {"forward": -1}},
+        {"phases": {"Forward pass": 0.5}},
+        {"phases": {f"p{number}": 0.5 for number in range(9)}},
+        {"phases": [0.5]},
+        {"layout": {"tp": 0.5}},
+        {"layout": {"tp\n": 0}},
+        {"layout": {f"a{number}": 0 for number in range(9)}},
         {"padding": "x" * MAX_BYTES},
     ],
 )
@@ -139,18 +157,26 @@ def test_one_call_reads_a_bounded_number(bench: Bench, monkeypatch: pytest.Monke
             return receive(size)
 
     monkeypatch.setattr(bench.receiver, "_socket", Flooded())
-    assert len(bench.taken()) == reads == MAX_READS
+    assert len(bench.taken()) == MAX_ITERATIONS
+    assert reads == MAX_READS
     monkeypatch.undo()
 
 
-def test_of_several_processes_those_of_the_lowest_rank_count(bench: Bench) -> None:
+def test_processes_of_a_worker_are_kept_apart_and_the_lowest_rank_is_first(bench: Bench) -> None:
     bench.send(0.5, rank=9)
-    bench.send(0.25, rank=8)
-    bench.send(0.5, rank=10)
-    bench.send(0.125, rank=8)
-    assert bench.taken() == (0.25, 0.125)
-    bench.send(0.5, rank=9)
-    assert bench.taken() == ()
+    bench.send(0.25, rank=8, layout={"tp": 0})
+    bench.send(0.75, rank=9, layout={"tp": 1})
+    taken = bench.receiver.take_iterations()
+    assert {rank: seconds(rows) for rank, rows in taken.items()} == {8: (0.25,), 9: (0.5, 0.75)}
+    assert list(taken) == [8, 9]
+    assert taken[9].message(ALLOCATION, 5, 9).layout == {"tp": 1}
+
+
+def test_a_worker_cannot_have_more_processes_than_are_kept(bench: Bench) -> None:
+    for rank in reversed(range(2 * MAX_PROCESSES)):
+        bench.send(0.5, rank=rank)
+        bench.receiver._keep(parse(bench.receiver._socket.recv(MAX_BYTES)))
+    assert list(bench.receiver.take_iterations()) == list(range(MAX_PROCESSES))
 
 
 def test_the_socket_is_the_users_alone(tmp_path: Path) -> None:
@@ -177,8 +203,7 @@ def test_a_new_agent_takes_over_the_path(bench: Bench) -> None:
     bench.send(0.25)
     successor = TelemetryReceiver(bench.path, SECRET, ALLOCATION)
     bench.send(0.5)
-    batch = successor.take_iterations()
-    assert batch is not None and batch.iteration_s == (0.5,)
+    assert [seconds(rows) for rows in successor.take_iterations().values()] == [(0.5,)]
     successor.close()
 
 

@@ -12,7 +12,7 @@ from benchmarks.reporter import ROUND_CALLS, ReporterBenchOptions, run
 async def test_every_case_has_its_figures() -> None:
     result = await run(ReporterBenchOptions(rounds=20), lambda line: None)
     cases = cast("dict[str, dict[str, Any]]", result["cpu_us"])
-    assert set(cases) == {"report", "sendto", "full", "gone", "absent"}
+    assert set(cases) == {"report", "iteration", "sendto", "full", "gone", "absent"}
     assert all(0 < figures["median"] <= figures["p99"] for figures in cases.values())
     assert cast("float", result["report_to_sendto"]) > 0
     assert result["calls"] == 20 * ROUND_CALLS

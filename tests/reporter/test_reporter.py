@@ -13,7 +13,7 @@ import pytest
 
 import berth_reporter
 from berth_agent.telemetry_receiver import CheckpointDatagram, Datagram, TelemetryReceiver, parse
-from berth_reporter import Reporter, reporter
+from berth_reporter import Reporter, datagram, reporter
 
 SECRET = "5ecret"
 PACKAGE = Path(berth_reporter.__file__).parent
@@ -85,6 +85,51 @@ def test_the_body_of_an_iteration_is_measured(receiver: Receiver) -> None:
     assert (sent.step, sent.samples, sent.own_s, sent.wait_s) == (5, 8, 0.25, 0.5)
     assert 0 < sent.iteration_s < 60
     sender.close()
+
+
+def test_work_kind_phases_and_layout_arrive(receiver: Receiver) -> None:
+    sender = Reporter(environ=receiver.environ, layout={"tp": 0, "dp": 3, "pp": 1})
+    with sender.iteration(5, tokens=4096) as iteration:
+        with iteration.phase("forward"):
+            pass
+        iteration.add("comm.dp", 0.25)
+        iteration.add("comm.dp", 0.5)
+    sent = receiver.one()
+    assert (sent.tokens, sent.iteration_kind) == (4096, "train")
+    assert sent.layout == {"tp": 0, "dp": 3, "pp": 1}
+    assert sent.phases["comm.dp"] == 0.75 and 0 <= sent.phases["forward"] < 60
+    sender.report(6, 0.5, kind="evaluation", phases={"forward": 0.125})
+    sent = receiver.one()
+    assert (sent.iteration_kind, sent.phases) == ("evaluation", {"forward": 0.125})
+    sender.close()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": "warm-up"},
+        {"phases": {"Forward": 0.5}},
+        {"phases": {7: 0.5}},
+        {"phases": {"forward": -1.0}},
+        {"phases": {f"p{number}": 0.5 for number in range(9)}},
+        {"phases": 0.5},
+        {"tokens": "many"},
+    ],
+)
+def test_a_field_that_the_agent_would_drop_is_lost(
+    receiver: Receiver, fields: dict[str, Any]
+) -> None:
+    sender = Reporter(environ=receiver.environ)
+    sender.report(1, 0.5, **fields)
+    assert (receiver.received(), sender.lost) == ([], 1)
+    sender.close()
+
+
+@pytest.mark.parametrize("layout", [{"TP": 0}, {"tp": "first"}, 7])
+def test_a_layout_that_is_none_turns_the_reporter_off(receiver: Receiver, layout: Any) -> None:
+    sender = Reporter(environ=receiver.environ, layout=layout)
+    sender.report(1, 0.5)
+    assert receiver.received() == []
 
 
 def test_an_iteration_that_raises_is_not_reported(receiver: Receiver) -> None:
@@ -182,8 +227,8 @@ def test_a_reporter_survives_the_agent(tmp_path: Path) -> None:
     for step in (1, 2):
         receiver = TelemetryReceiver(path, SECRET, "0/7/0/0")
         sender.report(step, step / 4)
-        taken = receiver.take_iterations()
-        assert taken is not None and taken.iteration_s == (step / 4,)
+        [rows] = receiver.take_iterations().values()
+        assert rows.message("0/7/0/0", 0, 0).iteration_s == (step / 4,)
         receiver.close()
     sender.report(3, 0.5)
     assert sender.lost == 2
@@ -206,7 +251,7 @@ def test_a_datagram_is_never_longer_than_the_agent_reads(receiver: Receiver) -> 
     sender.report(10**1000, 0.5)
     sender.report(10**900, 0.5)
     [data] = receiver.received()
-    assert len(data) <= reporter.MAX_BYTES
+    assert len(data) <= datagram.MAX_BYTES
     assert sender.lost == 1
     sender.close()
 

@@ -32,15 +32,16 @@ from berth_agent.node.follower import OutputFollower
 from berth_agent.node.http import Connection, RequestFailed
 from berth_agent.node.output_progress import OutputProgress
 from berth_agent.node.session import OpenSession, SessionLoop, guarded
+from berth_agent.node.unsent_iterations import UnsentIterations
 from berth_agent.step import spec as spec_of_step
-from berth_agent.telemetry_receiver import MAX_ITERATIONS, TelemetryReceiver
+from berth_agent.telemetry_receiver import TelemetryReceiver
 
 EVERY_S = 0.5
 MAX_WORKERS = 256
 """Workers of one message."""
 OUTPUT_BYTES = 256 * 1024
-ITERATION_BYTES = 128 * 1024
-"""Encoded parts of one message, and one part more: below what an executor takes."""
+"""Encoded parts of one message, and one part more: below what an executor takes, with those of
+`unsent_iterations.py`."""
 REFUSED = (400, 413)
 """Statuses of a message that is refused whenever it is sent."""
 RETRY_S = 5.0
@@ -64,8 +65,7 @@ class Streaming:
         self._dropped: set[str] = set()
         """Followed workers whose end the ledger has already."""
         self._receivers: dict[str, TelemetryReceiver] = {}
-        self._unsent: dict[str, Iterations] = {}
-        """The newest iterations of each worker."""
+        self._unsent = UnsentIterations()
         self._checkpoints, self._progress = newest_reports.checkpoints(), newest_reports.progress()
         self._output_progress = OutputProgress(self._progress.note)
         self._most_parts = MAX_WORKERS
@@ -92,7 +92,7 @@ class Streaming:
     def _send(self, session: OpenSession, connection: Connection) -> None:
         """Send what there is; nothing counts as sent before the answer."""
         self._sync()
-        iterations = tuple(self._due_iterations())
+        iterations = self._unsent.due(self._most_parts)
         checkpoints = self._checkpoints.due(MAX_WORKERS, self._started_at)
         progress = self._progress.due(MAX_WORKERS, self._started_at)
         read = list(self._read_output(self._most_parts - len(iterations)))
@@ -140,20 +140,11 @@ class Streaming:
     def _note_sent(
         self, read: list[tuple[OutputFollower, PrintedLines]], iterations: tuple[Iterations, ...]
     ) -> None:
-        for times in iterations:
-            del self._unsent[times.allocation_id]
+        self._unsent.note_sent(iterations)
         for follower, lines in read:
             follower.sent()
             self._followers[lines.allocation_id] = self._followers.pop(lines.allocation_id)
         self._write_positions()
-
-    def _due_iterations(self) -> Iterator[Iterations]:
-        size_bytes = 0
-        for iterations in list(self._unsent.values())[: self._most_parts]:
-            if size_bytes > ITERATION_BYTES:
-                return
-            size_bytes += len(json.dumps(iterations.to_json()))
-            yield iterations
 
     def _wait_for_telemetry(self) -> None:
         """Empty the sockets until the next message is due: the kernel keeps few datagrams."""
@@ -176,13 +167,11 @@ class Streaming:
         fresh, written = receiver.take_iterations(), receiver.take_checkpoint()
         if written is not None:
             self._checkpoints.note(name, written)
-        if fresh is None:
+        if not fresh:
             return
         if (measured := receiver.progress()) is not None:
             self._progress.note(name, measured)
-        kept = self._unsent.get(fresh.allocation_id, replace(fresh, iteration_s=()))
-        times = (*kept.iteration_s, *fresh.iteration_s)[-MAX_ITERATIONS:]
-        self._unsent[fresh.allocation_id] = replace(fresh, iteration_s=times)
+        self._unsent.add(name, receiver.rank, fresh)
 
     def _started_at(self, name: str) -> int:
         """Return the start of the worker's process, in clock ticks since the boot; 0: none yet."""
@@ -220,6 +209,7 @@ class Streaming:
             self._receivers.pop(allocation_id).close()
         self._checkpoints.keep_only(held)
         self._progress.keep_only(held)
+        self._unsent.keep_only(held)
         for allocation_id, allocation in held.items():
             self._follow(allocation)
             if allocation_id not in self._receivers and allocation.phase in OPEN_PHASES:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from services.executor.agents.lane import AgentLane
 from services.executor.agents.refusal import Refused
 from services.executor.core.agents.state import OutputSource
-from shared.contracts.agents import PrintedLines, Stream
+from shared.contracts.agents import Iterations, PrintedLines, Stream
+from shared.contracts.iterations import IterationColumns
 from shared.contracts.node_registry import EnrolledNode
 from shared.contracts.reports import IterationTimes, LogLines
 
@@ -35,6 +38,10 @@ def log_lines_of(source: OutputSource, printed: PrintedLines) -> LogLines:
     )
 
 
+def columns_of(sample: Iterations) -> dict[str, Any]:
+    return {name: getattr(sample, name) for name in IterationColumns.model_fields}
+
+
 def iteration_times(lane: AgentLane, node: EnrolledNode, message: Stream) -> list[IterationTimes]:
     return [
         IterationTimes(
@@ -42,7 +49,7 @@ def iteration_times(lane: AgentLane, node: EnrolledNode, message: Stream) -> lis
             allocation_id=sample.allocation_id,
             node_id=node.node_id,
             rank=source.rank,
-            iteration_s=sample.iteration_s,
+            **columns_of(sample),
         )
         for sample in message.iterations
         if (source := own_source(lane, node, sample.allocation_id)) is not None

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from services.failslow.core.own_times import own_times
 from services.failslow.core.peers import Thresholds, Windows, judge
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersIterated
@@ -59,7 +60,8 @@ class Evidence:
         return messages
 
     def _note(self, times: IterationTimes, at: int) -> None:
-        own = times.iteration_s if is_plausible(times.iteration_s) else ()
+        measured = own_times(times)
+        own = measured if is_plausible(measured) else ()
         windows = self._windows.setdefault(times.job_id, {})
         window = windows.setdefault(times.allocation_id, ReportWindow())
         if not own or at <= window.at:

@@ -127,36 +127,45 @@ class VirtualWorkers:
         samples: list[IterationTimes] = []
         for allocation_id in chosen:
             running = self._gangs[allocation_id] = self._gangs.pop(allocation_id)
-            times = self._new_times(running, now_s)
-            if times:
-                samples.append(_sample(running.spec, times))
+            steps = self._new_steps(running, now_s)
+            if steps:
+                samples.append(self._sample(running, steps))
         return samples
 
-    def _new_times(self, running: VirtualRun, now_s: float) -> tuple[float, ...]:
-        spec = running.spec
-        base_s = (spec.job_spec.simulated or _plain).iteration_s
+    def _new_steps(self, running: VirtualRun, now_s: float) -> range:
         ran_s = max(0.0, now_s - running.working_s) * running.scale
-        count = int(ran_s / (base_s * running.slowest))
+        count = int(ran_s / (_base_s(running.spec) * running.slowest))
         first = max(running.reported, count - SAMPLES)
         running.reported = count
-        own_s = base_s * self._slow.get(spec.node_id, 1.0)
-        return tuple(own_s * _jitter(spec.allocation_id, n) for n in range(first, count))
+        return range(first, count)
+
+    def _sample(self, running: VirtualRun, steps: range) -> IterationTimes:
+        """Return the own work of a worker, and its wait for the slowest of the gang."""
+        spec, base_s = running.spec, _base_s(running.spec)
+        slow = self._slow.get(spec.node_id, 1.0)
+        own_s = [base_s * slow * _jitter(spec.allocation_id, step) for step in steps]
+        slowest = [base_s * running.slowest * _jitter(spec.job_id, step) for step in steps]
+        whole_s = [max(own, gang) for own, gang in zip(own_s, slowest, strict=True)]
+        return IterationTimes(
+            job_id=spec.job_id,
+            allocation_id=spec.allocation_id,
+            node_id=spec.node_id,
+            rank=spec.rank,
+            iteration_s=tuple(whole_s),
+            own_s=tuple(own_s),
+            wait_s=tuple(whole - own for whole, own in zip(whole_s, own_s, strict=True)),
+            steps=tuple(steps),
+        )
 
     def _take(self, allocation_id: str) -> VirtualRun | None:
         self._gangs.pop(allocation_id, None)
         return self._running.pop(allocation_id, None)
 
 
-def _jitter(allocation_id: str, iteration: int) -> float:
-    fraction = zlib.crc32(f"{allocation_id}#{iteration}".encode()) / 2**32
+def _base_s(spec: WorkerSpec) -> float:
+    return (spec.job_spec.simulated or _plain).iteration_s
+
+
+def _jitter(name: str, iteration: int) -> float:
+    fraction = zlib.crc32(f"{name}#{iteration}".encode()) / 2**32
     return 1 + JITTER * (fraction - 0.5)
-
-
-def _sample(spec: WorkerSpec, times: tuple[float, ...]) -> IterationTimes:
-    return IterationTimes(
-        job_id=spec.job_id,
-        allocation_id=spec.allocation_id,
-        node_id=spec.node_id,
-        rank=spec.rank,
-        iteration_s=times,
-    )

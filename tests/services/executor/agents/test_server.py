@@ -214,7 +214,9 @@ async def test_output_and_telemetry_carry_what_the_ledger_knows(site: Installati
         body = {
             "session_id": agent.session_id,
             "printed": [{"allocation_id": name, "first_line": 3, "lines": ["epoch 1"]}],
-            "iterations": [{"allocation_id": name, "rank": 1, "iteration_s": [0.5]}],
+            "iterations": [
+                {"allocation_id": name, "rank": 1, "iteration_s": [0.5], "own_s": [0.25]}
+            ],
         }
         assert await agent.post("stream", body) == (204, None)
         async with asyncio.timeout(PATIENCE_S):
@@ -223,7 +225,8 @@ async def test_output_and_telemetry_carry_what_the_ledger_knows(site: Installati
     [lines], [telemetry] = site.sent("logs"), site.sent("telemetry")
     assert (lines["job_id"], lines["tenant"], lines["rank"], lines["attempt"]) == ("j", "ada", 1, 1)
     assert (lines["first_line"], lines["lines"]) == (3, ["epoch 1"])
-    assert telemetry["times"][0]["node_id"] == "n1"
+    [times] = telemetry["times"]
+    assert (times["node_id"], times["iteration_s"], times["own_s"]) == ("n1", [0.5], [0.25])
 
 
 async def test_a_newer_session_replaces_the_older(site: Installation) -> None:

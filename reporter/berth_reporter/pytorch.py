@@ -1,0 +1,149 @@
+"""Own work and waiting of a training with DistributedDataParallel (DDP), by its comm hook.
+
+All ranks end an iteration together, as each waits for the slowest in the all-reduce. Its own work
+ends when a rank hands over its last gradients, which is when the hook gets the last bucket; from
+there to the end of the backward pass it waits. PyTorch is imported when the hook is attached.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from berth_reporter.clocks import Clock, clock_of
+from berth_reporter.iteration import Iteration
+from berth_reporter.reporter import TRAIN, Reporter, default_reporter
+
+DEFAULT_HOOK = "torch.distributed.algorithms.ddp_comm_hooks.default_hooks"
+MOST_UNREAD = 16
+"""Iterations that a GPU has not reached; the oldest are given up."""
+
+Moment = Any
+CommHook = Callable[[Any, Any], Any]
+
+
+class Unread:
+    """An iteration that is over for the program; the GPU may still be at it."""
+
+    __slots__ = ("begin", "end", "handed", "measured", "returned", "step", "steps_total")
+
+    def __init__(
+        self, step: int, steps_total: int | None, measured: Iteration, begin: Moment
+    ) -> None:
+        self.step = step
+        self.steps_total = steps_total
+        self.measured = measured
+        self.begin = begin
+        self.handed: Moment = None
+        """When the last gradients were handed to the all-reduce."""
+        self.returned: Moment = None
+        """When the backward pass was over."""
+        self.end: Moment = None
+
+
+class DdpTimes:
+    """Reports the iterations of a DDP model; use one per model, from its training thread."""
+
+    def __init__(
+        self,
+        model: Any,
+        reporter: Reporter | None = None,
+        hook: CommHook | None = None,
+        state: Any = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Attach to the model; `hook` with its `state` is the comm hook that it would have without.
+
+        Raises what `register_comm_hook` raises, as for a model that has one already.
+        """
+        torch = importlib.import_module("torch")
+        self._engine = torch.autograd.Variable._execution_engine
+        self._hook = hook or importlib.import_module(DEFAULT_HOOK).allreduce_hook
+        self._reporter = reporter or default_reporter()
+        self._clock = clock or clock_of(torch, model)
+        self._current: Unread | None = None
+        self._unread: deque[Unread] = deque()
+        # PyTorch refuses a hook with annotations other than its own.
+        model.register_comm_hook(state, lambda state, bucket: self._on_bucket(state, bucket))
+
+    @contextmanager
+    def iteration(
+        self,
+        step: int,
+        samples: int | None = None,
+        steps_total: int | None = None,
+        tokens: int | None = None,
+        kind: str = TRAIN,
+    ) -> Iterator[Iteration]:
+        """Measure and report the iteration in the body, unless the body raises."""
+        measured = self.begin(step, samples, steps_total, tokens, kind)
+        try:
+            yield measured
+        except BaseException:
+            self._current = None
+            raise
+        self.end()
+
+    def begin(
+        self,
+        step: int,
+        samples: int | None = None,
+        steps_total: int | None = None,
+        tokens: int | None = None,
+        kind: str = TRAIN,
+    ) -> Iteration:
+        """Begin an iteration, for loops that are no body of their own."""
+        measured = Iteration(samples, tokens, kind)
+        self._current = Unread(step, steps_total, measured, self._clock.mark())
+        return measured
+
+    def end(self) -> None:
+        """End the iteration that was begun, and report those that the device has reached."""
+        ended, self._current = self._current, None
+        if ended is None:
+            return
+        ended.end = self._clock.mark()
+        self._unread.append(ended)
+        self.flush()
+
+    def flush(self) -> None:
+        """Report the iterations that the device has reached, oldest first."""
+        while self._unread and self._clock.is_reached(self._unread[0].end):
+            self._report(self._unread.popleft())
+        while len(self._unread) > MOST_UNREAD:
+            self._unread.popleft()
+            self._reporter.lost += 1
+
+    def _report(self, ended: Unread) -> None:
+        between_s, measured = self._clock.between_s, ended.measured
+        if ended.handed is not None:
+            measured.own_s = between_s(ended.begin, ended.handed)
+            if ended.returned is not None:
+                measured.wait_s = between_s(ended.handed, ended.returned)
+        self._reporter.send(
+            ended.step, between_s(ended.begin, ended.end), measured, ended.steps_total
+        )
+
+    def _on_bucket(self, state: Any, bucket: Any) -> Any:
+        if (current := self._current) is not None and bucket.is_last():
+            current.handed = self._clock.mark()
+            self._after_backward(current)
+        return self._hook(state, bucket)
+
+    def _after_backward(self, current: Unread) -> None:
+        """Mark the end of the backward pass: DDP queues its own wait after this call, so that a
+        callback has to queue the one that comes after it."""
+
+        def mark() -> None:
+            current.returned = self._clock.mark()
+
+        def queue_last() -> None:
+            self._engine.queue_callback(mark)
+
+        try:
+            self._engine.queue_callback(queue_last)
+        except RuntimeError:  # no backward pass runs: without its end there is no `wait_s`
+            return

@@ -1,0 +1,72 @@
+"""Iterations of a trainer that calls back: from the end of one batch to the end of the next.
+
+So the loading of data counts as own work; an evaluation between two batches is one of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from berth_reporter.iteration import Iteration
+from berth_reporter.reporter import TRAIN, Reporter
+
+EVALUATION = "evaluation"
+
+
+class ModelTimes(Protocol):
+    """Times of a model, such as `DdpTimes`."""
+
+    def begin(
+        self, step: int, samples: int | None = None, steps_total: int | None = None
+    ) -> Iteration: ...
+    def end(self) -> None: ...
+
+
+class TrainerTimes:
+    """Called from the training thread alone."""
+
+    def __init__(self, reporter: Reporter, samples: int | None = None) -> None:
+        self.reporter = reporter
+        self._samples = samples
+        self._model: ModelTimes | None = None
+        self._open = False
+        self._begin_s: float | None = None
+        self._evaluation_s: float | None = None
+
+    def attach(self, model: ModelTimes | None) -> None:
+        """Let the model's own times be those of each batch."""
+        self._model = model
+
+    def begin(self, step: int) -> None:
+        """Begin a batch, unless the end of the one before has."""
+        if not self._open:
+            self._begin(step)
+
+    def end(self, step: int, steps_total: int) -> None:
+        """End a batch, after which `step` are done, and begin the next one."""
+        total = steps_total if steps_total > 0 else None
+        if self._model is not None:
+            self._model.end()
+        elif self._begin_s is not None:
+            measured = Iteration(self._samples, None, TRAIN)
+            self.reporter.send(step, time.perf_counter() - self._begin_s, measured, total)
+        self._begin(step + 1, total)
+
+    def begin_evaluation(self) -> None:
+        """Give up the batch that had begun: what follows is none."""
+        self._open = False
+        self._evaluation_s = time.perf_counter()
+
+    def end_evaluation(self, step: int) -> None:
+        if self._evaluation_s is not None:
+            elapsed_s = time.perf_counter() - self._evaluation_s
+            self.reporter.report(step, elapsed_s, kind=EVALUATION)
+        self._evaluation_s = None
+
+    def _begin(self, step: int, steps_total: int | None = None) -> None:
+        self._open = True
+        if self._model is not None:
+            self._model.begin(step, self._samples, steps_total)
+        else:
+            self._begin_s = time.perf_counter()
