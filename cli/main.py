@@ -18,6 +18,7 @@ from cli.commands.endpoints import endpoints
 from cli.commands.engine import engine
 from cli.commands.faults import faults
 from cli.commands.history import events, trace, why
+from cli.commands.inject import inject
 from cli.commands.jobs import cancel, jobs, logs, show
 from cli.commands.llm import llm
 from cli.commands.nodes import cordon, drain, nodes, queue, uncordon
@@ -86,6 +87,7 @@ for _name, _group in (
     ("access", access),
     ("dead", dead),
     ("faults", faults),
+    ("inject", inject),
     ("projections", projections),
 ):
     app.add_typer(_group, name=_name)

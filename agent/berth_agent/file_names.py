@@ -23,6 +23,7 @@ WORK = "work"
 """Private directories of workers; in an allocation the file that names its own."""
 
 LEASE = "lease.json"
+INJECTION = "injection.json"
 STATUS = "status.json"
 STREAMED = "streamed.json"
 WAKE = "wake"

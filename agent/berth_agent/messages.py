@@ -149,6 +149,8 @@ class Hello(read.Message):
     """Workers it holds."""
     reports_from: int
     """Number of its first unacknowledged report."""
+    injects: bool = False
+    """Whether the agent knows orders of kind `inject`."""
 
     READERS: ClassVar = {
         "node_id": read.text(shortest=1, longest=63, pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"),
@@ -164,6 +166,7 @@ class Hello(read.Message):
         "terms_id": read.text(longest=64),
         "steps": read.items(read.message(StepState), most=4096),
         "reports_from": read.integer(minimum=1),
+        "injects": read.boolean(),
     }
     REQUIRED: ClassVar = frozenset(
         {
@@ -328,10 +331,33 @@ class Launch(read.Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order(read.Message):
-    """One order to a node. `terms`, `fence` and `joined` concern the node, others one worker."""
+class Injection(read.Message):
+    """A fault for all workers of a node, for a drill."""
 
-    kind: Literal["prepare", "go", "stop", "confirm", "forget", "terms", "fence", "joined"]
+    fault: Literal["none", "slow", "stop", "flap"]
+    """`none`: the one before is over; `flap`: slow and well, in turn."""
+    factor: float = 1.0
+    """Multiple of time."""
+    left_s: float = 0.0
+    """s until it ends by itself."""
+
+    READERS: ClassVar = {
+        "fault": read.choice("none", "slow", "stop", "flap"),
+        "factor": read.number(minimum=1, maximum=100),
+        "left_s": read.number(minimum=0, maximum=3600),
+    }
+    REQUIRED: ClassVar = frozenset({"fault"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order(read.Message):
+    """One order to a node. `terms`, `fence`, `joined` and `inject` concern the node, others one
+    worker.
+    """
+
+    kind: Literal[
+        "prepare", "go", "stop", "confirm", "forget", "terms", "fence", "joined", "inject"
+    ]
     """The action."""
     position: Position
     """Its place in the ledger."""
@@ -347,10 +373,12 @@ class Order(read.Message):
     """Of `stop`: absent: as launched."""
     terms: Terms | None = None
     """Of `terms`: the new ones."""
+    injection: Injection | None = None
+    """Of `inject`: the fault."""
 
     READERS: ClassVar = {
         "kind": read.choice(
-            "prepare", "go", "stop", "confirm", "forget", "terms", "fence", "joined"
+            "prepare", "go", "stop", "confirm", "forget", "terms", "fence", "joined", "inject"
         ),
         "position": read.message(Position),
         "incarnation": read.text(pattern=r"^[0-9a-f]{32}$"),
@@ -359,6 +387,7 @@ class Order(read.Message):
         "master_port": read.optional(read.integer(minimum=1, maximum=65535)),
         "grace_s": read.optional(read.number(minimum=0)),
         "terms": read.optional(read.message(Terms)),
+        "injection": read.optional(read.message(Injection)),
     }
     REQUIRED: ClassVar = frozenset({"kind", "position", "incarnation"})
 

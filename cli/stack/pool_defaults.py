@@ -9,12 +9,16 @@ LEAST_RESIDENCY_WALL_S = 2.0
 
 
 def cluster_pool(pool: str, time_scale: float) -> ConfigurePool:
-    """Return a pool with the Gittins rank, gated preemption by it and the CP-SAT solver."""
+    """Return a pool with the Gittins rank, gated preemption by it and the CP-SAT solver.
+
+    Its nodes are simulated, so that drills harm no real job.
+    """
     return ConfigurePool(
         pool=pool,
         time_scale=time_scale,
         base_policy="gittins",
         preemption="ranked",
         preempt_margin=LOG_SCORE_MARGIN,
+        allow_injection=True,
         min_residency_s=max(default_of("min_residency_s"), LEAST_RESIDENCY_WALL_S * time_scale),
     )

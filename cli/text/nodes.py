@@ -68,7 +68,9 @@ def state_of(node: Row) -> str:
         return "draining" if any(cast("list[int]", node["used_milli"])) else "drained"
     health = cast("float", node["health"])
     slow = f", health {health:.2f}" if health < 1 else ""
-    return ("cordoned" if node["cordoned"] else "ready") + slow
+    injection = cast("Row | None", node.get("injection"))
+    drill = f", {injection['fault']} injected" if injection else ""
+    return ("cordoned" if node["cordoned"] else "ready") + slow + drill
 
 
 def is_gone(node: Row) -> bool:

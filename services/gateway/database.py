@@ -21,7 +21,18 @@ ANSWER_S = 5.0
 """Limit from the request to its rows; beyond it the read answers 503."""
 CONNECTIONS = 8
 JSON_COLUMNS = frozenset(
-    {"spec", "detail", "nodes", "labels", "gpus", "data", "settings", "terms", "failure"}
+    {
+        "spec",
+        "detail",
+        "nodes",
+        "labels",
+        "injection",
+        "gpus",
+        "data",
+        "settings",
+        "terms",
+        "failure",
+    }
 )
 """Stored as text, so that equal rows are equal bytes; returned as JSON."""
 

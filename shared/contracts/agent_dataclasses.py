@@ -81,12 +81,22 @@ def dataclass(name: str, schema: Schema) -> Iterator[str]:
     required = set(schema.get("required", ()))
     for field, rule in schema["properties"].items():
         default = "" if field in required else f" = {_default(rule)}"
-        yield f"    {field}: {annotation(rule)}{default}"
+        yield from _field_line(f"    {field}: {annotation(rule)}{default}")
         if "description" in rule:
             yield from _docstring(_sentence(rule["description"]))
     yield ""
     yield from _readers({f: reader(rule) for f, rule in schema["properties"].items()})
     yield from _required(_quoted(f for f in schema["properties"] if f in required))
+
+
+def _field_line(line: str) -> Iterator[str]:
+    """Yield the field, with its choices on a line of their own if it is long."""
+    if len(line) <= WIDTH:
+        yield line
+        return
+    before, _, rest = line.partition("[")
+    choices, _, after = rest.rpartition("]")
+    yield from (f"{before}[", f"        {choices}", f"    ]{after}")
 
 
 def annotation(rule: Schema) -> str:

@@ -30,7 +30,9 @@ InstallationId = Annotated[str, Field(pattern=r"^[0-9a-f]{0,32}$")]
 AllocationId = Annotated[str, Field(min_length=1, max_length=96)]
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 StepPhase = Literal["prepared", "starting", "running", "stopping", "dead", "stuck"]
-OrderKind = Literal["prepare", "go", "stop", "confirm", "forget", "terms", "fence", "joined"]
+OrderKind = Literal[
+    "prepare", "go", "stop", "confirm", "forget", "terms", "fence", "joined", "inject"
+]
 
 
 class Position(Model):
@@ -91,6 +93,7 @@ class Hello(Model):
     terms_id: str = Field("", max_length=64, description="terms that the node works under")
     steps: tuple[StepState, ...] = Field((), max_length=4096, description="workers it holds")
     reports_from: int = Field(ge=1, description="number of its first unacknowledged report")
+    injects: bool = Field(False, description="whether the agent knows orders of kind `inject`")
 
 
 class Welcome(Model):
@@ -150,8 +153,21 @@ class Launch(Model):
     )
 
 
+class Injection(Model):
+    """A fault for all workers of a node, for a drill."""
+
+    fault: Literal["none", "slow", "stop", "flap"] = Field(
+        description="`none`: the one before is over; `flap`: slow and well, in turn"
+    )
+    factor: float = Field(1.0, ge=1, le=100, description="multiple of time")
+    left_s: float = Field(0.0, ge=0, le=3600, description="s until it ends by itself")
+
+
 class Order(Model):
-    """One order to a node. `terms`, `fence` and `joined` concern the node, others one worker."""
+    """One order to a node.
+
+    `terms`, `fence`, `joined` and `inject` concern the node, others one worker.
+    """
 
     kind: OrderKind = Field(description="the action")
     position: Position = Field(description="its place in the ledger")
@@ -163,6 +179,7 @@ class Order(Model):
     )
     grace_s: float | None = Field(None, ge=0, description="of `stop`: absent: as launched")
     terms: Terms | None = Field(None, description="of `terms`: the new ones")
+    injection: Injection | None = Field(None, description="of `inject`: the fault")
 
 
 class OrdersRequest(Model):

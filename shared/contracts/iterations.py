@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from shared.contracts.base import Model
 
@@ -59,16 +59,16 @@ class IterationColumns(Model):
         None, ge=0, lt=2**31, description="rank of the process in its training; absent: unknown"
     )
 
-    @model_validator(mode="after")
-    def _has_equal_columns(self) -> Self:
-        named = {name: getattr(self, name) for name in COLUMNS} | self.phases
-        for name, column in named.items():
-            if len(column) not in (0, len(self.iteration_s)):
-                raise ValueError(
-                    f"{name}: {len(column)} values; none or one per iteration is allowed,"
-                    f" of which there are {len(self.iteration_s)}"
-                )
-        return self
+
+def check_columns(times: IterationColumns) -> None:
+    """Raise ValueError for a column that has neither no value nor one per iteration."""
+    named = {name: getattr(times, name) for name in COLUMNS} | times.phases
+    for name, column in named.items():
+        if len(column) not in (0, len(times.iteration_s)):
+            raise ValueError(
+                f"{name}: {len(column)} values; none or one per iteration is allowed,"
+                f" of which there are {len(times.iteration_s)}"
+            )
 
 
 COLUMNS = ("own_s", "wait_s", "steps", "kinds", "samples", "tokens")

@@ -249,6 +249,11 @@ class PoolSettings(Command):
     tenants: tuple[Name, ...] = Field(
         (), max_length=256, description="tenants that may submit jobs; empty: every tenant"
     )
+    allow_injection: bool = Field(
+        False,
+        description="whether administrators may inject faults on its nodes, for drills "
+        "(`berth inject`)",
+    )
     publish_predictions: bool = Field(
         True,
         description="whether priority publishes when waiting jobs are expected to start, and when "
@@ -368,6 +373,7 @@ class PoolConfigured(Event):
     tenant_floor: float = recorded("tenant_floor")
     spot_gpus: float | None = recorded("spot_gpus", "static spot quota, GPUs")
     tenants: tuple[str, ...] = recorded("tenants")
+    allow_injection: bool = recorded("allow_injection")
     publish_predictions: bool = recorded(
         "publish_predictions", "whether priority publishes starts it expects, and drift"
     )

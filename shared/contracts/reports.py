@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from shared.contracts.base import Local, Model, Name
 from shared.contracts.failures import OutputLine
-from shared.contracts.iterations import IterationColumns
+from shared.contracts.iterations import IterationColumns, check_columns
 from shared.contracts.nodes import Backend, Fencing
 
 
@@ -227,6 +227,11 @@ class IterationTimes(IterationColumns):
     allocation_id: str = Field(description="`partition/seq/index/rank`")
     node_id: str = Field(description="the node")
     rank: int = Field(ge=0, description="rank of the worker in its gang")
+
+    @model_validator(mode="after")
+    def _has_equal_columns(self) -> Self:
+        check_columns(self)
+        return self
 
 
 class TelemetryReported(Model):

@@ -180,6 +180,8 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
             "health-noted",
         )
     },
+    ("placement", "fault.injected.v1"): (NODE,),
+    ("placement", "fault.injection-ended.v1"): (NODE,),
     ("failslow", "fault.suspected.v1"): (FAULT,),
     ("failslow", "fault.cleared.v1"): (FAULT,),
     ("failslow", "fault.dismissed.v1"): (FAULT,),

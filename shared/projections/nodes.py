@@ -46,6 +46,8 @@ class NodeRow:
     fencing: str = ""
     limits: str = ""
     """`v1` or `v2` of control groups, `none`; empty: no node with an agent, or not known."""
+    injection: str = "null"
+    """The injected fault, its factor and the ms at which it ends, as JSON."""
 
 
 @dataclass(slots=True)
@@ -89,6 +91,11 @@ def fold_node(row: NodeRow, event: LedgerEvent) -> None:
             row.reason = data.get("reason", "")
         case "node.uncordoned.v1":
             row.cordoned, row.draining, row.reason = False, False, ""
+        case "fault.injected.v1":
+            injection = {name: data[name] for name in ("fault", "factor", "until", "reason")}
+            row.injection = msgspec.json.encode(injection).decode()
+        case "fault.injection-ended.v1":
+            row.injection = "null"
         case _:
             raise NotFolded(event.type)
 

@@ -104,6 +104,8 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "endpoint.deleted": "access",
         "fault.cleared": "fault",
         "fault.dismissed": "fault",
+        "fault.injected": "fault",
+        "fault.injection-ended": "fault",
         "fault.suspected": "fault",
         "gangs.noted": "note",
         "input.rejected": "reject_input",

@@ -33,6 +33,10 @@ def _values(rule: Schema, definitions: dict[str, Schema]) -> st.SearchStrategy[A
             return st.lists(_values(inner, definitions), max_size=most)
         case {"type": "object", "properties": dict(properties)}:
             return _objects(properties, frozenset(rule.get("required", ())), definitions)
+        case {"type": "object", "patternProperties": dict(patterns)}:
+            [(pattern, inner)] = patterns.items()
+            names = _strings({"pattern": pattern})
+            return st.dictionaries(names, _values(inner, definitions), max_size=3)
         case {"type": "object", "additionalProperties": inner}:
             return st.dictionaries(st.text(max_size=9), _values(inner, definitions), max_size=3)
         case _:

@@ -35,7 +35,6 @@ from berth_agent.node.registration import Registrar
 from berth_agent.node.workers import Workers
 
 SessionStep = Literal["serve", "again", "behind"]
-MIB = 2**20
 log = logging.getLogger(__name__)
 
 
@@ -58,7 +57,7 @@ class Agent:
         self.has_left = False
         self.needs_hello = False
         """The session must be opened anew: the incarnation has changed, or is not joined."""
-        self.reserve = DiskReserve(config.reserve_path, round(config.reserve_mib * MIB))
+        self.reserve = DiskReserve(config.reserve_path, round(config.reserve_mib * 2**20))
         self.outbox = Outbox(f"{config.state}/{file_names.OUTBOX}")
         self.outbox.open(incarnations.uuid)
         self.book = OrderBook(
@@ -95,6 +94,7 @@ class Agent:
                 terms_id=self.incarnations.lease.terms.terms_id,
                 steps=self.workers.states(),
                 reports_from=self.outbox.first_n,
+                injects=True,
             )
 
     def welcome(self, welcome: Welcome) -> SessionStep:

@@ -12,7 +12,7 @@ from berth_agent.core import incarnation as rules
 from berth_agent.core.incarnation import BootIncarnation, Machine
 from berth_agent.core.lease import Lease, restore
 from berth_agent.linux import files
-from berth_agent.messages import Heartbeat, Incarnation, Terms
+from berth_agent.messages import Heartbeat, Incarnation, Injection, Terms
 from berth_agent.node.config import Config
 
 log = logging.getLogger(__name__)
@@ -36,6 +36,7 @@ class IncarnationStore:
         self.last_generation = 0
         self._state_path = f"{config.state}/{file_names.INCARNATION}"
         self._lease_path = f"{config.run}/{file_names.LEASE}"
+        self._injection_path = f"{config.run}/{file_names.INJECTION}"
         self._present, self.lease = self._take_up()
 
     @property
@@ -106,6 +107,18 @@ class IncarnationStore:
             return
         if self.lease.acknowledge(heartbeat.sent_boot_ms, now_ms):
             self.write_lease()
+
+    def inject(self, injection: Injection, now_ms: int) -> None:
+        """Let the steps read the fault of a drill, which ends by itself."""
+        until_ms = now_ms + round(injection.left_s * 1000)
+        values = {
+            "incarnation": self.uuid,
+            "fault": injection.fault,
+            "factor": injection.factor,
+            "from_boot_ms": now_ms,
+            "until_boot_ms": until_ms,
+        }
+        files.write_atomic(self._injection_path, json.dumps(values).encode())
 
     def write_lease(self) -> None:
         """Let the steps read the lease; before it begins there is none."""

@@ -124,6 +124,9 @@ class OrderBook:
                 self._life.use_terms(order.terms)
             case "fence":
                 return lambda: self._fence(now_ms)
+            case "inject" if order.injection is not None:
+                injection = order.injection
+                return lambda: self._life.inject(injection, now_ms)
         return None
 
     def _prepare(self, order: Order) -> Effect | None:

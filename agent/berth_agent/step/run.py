@@ -6,11 +6,12 @@ import os
 import select
 import signal
 
-from berth_agent.linux import cgroups, processes
+from berth_agent.linux import cgroups
 from berth_agent.linux.clocks import boot_ms
-from berth_agent.step import worker
+from berth_agent.step.drill import Drill
 from berth_agent.step.limits import Limits
 from berth_agent.step.outcome import Outcome
+from berth_agent.step.pause import Pause
 from berth_agent.step.sweep import sweep
 from berth_agent.step.worker import Worker
 
@@ -46,6 +47,8 @@ class Run:
         self._started_ms = boot_ms()
         self._killed_ms: int | None = None
         self._init_dead = False
+        self._pause = Pause(spec, self.worker)
+        self._drill = Drill(spec, output, watch, lambda: bool(self._limits.ending.reason))
         self._frozen = False
         self._stuck = False
 
@@ -86,7 +89,9 @@ class Run:
         if warning := self._limits.warning(now_ms):
             self._output.note(warning)
         if not self._init_dead:
-            self._freeze(lease.is_doubtful(now_ms) and not lease.is_over(now_ms))
+            doubtful = lease.is_doubtful(now_ms) and not lease.is_over(now_ms)
+            self._note_frozen(doubtful)
+            self._pause.hold(doubtful or self._drill.stops_at(now_ms))
             self._signal(now_ms)
         over = self._init_dead and not self._sweep()
         if not over:
@@ -103,18 +108,10 @@ class Run:
                 cgroups.kill(self._spec.cgroups)
                 self.worker.send(signal.SIGKILL)
 
-    def _freeze(self, wanted: bool) -> None:
-        """Stop or continue all processes; SIGKILL ends stopped ones too."""
-        if wanted == self._frozen:
-            return
-        self._frozen = wanted
-        self._output.note("stopped until the lease is renewed" if wanted else "continued")
-        if self._spec.pid_namespace:
-            self.worker.send(worker.STOP if wanted else worker.CONTINUE)
-        else:
-            number = signal.SIGSTOP if wanted else signal.SIGCONT
-            pids = set(processes.with_token(self._spec.token)) - {self.worker.pid}
-            processes.kill_each(pids, number)
+    def _note_frozen(self, wanted: bool) -> None:
+        if wanted != self._frozen:
+            self._frozen = wanted
+            self._output.note("stopped until the lease is renewed" if wanted else "continued")
 
     def _reap_init(self) -> None:
         _, status = os.waitpid(self.worker.pid, 0)
@@ -148,7 +145,9 @@ class Run:
     def _patience_ms(self) -> int:
         if self._init_dead:
             return SWEEP_MS
-        return max(1, min(POLL_MS, self._limits.next_ms(self._watch.lease, boot_ms())))
+        now_ms = boot_ms()
+        due_ms = min(self._limits.next_ms(self._watch.lease, now_ms), self._drill.next_ms(now_ms))
+        return max(1, min(POLL_MS, due_ms))
 
     def _close(self, init: int) -> None:
         """Judge the end; the groups, which counted, go with it."""

@@ -8,11 +8,13 @@ from berth_agent import file_names
 from berth_agent.linux import files
 from berth_agent.linux.clocks import boot_ms, wall_ms
 from berth_agent.step.ending import LeaseWatch
+from berth_agent.step.injection import read_fault
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from berth_agent.step.injection import InjectedFault
     from berth_agent.step.spec import Spec
 
 
@@ -23,7 +25,10 @@ class FolderWatch:
         self.lease = LeaseWatch(spec.incarnation)
         self.tombstone: dict[str, Any] | None = None
         """The order to stop: `grace_s`. It is final."""
+        self.injected: InjectedFault | None = None
+        """The fault of a drill, until another one is noted."""
         self._folder = folder
+        self._injection_path = f"{os.path.dirname(spec.lease)}/{file_names.INJECTION}"
         self._lease_path = spec.lease
         self._read_lease = False
         self._versions: dict[str, tuple[int, int]] = {}
@@ -36,6 +41,9 @@ class FolderWatch:
         lease = self._changed(self._lease_path)
         if lease is not None:
             self._take_lease(lease, now_ms)
+        injection = self._changed(self._injection_path)
+        if injection is not None:
+            self.injected = read_fault(injection)
         tombstone = self._changed(f"{self._folder}/{file_names.TOMBSTONE}")
         if tombstone is not None:
             self.tombstone = tombstone

@@ -22,6 +22,7 @@ from services.executor.core.agents.hello import (
     generation_fault,
     last_generation,
 )
+from services.executor.core.agents.injection import injection_of
 from services.executor.core.agents.orders import OrderList, confirmations, orders, poll_wait_s
 from services.executor.core.agents.restate import ForeignWorker, NotFolded, restate
 from services.executor.core.agents.state import OrderPosition
@@ -90,6 +91,7 @@ class AgentRequests:
             message.reports_from,
             confirmations(lane.state, node.node_id, applied, message.steps),
             version=message.version,
+            injects=message.injects,
         )
         self._sessions.open(session)
         return Welcome(
@@ -132,7 +134,7 @@ class AgentRequests:
             left_s = ends_s - loop.time()
             if listed.orders or session.confirmations or left_s <= 0:
                 sent = session.take_confirmations(after)
-                return await self._answer(sent, lane, listed)
+                return await self._answer(session, sent, lane, listed)
             try:
                 async with asyncio.timeout(left_s):
                     await session.wake.wait()
@@ -190,7 +192,10 @@ class AgentRequests:
             lane.post_checkpoints(checkpoints)
         if progress:
             lane.post_progress(progress)
-        times = tuple(iteration_times(lane, node, message))
+        try:
+            times = tuple(iteration_times(lane, node, message))
+        except ValidationError as error:
+            raise malformed(error) from None
         if times:
             report = TelemetryReported(executor_id=self._executor_id, at=now_ms(), times=times)
             self._soft.post(lane.partition, report)
@@ -207,13 +212,21 @@ class AgentRequests:
         if reports:
             await lane.report(reports, size_bytes)
 
-    async def _answer(self, confirming: list[Order], lane: AgentLane, listed: OrderList) -> Orders:
+    async def _answer(
+        self, session: Session, confirming: list[Order], lane: AgentLane, listed: OrderList
+    ) -> Orders:
+        """Return the orders; an agent of an earlier release gets none that it does not know."""
         through, writer = listed.through.position, lane.state.writer_of(listed.through.seq)
-        new = [await self._completed(order) for order in listed.orders]
+        known = [order for order in listed.orders if order.kind != "inject" or session.injects]
+        new = [await self._completed(order, lane, session.node_id) for order in known]
         return Orders(orders=(*confirming, *new), through=through, writer=writer)
 
-    async def _completed(self, order: Order) -> Order:
-        """Return the order with what the fold of placement lacks: tenant's number, and secrets."""
+    async def _completed(self, order: Order, lane: AgentLane, node_id: str) -> Order:
+        """Return the order with what the fold of placement lacks: tenant's number, secrets, and the
+        time that is left of an injected fault."""
+        if order.kind == "inject":
+            injection = injection_of(lane.state.nodes.get(node_id), now_ms())
+            return order.model_copy(update={"injection": injection})
         if order.launch is None:
             return order
         number = await self._number_of(order.launch.tenant)

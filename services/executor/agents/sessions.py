@@ -49,6 +49,8 @@ class Session:
     ended: Ending | None = None
     version: str = ""
     """Version of the agent."""
+    injects: bool = False
+    """Whether the agent injects faults."""
     heard_s: float = field(default_factory=monotonic)
     """Time of the last request, by the monotonic clock."""
 

@@ -16,6 +16,7 @@ from shared.contracts.attempts import (
     JobStopRequested,
     JobSucceeded,
 )
+from shared.contracts.injections import FaultInjected, InjectionEnded
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
@@ -24,6 +25,8 @@ CONSUMED = frozenset(
     cls.TYPE.rpartition(".")[0]
     for cls in (
         AllocationReleased,
+        FaultInjected,
+        InjectionEnded,
         JobCancelled,
         JobEnqueued,
         JobFailed,

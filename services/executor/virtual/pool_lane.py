@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
+from services.executor.core.virtual.injected import speeds_at
 from services.executor.core.virtual.inventory import InventoryNode
 from services.executor.core.virtual.state import ExecutorState
 from services.executor.settings import ExecutorSettings
@@ -158,7 +159,13 @@ class PoolLane:
         if self._reporter.idle:
             self.performer.register_again()
 
+    def _inject(self) -> None:
+        """Let injected faults have their effect at this moment: one that flaps changes it."""
+        injections = self.performer.state.injections.values()
+        self.performer.backend.inject(speeds_at(injections, now_ms()))
+
     def _report_iterations(self) -> None:
+        self._inject()
         times = tuple(self.performer.backend.iterations())
         if times:
             executor_id = self._shared.settings.executor_id

@@ -111,7 +111,7 @@ async def forget_node(request: Request, node_id: Node) -> Response:
     )
     receipt = await decide_by_access(request, gateway, outgoing)
     if row is not None and row["cordoned"]:
-        await _send(request, bearer, UncordonNode(node_id=node_id), node_id, None)
+        await send_to_node(request, bearer, UncordonNode(node_id=node_id), node_id, None)
     return accepted_response(receipt)
 
 
@@ -185,7 +185,7 @@ async def declare_lost(request: Request, node_id: Node) -> Response:
     bearer = await authorize(request, "operator")
     body = parse_body(LossRequest, await json_body(request))
     command = DeclareNodeLost(node_id=node_id, powered_off=body.powered_off, reason=body.reason)
-    return await _send(request, bearer, command, node_id, body.pool)
+    return await send_to_node(request, bearer, command, node_id, body.pool)
 
 
 @router.post("/nodes/{node_id}/cordon", **command_route(NodeRequest, 404, required=False))
@@ -213,10 +213,10 @@ async def _change(
     bearer = await authorize(request, "operator")
     body = parse_body(NodeRequest, await json_body(request))
     command = change.model_validate({"node_id": node_id, "reason": body.reason})
-    return await _send(request, bearer, command, node_id, body.pool)
+    return await send_to_node(request, bearer, command, node_id, body.pool)
 
 
-async def _send(
+async def send_to_node(
     request: Request, bearer: Bearer, command: Command, node_id: str, pool: str | None
 ) -> Response:
     """Send the command to the lane of the node; `pool` names it if Postgres is unavailable."""

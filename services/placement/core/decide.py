@@ -11,6 +11,7 @@ from services.placement.core.lifecycle import (
     forecasts,
     gangs,
     health,
+    injections,
     jobs,
     leases,
     nodes,
@@ -24,6 +25,7 @@ from shared.contracts.admission import CancelRequested, JobAdmitted, JobReadmitt
 from shared.contracts.construct import construct
 from shared.contracts.failures import LOST_BY_NODE, Failure
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
+from shared.contracts.injections import EndInjection, InjectFault
 from shared.contracts.nodes import CordonNode, DeclareNodeLost, DrainNode, UncordonNode
 from shared.contracts.placement import JobHeld, JobPlaced
 from shared.contracts.pools import PoolConfigured
@@ -70,6 +72,8 @@ class Placement:
             yield from leases.join_held_back(state)
         if state.board.fading:
             yield from as_unit(health.forget_faults(state, now), WakeStart)
+        if state.injections:
+            yield from as_unit(injections.end_due(state, now), WakeStart)
         if state.starting:
             yield from start_timeouts(state, now)
         due = due_at(state)
@@ -84,9 +88,12 @@ class Placement:
 
     def next_wake(self, state: Pool) -> int | None:
         due = due_at(state)
-        if not (state.starting or state.board.fading or state.lost or state.held_back):
+        waits = state.starting or state.board.fading or state.injections
+        if not (waits or state.lost or state.held_back):
             return due
         others = [due, start_end(state)]
+        if state.injections:
+            others.append(injections.due_at(state))
         if (state.lost or state.held_back) and leases.is_due(state):
             others.append(0)
         if state.board.fading:
@@ -135,7 +142,14 @@ def on_other(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
     match item.message:
         case QueueRanked() as message:
             yield from ranks.note_ranks(pool, message, item)
-        case CordonNode() | DrainNode() | UncordonNode() | DeclareNodeLost() as message:
+        case (
+            CordonNode()
+            | DrainNode()
+            | UncordonNode()
+            | DeclareNodeLost()
+            | InjectFault()
+            | EndInjection()
+        ) as message:
             yield from decide_command(pool, message, item, now)
         case NodesSilent() as message:
             yield from leases.note_silence(pool, message, item.id)

@@ -1,18 +1,19 @@
-"""An operator's commands about nodes: cordon, uncordon, drain."""
+"""Commands about nodes: cordon, uncordon, drain, loss, and faults that are injected."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core.lifecycle import leases, nodes
+from services.placement.core.lifecycle import injections, leases, nodes
 from services.placement.core.migration.drain import drain
 from services.placement.core.pool.node import Node
 from services.placement.core.pool.state import Pool
+from shared.contracts.injections import EndInjection, InjectFault
 from shared.contracts.nodes import CordonNode, DeclareNodeLost, DrainNode, UncordonNode
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input, UnitStart
 
-NodeCommand = CordonNode | DrainNode | UncordonNode | DeclareNodeLost
+NodeCommand = CordonNode | DrainNode | UncordonNode | DeclareNodeLost | InjectFault | EndInjection
 
 
 def decide_command(pool: Pool, message: NodeCommand, item: Input, now: int) -> Iterator[Decision]:
@@ -24,6 +25,10 @@ def decide_command(pool: Pool, message: NodeCommand, item: Input, now: int) -> I
         yield refuse_command(item, node_id, "unknown_pool", "this lane has no pool")
     elif isinstance(message, DeclareNodeLost):
         yield from declare_lost(pool, message, item)
+    elif isinstance(message, InjectFault):
+        yield from injections.inject(pool, message, item, now)
+    elif isinstance(message, EndInjection):
+        yield from injections.end_by_command(pool, message, item)
     elif node_id not in pool.board.nodes and node_id not in pool.cordons:
         if isinstance(message, UncordonNode) and may_be_gone(pool, node_id):
             yield accept_command(item, node_id, duplicate=True)

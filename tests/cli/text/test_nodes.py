@@ -15,6 +15,7 @@ from tests.cli.node_rows import LOST, NODE, SILENT
         (NODE, "ready"),
         ({**NODE, "identity": None}, "ready"),
         ({**NODE, "cordoned": True, "health": 0.5}, "cordoned, health 0.50"),
+        ({**NODE, "injection": {"fault": "slow"}}, "ready, slow injected"),
         ({**NODE, "identity": "revoked"}, "revoked"),
         ({**SILENT, "identity": "revoked"}, "revoked, suspected"),
         ({**NODE, "draining": True, "used_milli": [0, 500]}, "draining"),

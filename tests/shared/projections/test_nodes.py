@@ -6,6 +6,7 @@ import json
 
 from shared.contracts.attempts import AllocationReleased
 from shared.contracts.base import Event
+from shared.contracts.injections import FaultInjected, InjectionEnded
 from shared.contracts.nodes import (
     NodeCordoned,
     NodeHealthNoted,
@@ -81,6 +82,19 @@ def test_a_cordon_that_placement_forgot_ends_with_the_next_join() -> None:
     assert (row.cordoned, row.draining, row.reason) == (False, False, "")
     row = node_row(JOINED, cordoned, LOST, JOINED, NodeCordoned(node_id="n1", draining=True))
     assert (row.cordoned, row.draining) == (True, True)
+
+
+def test_an_injected_fault_is_shown_until_it_is_over() -> None:
+    injected = FaultInjected(node_id="n1", fault="slow", factor=2.5, until=9, reason="drill")
+    row = node_row(JOINED, injected)
+    assert json.loads(row.injection) == {
+        "fault": "slow",
+        "factor": 2.5,
+        "until": 9,
+        "reason": "drill",
+    }
+    over = InjectionEnded(node_id="n1", fault="slow", cause="over")
+    assert node_row(JOINED, injected, over).injection == "null"
 
 
 def test_a_slow_node_has_a_lower_health() -> None:

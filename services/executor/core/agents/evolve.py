@@ -11,6 +11,7 @@ from services.executor.core.agents.state import (
     AgentNode,
     AgentPool,
     AgentWorker,
+    NodeInjection,
     OrderPosition,
     Released,
 )
@@ -27,6 +28,7 @@ from shared.contracts.attempts import (
     JobStopRequested,
     JobSucceeded,
 )
+from shared.contracts.injections import FaultInjected, InjectionEnded
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
@@ -50,10 +52,8 @@ def evolve(state: AgentPool, fact: Fact) -> frozenset[str]:
             return _on_stop(state, fact, e)
         case AllocationReleased() as e:
             return _on_released(state, fact, e)
-        case NodeJoined() as e:
-            return _on_joined(state, fact, e)
-        case NodeLost() as e:
-            return _on_lost(state, fact, e)
+        case NodeJoined() | NodeLost() | FaultInjected() | InjectionEnded() as e:
+            return _on_node(state, fact, e)
         case PoolConfigured() as e:
             return _on_pool(state, fact, e)
         case JobEnqueued() as e:
@@ -126,6 +126,18 @@ def _on_released(state: AgentPool, fact: Fact, e: AllocationReleased) -> frozens
     return frozenset((worker.node_id,))
 
 
+def _on_node(
+    state: AgentPool, fact: Fact, e: NodeJoined | NodeLost | FaultInjected | InjectionEnded
+) -> frozenset[str]:
+    match e:
+        case NodeJoined():
+            return _on_joined(state, fact, e)
+        case NodeLost():
+            return _on_lost(state, fact, e)
+        case FaultInjected() | InjectionEnded():
+            return _on_injection(state, fact, e)
+
+
 def _on_joined(state: AgentPool, fact: Fact, e: NodeJoined) -> frozenset[str]:
     state.addresses[e.node_id] = e.labels.get(ADDRESS_LABEL, "127.0.0.1")
     if e.backend != "agent":
@@ -139,6 +151,17 @@ def _on_joined(state: AgentPool, fact: Fact, e: NodeJoined) -> frozenset[str]:
     state.lost.pop(e.node_id, None)
     state.gone.pop(e.node_id, None)
     state.nodes[e.node_id] = node
+    return frozenset((e.node_id,))
+
+
+def _on_injection(
+    state: AgentPool, fact: Fact, e: FaultInjected | InjectionEnded
+) -> frozenset[str]:
+    node = state.nodes.get(e.node_id)
+    if node is None:
+        return frozenset()
+    injected = e if isinstance(e, FaultInjected) else None
+    node.injection = NodeInjection(OrderPosition.of_event(fact.seq, fact.index), injected)
     return frozenset((e.node_id,))
 
 

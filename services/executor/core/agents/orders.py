@@ -83,6 +83,8 @@ def _orders(state: AgentPool, node: AgentNode, after: OrderPosition) -> Iterator
     if (at := state.terms_due_at(node)) is not None:
         terms = {"terms": state.agent_terms()}
         yield _order("terms", at, node.incarnation).model_copy(update=terms)
+    if node.injection is not None and node.lost is None:
+        yield _order("inject", node.injection.at, node.incarnation)
     for worker in node.workers.values():
         yield from _worker_orders(worker, after)
     for released in node.released:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from shared.contracts.agents import Launch, Position, Terms
+from shared.contracts.injections import FaultInjected
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.terms import PoolTerms
 
@@ -87,6 +88,13 @@ class OutputSource(NamedTuple):
     rank: int
 
 
+class NodeInjection(NamedTuple):
+    """The fault that is injected on a node; None: the one before is over."""
+
+    at: OrderPosition
+    injected: FaultInjected | None
+
+
 class Released(NamedTuple):
     """An allocation that the ledger released; its last output may still come."""
 
@@ -110,6 +118,7 @@ class AgentNode:
     lost: OrderPosition | None = None
     fenced: bool = False
     """Its loss is one after which nothing of this incarnation may go on."""
+    injection: NodeInjection | None = None
     workers: dict[str, AgentWorker] = field(default_factory=dict)
     released: deque[Released] = field(default_factory=lambda: deque(maxlen=RELEASED_KEPT))
 
@@ -118,7 +127,7 @@ class AgentNode:
 class AgentPool:
     """The fold of one lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "agents-7"
+    SCHEMA: ClassVar[str] = "agents-8"
 
     partition: int
     through: OrderPosition = OrderPosition()

@@ -26,6 +26,7 @@ from shared.contracts.attempts import (
     JobSucceeded,
 )
 from shared.contracts.checkpoint import kept_ms, restart_ms, speed
+from shared.contracts.injections import FaultInjected, InjectionEnded
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
@@ -49,6 +50,8 @@ def react(state: ExecutorState, fact: Fact) -> list[Effect]:
             return _on_released(state, e)
         case NodeJoined() | NodeLost() | PoolConfigured() as e:
             return _on_node(state, fact, e)
+        case FaultInjected() | InjectionEnded() as e:
+            _on_injection(state, e)
         case JobEnqueued() as e:
             state.jobs[e.job_id] = TrackedJob(e.tenant, e.spec)
         case JobSucceeded() | JobFailed() | JobCancelled() as e:
@@ -69,6 +72,14 @@ def _on_node(
             return on_lost(state, e)
         case PoolConfigured():
             return on_terms(state, fact, e)
+
+
+def _on_injection(state: ExecutorState, e: FaultInjected | InjectionEnded) -> None:
+    """Note the fault; it has an effect as long as it is noted, and until its own end."""
+    if isinstance(e, FaultInjected):
+        state.injections[e.node_id] = e
+    else:
+        state.injections.pop(e.node_id, None)
 
 
 def _on_placed(state: ExecutorState, fact: Fact, e: JobPlaced) -> list[Effect]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from services.executor.core.virtual.inventory import InventoryNode
+from shared.contracts.injections import FaultInjected
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.reports import Report
 from shared.contracts.terms import PoolTerms
@@ -62,7 +63,7 @@ class Worker:
 class ExecutorState:
     """Changed by the functions of this package alone; stored in snapshots."""
 
-    SCHEMA: ClassVar[str] = "8"
+    SCHEMA: ClassVar[str] = "9"
 
     partition: int
     nodes: dict[str, InventoryNode]
@@ -85,6 +86,8 @@ class ExecutorState:
     mine: dict[str, str] = field(default_factory=dict)
     """Incarnation of each own node in this process; empty while it only folds."""
     base: str = ""
+    injections: dict[str, FaultInjected] = field(default_factory=dict)
+    """Faults that are injected, by node; also on nodes of other executors, which gangs share."""
     rejoins: int = 0
     rejoining: set[str] = field(default_factory=set)
     """Own nodes that join anew once no worker lives on them."""

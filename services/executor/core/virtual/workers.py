@@ -11,6 +11,7 @@ from itertools import islice
 from statistics import NormalDist
 
 from services.executor.core.virtual.effects import WorkerEnded, WorkerSpec
+from services.executor.core.virtual.injected import COMMUNICATION, WELL, NodeSpeed
 from shared.contracts.checkpoint import speed
 from shared.contracts.job_spec import JobSpec, Simulated
 from shared.contracts.reports import IterationTimes
@@ -45,23 +46,58 @@ class VirtualRun:
     due_s: float
     scale: float
     slowest: float
+    """Multiple of the time of an iteration, by the slowest of its gang's nodes and links."""
+    since_s: float
+    """When its present speed began; before that its work rests, as during a restart."""
+    done: float = 0.0
+    """Iterations by then."""
     reported: int = 0
 
-    @property
-    def working_s(self) -> float:
-        """Moment at which its work goes on, after the restart."""
-        return self.started_s + self.spec.restart_s / self.scale
+    def iterations_at(self, now_s: float) -> float:
+        ran_s = max(0.0, now_s - self.since_s) * self.scale
+        return self.done + ran_s / (_base_s(self.spec) * self.slowest)
+
+    def change_speed(self, slowest: float, now_s: float) -> None:
+        """Let what is left take as long as at the new speed."""
+        from_s = max(now_s, self.since_s)
+        self.done = self.iterations_at(from_s)
+        self.due_s = from_s + (self.due_s - from_s) * slowest / self.slowest
+        self.since_s, self.slowest = from_s, slowest
 
 
 class VirtualWorkers:
     """Running workers by their ends. `slow` maps a node to the slowdown of its workers."""
 
     def __init__(self, slow: Mapping[str, float]) -> None:
-        self._slow = slow
+        self._own_slow = slow
+        self._injected: Mapping[str, NodeSpeed] = {}
         self._prepared: dict[str, WorkerSpec] = {}
         self._running: dict[str, VirtualRun] = {}
         self._gangs: dict[str, VirtualRun] = {}
         self._heap: list[tuple[float, str]] = []
+
+    def inject(self, speeds: Mapping[str, NodeSpeed], now_s: float) -> None:
+        """Let the workers on these nodes be slower than they are, and all others as they are."""
+        if speeds == self._injected:
+            return
+        self._injected = dict(speeds)
+        for allocation_id, running in self._running.items():
+            slowest = self._slowest(running.spec)
+            if slowest != running.slowest:
+                running.change_speed(slowest, now_s)
+                heapq.heappush(self._heap, (running.due_s, allocation_id))
+        self._compact()
+
+    def _slow(self, node_id: str) -> float:
+        """Return the slowdown of own work on a node."""
+        speed = self._injected.get(node_id, WELL)
+        return self._own_slow.get(node_id, 1.0) * speed.work
+
+    def _slowest(self, spec: WorkerSpec) -> float:
+        """Return the slowdown of the gang: each iteration waits for the slowest, and for links."""
+        links = max(self._injected.get(node, WELL).link for node in spec.gang_nodes)
+        waits = COMMUNICATION * (links - 1) if spec.world_size > 1 else 0.0
+        return max(map(self._slow, spec.gang_nodes)) + waits
 
     def prepare(self, spec: WorkerSpec) -> None:
         self._prepared[spec.allocation_id] = spec
@@ -73,11 +109,11 @@ class VirtualWorkers:
         a gang is as fast as the slowest of its GPU types (`gpu_speeds` of the job).
         """
         spec = self._prepared.pop(allocation_id)
-        slowest = max(self._slow.get(node, 1.0) for node in spec.gang_nodes)
+        slowest = self._slowest(spec)
         work = max(0.0, work_s(spec.job_id, spec.job_spec) - spec.done_s)
         left_s = work * slowest / scale / speed(spec.job_spec, spec.world_size, spec.gpu_types)
-        due_s = now_s + spec.restart_s / scale + left_s
-        running = VirtualRun(spec, now_s, due_s, scale, slowest)
+        since_s = now_s + spec.restart_s / scale
+        running = VirtualRun(spec, now_s, since_s + left_s, scale, slowest, since_s)
         self._running[allocation_id] = running
         if spec.world_size > 1:
             self._gangs[allocation_id] = running
@@ -133,8 +169,7 @@ class VirtualWorkers:
         return samples
 
     def _new_steps(self, running: VirtualRun, now_s: float) -> range:
-        ran_s = max(0.0, now_s - running.working_s) * running.scale
-        count = int(ran_s / (_base_s(running.spec) * running.slowest))
+        count = int(running.iterations_at(now_s))
         first = max(running.reported, count - SAMPLES)
         running.reported = count
         return range(first, count)
@@ -142,7 +177,7 @@ class VirtualWorkers:
     def _sample(self, running: VirtualRun, steps: range) -> IterationTimes:
         """Return the own work of a worker, and its wait for the slowest of the gang."""
         spec, base_s = running.spec, _base_s(running.spec)
-        slow = self._slow.get(spec.node_id, 1.0)
+        slow = self._slow(spec.node_id)
         own_s = [base_s * slow * _jitter(spec.allocation_id, step) for step in steps]
         slowest = [base_s * running.slowest * _jitter(spec.job_id, step) for step in steps]
         whole_s = [max(own, gang) for own, gang in zip(own_s, slowest, strict=True)]

@@ -23,6 +23,7 @@ from shared.contracts.attempts import (
 )
 from shared.contracts.base import Event
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.injections import FaultInjected, InjectionEnded
 from shared.contracts.nodes import (
     NodeCordoned,
     NodeHealthNoted,
@@ -80,6 +81,8 @@ FOLDS: dict[type[Event], EventFold[Pool]] = {
     NodeSuspected: fold_nodes.suspect,
     NodeHeard: fold_nodes.hear,
     NodeTermsApplied: fold_nodes.apply_terms,
+    FaultInjected: fold_nodes.inject,
+    InjectionEnded: fold_nodes.end_injection,
     PoolConfigured: fold_nodes.configure,
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,

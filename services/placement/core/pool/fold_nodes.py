@@ -5,6 +5,7 @@ from __future__ import annotations
 from services.placement.core.pool.node import Kind, Machine, Node, Suspicion
 from services.placement.core.pool.shape import GPU, MIB
 from services.placement.core.pool.state import Pool
+from shared.contracts.injections import FaultInjected, InjectionEnded
 from shared.contracts.nodes import (
     NodeCordoned,
     NodeHealthNoted,
@@ -165,6 +166,14 @@ def uncordon(pool: Pool, event: NodeUncordoned, fact: Fact) -> None:
 
 def note_health(pool: Pool, event: NodeHealthNoted, fact: Fact) -> None:
     pool.board.suspect(event.node_id, event.fault_id, event.slowdown, event.until)
+
+
+def inject(pool: Pool, event: FaultInjected, fact: Fact) -> None:
+    pool.injections[event.node_id] = event
+
+
+def end_injection(pool: Pool, event: InjectionEnded, fact: Fact) -> None:
+    pool.injections.pop(event.node_id, None)
 
 
 def hold_back(pool: Pool, event: NodeHeldBack, fact: Fact) -> None:

@@ -16,6 +16,7 @@ from services.placement.core.pool.queue import EquivalenceClass, Queue, bucket_o
 from services.placement.core.pool.ranks import Ranks
 from services.placement.core.pool.settings import times_of
 from services.placement.core.pool.shape import Shape, Slot
+from shared.contracts.injections import FaultInjected
 from shared.contracts.nodes import NodeJoined
 from shared.contracts.pools import PoolConfigured, default_of
 from shared.contracts.terms import PoolTerms, silence_bound_ms, suspicion_bound_ms
@@ -43,7 +44,7 @@ class OpenRound(NamedTuple):
 class Pool:
     """All jobs and nodes of one pool: one lane of the ledger."""
 
-    SCHEMA: ClassVar[str] = "placement-18"
+    SCHEMA: ClassVar[str] = "placement-19"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
@@ -65,6 +66,8 @@ class Pool:
     """Node id -> registration of another machine, until the older one holds nothing."""
     stuck: dict[str, str] = field(default_factory=dict)
     """Allocation id -> node id of workers that were killed and do not die."""
+    injections: dict[str, FaultInjected] = field(default_factory=dict)
+    """Node id -> the fault that is injected there, for a drill."""
     jobs: dict[str, Job] = field(default_factory=dict)
     waiting: dict[str, Job] = field(default_factory=dict)
     queue: Queue = field(default_factory=Queue)

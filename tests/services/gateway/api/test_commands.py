@@ -15,6 +15,7 @@ from tests.services.gateway.stack import TRACE, Stack
 
 JOB = {"name": "train"}
 NODE = "/v1/nodes/n9"
+INJECTION_ENDS = "fault.end-injection.v1"
 TENANT = {"tenant": "eve", "default_pool": "main"}
 
 ORDERS: list[tuple[str, str, str, Any, str, str]] = [
@@ -29,6 +30,15 @@ ORDERS: list[tuple[str, str, str, Any, str, str]] = [
         "commands",
         "node.declare-lost.v1",
     ),
+    (
+        "POST",
+        f"{NODE}/inject",
+        "root",
+        {"pool": "side", "fault": "slow", "factor": 2, "for_s": 60},
+        "commands",
+        "fault.inject.v1",
+    ),
+    ("POST", f"{NODE}/end-injection", "root", {"pool": "side"}, "commands", INJECTION_ENDS),
     ("POST", "/v1/faults/j/1/0/1/dismiss", "op", {"pool": "side"}, "commands", "fault.dismiss.v1"),
     (
         "POST",

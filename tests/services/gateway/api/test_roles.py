@@ -39,6 +39,8 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("POST", "/v1/nodes/{node_id}/approve"): "operator",
     ("POST", "/v1/nodes/{node_id}/revoke"): "operator",
     ("POST", "/v1/nodes/{node_id}/lost"): "operator",
+    ("POST", "/v1/nodes/{node_id}/inject"): "admin",
+    ("POST", "/v1/nodes/{node_id}/end-injection"): "admin",
     ("POST", "/v1/nodes/{node_id}/cordon"): "operator",
     ("POST", "/v1/nodes/{node_id}/drain"): "operator",
     ("POST", "/v1/nodes/{node_id}/uncordon"): "operator",
