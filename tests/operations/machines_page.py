@@ -41,6 +41,7 @@ def run_blocks(
 
 def environment(home: Path) -> dict[str, str]:
     """Return the environment of an operator's shell in the virtual environment."""
-    kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
+    names = ("HOME", "LANG", "TMPDIR", "PYTHONPATH")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return kept | {"PATH": path, "BERTH_HOME": str(home)}
