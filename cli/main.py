@@ -29,6 +29,7 @@ from cli.commands.simulate import simulate
 from cli.commands.simulate_llm import simulate_llm
 from cli.commands.simulate_retraining import simulate_retraining
 from cli.commands.stack import access, down, restart, status, up
+from cli.commands.stragglers import stragglers
 from cli.commands.submit import submit
 from cli.commands.tenants import keys, tenants
 from cli.commands.validate import validate
@@ -58,6 +59,7 @@ PLAIN = (
     simulate_retraining,
     validate,
     verify,
+    stragglers,
     audit,
     backup,
     restore,
