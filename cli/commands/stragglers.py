@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from cli.api.http import Json
 from cli.errors import BadInput
 from cli.input.arguments import AsJson
 from cli.text.output import emit, table
@@ -46,7 +45,7 @@ def stragglers(
     table(("RANK", "SCORE", ""), cells, "no rank has a score")
 
 
-def read_scores(files: Sequence[Path]) -> Json:
+def read_scores(files: Sequence[Path]) -> dict[str, float]:
     """Return the score of each rank or GPU by name. Raises BadInput."""
     try:
         contents = {path: path.read_bytes() for path in files}
@@ -55,7 +54,7 @@ def read_scores(files: Sequence[Path]) -> Json:
         raise BadInput(str(error)) from None
 
 
-def _scores(contents: dict[Path, bytes]) -> Json:
+def _scores(contents: dict[Path, bytes]) -> dict[str, float]:
     first = next(iter(contents.values())).lstrip()
     if first[:1] == b"{" and b"perf_scores" in first:
         if len(contents) > 1:
@@ -67,7 +66,7 @@ def _scores(contents: dict[Path, bytes]) -> Json:
     return _named(relative_perf_scores(flight_recorder.own_times(dumps)))
 
 
-def _inspected(texts: Sequence[str]) -> Json:
+def _inspected(texts: Sequence[str]) -> dict[str, float]:
     """Return the scores of GPUs: the share of the usual wait that one has, as all wait for it."""
     samples = [sample for text in texts for sample in nccl_inspector.read_samples(text)]
     waits = nccl_inspector.waits_s(samples)
@@ -85,5 +84,5 @@ def rank_of(path: Path) -> int:
     return int(match[1])
 
 
-def _named(scores: dict[int, float]) -> Json:
+def _named(scores: dict[int, float]) -> dict[str, float]:
     return {str(rank): score for rank, score in scores.items()}

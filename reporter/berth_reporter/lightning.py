@@ -27,7 +27,7 @@ def callback(reporter: Reporter | None = None, samples: int | None = None) -> An
             times.attach(ddp_times(trainer, times.reporter))
 
         def on_train_batch_start(self, trainer: Any, *_: Any, **__: Any) -> None:
-            times.begin(trainer.global_step)
+            times.begin(trainer.global_step, trainer.max_steps)
 
         def on_train_batch_end(self, trainer: Any, *_: Any, **__: Any) -> None:
             times.end(trainer.global_step, trainer.max_steps)

@@ -38,20 +38,20 @@ class TrainerTimes:
         """Let the model's own times be those of each batch."""
         self._model = model
 
-    def begin(self, step: int) -> None:
-        """Begin a batch, unless the end of the one before has."""
+    def begin(self, step: int, steps_total: int) -> None:
+        """Begin a batch, before which `step` are done, unless the end of the one before has."""
         if not self._open:
-            self._begin(step)
+            self._begin(step + 1, steps_total)
 
     def end(self, step: int, steps_total: int) -> None:
         """End a batch, after which `step` are done, and begin the next one."""
-        total = steps_total if steps_total > 0 else None
         if self._model is not None:
             self._model.end()
         elif self._begin_s is not None:
             measured = Iteration(self._samples, None, TRAIN)
-            self.reporter.send(step, time.perf_counter() - self._begin_s, measured, total)
-        self._begin(step + 1, total)
+            elapsed_s = time.perf_counter() - self._begin_s
+            self.reporter.send(step, elapsed_s, measured, _total(steps_total))
+        self._begin(step + 1, steps_total)
 
     def begin_evaluation(self) -> None:
         """Give up the batch that had begun: what follows is none."""
@@ -64,9 +64,14 @@ class TrainerTimes:
             self.reporter.report(step, elapsed_s, kind=EVALUATION)
         self._evaluation_s = None
 
-    def _begin(self, step: int, steps_total: int | None = None) -> None:
+    def _begin(self, step: int, steps_total: int) -> None:
         self._open = True
         if self._model is not None:
-            self._model.begin(step, self._samples, steps_total)
+            self._model.begin(step, self._samples, _total(steps_total))
         else:
             self._begin_s = time.perf_counter()
+
+
+def _total(steps_total: int) -> int | None:
+    """Return the number of all batches; a trainer that is limited otherwise names -1."""
+    return steps_total if steps_total > 0 else None

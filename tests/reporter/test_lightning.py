@@ -71,6 +71,7 @@ def test_a_ddp_model_reports_own_work(
     trainer.global_step += 1
     callback.on_train_batch_end(trainer, None, None, None, 0)
     [one] = sent.datagrams()
+    assert (one.step, one.steps_total) == (1, 10)
     assert one.own_s is not None and one.wait_s is not None
     assert one.own_s + one.wait_s <= one.iteration_s + 1e-6
 
