@@ -180,11 +180,11 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
             "health-noted",
         )
     },
-    ("placement", "fault.injected.v1"): (NODE,),
-    ("placement", "fault.injection-ended.v1"): (NODE,),
     ("failslow", "fault.suspected.v1"): (FAULT,),
     ("failslow", "fault.cleared.v1"): (FAULT,),
     ("failslow", "fault.dismissed.v1"): (FAULT,),
+    ("placement", "fault.injected.v1"): (NODE,),
+    ("placement", "fault.injection-ended.v1"): (NODE,),
     ("throttle", "llm.queued.v1"): (LLM_REQUEST,),
     ("throttle", "llm.started.v1"): (LLM_REQUEST,),
     ("throttle", "llm.finished.v1"): (LLM_REQUEST, LLM_TENANT),

@@ -81,12 +81,12 @@ FOLDS: dict[type[Event], EventFold[Pool]] = {
     NodeSuspected: fold_nodes.suspect,
     NodeHeard: fold_nodes.hear,
     NodeTermsApplied: fold_nodes.apply_terms,
-    FaultInjected: fold_nodes.inject,
-    InjectionEnded: fold_nodes.end_injection,
     PoolConfigured: fold_nodes.configure,
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,
     WorkerStuckNoted: fold_gangs.note_stuck,
+    FaultInjected: fold_nodes.inject,
+    InjectionEnded: fold_nodes.end_injection,
     **INPUT_FOLDS,
 }
 """Every event type of the placement ledger, and its fold."""
