@@ -69,7 +69,7 @@ ALTER TABLE berth.endpoint DROP COLUMN settings, DROP COLUMN deleted_at,
     ADD COLUMN tokens_per_s double precision NOT NULL,
     ADD COLUMN batch_tokens bigint NOT NULL;
 INSERT INTO berth.endpoint VALUES ('chat', 2, 50, 4096);
-ALTER TABLE berth.node DROP COLUMN limits;
+ALTER TABLE berth.node DROP COLUMN limits, DROP COLUMN injection;
 UPDATE berth.schema_version SET version_num = '0007';
 INSERT INTO berth.dead_letter
     SELECT id, 'admission', 'commands', 0, 1, reason, '', '', 5
