@@ -23,6 +23,7 @@ from cli.commands.jobs import cancel, jobs, logs, show
 from cli.commands.llm import llm
 from cli.commands.nodes import cordon, drain, nodes, queue, uncordon
 from cli.commands.open import open_
+from cli.commands.pipeline import pipeline
 from cli.commands.pools import pools
 from cli.commands.replay import replay
 from cli.commands.simulate import simulate
@@ -90,6 +91,7 @@ for _name, _group in (
     ("dead", dead),
     ("faults", faults),
     ("inject", inject),
+    ("pipeline", pipeline),
     ("projections", projections),
 ):
     app.add_typer(_group, name=_name)

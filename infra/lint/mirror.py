@@ -33,10 +33,13 @@ PURE_FOLDERS = frozenset(
         "services/throttle/relay",
         "shared/contracts",
         "shared/ledger",
+        "shared/pipeline",
         "shared/projections",
         "shared/verify",
         "simulator/llm/adapters",
+        "simulator/failslow",
         "simulator/metrics",
+        "simulator/pipeline",
     }
 )
 PURE_MODULES = frozenset(

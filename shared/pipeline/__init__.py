@@ -1,0 +1,1 @@
+"""Schedules of pipeline-parallel training: their order, time and memory. Pure."""
