@@ -1,0 +1,46 @@
+"""Goals of the detection of slow jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+PRECISION, RECALL, ACCURACY, DELAY = 0.995, 0.98, 0.99, 6
+ACCURACY_AT_4 = 0.98
+PER_S = 50_000
+
+
+def goals_of(result: dict[str, Any]) -> dict[str, str]:
+    """Return `met` or `not met` by goal, with the figure."""
+    return dict(_goals(result))
+
+
+def _goals(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for jitter in ("1", "2"):
+        own = result["by_jitter"][jitter]["berth"]
+        yield _goal(f"precision at {jitter} %", own["precision"], PRECISION)
+        yield _goal(f"recall at {jitter} %", own["recall"], RECALL)
+        yield _goal(f"job accuracy at {jitter} %", own["job_accuracy"], ACCURACY)
+        yield _most(f"median delay at {jitter} %, iterations", own["median_delay_iterations"])
+    own = result["by_jitter"]["4"]["berth"]
+    yield _goal("job accuracy at 4 %", own["job_accuracy"], ACCURACY_AT_4)
+    yield _most("median delay at 4 %, iterations", own["median_delay_iterations"])
+    yield _goal("observations per second and core", result["observations_per_s"], PER_S)
+    real = result["real"]
+    if real["bytedance"] is not None:
+        named = real["bytedance"]["suspected"]
+        is_right = [(one["stage"], one["dp_rank"]) for one in named] == [(0, 0)]
+        yield "the slow worker of bytedance_straggler_AR", "met" if is_right else "not met"
+
+
+def _goal(name: str, value: float, least: float) -> tuple[str, str]:
+    return f"{name}, at least {least:,}", f"{_verdict(value >= least)}: {value:,}"
+
+
+def _most(name: str, value: float | None) -> tuple[str, str]:
+    is_met = value is not None and value <= DELAY
+    return f"{name}, at most {DELAY}", f"{_verdict(is_met)}: {value}"
+
+
+def _verdict(is_met: bool) -> str:
+    return "met" if is_met else "not met"

@@ -1,0 +1,1 @@
+"""Labelled series of iteration times, detectors to compare with, and their scores."""
