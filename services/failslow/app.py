@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.evidence import Evidence
+from services.failslow.core.pace import JobPaces
 from services.failslow.core.peers import Thresholds
 from services.failslow.core.state import FailSlowState
 from services.failslow.figures import figures
@@ -65,25 +66,30 @@ class Follower:
 
     async def follow(self, lane: Lane[FailSlowState]) -> None:
         """Read new telemetry while the lane is held; older telemetry is not needed."""
-        evidence = Evidence(self._limits)
+        evidence, paces = Evidence(self._limits), JobPaces()
         tail = TopicTail(self._connect(), lossy=True)
         try:
             await tail.start_at_end([TP(TELEMETRY, lane.partition)])
             while True:
                 for entries in (await tail.poll()).values():
-                    self._add(evidence, entries, lane.state)
+                    self._add(evidence, paces, entries, lane.state)
                 for message in evidence.take_news(lane.state):
                     await lane.offer(message)
+                for change in paces.take_changes(lane.state):
+                    await lane.offer(change)
         finally:
             await tail.stop()
 
-    def _add(self, evidence: Evidence, entries: list[Entry], state: FailSlowState) -> None:
+    def _add(
+        self, evidence: Evidence, paces: JobPaces, entries: list[Entry], state: FailSlowState
+    ) -> None:
         for entry in entries:
             report = decode_telemetry(entry.value)
             if report is None:
                 self._metrics.ignored_records.labels("undecodable").inc()
             else:
                 evidence.add(report, state.gangs)
+                paces.add(report, state.gangs)
 
 
 def decode_telemetry(value: bytes | None) -> TelemetryReported | None:

@@ -77,6 +77,21 @@ class FaultSuspected(Event):
     peers_s: float = Field(ge=0, description="median of its peers, cluster s")
     score: float = Field(description="robust z of the worker among its peers")
     reports: int = Field(ge=1, description="consecutive reports in which it was slow")
+    peers_s: float = Field(ge=0, description="median of its peers, or of the job before, cluster s")
+    score: float = Field(description="robust z of the worker among its peers, of a job the shift")
+    reports: int = Field(ge=1, description="consecutive reports, of a job iterations, when slow")
+    kind: Literal["worker", "job"] = Field(
+        "worker", description="whether a worker is slower than others or a job than before"
+    )
+    since_step: int | None = Field(
+        None, ge=0, lt=2**53, description="of a job: iteration at which it became slow"
+    )
+    confidence: float | None = Field(
+        None, ge=0, le=1, description="of a job: probability of the change point"
+    )
+    work: float = Field(
+        0.0, ge=0, description="of a job: tokens or samples of its last iterations; 0: unknown"
+    )
 
 
 @event

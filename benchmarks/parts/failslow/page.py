@@ -53,7 +53,7 @@ def lines_of(result: dict[str, Any]) -> Iterator[str]:
     yield "## The suite of FALCON's reproduction"
     yield ""
     yield "1,200 iterations, 1 % isolated spikes of 30 to 200 %, a drift in half of the jobs,"
-    yield "slowdowns of 12 to 80 % over 30 to 500 iterations. BOCD has FALCON's reference parameters,"
+    yield "slowdowns of 12 to 80 % over 30 to 500 iterations. BOCD has FALCON's parameters,"
     yield "and its verification is given whole segments, which are known only later, to its favour."
     yield ""
     yield from _table(result["card"])

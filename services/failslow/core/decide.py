@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from services.failslow.core.answers import answer
+from services.failslow.core.clearing import clear
 from services.failslow.core.evidence import is_new, windows_of
 from services.failslow.core.evolve import evolve
 from services.failslow.core.gangs import GangChanges
+from services.failslow.core.pace_changes import note_pace
 from services.failslow.core.peers import SlowWorker, Thresholds, judge
-from services.failslow.core.state import FailSlowState, GangState, TrackedFault
+from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.base import Command
-from shared.contracts.faults import FaultCleared, FaultSuspected
+from shared.contracts.faults import FaultSuspected
 from shared.contracts.pools import PoolConfigured
-from shared.contracts.reports import IterationTimes, WorkersIterated
+from shared.contracts.reports import IterationTimes, JobPaceChanged, WorkersIterated
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 from shared.ledger.restate import restate_settings
@@ -43,6 +45,8 @@ class FailSlow:
                     yield from answer(state, item, command)
                 case WorkersIterated(times=times):
                     yield from self._compare(state, item, times)
+                case JobPaceChanged() as change:
+                    yield from note_pace(state, item, change)
                 case PoolConfigured() if item.source == "access":
                     yield from restate_settings([item], PoolConfigured, state.partition, state.pool)
                 case Undecodable() as bad:
@@ -95,15 +99,3 @@ def suspicion_of(job_id: str, gang: GangState, rank: int, slow: SlowWorker) -> F
         score=slow.score,
         reports=slow.reports,
     )
-
-
-def clear(fault: TrackedFault, reason: str, cause: str = "") -> Decision:
-    """Return the end of a suspicion, in the trace of the suspicion."""
-    event = FaultCleared(
-        fault_id=fault.fault_id,
-        job_id=fault.job_id,
-        tenant=fault.tenant,
-        node_id=fault.node_id,
-        reason=reason,
-    )
-    return Decision(event, cause, fault.traceparent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.failslow.core.state import FailSlowState, GangState, TrackedFault
+from services.failslow.core.state import JOB, FailSlowState, GangState, SlowPace, TrackedFault
 from shared.contracts.base import Event
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected, GangsNoted
@@ -23,8 +23,9 @@ def apply_gangs(state: FailSlowState, event: GangsNoted, fact: Fact) -> None:
 
 def open_fault(state: FailSlowState, event: FaultSuspected, fact: Fact) -> None:
     _, attempt, rank, count = event.fault_id.split("/")
+    number = JOB if event.kind == "job" else int(rank)
     fault = TrackedFault(
-        event.fault_id, event.job_id, event.tenant, event.node_id, int(attempt), int(rank)
+        event.fault_id, event.job_id, event.tenant, event.node_id, int(attempt), number
     )
     fault.traceparent = fact.traceparent
     state.faults[event.fault_id] = fault
@@ -32,6 +33,8 @@ def open_fault(state: FailSlowState, event: FaultSuspected, fact: Fact) -> None:
     if gang is not None:
         gang.open[fault.rank] = fault.fault_id
         gang.counts[fault.rank] = int(count)
+        if event.kind == "job":
+            gang.pace = SlowPace(event.peers_s, event.slowdown, event.work)
 
 
 def clear_fault(state: FailSlowState, event: FaultCleared, fact: Fact) -> None:
@@ -51,6 +54,8 @@ def close_in_gang(state: FailSlowState, fault_id: str, *, mute: bool) -> None:
         return
     if gang.open.get(fault.rank) == fault_id:
         del gang.open[fault.rank]
+        if fault.rank == JOB:
+            gang.pace = None
     if mute:
         gang.muted.add(fault.rank)
 

@@ -11,6 +11,9 @@ from shared.ledger.answers import AnsweredCommands
 
 CLOSED_KEPT = 10_000
 
+JOB = -1
+"""Stands in the place of a rank for a job as a whole."""
+
 Status = Literal["open", "cleared", "dismissed", "false_alarm"]
 
 
@@ -24,9 +27,19 @@ class TrackedFault:
     node_id: str
     attempt: int
     rank: int
+    """Of the slow worker, `JOB` if the job as a whole became slow."""
     status: Status = "open"
     traceparent: str = ""
     """Of the suspicion."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowPace:
+    """Pace of a job as it became slow, by which its recovery is judged after a restart."""
+
+    usual_s: float
+    slowdown: float
+    work: float
 
 
 @dataclass(slots=True)
@@ -41,13 +54,15 @@ class GangState:
     open: dict[int, str] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     muted: set[int] = field(default_factory=set)
+    pace: SlowPace | None = None
+    """Of a job that is slow as a whole."""
 
 
 @dataclass(slots=True)
 class FailSlowState:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "failslow-6"
+    SCHEMA: ClassVar[str] = "failslow-7"
     partition: int
     pool: PoolConfigured | None = None
     gangs: dict[str, GangState] = field(default_factory=dict)

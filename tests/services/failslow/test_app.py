@@ -120,3 +120,27 @@ async def test_a_restart_loses_the_evidence_and_nothing_else() -> None:
         assert "fault.suspected.v1" not in shell.types_and_subjects()
         shell.post(report(5, 1.0, 1.0, 1.5, 1.0), "r5")
         await until(lambda: "fault.suspected.v1" in shell.types_and_subjects())
+
+
+async def test_a_slow_job_is_one_fault_over_a_restart() -> None:
+    shell = Shell()
+    seconds = [1.0 + 0.01 * (step % 3) for step in range(60)] + [1.5] * 40 + [1.0] * 30
+
+    def post(first: int, last: int) -> None:
+        base = report(first + 1, *[1.0] * 4)
+        steps = tuple(range(first, last))
+        own = base.times[0].model_copy(
+            update={"iteration_s": tuple(seconds[first:last]), "steps": steps}
+        )
+        shell.post(base.model_copy(update={"times": (own,)}), f"p{first}")
+
+    async with shell.running():
+        await shell.place()
+        post(0, 80)
+        await until(lambda: "fault.suspected.v1" in shell.types_and_subjects())
+    async with shell.running():
+        post(80, 100)
+        await asyncio.sleep(0.05)
+        post(100, 130)
+        await until(lambda: "fault.cleared.v1" in shell.types_and_subjects())
+        assert shell.types_and_subjects().count("fault.suspected.v1") == 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simulator.failslow import baselines
-from simulator.failslow.series import Series
+from simulator.failslow.series import Detection, Series
 
 
 def job(size: float = 0.5, start: int = 200, end: int = 260, spike: int = 0) -> Series:
@@ -15,7 +15,7 @@ def job(size: float = 0.5, start: int = 200, end: int = 260, spike: int = 0) -> 
     return Series("a", np.arange(400), seconds, np.ones(400), np.zeros(400, bool), ())
 
 
-def at(detections: list[list[baselines.Detection]]) -> list[int]:
+def at(detections: list[list[Detection]]) -> list[int]:
     return [detection.at for detection in detections[0]]
 
 

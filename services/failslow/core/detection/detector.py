@@ -22,6 +22,8 @@ from services.failslow.core.detection.runs import Floats, RunLengths
 Bools = NDArray[np.bool_]
 HOLD = 0.3
 """Probability of a slowdown at which the reference is no longer updated."""
+RESUMED_NOISE = 0.03
+"""Assumed standard deviation of the iterations of a job that is followed anew."""
 PAUSES = 8
 """Remembered excursions of a job."""
 PAUSE_LENGTH = (3, 20)
@@ -68,8 +70,32 @@ class Detector:
             deque(maxlen=PAUSES) for _ in range(series)
         ]
 
+    def begin(self, row: int) -> None:
+        """Forget the job of this row: the next iterations are those of another one.
+
+        A job may have run before it is followed, so that becoming faster proves nothing.
+        """
+        self.memory.clear(row)
+        self.size[row], self.peak[row], self.usual[row] = 0.0, 0, np.nan
+        self.first[row] = False
+        self.excursions[row].clear()
+
+    def resume(self, row: int, level: float, size: float, work: float) -> None:
+        """Follow a job that was slow, by so much above its reference level."""
+        self.begin(row)
+        self.memory.level[row], self.memory.noise[row] = level, RESUMED_NOISE
+        self.memory.support[row] = self.limits.most_support
+        self.size[row], self.work[row] = size, np.log(work)
+        count = np.array([float(self.limits.persistence)])
+        self.runs.restart(
+            np.array([row]), np.array([level + size]), np.array([RESUMED_NOISE]), count
+        )
+
     def observe(self, rows: Ints, iteration: Ints, seconds: Floats, work: Floats) -> list[Change]:
-        """Add one training iteration of each of these jobs; masked iterations are left out."""
+        """Add one training iteration of each of these jobs, in ascending order of rows.
+
+        Iterations of evaluations and checkpoints are left out by the caller.
+        """
         log_work = np.log(work)
         values = np.log(seconds) - log_work
         self.memory.add(rows, iteration, values, log_work)
@@ -102,7 +128,8 @@ class Detector:
         first = np.isnan(self.memory.level[rows])
         turn = (seen + rows) % np.where(seen < 40, EVERY // 4, EVERY) == 0
         held = (self.peak[rows] > 0) & (self.peak[rows] <= self.limits.longest)
-        return first | (turn & (self.size[rows] == 0) & ~held)
+        due: Bools = first | (turn & (self.size[rows] == 0) & ~held)
+        return due
 
     def _judge(self, rows: Ints, values: Floats, level: Floats, noise: Floats) -> list[Change]:
         limits, runs = self.limits, self.runs
@@ -263,4 +290,4 @@ def _is_flat(values: Floats, noise: float) -> bool:
     """Return whether both halves have one level, as a slow start has and a warm-up has not."""
     half = len(values) // 2
     difference = abs(float(np.median(values[:half]) - np.median(values[half:])))
-    return difference < max(0.02, 2.5 * noise / np.sqrt(half))
+    return difference < max(0.02, float(2.5 * noise / np.sqrt(half)))

@@ -47,6 +47,10 @@ class Memory:
             support=np.zeros(series, np.int64),
         )
 
+    def clear(self, row: int) -> None:
+        self.values[row], self.level[row] = np.nan, np.nan
+        self.seen[row], self.support[row], self.noise[row] = 0, 0, 0.05
+
     def add(self, rows: Ints, iteration: Ints, values: Floats, work: Floats) -> None:
         place = self.seen[rows] % self.values.shape[1]
         self.values[rows, place] = values
@@ -64,7 +68,8 @@ class Memory:
     def newest(self, rows: Ints, count: int) -> Floats:
         """Return the median of the last iterations of each series, relative to its level."""
         places = (self.seen[rows, None] - 1 - np.arange(count)) % self.values.shape[1]
-        return np.median(self.values[rows[:, None], places], axis=1) - self.level[rows]
+        newest: Floats = np.median(self.values[rows[:, None], places], axis=1)
+        return newest - self.level[rows]
 
     def forget_before(self, row: int, keep: int) -> None:
         """Forget all but the last `keep` iterations as a source of the reference."""

@@ -117,7 +117,8 @@ def _student(ratio: Floats, shape: Floats, spread: Floats) -> Floats:
     The ratio of gamma functions is that of Stirling's series, which is exact to 0.1 % from 3 on.
     """
     exponent = (shape + 0.5) * np.log1p(ratio / (2 * shape)) + 0.125 / shape
-    return np.exp(-exponent) / np.sqrt(2 * np.pi * spread)
+    density: Floats = np.exp(-exponent) / np.sqrt(2 * np.pi * spread)
+    return density
 
 
 def _shift_density(shift: Floats, limits: DetectionLimits) -> Floats:

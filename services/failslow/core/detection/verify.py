@@ -88,7 +88,7 @@ def stands_out(values: Floats, segment: Segment, limits: DetectionLimits) -> boo
         return True
     rise = _robust_mean(values[-segment.length :]) - float(np.median(near))
     error = segment.noise * np.sqrt(1 / segment.length + 1.5 / len(near))
-    return rise >= max(limits.near_share * segment.size, limits.near_score * error)
+    return rise >= max(limits.near_share * segment.size, float(limits.near_score * error))
 
 
 def is_slow(segment: Segment, usual_pause: int, limits: DetectionLimits) -> bool:

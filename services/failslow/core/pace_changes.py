@@ -1,0 +1,42 @@
+"""Decisions about jobs that became slow as a whole, or recovered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services.failslow.core.clearing import clear
+from services.failslow.core.evidence import is_new
+from services.failslow.core.state import JOB, FailSlowState, GangState
+from shared.contracts.faults import FaultSuspected
+from shared.contracts.reports import JobPaceChanged
+from shared.ledger.decider import Decision, Input
+
+
+def note_pace(state: FailSlowState, item: Input, change: JobPaceChanged) -> Iterator[Decision]:
+    """Open a fault of a job that became slow, or clear it; an earlier attempt has no effect."""
+    gang = state.gangs.get(change.job_id)
+    if gang is None or gang.attempt != change.attempt:
+        return
+    if change.is_slow and is_new(gang, JOB):
+        yield Decision(slow_job(gang, change), item.id, gang.traceparent)
+    elif not change.is_slow and JOB in gang.open:
+        yield clear(state.faults[gang.open[JOB]], "recovered", item.id)
+
+
+def slow_job(gang: GangState, change: JobPaceChanged) -> FaultSuspected:
+    return FaultSuspected(
+        fault_id=f"{change.job_id}/{gang.attempt}/job/{gang.counts.get(JOB, 0) + 1}",
+        job_id=change.job_id,
+        tenant=gang.tenant,
+        node_id="",
+        allocation_id="",
+        slowdown=max(change.slowdown, 1.0),
+        iteration_s=change.iteration_s,
+        peers_s=change.usual_s,
+        score=change.score,
+        reports=change.iterations,
+        kind="job",
+        since_step=change.since_step,
+        confidence=change.confidence,
+        work=change.work,
+    )
