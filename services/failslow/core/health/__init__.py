@@ -1,0 +1,1 @@
+"""The health of nodes and GPUs, from their history of faults. Pure."""

@@ -1,0 +1,76 @@
+"""A health score in (0, 1]: verified faults count, half as much after each half-life.
+
+Each fault adds to the burden of its part by how slow it made its gang; a repair takes most of it
+away, a false alarm what its fault has added. The score is 1 / (1 + burden).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite
+
+HALF_LIFE_S = 7 * 86_400.0
+REPAIRED_LEAVES = 0.25
+"""Part of the burden that a repair leaves: some repairs do not last."""
+LARGEST_FAULT = 2.0
+"""Bound on what one fault adds, whatever it slowed down."""
+LARGEST_BURDEN = 99.0
+"""So that no score is below 0.01."""
+KEPT_FAULTS = 64
+"""Faults of a part that a false alarm can still take back."""
+
+
+@dataclass(slots=True)
+class PartHealth:
+    """The burden of a node or GPU at `at_s`; `added` is what each recent fault has added to it."""
+
+    burden: float = 0.0
+    at_s: float = 0.0
+    faults: int = 0
+    repairs: int = 0
+    false_alarms: int = 0
+    added: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Fault id -> (what it added, when)."""
+
+    def score(self, now_s: float) -> float:
+        """Return the score at a time; before the newest fact it is that of the fact."""
+        return 1 / (1 + self._burden_at(now_s))
+
+    def note_fault(self, fault_id: str, slowdown: float, now_s: float) -> None:
+        """Add a verified fault once; `slowdown` is 0.25 if iterations take 1.25 times as long."""
+        if fault_id in self.added:
+            return
+        weight = min(max(slowdown, 0.0), LARGEST_FAULT) if isfinite(slowdown) else LARGEST_FAULT
+        self._advance(now_s)
+        self.burden = min(self.burden + weight, LARGEST_BURDEN)
+        self.faults += 1
+        self.added[fault_id] = (weight, self.at_s)
+        while len(self.added) > KEPT_FAULTS:
+            del self.added[next(iter(self.added))]
+
+    def take_back(self, fault_id: str, now_s: float) -> None:
+        """Remove what a false alarm has added; one that is not remembered changes nothing."""
+        self._advance(now_s)
+        weight, added_s = self.added.pop(fault_id, (0.0, self.at_s))
+        if weight:
+            self.burden = max(0.0, self.burden - weight * _decay(self.at_s - added_s))
+            self.false_alarms += 1
+
+    def repair(self, now_s: float) -> None:
+        self._advance(now_s)
+        self.burden *= REPAIRED_LEAVES
+        self.repairs += 1
+        self.added = {
+            fault: (weight * REPAIRED_LEAVES, at_s) for fault, (weight, at_s) in self.added.items()
+        }
+
+    def _advance(self, now_s: float) -> None:
+        self.burden = self._burden_at(now_s)
+        self.at_s = max(self.at_s, now_s)
+
+    def _burden_at(self, now_s: float) -> float:
+        return self.burden * _decay(max(0.0, now_s - self.at_s))
+
+
+def _decay(span_s: float) -> float:
+    return float(0.5 ** (span_s / HALF_LIFE_S))

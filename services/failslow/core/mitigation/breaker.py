@@ -1,0 +1,24 @@
+"""A bound on how much of a pool mitigation may take out of use."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """At most `share` of a pool's nodes are out of use; one always may be, in a pool of several."""
+
+    share: float = 0.1
+
+    def most(self, nodes: int) -> int:
+        """Return how many nodes may be out of use."""
+        return max(int(self.share * nodes), 1) if nodes > 1 else 0
+
+    def allowed(
+        self, wanted: Sequence[str], nodes: int, cordoned: Collection[str]
+    ) -> tuple[str, ...]:
+        """Return those of the wanted nodes, first ones first, that may be cordoned as well."""
+        room = max(0, self.most(nodes) - len(cordoned))
+        return tuple(node for node in wanted if node not in cordoned)[:room]

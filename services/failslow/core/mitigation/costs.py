@@ -1,0 +1,40 @@
+"""The cost and the effect of each level, learned from those that were applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from services.failslow.core.mitigation.levels import BY_NAME, LevelName
+
+PRIOR_WEIGHT = 3.0
+"""Applications that the assumed figures count for."""
+NEWEST_WEIGHT = 0.1
+"""Least weight of the newest application, so that figures follow an installation that changes."""
+
+
+@dataclass(slots=True)
+class LearnedLevel:
+    """Running means."""
+
+    cost_s: float
+    leaves: float
+    count: float = PRIOR_WEIGHT
+
+
+@dataclass(slots=True)
+class CostBook:
+    """The learned figures by level."""
+
+    levels: dict[LevelName, LearnedLevel] = field(default_factory=dict)
+
+    def of(self, name: LevelName) -> LearnedLevel:
+        level = BY_NAME[name]
+        return self.levels.get(name) or LearnedLevel(level.cost_s, level.leaves)
+
+    def note(self, name: LevelName, cost_s: float, leaves: float) -> None:
+        """Note an application: for how long the job stopped, and what part was left after it."""
+        learned = self.levels.setdefault(name, self.of(name))
+        learned.count += 1
+        weight = max(1 / learned.count, NEWEST_WEIGHT)
+        learned.cost_s += weight * (max(0.0, cost_s) - learned.cost_s)
+        learned.leaves += weight * (min(1.0, max(0.0, leaves)) - learned.leaves)

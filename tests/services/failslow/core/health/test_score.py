@@ -1,0 +1,74 @@
+"""The health score halves its memory, forgives repairs and false alarms, and is bounded."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.failslow.core.health.score import HALF_LIFE_S, KEPT_FAULTS, PartHealth
+
+
+def test_a_part_without_faults_is_healthy() -> None:
+    assert PartHealth().score(10) == 1
+
+
+def test_the_memory_of_a_fault_halves() -> None:
+    part = PartHealth()
+    part.note_fault("f", 1.0, 0)
+    assert part.score(0) == 0.5
+    assert part.score(HALF_LIFE_S) == pytest.approx(1 / 1.5)
+    assert part.score(-5) == 0.5
+
+
+def test_a_fault_counts_once() -> None:
+    part = PartHealth()
+    part.note_fault("f", 1.0, 0)
+    part.note_fault("f", 1.0, 5)
+    assert (part.faults, part.score(0)) == (1, 0.5)
+
+
+def test_a_false_alarm_takes_back_exactly_its_fault() -> None:
+    part, other = PartHealth(), PartHealth()
+    for health in (part, other):
+        health.note_fault("a", 0.6, 0)
+    part.note_fault("b", 0.4, HALF_LIFE_S)
+    part.take_back("b", 2 * HALF_LIFE_S)
+    part.take_back("b", 2 * HALF_LIFE_S)
+    part.take_back("unknown", 2 * HALF_LIFE_S)
+    assert part.score(3 * HALF_LIFE_S) == pytest.approx(other.score(3 * HALF_LIFE_S))
+    assert part.false_alarms == 1
+
+
+def test_a_repair_leaves_a_part_of_the_burden() -> None:
+    part = PartHealth()
+    part.note_fault("a", 1.0, 0)
+    part.repair(0)
+    assert part.score(0) == pytest.approx(1 / 1.25)
+    part.take_back("a", 0)
+    assert part.score(0) == pytest.approx(1)
+
+
+FACTS = st.tuples(
+    st.sampled_from(("fault", "repair", "take_back")),
+    st.integers(0, 20),
+    st.floats(allow_nan=True),
+    st.floats(0, 1e9),
+)
+
+
+@given(st.lists(FACTS, max_size=60))
+def test_the_score_is_bounded_and_deterministic(facts: list[tuple[str, int, float, float]]) -> None:
+    parts = PartHealth(), PartHealth()
+    for part in parts:
+        for kind, number, slowdown, now_s in facts:
+            match kind:
+                case "fault":
+                    part.note_fault(f"f{number}", slowdown, now_s)
+                case "repair":
+                    part.repair(now_s)
+                case _:
+                    part.take_back(f"f{number}", now_s)
+            assert 0.01 <= part.score(now_s) <= 1
+            assert len(part.added) <= KEPT_FAULTS
+    assert parts[0] == parts[1]
