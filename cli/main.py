@@ -16,7 +16,7 @@ from cli.commands.dead import dead
 from cli.commands.demo import demo
 from cli.commands.endpoints import endpoints
 from cli.commands.engine import engine
-from cli.commands.faults import faults
+from cli.commands.faults import faults, why_slow
 from cli.commands.history import events, trace, why
 from cli.commands.inject import inject
 from cli.commands.jobs import cancel, jobs, logs, show
@@ -45,6 +45,7 @@ PLAIN = (
     jobs,
     show,
     why,
+    why_slow,
     trace,
     logs,
     cancel,

@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
-from cli.api.answers import api, await_answer, pages, report
+from cli.api.answers import api, await_answer, items, pages, report
 from cli.api.http import Json, part
 from cli.app import ListGroup
+from cli.commands.jobs import JobArgument
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
-from cli.text.output import emit, table
-from cli.text.times import clock
+from cli.text.output import emit, lines, table
+from cli.text.slowness import slowness_lines
+from cli.text.times import clock, now_ms
 
 faults = typer.Typer(cls=ListGroup, help="Slow workers; without a verb: list.")
 FaultArgument = Annotated[str, typer.Argument(help="Fault id.", metavar="FAULT")]
@@ -29,7 +31,10 @@ def list_(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """List suspected slow workers and the health of their nodes, newest first."""
+    """List suspected slow workers and jobs and the health of their nodes, newest first.
+
+    A job that is slower than before, of which no worker is slower than the others, has no node.
+    """
     rows = pages(api(data), "/v1/faults", {"pool": pool, "node": node, "state": state}, limit)
     if as_json:
         emit(rows)
@@ -42,7 +47,7 @@ def _row(fault: Json) -> tuple[object, ...]:
     health = fault["health"]
     return (
         fault["fault_id"],
-        fault["node_id"],
+        fault["node_id"] or "-",
         f"{fault['slowdown']:.2f}",
         fault["state"],
         fault["reason"],
@@ -68,3 +73,17 @@ def dismiss(
     body: Json = {"reason": reason, **({"pool": pool} if pool else {})}
     answer = await_answer(client, client.post(f"/v1/faults/{part(fault)}/{verb}", body))
     report(as_json, answer, f"{fault}: dismissed")
+
+
+def why_slow(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
+    """Explain why a job is or was slow: since when, by how much, which worker, and what was done.
+
+    It is slow as a whole where its iterations take longer than before per token or sample, and a
+    worker of it where its own work takes longer than that of its peers.
+    """
+    history = api(data).get(f"/v1/jobs/{part(job)}/timeline")
+    rows = [row for row in items(history) if str(row["type"]).startswith("fault.")]
+    if as_json:
+        emit({"job_id": job, "items": rows})
+        return
+    lines(slowness_lines(items(history), now_ms()))

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from services.failslow.core.detection.detector import Change, Detector
+from services.failslow.core.detection.change import Change
+from services.failslow.core.detection.detector import Detector
 from services.failslow.core.detection.limits import DetectionLimits
 from simulator.failslow.series import Detection, Series
 

@@ -14,8 +14,9 @@ from services.failslow.core.peers import SlowWorker, Thresholds, judge
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultSuspected
+from shared.contracts.paces import JobPaceChanged
 from shared.contracts.pools import PoolConfigured
-from shared.contracts.reports import IterationTimes, JobPaceChanged, WorkersIterated
+from shared.contracts.reports import IterationTimes, WorkersIterated
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 from shared.ledger.restate import restate_settings

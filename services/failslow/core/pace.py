@@ -14,11 +14,13 @@ from math import exp, log
 
 import numpy as np
 
-from services.failslow.core.detection.detector import Change, Detector
+from services.failslow.core.detection.change import Change
+from services.failslow.core.detection.detector import Detector
 from services.failslow.core.detection.kinds import is_training
 from services.failslow.core.evidence import LONGEST_S, SHORTEST_S
 from services.failslow.core.state import FailSlowState, GangState
-from shared.contracts.reports import IterationTimes, JobPaceChanged, TelemetryReported
+from shared.contracts.paces import JobPaceChanged
+from shared.contracts.reports import IterationTimes, TelemetryReported
 
 BLOCK = 32
 """Jobs that one detector follows."""
@@ -29,7 +31,7 @@ Observation = tuple[int, float, float]
 
 
 @dataclass(slots=True)
-class Pace:
+class JobPace:
     """The place of a job in a detector, and what it has reported."""
 
     attempt: int
@@ -47,7 +49,7 @@ class JobPaces:
     """Follows whole iterations of the first rank of each watched job."""
 
     def __init__(self) -> None:
-        self._paces: dict[str, Pace] = {}
+        self._paces: dict[str, JobPace] = {}
         self._free: list[tuple[Detector, int]] = []
 
     def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
@@ -68,7 +70,7 @@ class JobPaces:
             changes += self._step(waiting)
         return changes
 
-    def _pace(self, job_id: str, gang: GangState) -> Pace:
+    def _pace(self, job_id: str, gang: GangState) -> JobPace:
         pace = self._paces.get(job_id)
         if pace is not None and pace.attempt == gang.attempt:
             return pace
@@ -82,7 +84,7 @@ class JobPaces:
             work = gang.pace.work or 1.0
             level = log(max(gang.pace.usual_s, SHORTEST_S) / work)
             detector.resume(row, level, log(max(gang.pace.slowdown, 1.01)), work)
-        self._paces[job_id] = Pace(gang.attempt, detector, row)
+        self._paces[job_id] = JobPace(gang.attempt, detector, row)
         return self._paces[job_id]
 
     def _forget(self, job_id: str) -> None:
@@ -90,7 +92,7 @@ class JobPaces:
         if pace is not None:
             self._free.append((pace.detector, pace.row))
 
-    def _note(self, pace: Pace, times: IterationTimes, at: int) -> None:
+    def _note(self, pace: JobPace, times: IterationTimes, at: int) -> None:
         if times.process is not None:
             pace.process = times.process if pace.process is None else pace.process
             if times.process != pace.process:
@@ -105,9 +107,9 @@ class JobPaces:
                 pace.step = step
                 pace.pending.append((step, seconds, pace.work or 1.0))
 
-    def _step(self, waiting: Mapping[str, Pace]) -> Iterator[JobPaceChanged]:
+    def _step(self, waiting: Mapping[str, JobPace]) -> Iterator[JobPaceChanged]:
         """Observe the oldest iteration of each of these jobs."""
-        blocks: dict[int, list[tuple[int, str, Pace]]] = {}
+        blocks: dict[int, list[tuple[int, str, JobPace]]] = {}
         for job_id, pace in waiting.items():
             blocks.setdefault(id(pace.detector), []).append((pace.row, job_id, pace))
         for jobs in blocks.values():
@@ -134,7 +136,7 @@ def _training(times: IterationTimes, following: int) -> Iterator[tuple[int, floa
             yield step, seconds, float(work) if work else None
 
 
-def _message(job_id: str, pace: Pace, change: Change) -> JobPaceChanged:
+def _message(job_id: str, pace: JobPace, change: Change) -> JobPaceChanged:
     detector = pace.detector
     work = exp(float(detector.work[pace.row])) if pace.work else 1.0
     usual_s = exp(change.level) * work

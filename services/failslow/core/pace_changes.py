@@ -8,7 +8,7 @@ from services.failslow.core.clearing import clear
 from services.failslow.core.evidence import is_new
 from services.failslow.core.state import JOB, FailSlowState, GangState
 from shared.contracts.faults import FaultSuspected
-from shared.contracts.reports import JobPaceChanged
+from shared.contracts.paces import JobPaceChanged
 from shared.ledger.decider import Decision, Input
 
 

@@ -8,13 +8,12 @@ slow its reference stands still, and the recovery is judged by it.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from services.failslow.core.detection import verify
+from services.failslow.core.detection.change import Change
 from services.failslow.core.detection.limits import DetectionLimits
 from services.failslow.core.detection.memory import Ints, Memory
 from services.failslow.core.detection.runs import Floats, RunLengths
@@ -241,7 +240,7 @@ class Detector:
             and run >= limits.early_settle - 2
             and len(before) >= limits.birth
             and int(self.memory.seen[row]) <= limits.birth_longest
-            and _is_flat(before, float(self.memory.noise[row]))
+            and verify.is_flat(before, float(self.memory.noise[row]))
             and -segment.size >= limits.birth_size
         ):
             self._rebase(row, run)
@@ -284,10 +283,3 @@ class Detector:
 def _usable(values: Floats, work: Floats, iteration: Ints) -> tuple[Floats, Floats, Ints]:
     usable = ~np.isnan(values)
     return values[usable], work[usable], iteration[usable]
-
-
-def _is_flat(values: Floats, noise: float) -> bool:
-    """Return whether both halves have one level, as a slow start has and a warm-up has not."""
-    half = len(values) // 2
-    difference = abs(float(np.median(values[:half]) - np.median(values[half:])))
-    return difference < max(0.02, float(2.5 * noise / np.sqrt(half)))

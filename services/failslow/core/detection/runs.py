@@ -124,5 +124,6 @@ def _student(ratio: Floats, shape: Floats, spread: Floats) -> Floats:
 def _shift_density(shift: Floats, limits: DetectionLimits) -> Floats:
     """Return the density of the first observation of a new run."""
     sd = limits.shift_sd
-    density = np.exp(-0.5 * (shift / sd) ** 2) / (sd * np.sqrt(2 * np.pi))
-    return (1 - limits.outliers) * density + limits.outliers * limits.outlier_density
+    density: Floats = np.exp(-0.5 * (shift / sd) ** 2) / (sd * np.sqrt(2 * np.pi))
+    mixed: Floats = (1 - limits.outliers) * density + limits.outliers * limits.outlier_density
+    return mixed

@@ -154,6 +154,13 @@ def usual_pause_at(onset: int, excursions: Sequence[tuple[int, int]]) -> int:
     return 0
 
 
+def is_flat(values: Floats, noise: float) -> bool:
+    """Return whether both halves have one level, as a slow start has and a warm-up has not."""
+    half = len(values) // 2
+    difference = abs(float(np.median(values[:half]) - np.median(values[half:])))
+    return difference < max(0.02, float(2.5 * noise / np.sqrt(half)))
+
+
 def _robust_mean(values: Floats) -> float:
     """Return the mean after the farthest tenths, at least one value each, were cut to the rest."""
     if len(values) < 4:

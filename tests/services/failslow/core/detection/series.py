@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from services.failslow.core.detection.detector import Change, Detector
+from services.failslow.core.detection.change import Change
+from services.failslow.core.detection.detector import Detector
 from services.failslow.core.detection.runs import Floats
 
 JITTER = 0.01

@@ -1,0 +1,105 @@
+"""Text of `berth why-slow`: since when a job is slow, by how much, where, and what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from cli.text.reasons import REASONS
+from cli.text.times import clock, span
+
+Row = Mapping[str, object]
+SUSPECTED, CLEARED, DISMISSED = "fault.suspected.v1", "fault.cleared.v1", "fault.dismissed.v1"
+ACTIONS = {
+    "job.migrated.v1": "the job was migrated",
+    "job.preempted.v1": "the job was preempted",
+    "job.resized.v1": "the job was resized",
+    "job.requeued.v1": "the job was requeued",
+}
+ENDS = {"recovered": "it recovered", "job_ended": "the job's attempt ended"}
+UNKNOWN = (
+    "no slowdown is known; only jobs of two or more workers that report their iterations are judged"
+)
+
+
+def slowness_lines(timeline: Sequence[Row], as_of: int) -> list[str]:
+    """Return a paragraph per suspected slowdown, oldest first, and what was done about it."""
+    suspicions = [row for row in timeline if row["type"] == SUSPECTED]
+    if not suspicions:
+        return [UNKNOWN]
+    return [line for row in suspicions for line in _paragraph(row, timeline, as_of)]
+
+
+def _paragraph(suspicion: Row, timeline: Sequence[Row], as_of: int) -> Iterator[str]:
+    fault, since = _data(suspicion), _at(suspicion)
+    end = _end_of(str(fault["fault_id"]), timeline)
+    until = _at(end) if end is not None else as_of
+    tense = "is" if end is None else "was"
+    period = f"since {clock(since)}" if end is None else f"from {clock(since)} to {clock(until)}"
+    yield f"{_subject(fault)} {tense} slow {period} ({span(until - since)}): {_size(fault)}"
+    yield f"  evidence: {_evidence(fault)}"
+    yield f"  done: {'; '.join(_actions(timeline, since, until)) or 'nothing'}"
+    if end is not None:
+        yield f"  end: {_end(end)}"
+
+
+def _subject(fault: Row) -> str:
+    if fault.get("kind") == "job":
+        return "the job as a whole"
+    rank = str(fault["fault_id"]).split("/")[-2]
+    return f"worker {rank} on {fault['node_id']}"
+
+
+def _size(fault: Row) -> str:
+    usual = "its usual" if fault.get("kind") == "job" else "its peers'"
+    return (
+        f"{_number(fault, 'iteration_s'):.3g} s per iteration, {_number(fault, 'slowdown'):.2f} "
+        f"times {usual} {_number(fault, 'peers_s'):.3g} s"
+    )
+
+
+def _evidence(fault: Row) -> str:
+    score, count = _number(fault, "score"), fault["reports"]
+    if fault.get("kind") != "job":
+        return f"robust z {score:.1f} among its peers, in {count} reports in a row"
+    confidence = fault.get("confidence")
+    known = f"probability {confidence:.2f}, " if isinstance(confidence, float | int) else ""
+    return (
+        f"change point at iteration {fault.get('since_step')}: {known}shift of {score:.1f} "
+        f"standard errors over {count} iterations"
+    )
+
+
+def _actions(timeline: Sequence[Row], since: int, until: int) -> Iterator[str]:
+    for row in timeline:
+        words = ACTIONS.get(str(row["type"]))
+        if words and since <= _at(row) <= until:
+            reason = str(_data(row).get("reason") or "")
+            why = f" ({REASONS.get(reason, reason)})" if reason else ""
+            yield f"{words} at {clock(row['at'])}{why}"
+
+
+def _end_of(fault_id: str, timeline: Sequence[Row]) -> Row | None:
+    ends = (row for row in timeline if row["type"] in (CLEARED, DISMISSED))
+    return next((row for row in ends if _data(row).get("fault_id") == fault_id), None)
+
+
+def _end(row: Row) -> str:
+    data = _data(row)
+    reason = str(data.get("reason") or "")
+    if row["type"] == CLEARED:
+        return ENDS.get(reason, reason)
+    verdict = "marked a false alarm" if data.get("false_alarm") else "dismissed"
+    return f"{verdict} by an operator" + (f": {reason}" if reason else "")
+
+
+def _data(row: Row) -> Row:
+    return cast("Row", row["data"])
+
+
+def _at(row: Row) -> int:
+    return cast("int", row["at"])
+
+
+def _number(fault: Row, name: str) -> float:
+    return float(cast("float", fault[name]))
