@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -62,21 +62,23 @@ class GangsNoted(Event):
 
 @event
 class FaultSuspected(Event):
-    """A worker was slower than its peers in several consecutive reports."""
+    """A worker was slower than its peers in several consecutive reports, or a job than before.
+
+    Of a job as a whole no node is known: `node_id` and `allocation_id` are empty.
+    """
 
     TYPE: ClassVar[str] = "fault.suspected.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
     SUBJECT: ClassVar[str] = "fault_id"
-    fault_id: str = Field(description="`job/attempt/rank/count`")
+    fault_id: str = Field(description="`job/attempt/rank/count`, `job` in the place of a rank")
     job_id: str = Field(description="the job that is slowed down")
     tenant: str = Field("", description="tenant that owns the job")
-    node_id: str = Field(description="node of the slow worker")
-    allocation_id: str = Field(description="allocation of the slow worker")
-    slowdown: float = Field(ge=1, description="its iteration time over the median of its peers")
+    node_id: str = Field(description="node of the slow worker, or empty")
+    allocation_id: str = Field(description="allocation of the slow worker, or empty")
+    slowdown: float = Field(
+        ge=1, description="its iteration time over the median of its peers, or over its usual one"
+    )
     iteration_s: float = Field(ge=0, description="median of its last iterations, cluster s")
-    peers_s: float = Field(ge=0, description="median of its peers, cluster s")
-    score: float = Field(description="robust z of the worker among its peers")
-    reports: int = Field(ge=1, description="consecutive reports in which it was slow")
     peers_s: float = Field(ge=0, description="median of its peers, or of the job before, cluster s")
     score: float = Field(description="robust z of the worker among its peers, of a job the shift")
     reports: int = Field(ge=1, description="consecutive reports, of a job iterations, when slow")

@@ -1,2 +1,1 @@
-"""Labelled series of iteration times, detectors to compare with, and their scores."""
-"""Simulates fail-slow faults of trainings, and how much of the lost time mitigation saves."""
+"""Fail-slow on a virtual clock: detectors on labelled series, and mitigation of drawn faults."""

@@ -8,6 +8,8 @@ from typing import Any
 PRECISION, RECALL, ACCURACY, DELAY = 0.995, 0.98, 0.99, 6
 ACCURACY_AT_4 = 0.98
 PER_S = 50_000
+REMOVED_LONG, REMOVED_SHORT, WORST_FAULT = 0.75, 0.15, 1.0
+SPEED_UP_AT_6 = 1.9
 
 
 def goals_of(result: dict[str, Any]) -> dict[str, str]:
@@ -26,6 +28,12 @@ def _goals(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield _goal("job accuracy at 4 %", own["job_accuracy"], ACCURACY_AT_4)
     yield _most("median delay at 4 %, iterations", own["median_delay_iterations"])
     yield _goal("observations per second and core", result["observations_per_s"], PER_S)
+    saved = result["mitigated"]
+    yield _goal("slowdown removed on production-like faults", saved["long"], REMOVED_LONG)
+    yield _goal("slowdown removed on short faults", saved["short"], REMOVED_SHORT)
+    worst = saved["worst_fault"]
+    yield "worst fault, at most one level's cost", f"{_verdict(worst <= WORST_FAULT)}: {worst}"
+    yield _goal("pipeline speed-up at a delay of 6", result["pipeline"]["6"], SPEED_UP_AT_6)
     real = result["real"]
     if real["bytedance"] is not None:
         named = real["bytedance"]["suspected"]

@@ -33,19 +33,6 @@ EVERY = 8
 """Iterations between two updates of the reference."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A verified change of one job; `onset` and `at` are iteration numbers."""
-
-    row: int
-    kind: Literal["slow", "recovered"]
-    onset: int
-    at: int
-    slowdown: float
-    """Time per unit of work over the reference, before a recovery."""
-    confidence: float
-
-
 class Detector:
     """State of `series` jobs, by row; memory per job is bounded by the limits."""
 
@@ -192,7 +179,17 @@ class Detector:
         self.size[row], self.peak[row], self.since[row] = segment.size, 0, onset
         self.work[row] = np.median(work[-segment.length :])
         at = int(iteration[-1])
-        return Change(row, "slow", onset, at, float(np.exp(segment.size)), probability)
+        return Change(
+            row,
+            "slow",
+            onset,
+            at,
+            float(np.exp(segment.size)),
+            probability,
+            segment.score,
+            level,
+            segment.length,
+        )
 
     def _fall(self, row: int, run: int, probability: float) -> Change | None:
         """Verify a recovery, or that a faster level is the job's usual one."""
