@@ -81,7 +81,8 @@ def lines_of(result: dict[str, Any]) -> Iterator[str]:
     yield f"| production-like | {saved['long']:.1%} | {saved['optimum_long']:.1%} |"
     yield f"| short | {saved['short']:.1%} | {saved['optimum_short']:.1%} |"
     yield ""
-    yield f"The worst single fault lost {saved['worst_fault']} of one level's cost more than without"
+    worst = saved["worst_fault"]
+    yield f"The worst single fault lost {worst} of one level's cost more than without"
     yield "mitigation. Adapted schedules against a stale zero-bubble one, by the extra delay of a"
     yield "link in forward times:"
     yield ", ".join(f"{value} times at {delay}" for delay, value in speed_up.items()) + "."
