@@ -14,7 +14,7 @@ import numpy as np
 
 from simulator.failslow.series import Bools, Floats, Label, Series
 
-TUNED = range(100)
+TUNED = range(200)
 REPORTED = range(1000, 1100)
 JITTERS = (1, 2, 4, 8)
 """Standard deviation of the iteration time, %."""

@@ -32,7 +32,7 @@ def lines_of(result: dict[str, Any]) -> Iterator[str]:
         return
     first, last = result["seeds"]
     yield f"{result['jobs']:,} jobs per level of jitter, of the seeds {first} to {last}; thresholds"
-    yield "were chosen on the seeds 0 to 99. The parameters of the generator are the constants of"
+    yield "were chosen on the seeds 0 to 199. The parameters of the generator are the constants of"
     yield "`simulator/failslow/suite.py`; the rule that matches a declaration with a label is in"
     yield "`simulator/failslow/scores.py`: within the slowdown or 10 iterations after it, once per"
     yield "label. The others see seconds as they are, without work and kinds, as published."

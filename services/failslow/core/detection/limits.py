@@ -1,7 +1,7 @@
 """Constants of the detection of slow jobs.
 
 Levels and sizes are differences of the logarithm of seconds per unit of work, so 0.08 is 8 %.
-They were chosen on the seeds 0 to 99 of `simulator/failslow/suite.py`.
+They were chosen on the seeds 0 to 199 of `simulator/failslow/suite.py`.
 """
 
 from __future__ import annotations
