@@ -99,6 +99,8 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
         "fault.suspected.v1",
         "fault.cleared.v1",
         "fault.dismissed.v1",
+        "mitigation.applied.v1",
+        "node.health.v1",
     },
     "failslow": ACCESS_FACTS
     | JOB_ENDS

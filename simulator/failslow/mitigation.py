@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from services.failslow.core.mitigation.durations import DurationBook, Survival
-from services.failslow.core.mitigation.levels import LevelName
 from services.failslow.core.mitigation.policy import Option, Situation, lost_share
 from services.failslow.core.mitigation.redistribute import remaining_slowdown
+from shared.contracts.mitigation import LevelName
 from simulator.failslow.faults import (
     DETECTED_AFTER,
     GROUPS,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from services.failslow.core.mitigation.durations import Survival
-from services.failslow.core.mitigation.levels import LevelName
 from services.failslow.core.mitigation.policy import (
     Option,
     Situation,
@@ -13,6 +12,7 @@ from services.failslow.core.mitigation.policy import (
     choose,
     is_helpful,
 )
+from shared.contracts.mitigation import LevelName
 
 MitigationPolicy = Callable[[Situation, Sequence[Option], Survival], LevelName]
 

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from services.failslow.core.planning import approve, end_plans, score_node
 from services.failslow.core.state import FailSlowState, TrackedFault
 from shared.contracts.base import Command
 from shared.contracts.faults import DismissFault, FaultDismissed, MarkFalseAlarm
+from shared.contracts.mitigation import ApproveMitigation
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 
 
-def answer(state: FailSlowState, item: Input, command: Command) -> Iterator[Decision]:
+def answer(state: FailSlowState, item: Input, command: Command, now: int) -> Iterator[Decision]:
     """Answer a command that is due."""
     match command:
         case DismissFault(fault_id=fault_id, reason=reason):
-            yield from close(state, item, fault_id, reason, false_alarm=False)
+            yield from close(state, item, fault_id, reason, now, false_alarm=False)
         case MarkFalseAlarm(fault_id=fault_id, reason=reason):
-            yield from close(state, item, fault_id, reason, false_alarm=True)
+            yield from close(state, item, fault_id, reason, now, false_alarm=True)
+        case ApproveMitigation():
+            yield from approve(state, item, command)
 
 
 def close(
-    state: FailSlowState, item: Input, fault_id: str, reason: str, *, false_alarm: bool
+    state: FailSlowState, item: Input, fault_id: str, reason: str, now: int, *, false_alarm: bool
 ) -> Iterator[Decision]:
     """Accept and dismiss the fault, or refuse with a reason code."""
     fault = state.faults.get(fault_id)
@@ -31,6 +35,9 @@ def close(
         return
     yield accept_command(item, fault_id)
     yield item.decision(dismissal_of(fault, reason, false_alarm))
+    if false_alarm:
+        yield from score_node(state, fault.node_id, fault_id, now)
+    yield from end_plans(state, fault.job_id, "dismissed", item.id)
 
 
 def refusal_of(state: FailSlowState, fault: TrackedFault | None, false_alarm: bool) -> str:

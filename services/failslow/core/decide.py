@@ -11,6 +11,7 @@ from services.failslow.core.evolve import evolve
 from services.failslow.core.gangs import GangChanges
 from services.failslow.core.pace_changes import note_pace
 from services.failslow.core.peers import SlowWorker, Thresholds, judge
+from services.failslow.core.planning import due_at, end_plans, plan_due, score_node
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultSuspected
@@ -18,7 +19,7 @@ from shared.contracts.paces import JobPaceChanged
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import IterationTimes, WorkersIterated
 from shared.contracts.topics import CONSUMED_EVENTS
-from shared.ledger.decider import Decision, Fact, Input, Undecodable
+from shared.ledger.decider import Decision, Fact, Input, Undecodable, WakeStart, as_unit
 from shared.ledger.restate import restate_settings
 
 
@@ -43,24 +44,25 @@ class FailSlow:
         for item in inputs:
             match item.message:
                 case Command() as command if state.answered.is_due(item, self.ledger):
-                    yield from answer(state, item, command)
+                    yield from answer(state, item, command, now)
                 case WorkersIterated(times=times):
-                    yield from self._compare(state, item, times)
+                    yield from self._compare(state, item, times, now)
                 case JobPaceChanged() as change:
                     yield from note_pace(state, item, change)
                 case PoolConfigured() if item.source == "access":
                     yield from restate_settings([item], PoolConfigured, state.partition, state.pool)
                 case Undecodable() as bad:
                     yield item.decision(bad.rejection())
+        yield from as_unit(plan_due(state, now), WakeStart)
 
     def evolve(self, state: FailSlowState, fact: Fact) -> None:
         evolve(state, fact)
 
     def next_wake(self, state: FailSlowState) -> int | None:
-        return None
+        return due_at(state)
 
     def _compare(
-        self, state: FailSlowState, item: Input, times: tuple[IterationTimes, ...]
+        self, state: FailSlowState, item: Input, times: tuple[IterationTimes, ...], now: int
     ) -> Iterator[Decision]:
         for job_id in dict.fromkeys(worker.job_id for worker in times):
             gang = state.gangs.get(job_id)
@@ -72,9 +74,11 @@ class FailSlow:
                 if is_new(gang, rank):
                     event = suspicion_of(job_id, gang, rank, slow)
                     yield Decision(event, item.id, gang.traceparent)
+                    yield from score_node(state, event.node_id, event.fault_id, now)
             for rank in verdict.healthy:
                 if rank in gang.open:
                     yield clear(state.faults[gang.open[rank]], "recovered", item.id)
+                    yield from end_plans(state, job_id, "recovered", item.id)
 
 
 def end_watch(state: FailSlowState, changes: GangChanges) -> Iterator[Decision]:
@@ -82,6 +86,7 @@ def end_watch(state: FailSlowState, changes: GangChanges) -> Iterator[Decision]:
     for job_id in changes.ended:
         for fault_id in list(state.gangs[job_id].open.values()):
             yield clear(state.faults[fault_id], "job_ended")
+        yield from end_plans(state, job_id, "job_ended")
     if changes:
         yield Decision(changes.to_event(state))
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from services.failslow.core.fold_care import apply_plan, begin_care, end_care, end_plan, note_plan
 from services.failslow.core.state import JOB, FailSlowState, GangState, SlowPace, TrackedFault
 from shared.contracts.base import Event
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected, GangsNoted
+from shared.contracts.mitigation import (
+    MitigationApplied,
+    MitigationCleared,
+    MitigationPlanned,
+    NodeHealthScored,
+)
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
-from shared.ledger.folds import INPUT_FOLDS, EventFold, folding
+from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, ignore
 
 
 def apply_gangs(state: FailSlowState, event: GangsNoted, fact: Fact) -> None:
@@ -35,14 +42,17 @@ def open_fault(state: FailSlowState, event: FaultSuspected, fact: Fact) -> None:
         gang.counts[fault.rank] = int(count)
         if event.kind == "job":
             gang.pace = SlowPace(event.peers_s, event.slowdown, event.work)
+        begin_care(state, event, fact)
 
 
 def clear_fault(state: FailSlowState, event: FaultCleared, fact: Fact) -> None:
+    end_care(state, event, fact)
     close_in_gang(state, event.fault_id, mute=False)
     state.close(event.fault_id, "cleared")
 
 
 def dismiss_fault(state: FailSlowState, event: FaultDismissed, fact: Fact) -> None:
+    end_care(state, event, fact)
     close_in_gang(state, event.fault_id, mute=True)
     state.close(event.fault_id, "false_alarm" if event.false_alarm else "dismissed")
 
@@ -69,6 +79,10 @@ FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
     FaultSuspected: open_fault,
     FaultCleared: clear_fault,
     FaultDismissed: dismiss_fault,
+    MitigationPlanned: note_plan,
+    MitigationApplied: apply_plan,
+    MitigationCleared: end_plan,
+    NodeHealthScored: ignore,
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,
     PoolConfigured: configure,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from services.failslow.core.mitigation.care import Care
 from shared.contracts.faults import GangWorker
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import AnsweredCommands
@@ -62,17 +63,22 @@ class GangState:
 class FailSlowState:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "failslow-7"
+    SCHEMA: ClassVar[str] = "failslow-8"
     partition: int
     pool: PoolConfigured | None = None
     gangs: dict[str, GangState] = field(default_factory=dict)
     faults: dict[str, TrackedFault] = field(default_factory=dict)
     closed: dict[str, None] = field(default_factory=dict)
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
+    care: Care = field(default_factory=Care)
 
     @property
     def name(self) -> str:
         return self.pool.pool if self.pool else ""
+
+    def cluster_s(self, at: int) -> float:
+        """Return a time of the ledger, ms, in seconds of the cluster."""
+        return at / 1000 * (self.pool.time_scale if self.pool else 1.0)
 
     def gang_of(self, fault: TrackedFault) -> GangState | None:
         """Return the gang of a fault; None once the attempt that suffered is over."""

@@ -17,6 +17,7 @@ from services.placement.core.lifecycle import (
     nodes,
     ranks,
 )
+from services.placement.core.migration.leave import leave_slow_nodes
 from services.placement.core.node_commands import decide_command
 from services.placement.core.pool.evolve import evolve
 from services.placement.core.pool.state import Pool
@@ -26,6 +27,7 @@ from shared.contracts.construct import construct
 from shared.contracts.failures import LOST_BY_NODE, Failure
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.injections import EndInjection, InjectFault
+from shared.contracts.mitigation import MitigationApplied, NodeHealthScored
 from shared.contracts.nodes import CordonNode, DeclareNodeLost, DrainNode, UncordonNode
 from shared.contracts.placement import JobHeld, JobPlaced
 from shared.contracts.pools import PoolConfigured
@@ -136,6 +138,10 @@ def on_failslow(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
     match item.message:
         case FaultSuspected() | FaultCleared() | FaultDismissed() as message:
             yield from health.note_fault(pool, message, item, now)
+        case NodeHealthScored() as scored:
+            yield from health.note_score(pool, scored, item, now)
+        case MitigationApplied() as applied:
+            yield from leave_slow_nodes(pool, applied, item, now)
 
 
 def on_other(pool: Pool, item: Input, now: int) -> Iterator[Decision]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from services.failslow.core.decide import FailSlow
+from services.failslow.core.state import FailSlowState
+from shared.contracts.base import Event
 from shared.contracts.faults import GangsNoted, GangWorker, WatchedGang
+from shared.contracts.mitigation import NodeHealthScored
 from shared.contracts.placement import Allocation, JobPlaced
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersIterated
 from shared.ledger.decider import Input
-from shared.testing.decider import an_input
+from shared.testing.decider import AT, an_input, run
 
 POOL = PoolConfigured(partition=0, pool="main")
 
@@ -65,3 +69,11 @@ def report(at: int, *values: float, job_id: str = "j1", executor: str = "e1") ->
     """One value per worker."""
     one_each = times([[value] for value in values], job_id)
     return TelemetryReported(executor_id=executor, at=at, times=one_each)
+
+
+def verdicts(
+    decider: FailSlow, state: FailSlowState, inputs: Sequence[Input], now: int = AT
+) -> list[Event]:
+    """Return the decided events, as `run` does, without the scores of nodes that follow them."""
+    events = run(decider, state, inputs, now)
+    return [event for event in events if not isinstance(event, NodeHealthScored)]

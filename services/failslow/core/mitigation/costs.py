@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from services.failslow.core.mitigation.levels import BY_NAME, LevelName
+from services.failslow.core.mitigation.levels import BY_NAME
+from shared.contracts.mitigation import LevelName
 
 PRIOR_WEIGHT = 3.0
 """Applications that the assumed figures count for."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from shared.contracts.mitigation import Actor, LevelName
+
 Reason = Literal["compute", "communication", "unknown"]
-LevelName = Literal["nothing", "redistribute", "adapt_schedule", "rearrange", "migrate", "restart"]
-Actor = Literal["framework", "berth"]
 ANY: frozenset[Reason] = frozenset(("compute", "communication", "unknown"))
 
 

@@ -12,9 +12,10 @@ from typing import Literal
 
 from services.failslow.core.mitigation.costs import CostBook
 from services.failslow.core.mitigation.durations import Survival
-from services.failslow.core.mitigation.levels import LEVELS, Actor, Level, LevelName, Reason
+from services.failslow.core.mitigation.levels import LEVELS, Level, Reason
 from services.failslow.core.mitigation.policy import Option, Situation, choose
 from services.failslow.core.mitigation.redistribute import remaining_slowdown
+from shared.contracts.mitigation import Actor, LevelName
 
 Mode = Literal["advice", "approve", "automatic"]
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.failslow.core.mitigation.durations import Survival
-from services.failslow.core.mitigation.levels import LevelName
+from shared.contracts.mitigation import LevelName
 
 LEARNED_FROM = 5
 """Observed faults from which durations decide."""

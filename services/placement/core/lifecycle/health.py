@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from services.placement.core.pool.state import Pool
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
+from shared.contracts.mitigation import NodeHealthScored
 from shared.contracts.nodes import NodeHealthNoted
 from shared.ledger.decider import Decision, Input
 
@@ -17,6 +18,13 @@ MEMORY_S = 3600.0
 """Cluster seconds that a node stays suspect after the job that suffered there has ended."""
 FORGOTTEN_PER_STEP = 100
 HEALTHY = 1.0
+HISTORY = "history"
+"""Stands in the place of a suspicion's id for the history of faults of the node."""
+HISTORY_WEIGHT = 0.1
+"""Slowdown that a burden of 1 counts for: of nodes that fit equally well the better one is taken,
+but a node with a history is not as bad as one that is slow now."""
+HISTORY_S = 7 * 86_400.0
+"""Cluster seconds after which a score is too old: by then half of it is forgotten."""
 
 Fault = FaultSuspected | FaultCleared | FaultDismissed
 
@@ -33,10 +41,29 @@ def note_fault(pool: Pool, message: Fault, item: Input, now: int) -> Iterator[De
             until = now + round(MEMORY_S * 1000 / pool.time_scale)
             yield restate_health(pool, node_id, fault_id, slowdowns[fault_id], item, until)
         case FaultCleared(reason="recovered"):
-            for other in [f for f in slowdowns if f == fault_id or f in pool.board.fading]:
+            for other in [f for f in slowdowns if f == fault_id or is_fading(pool, f)]:
                 yield restate_health(pool, node_id, other, HEALTHY, item)
         case FaultDismissed() if fault_id in slowdowns:
             yield restate_health(pool, node_id, fault_id, HEALTHY, item)
+
+
+def is_fading(pool: Pool, fault_id: str) -> bool:
+    """Whether it is a suspicion of a job that ended; a recovery does not end a history."""
+    return fault_id in pool.board.fading and not fault_id.startswith(f"{HISTORY}/")
+
+
+def note_score(pool: Pool, message: NodeHealthScored, item: Input, now: int) -> Iterator[Decision]:
+    """Note the history of a node's faults for a half-life; a healthy score ends it."""
+    node_id = message.node_id
+    if node_id not in pool.board.nodes:
+        return
+    slowdown = 1 + HISTORY_WEIGHT * (1 / message.score - 1)
+    fault_id = f"{HISTORY}/{node_id}"
+    if slowdown > HEALTHY:
+        until = now + round(HISTORY_S * 1000 / pool.time_scale)
+        yield restate_health(pool, node_id, fault_id, slowdown, item, until)
+    elif fault_id in pool.board.slow.get(node_id, {}):
+        yield restate_health(pool, node_id, fault_id, HEALTHY, item)
 
 
 def restate_health(

@@ -28,9 +28,9 @@ from shared.contracts.faults import (
     MarkFalseAlarm,
 )
 from shared.ledger.decider import Fact, Undecodable
-from shared.testing.decider import an_input, given, run
+from shared.testing.decider import an_input, given
 from shared.testing.hash_seeds import printed_under_two_hash_seeds
-from tests.services.failslow.gangs import POOL, gang, iterated, placed, watched
+from tests.services.failslow.gangs import POOL, gang, iterated, placed, verdicts, watched
 
 FAILSLOW = FailSlow()
 HEALTHY = [1.0] * 3
@@ -58,24 +58,24 @@ def suspected(fault_id: str = FAULT) -> FaultSuspected:
 
 
 def test_a_placed_gang_is_watched_with_its_allocations() -> None:
-    assert run(FAILSLOW, pool(), [placed("j1", workers=4)]) == [watched(gang("j1", 4))]
+    assert verdicts(FAILSLOW, pool(), [placed("j1", workers=4)]) == [watched(gang("j1", 4))]
 
 
 def test_a_job_of_one_worker_is_not_watched() -> None:
-    assert run(FAILSLOW, pool(), [placed("j1", workers=1)]) == []
+    assert verdicts(FAILSLOW, pool(), [placed("j1", workers=1)]) == []
 
 
 def test_one_event_lists_all_gangs_of_a_batch() -> None:
     state = pool(watched(gang("old")))
     ended = an_input(JobSucceeded(job_id="old", tenant="acme", attempt=1), "placement")
-    events = run(FAILSLOW, state, [placed("a"), ended, placed("b")])
+    events = verdicts(FAILSLOW, state, [placed("a"), ended, placed("b")])
     assert events == [GangsNoted(pool="main", started=(gang("a"), gang("b")), ended=("old",))]
     assert sorted(state.gangs) == ["a", "b"]
 
 
 def test_a_gang_that_came_and_went_in_one_batch_is_not_noted() -> None:
     ended = an_input(JobSucceeded(job_id="j1", tenant="acme", attempt=1), "placement")
-    assert run(FAILSLOW, pool(), [placed("j1"), ended]) == []
+    assert verdicts(FAILSLOW, pool(), [placed("j1"), ended]) == []
 
 
 def test_a_job_placed_anew_is_watched_under_its_new_attempt() -> None:
@@ -83,7 +83,7 @@ def test_a_job_placed_anew_is_watched_under_its_new_attempt() -> None:
     back = an_input(
         JobRequeued(job_id="j1", tenant="acme", attempt=2, reason="preempted"), "placement"
     )
-    run(FAILSLOW, state, [back, placed("j1", attempt=2)])
+    verdicts(FAILSLOW, state, [back, placed("j1", attempt=2)])
     assert state.gangs["j1"].attempt == 2
 
 
@@ -102,16 +102,16 @@ ENDS = [
 @pytest.mark.parametrize("end", ENDS, ids=lambda e: e.TYPE)
 def test_every_end_of_a_gang_clears_its_faults(end: Event) -> None:
     state = pool(watched(gang()), suspected())
-    cleared, noted = run(FAILSLOW, state, [an_input(end, "placement")])
+    cleared, noted = verdicts(FAILSLOW, state, [an_input(end, "placement")])
     assert isinstance(cleared, FaultCleared)
     assert (cleared.fault_id, cleared.reason, cleared.node_id) == (FAULT, "job_ended", "n2")
     assert noted == GangsNoted(pool="main", ended=("j1",))
-    assert run(FAILSLOW, state, [an_input(end, "placement")]) == []
+    assert verdicts(FAILSLOW, state, [an_input(end, "placement")]) == []
 
 
 def test_a_worker_slower_than_its_peers_is_suspected() -> None:
     state = pool(watched(gang()))
-    (event,) = run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)])
+    (event,) = verdicts(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)])
     assert isinstance(event, FaultSuspected)
     assert (event.fault_id, event.node_id, event.allocation_id) == (FAULT, "n2", "0/9/0/2")
     assert (event.iteration_s, event.peers_s, event.reports) == (1.4, 1.0, 3)
@@ -121,53 +121,53 @@ def test_a_worker_slower_than_its_peers_is_suspected() -> None:
 
 def test_the_same_evidence_again_changes_nothing() -> None:
     state = pool(watched(gang()), suspected())
-    assert run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)] * 3) == []
+    assert verdicts(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)] * 3) == []
 
 
 def test_a_gang_that_slows_as_a_whole_has_no_peer_fault() -> None:
     state = pool(watched(gang()))
     windows = [[1.0, 1.0, 1.0, 3.0, 3.0, 3.0]] * 4
-    assert run(FAILSLOW, state, [iterated(*windows)]) == []
+    assert verdicts(FAILSLOW, state, [iterated(*windows)]) == []
 
 
 def test_a_worker_is_cleared_only_when_it_is_healthy_again() -> None:
     state = pool(watched(gang()), suspected())
     between = [1.15] * 3
-    assert run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, between, HEALTHY)]) == []
-    assert run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, [1.4, 1.0, 1.0], HEALTHY)]) == []
-    (event,) = run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, [1.05] * 3, HEALTHY)])
+    assert verdicts(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, between, HEALTHY)]) == []
+    assert verdicts(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, [1.4, 1.0, 1.0], HEALTHY)]) == []
+    (event,) = verdicts(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, [1.05] * 3, HEALTHY)])
     assert isinstance(event, FaultCleared)
     assert (event.fault_id, event.reason) == (FAULT, "recovered")
 
 
 def test_a_worker_that_relapses_is_a_new_fault() -> None:
     state = pool(watched(gang()), suspected())
-    run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, HEALTHY, HEALTHY)])
-    (event,) = run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)])
+    verdicts(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, HEALTHY, HEALTHY)])
+    (event,) = verdicts(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)])
     assert isinstance(event, FaultSuspected)
     assert event.fault_id == "j1/1/2/2"
 
 
 def test_iteration_times_of_unknown_jobs_and_other_attempts_are_ignored() -> None:
     state = pool(watched(gang("other")))
-    assert run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)]) == []
+    assert verdicts(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)]) == []
     moved = gang("j1")
     workers = tuple(w.model_copy(update={"allocation_id": "0/99/0/0"}) for w in moved.workers)
     state = pool(watched(moved.model_copy(update={"workers": workers})))
-    assert run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)]) == []
+    assert verdicts(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)]) == []
 
 
 @pytest.mark.parametrize("implausible", [0.0, -1.0, 1e300, 1e-300])
 def test_implausible_times_are_not_compared(implausible: float) -> None:
     state = pool(watched(gang()))
-    events = run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, [implausible] * 3)])
+    events = verdicts(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, [implausible] * 3)])
     assert [type(event) for event in events] == [FaultSuspected]
 
 
 def test_an_operator_dismisses_a_fault_and_it_stays_closed() -> None:
     state = pool(watched(gang()), suspected())
     command = an_input(DismissFault(fault_id=FAULT, reason="known"), id="c1", tenant="ops")
-    assert run(FAILSLOW, state, [command]) == [
+    assert verdicts(FAILSLOW, state, [command]) == [
         CommandAccepted(command_id="c1", command_type="fault.dismiss.v1", of=FAULT, tenant="ops"),
         FaultDismissed(
             fault_id=FAULT,
@@ -178,25 +178,25 @@ def test_an_operator_dismisses_a_fault_and_it_stays_closed() -> None:
             reason="known",
         ),
     ]
-    assert run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)]) == []
+    assert verdicts(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)]) == []
 
 
 def test_a_command_delivered_twice_is_answered_once() -> None:
     state = pool(watched(gang()), suspected())
     command = an_input(DismissFault(fault_id=FAULT), id="c1")
-    assert len(run(FAILSLOW, state, [command, command])) == 2
-    assert run(FAILSLOW, state, [command]) == []
+    assert len(verdicts(FAILSLOW, state, [command, command])) == 2
+    assert verdicts(FAILSLOW, state, [command]) == []
 
 
 @pytest.mark.parametrize("command", [DismissFault, MarkFalseAlarm])
 def test_an_unknown_fault_is_refused(command: type[DismissFault] | type[MarkFalseAlarm]) -> None:
-    (event,) = run(FAILSLOW, pool(), [an_input(command(fault_id="j9/1/0/1"), id="c1")])
+    (event,) = verdicts(FAILSLOW, pool(), [an_input(command(fault_id="j9/1/0/1"), id="c1")])
     assert isinstance(event, CommandRefused)
     assert (event.reason, event.of) == ("unknown_fault", "j9/1/0/1")
 
 
 def test_a_command_before_the_pool_is_known_is_refused() -> None:
-    (event,) = run(FAILSLOW, given(FAILSLOW), [an_input(DismissFault(fault_id=FAULT))])
+    (event,) = verdicts(FAILSLOW, given(FAILSLOW), [an_input(DismissFault(fault_id=FAULT))])
     assert isinstance(event, CommandRefused)
     assert event.reason == "unknown_pool"
 
@@ -205,7 +205,7 @@ def test_a_closed_fault_may_be_marked_a_false_alarm_once() -> None:
     state = pool(watched(gang()), suspected(), FaultCleared(fault_id=FAULT, job_id="j1", reason=""))
 
     def answers(command: DismissFault | MarkFalseAlarm) -> list[str]:
-        events = run(FAILSLOW, state, [an_input(command)])
+        events = verdicts(FAILSLOW, state, [an_input(command)])
         return [getattr(event, "reason", event.TYPE) for event in events]
 
     assert answers(DismissFault(fault_id=FAULT)) == ["already_closed"]
@@ -230,12 +230,12 @@ def test_the_pool_is_written_once() -> None:
     state = given(FAILSLOW)
     restated = an_input(POOL, "access")
     other = an_input(POOL.model_copy(update={"partition": 1, "pool": "b"}), "access")
-    assert run(FAILSLOW, state, [restated, restated, other]) == [POOL]
+    assert verdicts(FAILSLOW, state, [restated, restated, other]) == [POOL]
 
 
 def test_an_undecodable_input_is_rejected() -> None:
     bad = an_input(Undecodable("commands", 0, 7, "not JSON", "0" * 64))
-    (event,) = run(FAILSLOW, pool(), [bad])
+    (event,) = verdicts(FAILSLOW, pool(), [bad])
     assert event.TYPE == "input.rejected.v1"
 
 

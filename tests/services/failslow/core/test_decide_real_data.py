@@ -14,9 +14,10 @@ from services.failslow.core.decide import FailSlow
 from services.failslow.core.evidence import Evidence
 from services.failslow.core.peers import Thresholds
 from shared.contracts.faults import FaultCleared, FaultSuspected
-from shared.testing.decider import an_input, given, run
+from shared.testing.decider import an_input, given
 from simulator.workload.locate import has_trace, locate
 from tests.services.failslow.gangs import POOL, gang, report, watched
+from tests.services.failslow.gangs import verdicts as decided
 
 TRACE = "failslow_pai_minibatch"
 WORKERS = 10
@@ -53,7 +54,7 @@ def verdicts(job: str) -> list[tuple[str, int, int]]:
         )
         evidence.add(base.model_copy(update={"times": times}), state.gangs)
         for message in evidence.take_news(state):
-            for event in run(FailSlow(), state, [an_input(message, "local")]):
+            for event in decided(FailSlow(), state, [an_input(message, "local")]):
                 assert isinstance(event, FaultSuspected | FaultCleared)
                 kind = "suspected" if isinstance(event, FaultSuspected) else "cleared"
                 timeline.append((kind, int(event.fault_id.split("/")[2]), step))

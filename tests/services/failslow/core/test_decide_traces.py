@@ -23,7 +23,7 @@ def watching() -> FailSlowState:
 
 def test_a_suspicion_has_the_trace_of_the_gangs_placement() -> None:
     state = watching()
-    (fact,) = run_facts(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)])
+    fact, _ = run_facts(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)])
     assert isinstance(fact.event, FaultSuspected)
     assert fact.traceparent == START
 

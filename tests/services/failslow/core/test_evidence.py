@@ -13,8 +13,8 @@ from services.failslow.core.state import FailSlowState
 from shared.contracts.base import Event
 from shared.contracts.faults import FaultCleared, FaultSuspected
 from shared.contracts.reports import TelemetryReported
-from shared.testing.decider import an_input, given, run
-from tests.services.failslow.gangs import POOL, gang, report, watched
+from shared.testing.decider import an_input, given
+from tests.services.failslow.gangs import POOL, gang, report, verdicts, watched
 
 FAILSLOW = FailSlow()
 
@@ -31,7 +31,7 @@ def decide_on(
     for telemetry in reports:
         evidence.add(telemetry, state.gangs)
         for message in evidence.take_news(state):
-            events += run(FAILSLOW, state, [an_input(message, "local")])
+            events += verdicts(FAILSLOW, state, [an_input(message, "local")])
     return events
 
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.failslow.core.mitigation.durations import ObservedFault, Survival
-from services.failslow.core.mitigation.levels import LevelName
 from services.failslow.core.mitigation.policy import (
     Option,
     Situation,
@@ -16,6 +15,7 @@ from services.failslow.core.mitigation.policy import (
     choose,
     lost_share,
 )
+from shared.contracts.mitigation import LevelName
 
 CHEAP = Option("redistribute", 5, 0.1)
 DEAR = Option("restart", 300, 0.0)

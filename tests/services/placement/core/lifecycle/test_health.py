@@ -6,10 +6,11 @@ import pickle
 
 import pytest
 
-from services.placement.core.lifecycle.health import MEMORY_S
+from services.placement.core.lifecycle.health import HISTORY_S, MEMORY_S
 from services.placement.core.pool.state import Pool
 from shared.contracts.base import Event
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
+from shared.contracts.mitigation import NodeHealthScored
 from shared.contracts.nodes import NodeHealthNoted
 from tests.services.placement.core.lane import TRACE, Lane, job, kinds, lane
 
@@ -156,3 +157,35 @@ def test_what_is_noted_of_a_node_has_the_trace_of_the_verdict() -> None:
     pool = lane("n1")
     suspect(pool, "n1")
     assert pool.facts[-1].traceparent == TRACE
+
+
+def score(pool: Lane, node: str, value: float) -> list[Event]:
+    message = NodeHealthScored(node_id=node, score=value, faults=1, false_alarms=0, fault_id="f")
+    return pool.feed(pool.an("failslow", message))
+
+
+def test_a_history_of_faults_makes_a_node_the_last_among_equals() -> None:
+    pool = lane("n1", "n2", gpus=8)
+    score(pool, "n1", 0.5)
+    assert pool.state.board.health("n1") == pytest.approx(1 / 1.1)
+    pool.run(job("j", 8))
+    assert pool.job("j").nodes == ("n2",)
+
+
+def test_a_history_is_forgotten_after_a_half_life_or_by_a_healthy_score() -> None:
+    pool = lane("n1", "n2")
+    (noted,) = score(pool, "n1", 0.5)
+    assert isinstance(noted, NodeHealthNoted)
+    assert noted.until == pool.now + HISTORY_S * 1000
+    score(pool, "n1", 1.0)
+    assert pool.state.board.health("n1") == 1
+    assert score(pool, "n1", 1.0) == []
+    assert score(pool, "unknown", 0.5) == []
+
+
+def test_a_recovery_ends_no_history() -> None:
+    pool = lane("n1", "n2")
+    score(pool, "n1", 0.5)
+    suspect(pool, "n1")
+    clear(pool, "n1", "recovered")
+    assert pool.state.board.health("n1") == pytest.approx(1 / 1.1)

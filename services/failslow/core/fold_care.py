@@ -1,0 +1,54 @@
+"""Folds of faults and plans into the care of gangs and nodes."""
+
+from __future__ import annotations
+
+from services.failslow.core.mitigation.care import OpenPlan
+from services.failslow.core.mitigation.plan import MitigationPlan, OpenFault
+from services.failslow.core.state import FailSlowState
+from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
+from shared.contracts.mitigation import MitigationApplied, MitigationCleared, MitigationPlanned
+from shared.ledger.decider import Fact
+
+
+def begin_care(state: FailSlowState, event: FaultSuspected, fact: Fact) -> None:
+    """Follow a fault of which the node is known: ranks are compared by their own work."""
+    if not event.node_id:
+        return
+    attempt = int(event.fault_id.split("/")[1])
+    fault = OpenFault(event.fault_id, event.node_id, "compute", event.slowdown - 1)
+    state.care.open_fault(event.job_id, event.tenant, attempt, fault, state.cluster_s(fact.at))
+
+
+def end_care(state: FailSlowState, event: FaultCleared | FaultDismissed, fact: Fact) -> None:
+    now_s = state.cluster_s(fact.at)
+    recovered = isinstance(event, FaultCleared) and event.reason == "recovered"
+    if isinstance(event, FaultDismissed) and event.false_alarm:
+        state.care.take_back(event.node_id, event.fault_id, now_s)
+    state.care.close_fault(event.job_id, event.fault_id, now_s, ended=recovered)
+
+
+def note_plan(state: FailSlowState, event: MitigationPlanned, fact: Fact) -> None:
+    plan = MitigationPlan(
+        event.level,
+        event.actor,
+        event.fault_ids,
+        event.node_ids,
+        event.expected_gain_s,
+        event.cost_s,
+        event.accumulated_loss_s,
+        event.remaining,
+        event.rule,
+        waits=True,
+        evidence=event.evidence,
+    )
+    own = OpenPlan(event.plan_id, event.job_id, event.tenant, event.attempt, plan)
+    state.care.note_plan(own, state.cluster_s(fact.at))
+
+
+def apply_plan(state: FailSlowState, event: MitigationApplied, fact: Fact) -> None:
+    if (own := state.care.plans.get(event.plan_id)) is not None:
+        own.is_applied = True
+
+
+def end_plan(state: FailSlowState, event: MitigationCleared, fact: Fact) -> None:
+    state.care.end_plan(event.plan_id)

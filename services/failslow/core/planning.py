@@ -1,0 +1,112 @@
+"""Decisions about mitigation: plans that are due, their approval and their end, and health."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+
+from services.failslow.core.mitigation.care import OpenPlan
+from services.failslow.core.state import FailSlowState
+from shared.contracts.mitigation import (
+    ApproveMitigation,
+    MitigationApplied,
+    MitigationCleared,
+    MitigationPlanned,
+    NodeHealthScored,
+)
+from shared.ledger.answers import accept_command, refuse_command
+from shared.ledger.decider import Decision, Input
+
+
+def due_at(state: FailSlowState) -> int | None:
+    """Return the ms when the next plan is due, None without any."""
+    due = (episode.due_s for episode in state.care.episodes.values())
+    first_s = min((due_s for due_s in due if due_s is not None), default=None)
+    scale = state.pool.time_scale if state.pool else 1.0
+    return None if first_s is None else ceil(first_s * 1000 / scale)
+
+
+def plan_due(state: FailSlowState, now: int) -> Iterator[Decision]:
+    """Plan for each gang of which the loss justifies a level by now."""
+    now_s = state.cluster_s(now)
+    for job_id, episode in list(state.care.episodes.items()):
+        if episode.due_s is None or episode.due_s > now_s:
+            continue
+        plan, gang = state.care.due_plan(job_id), state.gangs.get(job_id)
+        if plan is None:
+            continue
+        event = MitigationPlanned(
+            plan_id=f"{job_id}/{episode.attempt}/{plan.level}/{state.care.plans_so_far + 1}",
+            job_id=job_id,
+            tenant=episode.tenant,
+            attempt=episode.attempt,
+            level=plan.level,
+            actor=plan.actor,
+            node_ids=plan.node_ids,
+            fault_ids=plan.fault_ids,
+            expected_gain_s=plan.expected_gain_s,
+            cost_s=plan.cost_s,
+            accumulated_loss_s=plan.accumulated_loss_s,
+            remaining=plan.remaining,
+            rule=plan.rule,
+            evidence=plan.evidence,
+        )
+        yield Decision(event, "", gang.traceparent if gang else "")
+
+
+def end_plans(
+    state: FailSlowState, job_id: str, reason: str, cause: str = ""
+) -> Iterator[Decision]:
+    """End the plans of a gang without open faults."""
+    if job_id in state.care.episodes:
+        return
+    for own in [plan for plan in state.care.plans.values() if plan.job_id == job_id]:
+        event = MitigationCleared(
+            plan_id=own.plan_id, job_id=own.job_id, tenant=own.tenant, reason=reason
+        )
+        yield Decision(event, cause)
+
+
+def approve(state: FailSlowState, item: Input, command: ApproveMitigation) -> Iterator[Decision]:
+    """Accept and apply the plan, or refuse with a reason code."""
+    own = state.care.plans.get(command.plan_id)
+    refusal = refusal_of(state, own)
+    if refusal or own is None:
+        detail = f"plan_id: {command.plan_id!r}"
+        yield refuse_command(item, command.plan_id, refusal, detail)
+        return
+    yield accept_command(item, command.plan_id)
+    event = MitigationApplied(
+        plan_id=own.plan_id,
+        job_id=own.job_id,
+        tenant=own.tenant,
+        attempt=own.attempt,
+        level=own.plan.level,
+        actor=own.plan.actor,
+        node_ids=own.plan.node_ids,
+        reason=command.reason,
+    )
+    yield item.decision(event)
+
+
+def refusal_of(state: FailSlowState, own: OpenPlan | None) -> str:
+    if state.pool is None:
+        return "unknown_pool"
+    if own is None:
+        return "unknown_plan"
+    return "already_applied" if own.is_applied else ""
+
+
+def score_node(state: FailSlowState, node_id: str, fault_id: str, now: int) -> Iterator[Decision]:
+    """Publish the health of a node after a fact about it."""
+    part = state.care.health.get(node_id)
+    if part is None:
+        return
+    event = NodeHealthScored(
+        node_id=node_id,
+        score=part.score(state.cluster_s(now)),
+        faults=part.faults,
+        false_alarms=part.false_alarms,
+        fault_id=fault_id,
+    )
+    yield Decision(event)

@@ -1,0 +1,52 @@
+"""A job leaves the slow nodes of its gang, as an approved plan of fail-slow says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from services.placement.core.migration.drain import with_workers
+from services.placement.core.migration.migrate import migrate_job
+from services.placement.core.migration.targets import targets_reserved
+from services.placement.core.pool.allocations import slots_by_rank
+from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.job import Job
+from services.placement.core.pool.shape import Slot
+from services.placement.core.pool.state import Pool
+from services.placement.core.round.fit import place
+from services.placement.core.round.plan import Migration
+from services.placement.core.round.reserve import reserve_freed
+from services.placement.core.round.view import view_of
+from shared.contracts.mitigation import MitigationApplied
+from shared.ledger.decider import Decision, Input
+
+
+def leave_slow_nodes(
+    pool: Pool, message: MitigationApplied, item: Input, now: int
+) -> Iterator[Decision]:
+    """Migrate the job if there is room on other nodes now; it goes on as it is otherwise.
+
+    A plan for an earlier attempt, or for a job that stops or migrates already, has no effect.
+    """
+    job = pool.jobs.get(message.job_id)
+    if message.level != "migrate" or job is None or job.attempt != message.attempt:
+        return
+    if job.phase != "running" or job.job_id in pool.migrations:
+        return
+    if target := room_without(pool, job, message.node_ids, now):
+        yield migrate_job(pool, Migration(job, target, "slow_node"), now, item.id)
+
+
+def room_without(pool: Pool, job: Job, nodes: Collection[str], now: int) -> list[Slot]:
+    """Return a slot per worker, new ones for those on these nodes; empty if one has none."""
+    view, slots = view_of(pool, now), slots_by_rank(job)
+    leaving = [slot for slot in slots if slot.node_id in nodes]
+    if not leaving:
+        return []
+    with targets_reserved(pool), Draft(pool.board) as draft:
+        for job_id in pool.reservations:
+            if other := pool.waiting.get(job_id):
+                reserve_freed(view, draft, other, other.shape)
+        shape = with_workers(job.shape, len(leaving))
+        new = iter(place(draft, shape, (*job.avoid, *nodes)))
+        target = [next(new, None) if slot in leaving else slot for slot in slots]
+    return [slot for slot in target if slot] if None not in target else []

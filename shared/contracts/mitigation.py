@@ -1,0 +1,91 @@
+"""Mitigation of slow workers: plans, their approval, and the health of nodes."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from shared.contracts.base import Command, Event, Text, command, event
+
+LevelName = Literal["nothing", "redistribute", "adapt_schedule", "rearrange", "migrate", "restart"]
+Actor = Literal["framework", "berth"]
+
+
+@command
+class ApproveMitigation(Command):
+    """Approve a plan: Berth carries it out, or the training framework is known to do so."""
+
+    TYPE: ClassVar[str] = "mitigation.approve.v1"
+    OWNER: ClassVar[str] = "failslow"
+    plan_id: str = Field(max_length=128, description="the plan")
+    reason: Text = Field("", description="free text for the audit")
+
+
+@event
+class MitigationPlanned(Event):
+    """The loss of a gang justifies a level of mitigation; it waits for an operator's approval."""
+
+    TYPE: ClassVar[str] = "mitigation.planned.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
+    SUBJECT: ClassVar[str] = "plan_id"
+    plan_id: str = Field(description="`job/attempt/level/count`")
+    job_id: str = Field(description="the job that is slowed down")
+    tenant: str = Field("", description="tenant that owns the job")
+    attempt: int = Field(ge=1, description="number of the attempt")
+    level: LevelName = Field(description="the level to apply")
+    actor: Actor = Field(description="program that can apply it")
+    node_ids: tuple[str, ...] = Field(description="nodes of the slow workers that it helps")
+    fault_ids: tuple[str, ...] = Field(description="faults that it helps")
+    expected_gain_s: float = Field(description="expected saving, cluster s")
+    cost_s: float = Field(ge=0, description="time that it is expected to stop the job, cluster s")
+    accumulated_loss_s: float = Field(ge=0, description="loss since the first fault, cluster s")
+    remaining: float = Field(ge=0, description="expected slowdown after it, 0.25 for 1.25 times")
+    rule: str = Field(description="break even, observed durations or overdue")
+    evidence: tuple[str, ...] = Field((), description="sentences with figures")
+
+
+@event
+class MitigationApplied(Event):
+    """An operator approved the plan; placement carries out those of Berth."""
+
+    TYPE: ClassVar[str] = "mitigation.applied.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
+    SUBJECT: ClassVar[str] = "plan_id"
+    plan_id: str = Field(description="the plan")
+    job_id: str = Field(description="the job")
+    tenant: str = Field("", description="tenant that owns the job")
+    attempt: int = Field(ge=1, description="number of the attempt")
+    level: LevelName = Field(description="the level")
+    actor: Actor = Field(description="program that applies it")
+    node_ids: tuple[str, ...] = Field(description="nodes of the slow workers that it helps")
+    reason: str = Field("", description="as given")
+
+
+@event
+class MitigationCleared(Event):
+    """A plan is of no use any more."""
+
+    TYPE: ClassVar[str] = "mitigation.cleared.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
+    SUBJECT: ClassVar[str] = "plan_id"
+    plan_id: str = Field(description="the plan")
+    job_id: str = Field(description="the job")
+    tenant: str = Field("", description="tenant that owns the job")
+    reason: str = Field(description="recovered, dismissed or job_ended")
+
+
+@event
+class NodeHealthScored(Event):
+    """The health score of a node changed by a fact; it recovers with time by itself."""
+
+    TYPE: ClassVar[str] = "node.health.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
+    SUBJECT: ClassVar[str] = "node_id"
+    node_id: str = Field(description="the node")
+    score: float = Field(
+        gt=0, le=1, description="1 is healthy; half the burden is forgotten a week"
+    )
+    faults: int = Field(ge=0, description="verified faults since the node is known")
+    false_alarms: int = Field(ge=0, description="faults that were taken back")
+    fault_id: str = Field(description="the fault that changed it")

@@ -1,0 +1,54 @@
+"""A job leaves its slow nodes by an approved plan, if there is room elsewhere."""
+
+from __future__ import annotations
+
+from services.placement.core.migration.leave import leave_slow_nodes, room_without
+from services.placement.core.pool.allocations import slots_by_rank
+from shared.contracts.attempts import JobMigrated
+from shared.contracts.base import Event
+from shared.contracts.mitigation import LevelName, MitigationApplied
+from shared.testing.decider import an_input
+from tests.services.placement.core.lane import Lane, job, lane
+
+
+def gang(*nodes: str) -> Lane:
+    """Return a pool with a running gang of two workers of 8 GPUs on the first two nodes."""
+    pool = lane(*nodes)
+    pool.run(job("j", 8, workers=2))
+    return pool
+
+
+def applied(pool: Lane, *nodes: str, level: LevelName = "migrate", attempt: int = 1) -> list[Event]:
+    message = MitigationApplied(
+        plan_id="j/1/migrate/1",
+        job_id="j",
+        attempt=attempt,
+        level=level,
+        actor="berth",
+        node_ids=nodes,
+    )
+    item = an_input(message, "failslow")
+    return [decision.event for decision in leave_slow_nodes(pool.state, message, item, pool.now)]
+
+
+def test_only_the_worker_on_the_slow_node_moves() -> None:
+    pool = gang("a", "b", "c")
+    before = [slot.node_id for slot in slots_by_rank(pool.job("j"))]
+    (event,) = applied(pool, "a")
+    assert isinstance(event, JobMigrated)
+    assert event.reason == "slow_node"
+    after = [allocation.node_id for allocation in event.target]
+    assert after == ["c" if node == "a" else node for node in before]
+
+
+def test_without_room_elsewhere_the_job_stays() -> None:
+    pool = gang("a", "b")
+    assert applied(pool, "a") == []
+    assert room_without(pool.state, pool.job("j"), ("a",), pool.now) == []
+
+
+def test_other_levels_attempts_and_nodes_have_no_effect() -> None:
+    pool = gang("a", "b", "c")
+    assert applied(pool, "a", level="redistribute") == []
+    assert applied(pool, "a", attempt=2) == []
+    assert applied(pool, "c") == []
