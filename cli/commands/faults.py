@@ -1,4 +1,4 @@
-"""`berth faults`: list slow workers and dismiss suspicions."""
+"""`berth faults`: list slow workers, dismiss suspicions and approve plans; `berth why-slow`."""
 
 from __future__ import annotations
 
@@ -75,6 +75,21 @@ def dismiss(
     report(as_json, answer, f"{fault}: dismissed")
 
 
+@faults.command()
+def approve(
+    plan: Annotated[str, typer.Argument(help="Plan id, as `berth why-slow` shows it.")],
+    reason: Reason = "",
+    pool: PoolOfObject = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Approve a plan: Berth migrates the workers, or you apply it in the training framework."""
+    client = api(data)
+    body: Json = {"reason": reason, **({"pool": pool} if pool else {})}
+    answer = await_answer(client, client.post(f"/v1/faults/plans/{part(plan)}/approve", body))
+    report(as_json, answer, f"{plan}: approved")
+
+
 def why_slow(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
     """Explain why a job is or was slow: since when, by how much, which worker, and what was done.
 
@@ -82,7 +97,8 @@ def why_slow(job: JobArgument, as_json: AsJson = False, data: Data = None) -> No
     worker of it where its own work takes longer than that of its peers.
     """
     history = api(data).get(f"/v1/jobs/{part(job)}/timeline")
-    rows = [row for row in items(history) if str(row["type"]).startswith("fault.")]
+    kinds = ("fault.", "mitigation.")
+    rows = [row for row in items(history) if str(row["type"]).startswith(kinds)]
     if as_json:
         emit({"job_id": job, "items": rows})
         return

@@ -16,6 +16,14 @@ ACTIONS = {
     "job.resized.v1": "the job was resized",
     "job.requeued.v1": "the job was requeued",
 }
+PLANNED, APPLIED = "mitigation.planned.v1", "mitigation.applied.v1"
+LEVELS = {
+    "redistribute": "give slow workers fewer micro-batches (in the training framework)",
+    "adapt_schedule": "adapt the pipeline schedule (in the training framework)",
+    "rearrange": "rearrange the workers",
+    "migrate": "migrate the workers of {nodes}",
+    "restart": "restart from a checkpoint",
+}
 ENDS = {"recovered": "it recovered", "job_ended": "the job's attempt ended"}
 UNKNOWN = (
     "no slowdown is known; only jobs of two or more workers that report their iterations are judged"
@@ -39,6 +47,7 @@ def _paragraph(suspicion: Row, timeline: Sequence[Row], as_of: int) -> Iterator[
     yield f"{_subject(fault)} {tense} slow {period} ({span(until - since)}): {_size(fault)}"
     yield f"  evidence: {_evidence(fault)}"
     yield f"  done: {'; '.join(_actions(timeline, since, until)) or 'nothing'}"
+    yield from _plans(str(fault["fault_id"]), timeline)
     if end is not None:
         yield f"  end: {_end(end)}"
 
@@ -77,6 +86,26 @@ def _actions(timeline: Sequence[Row], since: int, until: int) -> Iterator[str]:
             reason = str(_data(row).get("reason") or "")
             why = f" ({REASONS.get(reason, reason)})" if reason else ""
             yield f"{words} at {clock(row['at'])}{why}"
+
+
+def _plans(fault_id: str, timeline: Sequence[Row]) -> Iterator[str]:
+    """Return a line per plan that helps the fault, and whether it was approved or how to."""
+    applied = {str(_data(row)["plan_id"]): row for row in timeline if row["type"] == APPLIED}
+    for row in timeline:
+        plan = _data(row)
+        if row["type"] != PLANNED or fault_id not in cast("Sequence[str]", plan["fault_ids"]):
+            continue
+        nodes = ", ".join(cast("Sequence[str]", plan["node_ids"]))
+        level = LEVELS.get(str(plan["level"]), str(plan["level"])).format(nodes=nodes)
+        lost, stop = _number(plan, "accumulated_loss_s"), _number(plan, "cost_s")
+        gain = _number(plan, "expected_gain_s")
+        costs = f"{lost:.0f} s lost so far, {stop:.0f} s of stop, {gain:.0f} s expected gain"
+        yield f"  plan {plan['plan_id']} at {clock(row['at'])}: {level}; {costs}"
+        approval = applied.get(str(plan["plan_id"]))
+        if approval is None:
+            yield f"    not approved; berth faults approve {plan['plan_id']}"
+        else:
+            yield f"    approved at {clock(approval['at'])}"
 
 
 def _end_of(fault_id: str, timeline: Sequence[Row]) -> Row | None:

@@ -1,9 +1,10 @@
 """`python -m benchmarks.parts.rltune`: train RLTune over FCFS on the first 60 % of Helios Venus.
 
-Ten minutes on one core, with `OPENBLAS_NUM_THREADS=1`: the threads of the algebra wait by spinning,
-and on a busy machine that takes eight times the CPU. It simulates as many jobs as a network of
-`training.left_out`; an interrupted training keeps the epochs that it did. The weights, with the options and rewards, go to
-`weights.json` beside this; `left_out.md` and `policies.md` say how long the committed ones trained.
+Ten minutes on one core, with `OPENBLAS_NUM_THREADS=1`: the threads of the algebra wait by
+spinning, and on a busy machine that takes eight times the CPU. It simulates as many jobs as a
+network of `training.left_out`; an interrupted training keeps the epochs that it did. The weights,
+with the options and rewards, go to `weights.json` beside this; `left_out.md` and `policies.md` say
+how long the committed ones trained.
 """
 
 from __future__ import annotations

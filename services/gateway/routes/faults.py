@@ -1,4 +1,4 @@
-"""Suspected slow workers, and the verdicts of operators, which fail-slow answers."""
+"""Suspected slow workers, and what operators decide about them, which fail-slow answers."""
 
 from __future__ import annotations
 
@@ -25,11 +25,20 @@ from services.gateway.problem import not_found
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Command, Model, Name, Text
 from shared.contracts.faults import DismissFault, MarkFalseAlarm
+from shared.contracts.mitigation import ApproveMitigation
 from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1/faults", tags=["faults"])
 FaultId = Annotated[
     str, Path(max_length=128, pattern=r"^[A-Za-z0-9._:/-]+$", description="id of the fault")
+]
+PlanId = Annotated[
+    str,
+    Path(
+        max_length=128,
+        pattern=r"^[A-Za-z0-9._:-]+/[0-9]+/[a-z_]+/[0-9]+$",
+        description="id of the plan: `job/attempt/level/count`",
+    ),
 ]
 State = Literal["suspected", "cleared", "dismissed", "false_alarm"]
 
@@ -75,26 +84,49 @@ async def false_alarm(request: Request, fault_id: FaultId) -> Response:
     return await _send_verdict(request, fault_id, MarkFalseAlarm)
 
 
+@router.post("/plans/{plan_id:path}/approve", **command_route(FaultRequest, 404, required=False))
+async def approve_plan(request: Request, plan_id: PlanId) -> Response:
+    """Approve a plan of mitigation: Berth carries it out, or the training framework does.
+
+    `GET /v1/jobs/{job_id}/timeline` has the plans of a job: `mitigation.planned.v1`.
+    """
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "operator")
+    body = parse_body(FaultRequest, await json_body(request))
+    job = (queries.LANE_OF_JOB, bearer.tenant, plan_id.partition("/")[0])
+    lane = await _lane(gateway, bearer, body.pool, "job of the plan", *job)
+    command = ApproveMitigation(plan_id=plan_id, reason=body.reason)
+    return await _send(request, gateway, bearer, command, lane, plan_id)
+
+
 async def _send_verdict(
     request: Request, fault_id: str, kind: type[DismissFault] | type[MarkFalseAlarm]
 ) -> Response:
     gateway = gateway_of(request)
     bearer = await authorize(request, "operator")
     body = parse_body(FaultRequest, await json_body(request))
-    lane = await _lane(gateway, bearer, fault_id, body.pool)
-    command: Command = kind(fault_id=fault_id, reason=body.reason)
+    lane = await _lane(gateway, bearer, body.pool, "fault", queries.LANE_OF_FAULT, fault_id)
+    command = kind(fault_id=fault_id, reason=body.reason)
+    return await _send(request, gateway, bearer, command, lane, fault_id)
+
+
+async def _send(
+    request: Request, gateway: Gateway, bearer: Bearer, command: Command, lane: int, subject: str
+) -> Response:
     return accepted_response(
         await send_command(
-            request, gateway, bearer, command, lane=lane, subject=fault_id, span="fault"
+            request, gateway, bearer, command, lane=lane, subject=subject, span="fault"
         )
     )
 
 
-async def _lane(gateway: Gateway, bearer: Bearer, fault_id: str, pool: str | None) -> int:
-    """Return the lane of the pool if given, else of the fault in Postgres."""
+async def _lane(
+    gateway: Gateway, bearer: Bearer, pool: str | None, kind: str, query: str, *keys: str | None
+) -> int:
+    """Return the lane of the pool if given, else that which the query finds in Postgres."""
     if pool is not None:
         return lane_of_pool(gateway, pool)
-    row = await gateway.database.row(bearer, queries.LANE_OF_FAULT, fault_id)
+    row = await gateway.database.row(bearer, query, *keys)
     if row is None:
-        raise not_found("fault")
+        raise not_found(kind)
     return int(str(row["partition"]))

@@ -59,6 +59,36 @@ def test_a_slow_worker_is_named_with_what_was_done_and_how_it_ended() -> None:
     assert text[3] == "  end: the job's attempt ended"
 
 
+PLAN = {
+    "plan_id": "j1/1/migrate/1",
+    "fault_ids": ["j1/1/2/1"],
+    "node_ids": ["n7"],
+    "level": "migrate",
+    "accumulated_loss_s": 90.4,
+    "cost_s": 60.0,
+    "expected_gain_s": 300.0,
+}
+
+
+def test_a_plan_says_what_it_costs_and_how_to_approve_it() -> None:
+    suspected = row("fault.suspected.v1", 1_000_000, **WORKER)
+    planned = row("mitigation.planned.v1", 1_010_000, **PLAN)
+    text = slowness_lines([suspected, planned], NOW)
+    assert text[3].startswith("  plan j1/1/migrate/1 at ")
+    assert text[3].endswith(
+        "migrate the workers of n7; 90 s lost so far, 60 s of stop, 300 s expected gain"
+    )
+    assert text[4] == "    not approved; berth faults approve j1/1/migrate/1"
+    applied = row("mitigation.applied.v1", 1_020_000, plan_id="j1/1/migrate/1")
+    assert slowness_lines([suspected, planned, applied], NOW)[4].startswith("    approved at ")
+
+
+def test_a_plan_for_another_fault_is_not_shown() -> None:
+    suspected = row("fault.suspected.v1", 1_000_000, **WORKER)
+    other = row("mitigation.planned.v1", 1_010_000, **{**PLAN, "fault_ids": ["j1/1/3/1"]})
+    assert not any("plan" in line for line in slowness_lines([suspected, other], NOW))
+
+
 def test_a_verdict_of_an_operator_is_shown() -> None:
     text = slowness_lines(
         [
