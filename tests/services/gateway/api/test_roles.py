@@ -94,6 +94,7 @@ VALUES = {
     "{tenant}": "ada",
     "{key_id}": "no-such-key",
     "{fault_id}": "f/1/0/1",
+    "{plan_id}": "j/1/migrate/1",
     "{input_id}": "placement/0/1/0",
     "{endpoint}": "no/such-endpoint",
     "{request_id}": "no-such-request",
