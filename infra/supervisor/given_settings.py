@@ -24,7 +24,14 @@ GIVEN: Mapping[str, frozenset[str]] = {
     "placement": frozenset(),
     "failslow": frozenset({"slowdown", "reports"}),
     "throttle": frozenset(
-        {"upstream_keys", "upstream_ca", "tokenizers", "answers", "prompts_kept_h"}
+        {
+            "upstream_keys",
+            "upstream_ca",
+            "tokenizers",
+            "answers",
+            "prompts_kept_h",
+            "interaction_key",
+        }
     )
     | OIDC,
     "executor": frozenset({"agent_pools", "report_window_ms", "slow", "secrets"}),
@@ -41,7 +48,16 @@ GIVEN_STEPS: Mapping[str, frozenset[str]] = {"topics": frozenset({"prompts_kept_
 
 OF_EVERY_SERVICE = frozenset({"trace_sample"})
 PATHS = frozenset(
-    {"models", "secrets", "oidc_ca", "upstream_keys", "upstream_ca", "tokenizers", "answers"}
+    {
+        "models",
+        "secrets",
+        "oidc_ca",
+        "upstream_keys",
+        "upstream_ca",
+        "tokenizers",
+        "answers",
+        "interaction_key",
+    }
 )
 """Settings that name a file or folder: services run in another directory than `berth up`."""
 PREFIX, FILE = "BERTH_", "_FILE"

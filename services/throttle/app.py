@@ -17,6 +17,7 @@ from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
 from services.throttle.dispatch import Dispatcher
 from services.throttle.figures import figures
+from services.throttle.interaction_key import InteractionIds, read_interaction_key
 from services.throttle.proxy.admission import Admission
 from services.throttle.proxy.app import OpenAiProxy
 from services.throttle.proxy.authentication import Authenticator
@@ -100,6 +101,7 @@ class ThrottleShell:
         self._connect = connect
         self._open_answers = open_answers or self._kafka_answers
         self._prompts = PromptTokenizer(settings.tokenizers)
+        self._ids = InteractionIds(read_interaction_key(settings.interaction_key, settings.data))
         self._telemetry = telemetry
         self._observe = observer(telemetry)
         self._dispatchers: dict[int, Dispatcher] = {}
@@ -114,7 +116,9 @@ class ThrottleShell:
         """Decode a record of `llm.requests`; what is reserved for its body is counted here."""
         command = requests_only(topic, type_, data)
         assert isinstance(command, ServeLlmRequest)
-        return with_counts(command, data, self._prompts)
+        issued = self._ids.is_issued(command.tenant, command.endpoint, command.interaction)
+        counted = with_counts(command, data, self._prompts)
+        return counted.model_copy(update={"is_issued": issued})
 
     def on_accepted(self, facts: list[Fact], parents: list[str], started_ns: int) -> None:
         self._observe(facts, parents, started_ns)
@@ -151,7 +155,12 @@ class ThrottleShell:
         access = AccessFollower(self._connect)
         authenticator = self._authenticator(access)
         server = RequestServer(
-            authenticator, self._held, self._prompts, secrets.token_bytes(16), self.admission
+            authenticator,
+            self._held,
+            self._prompts,
+            secrets.token_bytes(16),
+            self.admission,
+            self._ids,
         )
         proxy = OpenAiProxy(authenticator, server, self._telemetry.spans)
         runner = web.AppRunner(

@@ -24,6 +24,11 @@ class ThrottleSettings(OidcSettings):
     tokenizers: Path | None = Field(
         default=None, description="Folder of tokenizer files, NAME.json, that endpoints name"
     )
+    interaction_key: Path | None = Field(
+        default=None,
+        description="File of the key that signs ids of interactions, the same for all processes of "
+        "the service; without it each keeps one of its own in its data folder",
+    )
     answers: Path | None = Field(
         default=None,
         description="Folder for answers to requests of `llm.requests` that are above 512 KiB; "

@@ -34,6 +34,9 @@ class ServeLlmRequest(Command):
     application: Name = Field("default", description="application of the tenant")
     user: Label = Field("", description="user of the application, for budgets")
     interaction: str = Field("", max_length=64, description="interaction that it belongs to")
+    is_issued: bool = Field(
+        False, description="the service issued the id of its interaction; set by the service"
+    )
     prompt_tokens: int = Field(
         0, ge=0, le=MOST_TOKENS, description="tokens of the prompt, or fewer: the body is counted"
     )
@@ -143,6 +146,7 @@ class LlmRequestQueued(Event):
     application: str = Field("default", description="application of the tenant")
     user: str = Field("", description="user of the application")
     interaction: str = Field("", description="interaction that it belongs to")
+    is_issued: bool = Field(False, description="the service issued the id of its interaction")
     stage: int = Field(0, ge=0, description="calls of its interaction before it")
     prompt_tokens: int = Field(ge=0, description="tokens of the prompt, as reserved")
     max_output_tokens: int = Field(ge=0, description="limit of output tokens")
@@ -218,6 +222,10 @@ class LlmRequestRejected(Event):
     retry_after_s: float | None = Field(
         None, ge=0, description="wall s until a retry may succeed; absent: never"
     )
+    endpoint: str = Field("", description="the endpoint; empty: written by an older version")
+    application: str = Field("", description="application of the tenant")
+    user: str = Field("", description="user of the application")
+    model: str = Field("", description="adapter or alias that was asked for; empty: none")
 
 
 @event

@@ -81,6 +81,10 @@ def fold_request(row: LlmRequestRow, event: LedgerEvent) -> None:
             row.state, row.reason, row.ended_at = "rejected", data["reason"], event.at
             row.detail, row.retry_after_s = data.get("detail", ""), data.get("retry_after_s")
             row.queued_at = row.queued_at or event.at
+            row.endpoint = row.endpoint or data.get("endpoint", "")
+            row.application = row.application or data.get("application", "")
+            row.user_id = row.user_id or data.get("user", "")
+            row.model = row.model or data.get("model", "")
         case _:
             raise NotFolded(event.type)
 

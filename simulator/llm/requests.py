@@ -35,6 +35,7 @@ class TraceRequest:
             int(1000 * self.arrival_s),
             application=self.application,
             interaction=self.interaction,
+            is_issued=True,
             stage=self.stage,
             system_tokens=self.system_tokens,
         )

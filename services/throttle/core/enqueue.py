@@ -77,6 +77,7 @@ def served_request(state: EndpointState, command: ServeLlmRequest, now: int) -> 
         first_token_by=None if due_ms is None else now + due_ms,
         prefix=command.prefix,
         interaction=command.interaction,
+        is_issued=command.is_issued,
         stage=state.interactions.stage(command.tenant, command.interaction, now),
         system_tokens=command.system_tokens,
     )
@@ -155,6 +156,7 @@ def queue_event(
         application=command.application,
         user=command.user,
         interaction=command.interaction,
+        is_issued=command.is_issued,
         stage=served.stage,
         prompt_tokens=command.prompt_tokens,
         max_output_tokens=served.max_output_tokens,
@@ -176,6 +178,10 @@ def reject_command(command: ServeLlmRequest, rejection: Rejection) -> LlmRequest
         reason=rejection.reason,
         detail=rejection.detail,
         retry_after_s=rejection.retry_after_s,
+        endpoint=command.endpoint,
+        application=command.application,
+        user=command.user,
+        model=command.model or "",
     )
 
 

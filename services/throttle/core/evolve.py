@@ -37,6 +37,7 @@ def queue_request(state: EndpointState, event: LlmRequestQueued, fact: Fact) -> 
         first_token_by=event.first_token_by,
         prefix=event.prefix,
         interaction=event.interaction,
+        is_issued=event.is_issued,
         stage=event.stage,
         system_tokens=event.system_tokens,
     )

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from services.throttle.core.configuration import cost_of
+from services.throttle.core.rejections import reject_waiting
 from services.throttle.core.state import EndpointState, OpenRequest
-from shared.contracts.llm import (
-    LlmRequestFinished,
-    LlmRequestRejected,
-    RequestEnd,
-    TokensCharged,
-    TokensMade,
-)
+from shared.contracts.llm import LlmRequestFinished, RequestEnd, TokensCharged, TokensMade
 from shared.ledger.decider import Decision, Input, UnitStart
 
 LEFT_DETAILS = {
@@ -78,10 +73,5 @@ def remove_waiting(
     for request_id in request_ids:
         request = state.waiting.get(request_id)
         if request is not None:
-            event = LlmRequestRejected(
-                request_id=request_id,
-                tenant=request.tenant,
-                reason=reason,
-                detail=LEFT_DETAILS.get(reason, ""),
-            )
+            event = reject_waiting(state, request, reason, LEFT_DETAILS.get(reason, ""))
             yield UnitStart(event, item.id, request.traceparent)

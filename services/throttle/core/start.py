@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from services.throttle.core.batch import fits
 from services.throttle.core.enqueue import describe_too_large
+from services.throttle.core.rejections import reject_waiting
 from services.throttle.core.state import EndpointState, OpenRequest
 from shared.contracts.llm import CountersRebased, LlmRequestRejected, LlmRequestStarted
 from shared.ledger.decider import Decision, UnitStart, WakeStart
@@ -91,13 +92,7 @@ def end_of_wait(state: EndpointState, request: OpenRequest, now: int) -> LlmRequ
         detail = f"wait: longer than {limit_s:g} s (queue_timeout_s)"
     else:
         return None
-    return LlmRequestRejected(
-        request_id=request.request_id,
-        tenant=request.tenant,
-        reason=reason,
-        detail=detail,
-        retry_after_s=retry_s,
-    )
+    return reject_waiting(state, request, reason, detail, retry_s)
 
 
 def timeout_at(state: EndpointState, request: OpenRequest) -> int:
@@ -110,9 +105,5 @@ def reject_outgrown(state: EndpointState, request: OpenRequest) -> LlmRequestRej
     served = request.served
     tokens = served.prompt_tokens + served.max_output_tokens
     batch_tokens = (state.endpoint.batch_tokens if state.endpoint else None) or 0
-    return LlmRequestRejected(
-        request_id=request.request_id,
-        tenant=request.tenant,
-        reason="too_large",
-        detail=describe_too_large(tokens, batch_tokens),
-    )
+    detail = describe_too_large(tokens, batch_tokens)
+    return reject_waiting(state, request, "too_large", detail)

@@ -41,7 +41,7 @@ class OpenRequest:
 class EndpointState:
     """The state of one lane, which belongs to one endpoint; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "throttle-3"
+    SCHEMA: ClassVar[str] = "throttle-4"
     partition: int
     endpoint: EndpointConfigured | None = None
     last_endpoint: EndpointConfigured | None = None

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.dispatch import Dispatcher
+from services.throttle.interaction_key import InteractionIds
 from services.throttle.proxy.admission import Admission, OpenEntry
 from services.throttle.proxy.authentication import Authenticator, find_endpoint
 from services.throttle.proxy.bodies import BodyReader
@@ -64,6 +65,7 @@ class RequestServer:
         prompts: PromptTokenizer,
         prefix_key: bytes,
         admission: Admission,
+        interaction_ids: InteractionIds,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._authenticator = authenticator
@@ -71,6 +73,7 @@ class RequestServer:
         self._dispatchers = dispatchers
         self._prompts = prompts
         self._prefix_key = prefix_key
+        self._ids = interaction_ids
         self._clock = clock
         self._admission = admission
         self._bodies = BodyReader()
@@ -126,16 +129,17 @@ class RequestServer:
     def _command(
         self, read: ReadRequest, endpoint: EndpointConfigured, prompt: PromptTokens
     ) -> ServeLlmRequest:
-        request_id = new_id()
         body, options = read.body, read.options
+        interaction = options.interaction or self._ids.issue(read.tenant, endpoint.endpoint)
         needs_prefix = endpoint.cached_blocks > 0 or endpoint.balance == "prefix"
         return ServeLlmRequest(
-            request_id=request_id,
+            request_id=new_id(),
             tenant=read.tenant,
             endpoint=endpoint.endpoint,
             application=options.application,
             user=body.user,
-            interaction=options.interaction or request_id,
+            interaction=interaction,
+            is_issued=self._ids.is_issued(read.tenant, endpoint.endpoint, interaction),
             prompt_tokens=prompt.tokens,
             max_output_tokens=body.output_limit(endpoint.output_limit),
             system_tokens=prompt.system_tokens,

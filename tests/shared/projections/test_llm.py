@@ -118,3 +118,14 @@ def test_output_of_a_request_that_was_not_completed_is_wasted(outcome: str) -> N
 def test_an_event_without_a_fold_is_an_error() -> None:
     with pytest.raises(NotFolded):
         account_row(QUEUED)
+
+
+def test_a_request_that_was_refused_at_once_has_its_endpoint_and_user() -> None:
+    fields = {"endpoint": "chat", "application": "search", "user": "eve", "model": "m2"}
+    row = request_row(REJECTED.model_copy(update=fields))
+    assert (row.endpoint, row.application, row.user_id, row.model) == (
+        "chat",
+        "search",
+        "eve",
+        "m2",
+    )

@@ -92,4 +92,4 @@ class InteractionRate(Guard):
 
 def is_in_progress(request: ServedRequest) -> bool:
     """Return whether a refusal would cut an interaction that is not suspiciously long."""
-    return 0 < request.stage < LONGEST_INTERACTION
+    return request.is_in_progress and request.stage < LONGEST_INTERACTION

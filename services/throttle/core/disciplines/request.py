@@ -31,6 +31,8 @@ class ServedRequest:
     """The interaction that it belongs to; empty for a call that stands alone."""
     stage: int = 0
     """How many calls of its interaction came before it."""
+    is_issued: bool = False
+    """Whether the service issued the id of its interaction; another id groups calls only."""
     system_tokens: int = 0
     """The part of `prompt_tokens` that the application adds to every call."""
     made_tokens: int = 0
@@ -40,6 +42,11 @@ class ServedRequest:
     """Output tokens that its tenant has been charged for, made or forecast."""
     unit_cost: float = 1.0
     """The cost of a usual call of its application (FairServe); its charges are divided by it."""
+
+    @property
+    def is_in_progress(self) -> bool:
+        """Whether it continues an interaction that the service knows it has begun."""
+        return self.is_issued and self.stage > 0
 
     @property
     def remaining_tokens(self) -> int:

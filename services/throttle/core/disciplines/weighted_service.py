@@ -58,7 +58,7 @@ class WeightedService(Order):
         if not self._waits(account):
             counter = max(counter, level(lines, self.last_emptied, counter))
         line = self._line(request)
-        first = 0 if request.stage else self.in_progress.waiting
+        first = 0 if request.is_in_progress else self.in_progress.waiting
         return line.competition(account, counter, first)
 
     def start(self, request: ServedRequest) -> None:
@@ -100,7 +100,7 @@ class WeightedService(Order):
         self.first_calls.reindex()
 
     def _line(self, request: ServedRequest) -> Line:
-        return self.in_progress if request.stage else self.first_calls
+        return self.in_progress if request.is_in_progress else self.first_calls
 
     def _waits(self, account: Account) -> bool:
         tenant = account.tenant

@@ -153,3 +153,24 @@ def test_fields_of_the_request_are_in_its_event() -> None:
     assert (event.application, event.user, event.model) == ("search", "eve", "chat-lora")
     assert (event.priority, event.first_token_by, event.prefix) == (2, AT + 500, ("p1",))
     assert event.system_tokens == 4
+
+
+def test_only_an_interaction_with_an_issued_id_is_not_throttled() -> None:
+    """A bare id groups the calls, which are counted and can be refused as any first call."""
+    settings = endpoint(throttles=True, tenant_per_minute=2, application_per_minute=100)
+    state = lane(settings=settings, capacity=1)
+    for n in range(3):
+        queued(state, local_request(f"r{n}", "b" if n else "a", interaction="plan-1"))
+    refused = rejection(state, local_request("r3", "b", interaction="plan-1"))
+    assert refused.reason == "tenant_rate"
+    event = queued(state, local_request("r4", "b", interaction="plan-1", is_issued=True))
+    assert (event.stage, event.is_issued) == (2, True)
+    unknown = local_request("r5", "b", interaction="never-called", is_issued=True)
+    assert rejection(state, unknown).reason == "tenant_rate"
+
+
+def test_a_refused_request_is_recorded_with_endpoint_user_and_application() -> None:
+    request = local_request("r1", "stranger", application="search", user="eve", model="m2")
+    event = rejection(lane(), request)
+    assert (event.endpoint, event.application) == ("chat", "search")
+    assert (event.user, event.model) == ("eve", "m2")

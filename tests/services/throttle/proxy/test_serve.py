@@ -109,8 +109,9 @@ async def test_a_chat_completion_is_reserved_served_and_settled(tmp_path: Path) 
     assert finished.prompt_tokens == body["usage"]["prompt_tokens"]
     queued = stack.only(LlmRequestQueued)
     assert (queued.tenant, queued.endpoint, queued.max_output_tokens) == ("acme", MODEL, 10)
-    assert headers["x-request-id"] == queued.request_id == queued.interaction
-    assert headers["x-berth-interaction"] == queued.request_id
+    assert headers["x-request-id"] == queued.request_id
+    assert headers["x-berth-interaction"] == queued.interaction
+    assert queued.is_issued
     assert int(headers["x-berth-queue-ms"]) >= 0
     assert float(headers["x-berth-overhead-ms"]) >= 0
     assert headers["x-berth-position"] == "0"

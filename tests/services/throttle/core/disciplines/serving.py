@@ -21,7 +21,7 @@ STEP_MS = 30
 def a_request(
     request_id: str = "r", tenant: str = "a", prompt: int = 10, limit: int = 10, at: int = 0
 ) -> ServedRequest:
-    return ServedRequest(request_id, tenant, prompt, limit, at)
+    return ServedRequest(request_id, tenant, prompt, limit, at, is_issued=True)
 
 
 def served(order: Order, request: ServedRequest, tokens: int = 0) -> None:
