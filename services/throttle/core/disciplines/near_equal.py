@@ -108,6 +108,12 @@ class NearEqual(Order):
     def set_weight(self, tenant: str, weight: float) -> None:
         self.order.set_weight(tenant, weight)
 
+    def counter_of(self, tenant: str) -> float:
+        return self.order.counter_of(tenant)
+
+    def note_service(self, tenant: str, counted: float) -> None:
+        self.order.note_service(tenant, counted)
+
     @property
     def level(self) -> float:
         return self.order.level

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from services.throttle.core.disciplines.competition import Competition
@@ -16,11 +18,14 @@ MOST_PASSED = 20
 class PriorityClasses(Order):
     """An order per class; the highest class with a waiting request is served.
 
-    `orders` begin with the highest class; a `priority` beyond the last is of the last. A tenant
-    has its own counter in each class.
+    `orders` begin with the highest class; a `priority` beyond the last is of the last. What a
+    tenant gets in one class counts in all, so that it gains nothing by using several; the lift of
+    a return from idle is that of the class.
 
-    Bound: within a class that of its order; and of `n` classes, one in which a request waits gets
-    at least one of any `most_passed + n - 1` starts in a row.
+    Bound: of `n` classes, one in which a request waits gets at least one of any
+    `most_passed + n - 1` starts in a row. While two tenants wait in the highest class, one that
+    uses the others too gets in all of them at most the bound of the order more, as long as most
+    starts are of the highest.
     """
 
     orders: tuple[Order, ...]
@@ -69,16 +74,20 @@ class PriorityClasses(Order):
                 self.passed[number] += 1
         self.passed[started] = 0
         self._leave(started)
-        self.orders[started].start(request)
+        with self._counted_in_all(request) as order:
+            order.start(request)
 
     def charge(self, request: ServedRequest) -> None:
-        self.orders[self._class_of(request)].charge(request)
+        with self._counted_in_all(request) as order:
+            order.charge(request)
 
     def settle_prompt(self, request: ServedRequest, prompt_tokens: int) -> None:
-        self.orders[self._class_of(request)].settle_prompt(request, prompt_tokens)
+        with self._counted_in_all(request) as order:
+            order.settle_prompt(request, prompt_tokens)
 
     def finish(self, request: ServedRequest) -> None:
-        self.orders[self._class_of(request)].finish(request)
+        with self._counted_in_all(request) as order:
+            order.finish(request)
 
     def set_weight(self, tenant: str, weight: float) -> None:
         for order in self.orders:
@@ -95,6 +104,18 @@ class PriorityClasses(Order):
     def rebase(self) -> None:
         for order in self.orders:
             order.rebase()
+
+    @contextmanager
+    def _counted_in_all(self, request: ServedRequest) -> Iterator[Order]:
+        """Yield the order of the request; what it counts for the tenant counts in the others."""
+        order = self.orders[self._class_of(request)]
+        before = order.counter_of(request.tenant)
+        yield order
+        counted = order.counter_of(request.tenant) - before
+        if counted:
+            for other in self.orders:
+                if other is not order:
+                    other.note_service(request.tenant, counted)
 
     def _leave(self, number: int) -> None:
         self.waiting[number] -= 1

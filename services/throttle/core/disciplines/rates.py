@@ -60,7 +60,7 @@ class RequestRate(Guard):
 class InteractionRate(Guard):
     """FairServe's throttling: under overload only, and only the first call of an interaction.
 
-    It is refused where its tenant or its application has passed the limit of calls per minute,
+    It is refused where its tenant or that tenant's application has passed the limit of calls per minute,
     in which all stages count. Bound: an engine that is not overloaded refuses nothing, and an
     interaction in progress is not cut within its first `LONGEST_INTERACTION` calls.
     """
@@ -80,14 +80,19 @@ class InteractionRate(Guard):
         by_tenant = self.tenants.retry_after_ms(request.tenant, now)
         if by_tenant is not None:
             return Throttled("tenant_rate", by_tenant)
-        by_application = self.applications.retry_after_ms(request.application, now)
+        by_application = self.applications.retry_after_ms(_application(request), now)
         if by_application is not None:
             return Throttled("application_rate", by_application)
         return None
 
     def note_queued(self, request: ServedRequest) -> None:
         self.tenants.add(request.tenant, request.queued_at)
-        self.applications.add(request.application, request.queued_at)
+        self.applications.add(_application(request), request.queued_at)
+
+
+def _application(request: ServedRequest) -> str:
+    """Return the key of an application, which is that of its tenant: no name has a slash."""
+    return f"{request.tenant}/{request.application}"
 
 
 def is_in_progress(request: ServedRequest) -> bool:

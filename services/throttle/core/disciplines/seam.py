@@ -85,6 +85,13 @@ class Order:
     def set_weight(self, tenant: str, weight: float) -> None:
         """Give a tenant a weight above 0; a tenant that has none given weighs 1."""
 
+    def counter_of(self, tenant: str) -> float:
+        """Return the service of a tenant per weight, as it is counted; 0 without counters."""
+        return 0.0
+
+    def note_service(self, tenant: str, counted: float) -> None:
+        """Count service per weight that a tenant got elsewhere; negative: a refund."""
+
     @property
     def level(self) -> float:
         """How high the counters of active tenants are, at least; 0 without counters."""

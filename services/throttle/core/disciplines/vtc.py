@@ -103,6 +103,13 @@ class Vtc(Order):
     def set_weight(self, tenant: str, weight: float) -> None:
         self.accounts.of(tenant).weight = weight
 
+    def counter_of(self, tenant: str) -> float:
+        return self.accounts.of(tenant).counter
+
+    def note_service(self, tenant: str, counted: float) -> None:
+        account = self.accounts.of(tenant)
+        self._charge_or_refund(account, counted * account.weight)
+
     @property
     def level(self) -> float:
         return level((self.line,), self.last_emptied)

@@ -1,11 +1,24 @@
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.throttle.core.disciplines.cost import LINEAR
 
 from services.throttle.core.disciplines.fcfs import Fcfs
+from services.throttle.core.disciplines.lengths import ShrunkMean
 from services.throttle.core.disciplines.priority_classes import PriorityClasses
+from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.disciplines.vtc import Vtc
 from tests.services.throttle.core.disciplines.serving import a_request, served
+
+
+def berth_order() -> Vtc:
+    return Vtc(forecast=ShrunkMean())
 
 
 def classes_of(counts: dict[int, int], most_passed: int = 3, n: int = 3) -> PriorityClasses:
@@ -55,6 +68,44 @@ def test_a_class_without_requests_is_not_passed_over() -> None:
     order.withdraw(request)
     assert order.waiting == [2, 0, 0]
     assert order.passed == [0, 0, 0]
+
+
+LONGEST = 40
+"""Tokens of the longest prompt and of the longest answer of the property below."""
+
+
+@given(st.integers(0, 2**32), st.integers(2, 4), st.sampled_from([Vtc, berth_order]))
+def test_a_tenant_that_uses_all_classes_gets_no_more_than_one_that_uses_one(
+    seed: int, n: int, new_order: Callable[[], Vtc]
+) -> None:
+    """Both always wait in the highest class; two requests run at a time."""
+    chance = random.Random(seed)
+    order = PriorityClasses(tuple(new_order() for _ in range(n)))
+    service = {"all": 0.0, "one": 0.0}
+    running: list[ServedRequest] = []
+
+    def enqueue(tenant: str, priority: int) -> None:
+        request = a_request(tenant=tenant, prompt=chance.randint(1, LONGEST))
+        request.priority = priority
+        order.enqueue(request)
+
+    for priority in range(n):
+        enqueue("all", priority)
+    enqueue("one", 0)
+    for _ in range(200):
+        request = order.next_request()
+        assert request is not None
+        enqueue(request.tenant, request.priority)
+        order.start(request)
+        running.append(request)
+        if len(running) == 2:
+            ended = running.pop(chance.randrange(2))
+            ended.made_tokens = chance.randint(1, LONGEST)
+            order.charge(ended)
+            order.finish(ended)
+            service[ended.tenant] += LINEAR.of(ended.prompt_tokens, ended.made_tokens)
+        most = 2 * LINEAR.of(LONGEST, LONGEST)
+        assert service["all"] - service["one"] <= 2 * most
 
 
 def test_weights_and_rebases_reach_every_class() -> None:

@@ -51,10 +51,11 @@ def test_an_interaction_is_only_refused_under_overload_and_at_its_first_call() -
     assert guard.refusal(call(0), BUSY, 60_000) is None
 
 
-def test_a_limit_of_the_application_counts_all_tenants() -> None:
+def test_a_limit_of_the_application_is_that_of_each_tenant() -> None:
     guard = InteractionRate(5, 2)
-    queue(guard, 0, tenant="b")
-    queue(guard, 5, tenant="c")
+    queue(guard, 0, 5, tenant="b")
+    assert guard.refusal(call(0), BUSY, 10) is None
+    queue(guard, 0, 5)
     assert guard.refusal(call(0), BUSY, 10) == Throttled("application_rate", 59_990)
 
 
