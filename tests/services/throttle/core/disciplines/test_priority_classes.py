@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.throttle.core.disciplines.cost import LINEAR
-
 from services.throttle.core.disciplines.fcfs import Fcfs
 from services.throttle.core.disciplines.lengths import ShrunkMean
 from services.throttle.core.disciplines.priority_classes import PriorityClasses
