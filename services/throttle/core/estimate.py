@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
-from services.throttle.core.disciplines.cost import LINEAR
+from services.throttle.core.disciplines.competition import Ahead
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.state import EndpointState
+
+MOST_PLACES = 16
+"""Running requests that are regarded one by one; of more, these stand for all."""
 
 FIRST_TOKENS_PER_S = 30.0
 """Speed of one request before any was measured."""
@@ -39,19 +42,16 @@ def estimate_wait(state: EndpointState, request: ServedRequest) -> WaitEstimate:
     at the pace that was measured. Learning from the error of earlier estimates was tried: it made
     them worse, as an error is known only a wait later.
     """
-    expected = state.speed.expected_lengths()
-    ahead = state.discipline.ahead_of(
-        request, lambda r: LINEAR.of(r.prompt_tokens, expected(r.max_output_tokens))
-    )
     places = usable_places(state)
+    if not state.waiting and len(state.running) < places:
+        return WaitEstimate(0, 0.0)
+    expected = state.speed.expected_lengths()
+    ahead = state.discipline.ahead_of(request, lambda r: expected(r.max_output_tokens))
     if ahead.count < places - len(state.running):
         return WaitEstimate(ahead.count, 0.0)
-    pace = measured_pace(state)
-    wait_s = seconds_until_start(state, ahead.requests, places, pace)
-    beyond = ahead.count - len(ahead.requests)
     usual = state.speed.expected_tokens(request.max_output_tokens)
-    wait_s += beyond * pace.duration_s(usual) / places
-    return WaitEstimate(ahead.count, wait_s)
+    tokens = tokens_until_start(state, ahead, places, usual)
+    return WaitEstimate(ahead.count, measured_pace(state).duration_s(tokens))
 
 
 def usable_places(state: EndpointState) -> int:
@@ -70,21 +70,42 @@ def measured_pace(state: EndpointState) -> Pace:
     return Pace(max(tokens_per_s / max(len(state.running), 1), 1e-3))
 
 
-def seconds_until_start(
-    state: EndpointState, ahead: Sequence[ServedRequest], places: int, pace: Pace
-) -> float:
-    """Return when a place is free behind the requests ahead, each taking the place free first."""
+def tokens_until_start(state: EndpointState, ahead: Ahead, places: int, usual: float) -> float:
+    """Return what one place makes until one is free behind the requests ahead.
+
+    Each takes the place that is free first. Those that are not named have equal answers, so that
+    the places take turns.
+    """
     expected = state.speed.expected_lengths()
-    ends_s = [
-        pace.duration_s(remaining_tokens(expected(served.max_output_tokens), served))
-        for served in (request.served for request in state.running.values())
-    ]
-    ends_s += [0.0] * (places - len(ends_s))
-    heapq.heapify(ends_s)
-    for served in ahead:
-        duration_s = pace.duration_s(expected(served.max_output_tokens))
-        heapq.heapreplace(ends_s, ends_s[0] + duration_s)
-    return ends_s[0]
+    ends = ends_of_running(state, places)
+    if not ahead.count:
+        return ends[0]
+    ends = ends.copy()  # Sorted, so a heap.
+    for served in ahead.requests:
+        heapq.heapreplace(ends, ends[0] + expected(served.max_output_tokens))
+    unnamed = ahead.count - len(ahead.requests)
+    if not unnamed:
+        return ends[0]
+    length = usual if ahead.tokens is None else ahead.tokens / ahead.count
+    turns, place = divmod(unnamed, places)
+    ends.sort()
+    return turns * length + ends[place * len(ends) // places]
+
+
+def ends_of_running(state: EndpointState, places: int) -> list[float]:
+    """Return, in order, what each place makes until it is free; of many places, a part."""
+    key = state.progress, places
+    if state.ends is None or state.ends[0] != key:
+        state.ends = key, sorted(_ends(state, places))
+    return state.ends[1]
+
+
+def _ends(state: EndpointState, places: int) -> list[float]:
+    expected = state.speed.expected_lengths()
+    part = len(state.running) // MOST_PLACES + 1
+    running = islice(state.running.values(), 0, None, part)
+    ends = [remaining_tokens(expected(r.served.max_output_tokens), r.served) for r in running]
+    return ends + [0.0] * (max(places - len(state.running), 0) // part)
 
 
 def remaining_tokens(expected_tokens: float, served: ServedRequest) -> float:

@@ -55,11 +55,13 @@ def start_request(state: EndpointState, event: LlmRequestStarted, fact: Fact) ->
     if not state.running:
         state.speed.begin(fact.at)
     request.started_at = fact.at
+    state.progress += 1
     state.running[event.request_id] = request
     state.discipline.start(request.served, fact.at)
 
 
 def charge_tokens(state: EndpointState, event: TokensCharged, fact: Fact) -> None:
+    state.progress += 1
     for progress in event.made:
         request = state.running.get(progress.request_id)
         if request is not None:
@@ -71,6 +73,7 @@ def finish_request(state: EndpointState, event: LlmRequestFinished, fact: Fact) 
     request = state.running.pop(event.request_id, None)
     if request is None:
         return
+    state.progress += 1
     served = request.served
     made_tokens = max(event.output_tokens - served.made_tokens, 0)
     state.discipline.charge(served, made_tokens, fact.at)

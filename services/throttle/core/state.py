@@ -52,6 +52,12 @@ class EndpointState:
     """In the order of arrival."""
     running: dict[str, OpenRequest] = field(default_factory=dict)
     """Those that an engine serves, or may serve: their reservations are open."""
+    progress: int = 0
+    """Starts, reports and ends of running requests so far."""
+    ends: tuple[tuple[int, int], list[float]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """When places are free, for `progress` and a number of places; only a cache of `estimate`."""
     waiting_of: dict[str, int] = field(default_factory=dict)
     """Waiting requests by tenant; a tenant without any is not in it."""
     capacity: int = 0

@@ -6,11 +6,23 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field
 
-from services.throttle.core.disciplines.competition import CompetingQueue, Competition
+from services.throttle.core.disciplines.competition import (
+    Ahead,
+    CompetingQueue,
+    Competition,
+    ExpectedLength,
+    ahead_in,
+)
+from services.throttle.core.disciplines.cost import LINEAR
 from services.throttle.core.disciplines.request import ServedRequest
+from services.throttle.core.disciplines.turns import QueueTurns, TurnProfile
 
 MOST_STALE = 64
 """Entries of a heap, beyond two per queue, with which it is built anew."""
+
+
+STALE_PART = 2
+"""A profile of turns is counted anew after one more request for so many queues."""
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +64,32 @@ class Queue:
 
     account: Account
     requests: deque[ServedRequest] = field(default_factory=deque)
+    prompt_tokens: int = 0
+    """Those of all its requests."""
+    output_limits: int = 0
+
+    def turns(self, level: float, length: ExpectedLength) -> QueueTurns:
+        """Return its turns above a level, as if its requests were equal."""
+        count, account = len(self.requests), self.account
+        tokens = self.expected_tokens(length)
+        step = max(LINEAR.of(self.prompt_tokens, tokens), 1.0) / count / account.weight
+        tokens /= count
+        return QueueTurns(account.tenant, account.counter - level, step, count, tokens)
+
+    def expected_tokens(self, length: ExpectedLength) -> float:
+        """Return the expected output of all its requests, by that of the first."""
+        expected = length(self.requests[0]) * len(self.requests)
+        return max(min(expected, float(self.output_limits)), 1.0)
+
+    def add(self, request: ServedRequest) -> None:
+        self.requests.append(request)
+        self.prompt_tokens += request.prompt_tokens
+        self.output_limits += request.max_output_tokens
+
+    def remove(self, request: ServedRequest) -> None:
+        self.requests.remove(request)
+        self.prompt_tokens -= request.prompt_tokens
+        self.output_limits -= request.max_output_tokens
 
     def competing(self) -> CompetingQueue:
         return CompetingQueue(self.account.counter, self.account.weight, self.requests)
@@ -74,19 +112,51 @@ class Line:
 
     queues: dict[str, Queue] = field(default_factory=dict)
     heap: list[Entry] = field(default_factory=list, compare=False, repr=False)
+    waiting: int = 0
+    """Requests in the line."""
+    appended: int = 0
+    """Requests that were ever in the line."""
+    profile: tuple[int, TurnProfile] | None = field(default=None, compare=False, repr=False)
+    """The turns of all queues, and `appended` when they were counted."""
+
+    def ahead(
+        self, account: Account, counter: float, length: ExpectedLength, most_named: int
+    ) -> Ahead:
+        """Return what goes before a new request of an account; names the requests if few wait."""
+        if len(self.queues) <= most_named and self.waiting <= most_named:
+            return ahead_in(self.competition(account, counter), length)
+        front = self.front()
+        level = front.account.counter if front is not None else counter
+        own = self.queues.get(account.tenant)
+        count, tokens = 0.0, 0.0
+        if own is not None:
+            count, tokens = float(len(own.requests)), own.expected_tokens(length)
+            counter += LINEAR.of(own.prompt_tokens, tokens) / account.weight
+        turns = self._turns(level, length).before(counter - level, account.tenant)
+        return Ahead(round(count + turns.requests), (), tokens + turns.tokens)
+
+    def _turns(self, level: float, length: ExpectedLength) -> TurnProfile:
+        """Return the profile; it is counted anew when a part of the queues may have changed."""
+        if self.profile is None or self.appended - self.profile[0] > len(self.queues) // STALE_PART:
+            queues = (queue.turns(level, length) for queue in self.queues.values())
+            self.profile = self.appended, TurnProfile.of(queues)
+        return self.profile[1]
 
     def append(self, account: Account, request: ServedRequest) -> None:
         queue = self.queues.get(account.tenant)
         if queue is None:
             queue = self.queues[account.tenant] = Queue(account)
-        queue.requests.append(request)
+        queue.add(request)
+        self.waiting += 1
+        self.appended += 1
         if len(queue.requests) == 1:
             self._index(queue)
 
     def remove(self, request: ServedRequest) -> None:
         """Take a request out of the line; one that is served is the first of its queue."""
         queue = self.queues[request.tenant]
-        queue.requests.remove(request)
+        queue.remove(request)
+        self.waiting -= 1
         if queue.requests:
             self._index(queue)
         else:
@@ -112,11 +182,6 @@ class Line:
             else:
                 return queue
         return None
-
-    @property
-    def waiting(self) -> int:
-        """Requests in the line."""
-        return sum(len(queue.requests) for queue in self.queues.values())
 
     @property
     def spread(self) -> float:

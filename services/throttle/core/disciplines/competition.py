@@ -7,16 +7,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from services.throttle.core.disciplines.cost import LINEAR
 from services.throttle.core.disciplines.request import ServedRequest
 
-MOST_QUEUES = 256
+MOST_QUEUES = 64
 """Queues that are merged request by request; with more, only the number ahead is estimated."""
 
-MOST_AHEAD = 256
+MOST_AHEAD = 64
 """Requests ahead that are named one by one."""
 
-ExpectedCost = Callable[[ServedRequest], float]
-"""Units of service that a waiting request will probably cost."""
+ExpectedLength = Callable[[ServedRequest], float]
+"""Output tokens that a waiting request will probably make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,12 @@ class Ahead:
 
     count: int
     requests: Sequence[ServedRequest] = field(default=())
+    """Named where they are few."""
+    tokens: float | None = None
+    """Output that is expected of all, where it is known and they are not named."""
 
 
-def ahead_in(competition: Competition, cost: ExpectedCost) -> Ahead:
+def ahead_in(competition: Competition, length: ExpectedLength) -> Ahead:
     """Return the requests ahead: queues take turns by counters that grow by expected costs.
 
     Of more than `MOST_AHEAD`, the number is estimated as if queues took turns evenly.
@@ -57,7 +61,7 @@ def ahead_in(competition: Competition, cost: ExpectedCost) -> Ahead:
     own, others, first = competition.own, competition.others, competition.first
     requests: list[ServedRequest] = []
     if len(others) < MOST_QUEUES:
-        requests, is_complete = _merge(own, others, cost)
+        requests, is_complete = _merge(own, others, length)
         if is_complete:
             return Ahead(first + len(requests), requests)
     turns = (len(own.requests) + 1) * (len(others) + 1) - 1
@@ -66,7 +70,7 @@ def ahead_in(competition: Competition, cost: ExpectedCost) -> Ahead:
 
 
 def _merge(
-    own: CompetingQueue, others: Sequence[CompetingQueue], cost: ExpectedCost
+    own: CompetingQueue, others: Sequence[CompetingQueue], length: ExpectedLength
 ) -> tuple[list[ServedRequest], bool]:
     """Return the requests before the end of the own queue, and whether these are all."""
     queues = [own, *others]
@@ -82,7 +86,8 @@ def _merge(
             continue
         request = queue.requests[position]
         ahead.append(request)
-        counter += cost(request) / queue.weight
+        cost = LINEAR.of(request.prompt_tokens, length(request))
+        counter += cost / queue.weight
         queued_at = _place(queue, position + 1)[1]
         heapq.heappush(heap, (counter, queued_at, number, position + 1))
     return ahead, False

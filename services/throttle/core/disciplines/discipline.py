@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from services.throttle.core.disciplines.competition import Ahead, ExpectedCost, ahead_in
+from services.throttle.core.disciplines.competition import Ahead, ExpectedLength
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.disciplines.seam import EngineLoad, Guard, Order, Throttled
 
@@ -45,9 +45,9 @@ class Discipline:
         """Return the request to serve next, which stays in the queue; None if none waits."""
         return self.order.next_request()
 
-    def ahead_of(self, request: ServedRequest, cost: ExpectedCost) -> Ahead:
+    def ahead_of(self, request: ServedRequest, length: ExpectedLength) -> Ahead:
         """Return what would be served before a request that would be queued now."""
-        return ahead_in(self.order.competition(request), cost)
+        return self.order.ahead(request, length)
 
     def start(self, request: ServedRequest, at: int) -> None:
         """Move the request into the batch, and charge its prompt."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from services.throttle.core.disciplines.bounded_table import BoundedTable
-from services.throttle.core.disciplines.competition import Competition
+from services.throttle.core.disciplines.competition import Ahead, Competition, ExpectedLength
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.disciplines.seam import Order
 from services.throttle.core.disciplines.vtc import Vtc
@@ -90,6 +90,9 @@ class NearEqual(Order):
 
     def competition(self, request: ServedRequest) -> Competition:
         return self.order.competition(request)
+
+    def ahead(self, request: ServedRequest, length: ExpectedLength) -> Ahead:
+        return self.order.ahead(request, length)
 
     def start(self, request: ServedRequest) -> None:
         self.order.start(request)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from services.throttle.core.disciplines.competition import Competition
+from services.throttle.core.disciplines.competition import Ahead, Competition, ExpectedLength
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.disciplines.seam import Order
 
@@ -66,6 +66,11 @@ class PriorityClasses(Order):
         number = self._class_of(request)
         competition = self.orders[number].competition(request)
         return replace(competition, first=competition.first + sum(self.waiting[:number]))
+
+    def ahead(self, request: ServedRequest, length: ExpectedLength) -> Ahead:
+        number = self._class_of(request)
+        ahead = self.orders[number].ahead(request, length)
+        return replace(ahead, count=ahead.count + sum(self.waiting[:number]))
 
     def start(self, request: ServedRequest) -> None:
         started = self._class_of(request)

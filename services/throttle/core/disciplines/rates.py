@@ -61,8 +61,8 @@ class InteractionRate(Guard):
     """FairServe's throttling: under overload only, and only the first call of an interaction.
 
     It is refused where its tenant, or the tenant's application, has passed the limit of calls per
-    minute, in which all stages count. Bound: an engine that is not overloaded refuses nothing, and an
-    interaction in progress is not cut within its first `LONGEST_INTERACTION` calls.
+    minute, in which all stages count. Bound: an engine that is not overloaded refuses nothing, and
+    an interaction in progress is not cut within its first `LONGEST_INTERACTION` calls.
     """
 
     tenant_limit: int

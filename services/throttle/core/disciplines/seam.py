@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from services.throttle.core.disciplines.competition import Competition
+from services.throttle.core.disciplines.competition import (
+    Ahead,
+    Competition,
+    ExpectedLength,
+    ahead_in,
+)
 from services.throttle.core.disciplines.request import ServedRequest
 
 FULL_BATCH = 0.9
@@ -72,6 +77,10 @@ class Order:
     def competition(self, request: ServedRequest) -> Competition:
         """Return what is between a request that would be queued now and its start."""
         raise NotImplementedError
+
+    def ahead(self, request: ServedRequest, length: ExpectedLength) -> Ahead:
+        """Return what would be served before a request that would be queued now."""
+        return ahead_in(self.competition(request), length)
 
     def settle_prompt(self, request: ServedRequest, prompt_tokens: int) -> None:
         """Charge the prompt of a running request as the engine counted it.

@@ -6,7 +6,12 @@ import math
 from dataclasses import dataclass, field
 
 from services.throttle.core.disciplines.accounts import Account, Accounts, Line, level, lift
-from services.throttle.core.disciplines.competition import Competition
+from services.throttle.core.disciplines.competition import (
+    MOST_AHEAD,
+    Ahead,
+    Competition,
+    ExpectedLength,
+)
 from services.throttle.core.disciplines.cost import LINEAR, Cost
 from services.throttle.core.disciplines.lengths import Forecast, NoForecast
 from services.throttle.core.disciplines.request import ServedRequest
@@ -61,10 +66,18 @@ class Vtc(Order):
 
     def competition(self, request: ServedRequest) -> Competition:
         account = self.accounts.of(request.tenant)
+        return self.line.competition(account, self._counter_in_line(account))
+
+    def ahead(self, request: ServedRequest, length: ExpectedLength) -> Ahead:
+        account = self.accounts.of(request.tenant)
+        return self.line.ahead(account, self._counter_in_line(account), length, MOST_AHEAD)
+
+    def _counter_in_line(self, account: Account) -> float:
+        """Return the counter with which a new request of the account would wait."""
         counter = account.counter
         if self.lifts and account.tenant not in self.line.queues:
             counter = max(counter, level((self.line,), self.last_emptied, counter))
-        return self.line.competition(account, counter)
+        return counter
 
     def start(self, request: ServedRequest) -> None:
         self.withdraw(request)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from services.throttle.core.disciplines.cost import ProfiledCost
@@ -146,3 +148,25 @@ def test_a_rebase_changes_no_order() -> None:
         tenants += request.tenant
         served(order, request)
     assert tenants == "bca"
+
+
+@pytest.mark.parametrize("own", [0, 1, 5])
+def test_with_many_queues_the_number_ahead_is_near_the_real_one(own: int) -> None:
+    """Queues of different lengths and requests; answers are as long as expected."""
+    chance = random.Random(own)
+    order = Vtc()
+    for number in range(60):
+        prompt = chance.randint(10, 300)
+        for n in range(chance.choice((1, 1, 2, 4, 8))):
+            order.enqueue(a_request(f"t{number}-{n}", f"t{number}", prompt, 50))
+    for n in range(own):
+        order.enqueue(a_request(f"own-{n}", "own", 100, 50))
+    expected = order.ahead(a_request("new", "own", 100, 50), lambda request: 50.0)
+    assert not expected.requests
+    order.enqueue(a_request("new", "own", 100, 50, at=1))
+    before = 0
+    while (request := order.next_request()) is not None and request.request_id != "new":
+        served(order, request, 50)
+        before += 1
+    assert abs(expected.count - before) <= 0.12 * before + 2
+    assert expected.tokens == pytest.approx(50 * expected.count, rel=0.05, abs=50)
