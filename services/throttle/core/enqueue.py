@@ -19,6 +19,12 @@ COMMAND_TOPIC = "llm.requests"
 """A request from this topic is a command and gets an answer; a local input has none."""
 
 
+MOST_WAITING = 50_000
+"""Requests of all tenants that wait at an endpoint; those that run are bounded by its engines."""
+
+FULL_RETRY_S = 5.0
+
+
 class Rejection(NamedTuple):
     """Why a request is rejected; `retry_after_s` is None where a retry cannot help."""
 
@@ -132,6 +138,9 @@ def check_limits(
         wait_s = estimate_wait(state, served).wait_s / endpoint.queue_limit
         detail = f"tenant: {served.tenant!r}: queue limit ({endpoint.queue_limit} requests) reached"
         return Rejection("queue_full", detail, round(wait_s, 3))
+    if len(state.waiting) >= MOST_WAITING:
+        detail = f"endpoint: {endpoint.endpoint!r}: limit of waiting requests ({MOST_WAITING})"
+        return Rejection("queue_full", f"{detail} reached", FULL_RETRY_S)
     throttled = state.discipline.refusal(served, state.load, now)
     return None if throttled is None else describe_throttled(served, throttled)
 
