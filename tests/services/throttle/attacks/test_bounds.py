@@ -1,4 +1,4 @@
-"""What is open at an endpoint is bounded, and a clock that jumps frees and blocks nothing."""
+"""Open requests of an endpoint are bounded; a clock that jumps frees and blocks nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_clock_that_jumps_an_hour_frees_no_budget_for_good_and_blocks_for_no_h
     """The clock jumps and is set right at once; the ledger's time goes on from its last record."""
     wall, passed_s = [AT], [0.0]
     monkeypatch.setattr(clock, "now_ms", lambda: wall[0])
-    monkeypatch.setattr(clock.time, "monotonic", lambda: passed_s[0])
+    monkeypatch.setattr("shared.bus.clock.time.monotonic", lambda: passed_s[0])
     ledger = LedgerClock()
     budget = TokenBudget(holder="tenant", unit="tokens", limit=100, memory="window", period_s=60)
     forever = TokenBudget(holder="tenant", unit="tokens", limit=170)
