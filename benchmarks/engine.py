@@ -82,11 +82,11 @@ async def _measure(
 ) -> None:
     await site.configure(*tenants(), endpoint_of(site, DISCIPLINES[0]))
     throttle = site.start_throttle()
-    async with AsyncExitStack() as open_:
-        open_.callback(throttle.stop)
+    async with AsyncExitStack() as stack:
+        stack.callback(throttle.stop)
         await until_served(site.url, key_of("many"))
         clients = {
-            name: await open_.enter_async_context(session(site.url, key_of(name)))
+            name: await stack.enter_async_context(session(site.url, key_of(name)))
             for name in OPEN_REQUESTS
         }
         await run_phase(clients, "warm", WARM_S, 0)

@@ -21,7 +21,7 @@ PROMPT_WORDS = (10, 120)
 MEDIAN_LN, SPREAD, LEAST_TOKENS, MOST_TOKENS = 5.0, 0.6, 20, 600
 """Of the limits of the answers: log-normal, 148 tokens in the median."""
 TOKEN = b'"delta":{"content":"'
-"""In each chunk with a token of this engine."""
+"""Occurs once in each chunk with a token of this engine."""
 WORDS = [
     "time",
     "river",
@@ -40,7 +40,7 @@ WORDS = [
 
 @dataclass(slots=True)
 class ServicePhase:
-    """The service that each tenant got of the engine while both always waited."""
+    """The service that the engine gave each tenant while both always had requests waiting."""
 
     began_s: float = field(default_factory=time.perf_counter)
     service: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OPEN_REQUESTS, 0))
@@ -50,7 +50,7 @@ class ServicePhase:
     failed: int = 0
 
     def add(self, tenant: str, units: int, tokens: int) -> None:
-        """Count service that arrived; after the phase has ended nothing counts."""
+        """Count service that arrived, unless the phase has ended."""
         if self.wall_s:
             return
         self.service[tenant] += units
@@ -65,13 +65,13 @@ class ServicePhase:
 async def run_phase(
     clients: Mapping[str, aiohttp.ClientSession], label: str, duration_s: float, seed: int
 ) -> ServicePhase:
-    """Keep the requests open for so long, then let those that run end; the rest leaves."""
+    """Keep the requests open for the duration, then cancel those that are left."""
     phase = ServicePhase()
     async with asyncio.TaskGroup() as tasks:
         loops = [
-            tasks.create_task(_repeat(clients[tenant], tenant, label, phase, f"{seed}-{n}"))
-            for tenant, many in OPEN_REQUESTS.items()
-            for n in range(many)
+            tasks.create_task(_send_requests(clients[tenant], tenant, label, phase, f"{seed}-{n}"))
+            for tenant, requests in OPEN_REQUESTS.items()
+            for n in range(requests)
         ]
         await asyncio.sleep(duration_s)
         phase.end()
@@ -80,7 +80,7 @@ async def run_phase(
     return phase
 
 
-async def _repeat(
+async def _send_requests(
     client: aiohttp.ClientSession, tenant: str, label: str, phase: ServicePhase, seed: str
 ) -> None:
     draw = random.Random(f"{tenant}-{seed}")
@@ -94,19 +94,19 @@ async def _repeat(
             "stream": True,
             "user": label,
         }
-        if not await _one(client, body, tenant, len(words), phase):
+        if not await _send(client, body, tenant, len(words), phase):
             phase.failed += 1
             await asyncio.sleep(0.1)
 
 
-async def _one(
+async def _send(
     client: aiohttp.ClientSession,
     body: Mapping[str, object],
     tenant: str,
     prompt_tokens: int,
     phase: ServicePhase,
 ) -> bool:
-    """Send one request and count what arrives; returns whether it was served to its end."""
+    """Send one request and count what arrives; return whether it was served to its end."""
     try:
         async with client.post(PATH, json=body) as answer:
             if answer.status != 200:
@@ -121,7 +121,7 @@ async def _one(
 
 
 async def _token_counts(answer: aiohttp.ClientResponse) -> AsyncIterator[int]:
-    """Yield the tokens of each piece that arrives; a mark may lie across two of them."""
+    """Yield the tokens of each piece that arrives; `TOKEN` may lie across two of them."""
     rest = b""
     async for piece in answer.content.iter_any():
         data = rest + piece

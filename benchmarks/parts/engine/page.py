@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.engine.load import OPEN_REQUESTS
 from benchmarks.parts.markdown import table
+from benchmarks.parts.result import write_result
 
 HEAD = """# A real engine behind the LLM proxy
 
@@ -32,9 +32,7 @@ the speed of the engine.
 
 def write_files(folder: Path, result: dict[str, Any]) -> None:
     """Write `engine.json` and `engine.md` below `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "engine.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "engine.md").write_text(render_page(result))
+    write_result(folder, "engine", result, render_page(result))
 
 
 def render_page(result: dict[str, Any]) -> str:
