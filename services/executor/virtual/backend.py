@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from services.executor.core.virtual.effects import Prepared, WorkerEnded, WorkerOutcome, WorkerSpec
-from services.executor.core.virtual.injected import NodeSpeed
+from services.executor.core.virtual.injected import NodeSlowdown
 from services.executor.core.virtual.workers import VirtualWorkers
 from shared.contracts.reports import IterationTimes
 
@@ -46,9 +46,9 @@ class VirtualBackend:
         if self._timer is not None:
             self._timer.cancel()
 
-    def inject(self, speeds: Mapping[str, NodeSpeed]) -> None:
-        """Let the workers on these nodes be slow, and all others as they are."""
-        self._workers.inject(speeds, _now_s())
+    def inject(self, slowdowns: Mapping[str, NodeSlowdown]) -> None:
+        """Slow the workers on these nodes down, and end earlier injections on all others."""
+        self._workers.inject(slowdowns, _now_s())
         self._set_timer()
 
     def iterations(self) -> list[IterationTimes]:

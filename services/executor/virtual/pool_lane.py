@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
-from services.executor.core.virtual.injected import speeds_at
+from services.executor.core.virtual.injected import slowdowns_at
 from services.executor.core.virtual.inventory import InventoryNode
 from services.executor.core.virtual.state import ExecutorState
 from services.executor.settings import ExecutorSettings
@@ -160,9 +160,9 @@ class PoolLane:
             self.performer.register_again()
 
     def _inject(self) -> None:
-        """Let injected faults have their effect at this moment: one that flaps changes it."""
+        """Apply injected faults as they are now: a flapping node changes by itself."""
         injections = self.performer.state.injections.values()
-        self.performer.backend.inject(speeds_at(injections, now_ms()))
+        self.performer.backend.inject(slowdowns_at(injections, now_ms()))
 
     def _report_iterations(self) -> None:
         self._inject()

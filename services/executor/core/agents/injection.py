@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from services.executor.core.agents.state import AgentNode
 from shared.contracts.agents import Injection
+from shared.contracts.injections import MAX_INJECTION_S
 
-NONE = Injection(fault="none")
+NO_INJECTION = Injection(fault="none")
 
 
 def injection_of(node: AgentNode | None, now: int) -> Injection:
@@ -15,6 +16,8 @@ def injection_of(node: AgentNode | None, now: int) -> Injection:
     """
     injected = node.injection.injected if node is not None and node.injection else None
     if injected is None or injected.fault == "link" or injected.until <= now:
-        return NONE
-    left_s = (injected.until - now) / 1000
-    return Injection(fault=injected.fault, factor=injected.factor, left_s=min(left_s, 3600.0))
+        return NO_INJECTION
+    left_s = min((injected.until - now) / 1000, MAX_INJECTION_S)
+    return Injection(
+        fault=injected.fault, factor=injected.factor, left_s=min(left_s, MAX_INJECTION_S)
+    )

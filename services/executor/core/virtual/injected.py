@@ -7,38 +7,40 @@ from typing import NamedTuple
 
 from shared.contracts.injections import FLAP_S, FaultInjected
 
-STOPPED = 1e6
+STOPPED_SLOWDOWN = 1e6
 """Slowdown of a node that stands still; its workers go on when the fault is over."""
-COMMUNICATION = 0.25
+COMMUNICATION_SHARE = 0.25
 """Share of an iteration that a virtual gang communicates, as far as links matter to it."""
 
 
-class NodeSpeed(NamedTuple):
+class NodeSlowdown(NamedTuple):
     """Multiples of the time that own work and communication take."""
 
     work: float = 1.0
     link: float = 1.0
 
 
-WELL = NodeSpeed()
+NO_SLOWDOWN = NodeSlowdown()
 
 
-def speeds_at(injections: Iterable[FaultInjected], now: int) -> dict[str, NodeSpeed]:
-    """Return the speeds of the nodes that are slow at `now` ms; a fault ends at its own time."""
-    speeds = {
-        injected.node_id: speed_of(injected, now) for injected in injections if injected.until > now
+def slowdowns_at(injections: Iterable[FaultInjected], now: int) -> dict[str, NodeSlowdown]:
+    """Return the slowdowns of slow nodes at `now` ms; a fault ends at its own time."""
+    slowdowns = {
+        injected.node_id: slowdown_of(injected, now)
+        for injected in injections
+        if injected.until > now
     }
-    return {node_id: speed for node_id, speed in speeds.items() if speed != WELL}
+    return {node_id: slow for node_id, slow in slowdowns.items() if slow != NO_SLOWDOWN}
 
 
-def speed_of(injected: FaultInjected, now: int) -> NodeSpeed:
+def slowdown_of(injected: FaultInjected, now: int) -> NodeSlowdown:
     match injected.fault:
         case "slow":
-            return NodeSpeed(work=injected.factor)
+            return NodeSlowdown(work=injected.factor)
         case "stop":
-            return NodeSpeed(work=STOPPED)
+            return NodeSlowdown(work=STOPPED_SLOWDOWN)
         case "link":
-            return NodeSpeed(link=injected.factor)
+            return NodeSlowdown(link=injected.factor)
         case "flap":
             turns = (injected.until - now) // round(FLAP_S * 1000)
-            return WELL if turns % 2 else NodeSpeed(work=injected.factor)
+            return NO_SLOWDOWN if turns % 2 else NodeSlowdown(work=injected.factor)

@@ -11,7 +11,7 @@ from itertools import islice
 from statistics import NormalDist
 
 from services.executor.core.virtual.effects import WorkerEnded, WorkerSpec
-from services.executor.core.virtual.injected import COMMUNICATION, WELL, NodeSpeed
+from services.executor.core.virtual.injected import COMMUNICATION_SHARE, NO_SLOWDOWN, NodeSlowdown
 from shared.contracts.checkpoint import speed
 from shared.contracts.job_spec import JobSpec, Simulated
 from shared.contracts.reports import IterationTimes
@@ -45,7 +45,7 @@ class VirtualRun:
     started_s: float
     due_s: float
     scale: float
-    slowest: float
+    slowdown: float
     """Multiple of the time of an iteration, by the slowest of its gang's nodes and links."""
     since_s: float
     """When its present speed began; before that its work rests, as during a restart."""
@@ -55,49 +55,49 @@ class VirtualRun:
 
     def iterations_at(self, now_s: float) -> float:
         ran_s = max(0.0, now_s - self.since_s) * self.scale
-        return self.done + ran_s / (_base_s(self.spec) * self.slowest)
+        return self.done + ran_s / (_base_s(self.spec) * self.slowdown)
 
-    def change_speed(self, slowest: float, now_s: float) -> None:
+    def change_speed(self, slowdown: float, now_s: float) -> None:
         """Let what is left take as long as at the new speed."""
         from_s = max(now_s, self.since_s)
         self.done = self.iterations_at(from_s)
-        self.due_s = from_s + (self.due_s - from_s) * slowest / self.slowest
-        self.since_s, self.slowest = from_s, slowest
+        self.due_s = from_s + (self.due_s - from_s) * slowdown / self.slowdown
+        self.since_s, self.slowdown = from_s, slowdown
 
 
 class VirtualWorkers:
     """Running workers by their ends. `slow` maps a node to the slowdown of its workers."""
 
     def __init__(self, slow: Mapping[str, float]) -> None:
-        self._own_slow = slow
-        self._injected: Mapping[str, NodeSpeed] = {}
+        self._configured = slow
+        self._injected: Mapping[str, NodeSlowdown] = {}
         self._prepared: dict[str, WorkerSpec] = {}
         self._running: dict[str, VirtualRun] = {}
         self._gangs: dict[str, VirtualRun] = {}
         self._heap: list[tuple[float, str]] = []
 
-    def inject(self, speeds: Mapping[str, NodeSpeed], now_s: float) -> None:
-        """Let the workers on these nodes be slower than they are, and all others as they are."""
-        if speeds == self._injected:
+    def inject(self, slowdowns: Mapping[str, NodeSlowdown], now_s: float) -> None:
+        """Slow the workers on these nodes down, and end earlier injections on all others."""
+        if slowdowns == self._injected:
             return
-        self._injected = dict(speeds)
+        self._injected = dict(slowdowns)
         for allocation_id, running in self._running.items():
-            slowest = self._slowest(running.spec)
-            if slowest != running.slowest:
-                running.change_speed(slowest, now_s)
+            slowdown = self._gang_slowdown(running.spec)
+            if slowdown != running.slowdown:
+                running.change_speed(slowdown, now_s)
                 heapq.heappush(self._heap, (running.due_s, allocation_id))
         self._compact()
 
-    def _slow(self, node_id: str) -> float:
+    def _node_slowdown(self, node_id: str) -> float:
         """Return the slowdown of own work on a node."""
-        speed = self._injected.get(node_id, WELL)
-        return self._own_slow.get(node_id, 1.0) * speed.work
+        injected = self._injected.get(node_id, NO_SLOWDOWN)
+        return self._configured.get(node_id, 1.0) * injected.work
 
-    def _slowest(self, spec: WorkerSpec) -> float:
+    def _gang_slowdown(self, spec: WorkerSpec) -> float:
         """Return the slowdown of the gang: each iteration waits for the slowest, and for links."""
-        links = max(self._injected.get(node, WELL).link for node in spec.gang_nodes)
-        waits = COMMUNICATION * (links - 1) if spec.world_size > 1 else 0.0
-        return max(map(self._slow, spec.gang_nodes)) + waits
+        links = max(self._injected.get(node, NO_SLOWDOWN).link for node in spec.gang_nodes)
+        waits = COMMUNICATION_SHARE * (links - 1) if spec.world_size > 1 else 0.0
+        return max(map(self._node_slowdown, spec.gang_nodes)) + waits
 
     def prepare(self, spec: WorkerSpec) -> None:
         self._prepared[spec.allocation_id] = spec
@@ -109,11 +109,11 @@ class VirtualWorkers:
         a gang is as fast as the slowest of its GPU types (`gpu_speeds` of the job).
         """
         spec = self._prepared.pop(allocation_id)
-        slowest = self._slowest(spec)
+        slowdown = self._gang_slowdown(spec)
         work = max(0.0, work_s(spec.job_id, spec.job_spec) - spec.done_s)
-        left_s = work * slowest / scale / speed(spec.job_spec, spec.world_size, spec.gpu_types)
+        left_s = work * slowdown / scale / speed(spec.job_spec, spec.world_size, spec.gpu_types)
         since_s = now_s + spec.restart_s / scale
-        running = VirtualRun(spec, now_s, since_s + left_s, scale, slowest, since_s)
+        running = VirtualRun(spec, now_s, since_s + left_s, scale, slowdown, since_s)
         self._running[allocation_id] = running
         if spec.world_size > 1:
             self._gangs[allocation_id] = running
@@ -177,10 +177,11 @@ class VirtualWorkers:
     def _sample(self, running: VirtualRun, steps: range) -> IterationTimes:
         """Return the own work of a worker, and its wait for the slowest of the gang."""
         spec, base_s = running.spec, _base_s(running.spec)
-        slow = self._slow(spec.node_id)
-        own_s = [base_s * slow * _jitter(spec.allocation_id, step) for step in steps]
-        slowest = [base_s * running.slowest * _jitter(spec.job_id, step) for step in steps]
-        whole_s = [max(own, gang) for own, gang in zip(own_s, slowest, strict=True)]
+        worker_base_s = base_s * self._node_slowdown(spec.node_id)
+        gang_base_s = base_s * running.slowdown
+        own_s = [worker_base_s * _jitter(spec.allocation_id, step) for step in steps]
+        gang_s = [gang_base_s * _jitter(spec.job_id, step) for step in steps]
+        whole_s = [max(own, gang) for own, gang in zip(own_s, gang_s, strict=True)]
         return IterationTimes(
             job_id=spec.job_id,
             allocation_id=spec.allocation_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.executor.core.agents.injection import NONE, injection_of
+from services.executor.core.agents.injection import NO_INJECTION, injection_of
 from services.executor.core.agents.orders import orders
 from services.executor.core.agents.state import OrderPosition
 from shared.contracts.agents import Injection
@@ -31,20 +31,20 @@ def test_a_node_is_ordered_its_own_fault_and_its_end() -> None:
     node = history.state.nodes["n1"]
     assert injection_of(node, 1_000) == Injection(fault="slow", factor=2.5, left_s=60)
     history.add(OVER)
-    assert (inject_orders(history), injection_of(node, 1_000)) == (1, NONE)
+    assert (inject_orders(history), injection_of(node, 1_000)) == (1, NO_INJECTION)
 
 
 def test_an_order_that_comes_late_injects_nothing() -> None:
     history = running()
     history.add(injected())
-    assert injection_of(history.state.nodes["n1"], 61_000) == NONE
-    assert injection_of(None, 0) == NONE
+    assert injection_of(history.state.nodes["n1"], 61_000) == NO_INJECTION
+    assert injection_of(None, 0) == NO_INJECTION
 
 
 def test_a_link_is_no_matter_of_an_agent() -> None:
     history = running()
     history.add(injected("link"))
-    assert injection_of(history.state.nodes["n1"], 1_000) == NONE
+    assert injection_of(history.state.nodes["n1"], 1_000) == NO_INJECTION
 
 
 @pytest.mark.parametrize(
