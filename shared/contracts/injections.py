@@ -11,6 +11,7 @@ from shared.contracts.base import Command, Event, Name, Text, command, event
 InjectedKind = Literal["slow", "stop", "flap", "link"]
 """`slow`: work there takes `factor` times as long; `stop`: it stands still; `flap`: it is slow and
 well in turns of 10 s; `link`: communication with the node takes `factor` times as long."""
+EndCause = Literal["over", "ended", "replaced", "node_lost", "not_allowed"]
 MAX_FACTOR = 100.0
 MAX_INJECTION_S = 3600.0
 FLAP_S = 10.0
@@ -62,7 +63,7 @@ class InjectionEnded(Event):
     SUBJECT: ClassVar[str] = "node_id"
     node_id: Name = Field(description="the node")
     fault: InjectedKind = Field(description="the fault")
-    cause: Literal["over", "ended", "replaced", "node_lost", "not_allowed"] = Field(
+    cause: EndCause = Field(
         description="its time is over, an operator ended or replaced it, the node was lost, or the "
         "pool allows none any more"
     )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from services.placement.core.pool.state import Pool
-from shared.contracts.injections import EndInjection, FaultInjected, InjectFault, InjectionEnded
+from shared.contracts.injections import (
+    EndCause,
+    EndInjection,
+    FaultInjected,
+    InjectFault,
+    InjectionEnded,
+)
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 
-Cause = Literal["over", "ended", "replaced", "node_lost", "not_allowed"]
 SETTING = "allow_injection"
 
 
@@ -34,7 +38,7 @@ def inject(pool: Pool, message: InjectFault, item: Input, now: int) -> Iterator[
 
 
 def refusal_of(pool: Pool, message: InjectFault) -> tuple[str, str] | None:
-    """Return reason and detail of a refusal; None: it is allowed."""
+    """Return reason and detail of a refusal; None if the injection is allowed."""
     node = pool.board.nodes.get(message.node_id)
     if pool.settings is None or not pool.settings.allow_injection:
         rule = f"an administrator sets it by `berth pools set {pool.name} {SETTING}=true`"
@@ -61,13 +65,13 @@ def end_by_command(pool: Pool, message: EndInjection, item: Input) -> Iterator[D
 
 
 def end_due(pool: Pool, now: int) -> Iterator[Decision]:
-    """End the injections that are over, or whose node or permission is gone."""
+    """End the injections that are over, not allowed any more, or on a lost node."""
     for node_id, injected in list(pool.injections.items()):
         if (cause := cause_of_end(pool, injected, now)) is not None:
             yield end(pool, node_id, cause)
 
 
-def cause_of_end(pool: Pool, injected: FaultInjected, now: int) -> Cause | None:
+def cause_of_end(pool: Pool, injected: FaultInjected, now: int) -> EndCause | None:
     if not is_alive(pool, injected.node_id):
         return "node_lost"
     if pool.settings is None or not pool.settings.allow_injection:
@@ -75,7 +79,7 @@ def cause_of_end(pool: Pool, injected: FaultInjected, now: int) -> Cause | None:
     return "over" if injected.until <= now else None
 
 
-def end(pool: Pool, node_id: str, cause: Cause, by: str = "", reason: str = "") -> Decision:
+def end(pool: Pool, node_id: str, cause: EndCause, by: str = "", reason: str = "") -> Decision:
     fault = pool.injections[node_id].fault
     return Decision(InjectionEnded(node_id=node_id, fault=fault, cause=cause, reason=reason), by)
 
