@@ -13,14 +13,12 @@ from dataclasses import dataclass, field
 from asyncpg import Connection
 
 from shared.projections.ledger_events import LedgerEvent
+from shared.projections.llm_usage import DAY_MS, HOUR_MS, KEPT_HOURS_MS
 from shared.projections.table import BigInt, RowTable
 
 MINUTE_MS = 60_000
-HOUR_MS = 60 * MINUTE_MS
-DAY_MS = 24 * HOUR_MS
 KEPT_MINUTES_MS = 7 * DAY_MS
-KEPT_HOURS_MS = 90 * DAY_MS
-"""Minutes become hours when they are older, and hours are dropped."""
+"""Older minutes become hours, which are dropped after `KEPT_HOURS_MS`."""
 OUTPUT_COST = 2.0
 EVENTS = frozenset(
     {
@@ -48,10 +46,10 @@ class LlmOpenRow:
 
 
 @dataclass(slots=True)
-class LlmLineRow:
-    """A tenant on one lane: its waiting requests, and its service in the minute that goes on."""
+class LlmBacklogRow:
+    """A tenant on one lane: its waiting requests, and its service in the current minute."""
 
-    line_id: str
+    backlog_id: str
     partition: int
     tenant: str
     endpoint: str = ""
@@ -80,10 +78,11 @@ class LlmFairnessRow:
 
 
 LLM_OPEN = RowTable("llm_open", LlmOpenRow, "open_id")
-LLM_LINE = RowTable("llm_line", LlmLineRow, "line_id")
+LLM_BACKLOG = RowTable("llm_backlog", LlmBacklogRow, "backlog_id")
 LLM_FAIRNESS = RowTable("llm_fairness", LlmFairnessRow, "fairness_id")
-LINES = """
-SELECT * FROM llm_line WHERE partition = ANY($1) AND (waiting > 0 OR units > 0 OR tenant = ANY($2))
+BACKLOGS = """
+SELECT * FROM llm_backlog
+WHERE partition = ANY($1) AND (waiting > 0 OR units > 0 OR tenant = ANY($2))
 """
 ROLL_UP = f"""
 WITH old AS (
@@ -103,23 +102,23 @@ DROP_HOURS = "DELETE FROM llm_fairness WHERE partition = $1 AND began_at < $2"
 class FairnessFold:
     """Folds the events of lanes, each in order, over the rows that these concern."""
 
-    lines: dict[str, LlmLineRow] = field(default_factory=dict)
+    backlogs: dict[str, LlmBacklogRow] = field(default_factory=dict)
     open: dict[str, LlmOpenRow] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
-    """Ids of rows in `open` that are over."""
+    """Ids of rows in `open` that have ended."""
     minutes: list[LlmFairnessRow] = field(default_factory=list)
     now: dict[int, int] = field(default_factory=dict)
-    """Lane to the minute that goes on."""
+    """Lane to the current minute."""
 
     def __post_init__(self) -> None:
-        for line in self.lines.values():
-            self.now[line.partition] = max(line.minute_at, self.now.get(line.partition, 0))
+        for backlog in self.backlogs.values():
+            self.now[backlog.partition] = max(backlog.minute_at, self.now.get(backlog.partition, 0))
 
     def fold(self, event: LedgerEvent) -> None:
         self._advance(event.partition, event.at - event.at % MINUTE_MS)
         match event.type:
             case "tenant.noted.v1":
-                self._line(event, event.data["tenant"]).weight = event.data.get("weight", 1.0)
+                self._backlog(event, event.data["tenant"]).weight = event.data.get("weight", 1.0)
             case "llm.charged.v1":
                 for report in event.data["made"]:
                     self._make(event, report["request_id"], report["tokens"])
@@ -129,23 +128,24 @@ class FairnessFold:
                 self._change(event)
 
     def _advance(self, partition: int, minute_at: int) -> None:
-        """End the minute that goes on, if the next event is in a later one."""
+        """End the current minute, if the next event is in a later one."""
         ended_at = self.now.setdefault(partition, minute_at)
         if minute_at <= ended_at:
             return
         self.now[partition] = minute_at
-        lines = [line for line in self.lines.values() if line.partition == partition]
-        gap = gap_of(lines, partition, ended_at)
+        backlogs = [backlog for backlog in self.backlogs.values() if backlog.partition == partition]
+        gap = gap_of(backlogs, partition, ended_at)
         if gap is not None:
             self.minutes.append(gap)
-        for line in lines:
-            line.minute_at, line.units = minute_at, 0.0
+        for backlog in backlogs:
+            backlog.minute_at, backlog.units = minute_at, 0.0
 
     def _queue(self, event: LedgerEvent) -> None:
         data = event.data
-        line, open_id = self._line(event, data["tenant"]), open_id_of(event, data["request_id"])
-        line.endpoint, line.waiting = data["endpoint"], line.waiting + 1
-        line.waiting_since = line.waiting_since or event.at
+        backlog = self._backlog(event, data["tenant"])
+        open_id = open_id_of(event, data["request_id"])
+        backlog.endpoint, backlog.waiting = data["endpoint"], backlog.waiting + 1
+        backlog.waiting_since = backlog.waiting_since or event.at
         self.ended.discard(open_id)
         self.open[open_id] = LlmOpenRow(
             open_id, event.partition, data["request_id"], data["tenant"], data["prompt_tokens"]
@@ -157,41 +157,45 @@ class FairnessFold:
         request = self.open.get(open_id)
         if request is None or request.tenant != event.data["tenant"] or open_id in self.ended:
             return
-        line = self._line(event, request.tenant)
+        backlog = self._backlog(event, request.tenant)
         if not request.is_running:
-            line.waiting = max(line.waiting - 1, 0)
-            line.waiting_since = line.waiting_since if line.waiting else 0
+            backlog.waiting = max(backlog.waiting - 1, 0)
+            backlog.waiting_since = backlog.waiting_since if backlog.waiting else 0
         if event.type == "llm.started.v1":
             request.is_running = True
-            line.units += request.prompt_tokens
+            backlog.units += request.prompt_tokens
             return
         if event.type == "llm.finished.v1":
             made_tokens = event.data["output_tokens"] - request.made_tokens
             prompt_tokens = event.data["prompt_tokens"] - request.prompt_tokens
-            line.units += prompt_tokens + OUTPUT_COST * max(made_tokens, 0)
+            backlog.units += prompt_tokens + OUTPUT_COST * max(made_tokens, 0)
         self.ended.add(open_id)
 
     def _make(self, event: LedgerEvent, request_id: str, tokens: int) -> None:
         request = self.open.get(open_id_of(event, request_id))
         if request is not None and request.is_running:
             request.made_tokens += tokens
-            self._line(event, request.tenant).units += OUTPUT_COST * tokens
+            self._backlog(event, request.tenant).units += OUTPUT_COST * tokens
 
-    def _line(self, event: LedgerEvent, tenant: str) -> LlmLineRow:
+    def _backlog(self, event: LedgerEvent, tenant: str) -> LlmBacklogRow:
         key = f"{event.partition}/{tenant}"
-        if key not in self.lines:
-            self.lines[key] = LlmLineRow(key, event.partition, tenant)
-        line = self.lines[key]
-        line.minute_at = self.now[event.partition]
-        return line
+        if key not in self.backlogs:
+            self.backlogs[key] = LlmBacklogRow(key, event.partition, tenant)
+        backlog = self.backlogs[key]
+        backlog.minute_at = self.now[event.partition]
+        return backlog
 
 
-def gap_of(lines: Iterable[LlmLineRow], partition: int, minute_at: int) -> LlmFairnessRow | None:
+def gap_of(
+    backlogs: Iterable[LlmBacklogRow], partition: int, minute_at: int
+) -> LlmFairnessRow | None:
     """Return the gap of a minute that has ended; None where fewer than two tenants waited."""
-    backlogged = [line for line in lines if line.waiting and line.waiting_since <= minute_at]
+    backlogged = [
+        backlog for backlog in backlogs if backlog.waiting and backlog.waiting_since <= minute_at
+    ]
     if len(backlogged) < 2:
         return None
-    services = [line.units / line.weight for line in backlogged]
+    services = [backlog.units / backlog.weight for backlog in backlogged]
     gap, endpoint = round(max(services) - min(services), 3), backlogged[0].endpoint
     return LlmFairnessRow(
         f"{partition}/{endpoint}/{minute_at}",
@@ -224,15 +228,17 @@ async def store_fairness(conn: Connection, events: list[LedgerEvent]) -> None:
     opened = await LLM_OPEN.load(conn, {key for event in work for key in open_ids_of(event)})
     tenants = {str(event.data.get("tenant", "")) for event in work}
     tenants |= {request.tenant for request in opened.values()}
-    records = await conn.fetch(LINES, list({event.partition for event in work}), list(tenants))
-    lines = {str(record["line_id"]): LlmLineRow(**dict(record.items())) for record in records}
-    fold = FairnessFold(lines, opened)
+    records = await conn.fetch(BACKLOGS, list({event.partition for event in work}), list(tenants))
+    backlogs = {
+        str(record["backlog_id"]): LlmBacklogRow(**dict(record.items())) for record in records
+    }
+    fold = FairnessFold(backlogs, opened)
     for event in work:
         fold.fold(event)
     kept = (row for key, row in fold.open.items() if key not in fold.ended)
     await LLM_OPEN.store(conn, kept)
     await conn.execute("DELETE FROM llm_open WHERE open_id = ANY($1)", list(fold.ended))
-    await LLM_LINE.store(conn, fold.lines.values())
+    await LLM_BACKLOG.store(conn, fold.backlogs.values())
     await LLM_FAIRNESS.store(conn, fold.minutes)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from shared.projections import answers, dead_letters, faults, jobs, llm, nodes, queue, tenants
 from shared.projections.audit import AUDIT
 from shared.projections.ledger_events import LedgerEvent
-from shared.projections.llm_fairness import LLM_FAIRNESS, LLM_LINE, LLM_OPEN
+from shared.projections.llm_fairness import LLM_BACKLOG, LLM_FAIRNESS, LLM_OPEN
 from shared.projections.llm_usage import LLM_USAGE, request_key
 from shared.projections.table import RowTable
 
@@ -130,7 +130,7 @@ TABLES: tuple[RowTable[Any], ...] = (
     nodes.ALLOCATION,
     LLM_USAGE,
     LLM_OPEN,
-    LLM_LINE,
+    LLM_BACKLOG,
     LLM_FAIRNESS,
     AUDIT,
 )

@@ -18,14 +18,8 @@ from shared.contracts.llm import (
     TokensMade,
 )
 from shared.projections.database import connect
-from shared.projections.llm_fairness import (
-    HOUR_MS,
-    KEPT_HOURS_MS,
-    KEPT_MINUTES_MS,
-    MINUTE_MS,
-    FairnessFold,
-    LlmFairnessRow,
-)
+from shared.projections.llm_fairness import KEPT_MINUTES_MS, MINUTE_MS, FairnessFold, LlmFairnessRow
+from shared.projections.llm_usage import HOUR_MS, KEPT_HOURS_MS
 from shared.testing.ledgers import LedgerWriter
 from tests.shared.ledger_events import AT, ledger_event
 from tests.shared.projections.history import project_all
@@ -100,7 +94,7 @@ def test_a_tenant_that_did_not_wait_for_a_moment_is_not_compared() -> None:
 def test_a_rejection_on_arrival_is_not_one_of_the_waiting_request_of_that_id() -> None:
     refused = LlmRequestRejected(request_id="blue0", tenant="green", reason="not_allowed")
     fold = folded(*BACKLOG, (1.1, refused))
-    assert fold.lines["0/blue"].waiting == 3
+    assert fold.backlogs["0/blue"].waiting == 3
     assert not fold.ended
 
 
@@ -113,7 +107,7 @@ def test_lanes_are_apart() -> None:
     for partition in (0, 1):
         event = ledger_event("throttle", queued("r"), partition=partition)
         fold.fold(event)
-    assert [line.waiting for line in fold.lines.values()] == [1, 1]
+    assert [line.waiting for line in fold.backlogs.values()] == [1, 1]
 
 
 async def rows_of(dsn: str, sql: str) -> Sequence[Record]:
@@ -134,8 +128,8 @@ async def test_open_requests_are_kept_and_ended_ones_are_not(database: str) -> N
         ("a", True, 4),
         ("b", False, 0),
     ]
-    (line,) = await rows_of(database, "SELECT * FROM llm_line")
-    assert (line["waiting"], line["units"]) == (1, 10 + 8 + 10 + 6)
+    (backlog,) = await rows_of(database, "SELECT * FROM llm_backlog")
+    assert (backlog["waiting"], backlog["units"]) == (1, 10 + 8 + 10 + 6)
 
 
 async def test_minutes_become_hours_which_are_dropped(database: str) -> None:

@@ -18,8 +18,8 @@ CREATE TABLE llm_open (
     is_running boolean NOT NULL
 );
 
-CREATE TABLE llm_line (
-    line_id text PRIMARY KEY,
+CREATE TABLE llm_backlog (
+    backlog_id text PRIMARY KEY,
     partition integer NOT NULL,
     tenant text NOT NULL,
     endpoint text NOT NULL,
@@ -30,7 +30,7 @@ CREATE TABLE llm_line (
     units double precision NOT NULL
 );
 
-CREATE INDEX llm_line_active ON llm_line (partition, tenant);
+CREATE INDEX llm_backlog_active ON llm_backlog (partition, tenant);
 
 CREATE TABLE llm_fairness (
     fairness_id text PRIMARY KEY,
