@@ -22,23 +22,23 @@ class AdmissionLimits:
 
 
 @dataclass(slots=True)
-class OpenSum:
-    """Open requests of a tenant, or of all together."""
+class OpenTotal:
+    """Open requests of a tenant, or of all tenants together."""
 
     requests: int = 0
     body_bytes: int = 0
 
 
 class Admission:
-    """Counts open requests; `enter` returns the one that a block holds."""
+    """Counts open requests: `with admission.enter()` counts one while its block runs."""
 
     def __init__(self, limits: AdmissionLimits) -> None:
         self.limits = limits
-        self.all = OpenSum()
-        self.by_tenant: dict[str, OpenSum] = {}
+        self.all = OpenTotal()
+        self.by_tenant: dict[str, OpenTotal] = {}
 
     def enter(self) -> OpenEntry:
-        """Return a request that counts until its block is left. Raises ErrorAnswer."""
+        """Return an entry that counts until its block is left. Raises ErrorAnswer."""
         if self.all.requests >= self.limits.requests:
             raise _busy("process_busy", f"{self.limits.requests} requests are open; retry later")
         return OpenEntry(self)
@@ -75,18 +75,18 @@ class OpenEntry:
         if not own.requests:
             del admission.by_tenant[tenant]
 
-    def belongs_to(self, tenant: str) -> None:
+    def assign_to(self, tenant: str) -> None:
         """Count the request as one of the tenant. Raises ErrorAnswer."""
         own = self._admission.by_tenant.get(tenant)
         most = self._admission.limits.tenant_requests
         if own is not None and own.requests >= most:
             raise _busy("tenant_busy", f"{most} requests of the tenant are open; retry later")
         if own is None:
-            own = self._admission.by_tenant[tenant] = OpenSum()
+            own = self._admission.by_tenant[tenant] = OpenTotal()
         self._tenant = tenant
         own.requests += 1
 
-    def take(self, size: int) -> None:
+    def add_bytes(self, size: int) -> None:
         """Count bytes of the body that have arrived. Raises ErrorAnswer."""
         limits, total = self._admission.limits, self._admission.all
         own = self._admission.by_tenant[self._tenant]

@@ -37,37 +37,39 @@ class BodyReader:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def read(self, request: web.Request, route: Route, entry: OpenEntry) -> ReadBody:
-        """Raises ErrorAnswer."""
+        """Return the body, decoded. Raises ErrorAnswer."""
+        data = await self._receive(request, entry)
         try:
-            if request.content.is_eof():
-                data = await _received(request, entry)
-            else:
-                async with asyncio.timeout(self._timeout_s):
-                    data = await _received(request, entry)
+            return await self._decode(route, data)
+        except InvalidRequest as error:
+            raise refuse("invalid_body", str(error), param=error.field) from None
+
+    async def _receive(self, request: web.Request, entry: OpenEntry) -> bytes:
+        # Most bodies have arrived already: a timer for each would cost more than it is worth.
+        timeout_s = None if request.content.is_eof() else self._timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await _read_all(request, entry)
         except TimeoutError:
             text = f"body: not complete after {self._timeout_s:g} s; send it faster"
             raise refuse("body_timeout", text) from None
         except web.RequestPayloadError:
             text = "body: invalid encoding; a body as its headers describe it is required"
             raise refuse("invalid_body", text, param="body") from None
-        try:
-            return await self._decoded(route, data)
-        except InvalidRequest as error:
-            raise refuse("invalid_body", str(error), param=error.field) from None
 
-    async def _decoded(self, route: Route, data: bytes) -> ReadBody:
+    async def _decode(self, route: Route, data: bytes) -> ReadBody:
         if len(data) <= LARGE_BYTES:
-            return decoded(route, data)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, decoded, route, data)
+            return decode(route, data)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, decode, route, data)
 
 
-def decoded(route: Route, data: bytes) -> ReadBody:
-    """Raises InvalidRequest."""
+def decode(route: Route, data: bytes) -> ReadBody:
+    """Return the body and the size of its prompt. Raises InvalidRequest."""
     body = RequestBody.decode(route, data)
     return ReadBody(body, prompt_size(body.fields))
 
 
-async def _received(request: web.Request, entry: OpenEntry) -> bytes:
+async def _read_all(request: web.Request, entry: OpenEntry) -> bytes:
     """Return the whole body, counted as it arrives. Raises ErrorAnswer."""
     if (request.content_length or 0) > MAX_BODY_BYTES:
         raise _too_large()
@@ -75,7 +77,7 @@ async def _received(request: web.Request, entry: OpenEntry) -> bytes:
     parts: list[bytes] = []
     size = 0
     while part := await content.readany():
-        entry.take(len(part))
+        entry.add_bytes(len(part))
         size += len(part)
         if size > MAX_BODY_BYTES:
             raise _too_large()

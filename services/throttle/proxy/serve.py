@@ -120,7 +120,7 @@ class RequestServer:
         arrived_s = self._clock()
         bearer = await self._authenticator.authenticate(request)
         tenant = bearer.tenant or ""
-        entry.belongs_to(tenant)
+        entry.assign_to(tenant)
         options = read_options(request.headers)
         body, size = await self._bodies.read(request, route, entry)
         endpoint = await find_endpoint(self._access, bearer, body.model)

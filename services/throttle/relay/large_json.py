@@ -16,9 +16,9 @@ from msgspec import Raw
 LARGE_BYTES = 128 * 1024
 """Values above it are searched here."""
 SLICE_BYTES = 256 * 1024
-"""Of one step: some ms at most."""
+"""Bytes that one step searches, in some ms at most."""
 MOST_MARKS = 100_000
-"""Strings, arrays and objects of one body."""
+"""Strings and brackets of one body."""
 MOST_DEPTH = 900
 MARK = re.compile(rb'["\[\]{}]')
 STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
@@ -26,6 +26,7 @@ BLANK = re.compile(rb"[ \t\r\n]*+")
 SCALAR = re.compile(rb"[-+.0-9A-Za-z]++")
 KEY = msgspec.json.Decoder(str)
 MOST_KEY_BYTES = 1024
+INVALID = "not valid JSON; a JSON object is required"
 
 
 class BadJson(ValueError):
@@ -71,8 +72,9 @@ class LargeJson:
                 at = self._blank(at + 1)
 
     def _key(self, at: int) -> tuple[int, int]:
+        """Return start and end of the name of a field."""
         if self._byte(at) != b'"':
-            raise BadJson("not valid JSON; a JSON object is required")
+            raise BadJson(INVALID)
         end = self._string(at + 1)
         if end - at > MOST_KEY_BYTES:
             raise BadJson(f"a name of more than {MOST_KEY_BYTES} bytes")
@@ -87,11 +89,11 @@ class LargeJson:
             return self._nested(at)
         match = SCALAR.match(self._data, at, at + SLICE_BYTES)
         if match is None:
-            raise BadJson("not valid JSON; a JSON object is required")
+            raise BadJson(INVALID)
         return match.end()
 
     def _string(self, at: int) -> int:
-        """Return where the string ends whose first byte is at `at`."""
+        """Return where the string ends that has its first byte at `at`."""
         self._count()
         data = self._data
         while at < len(data):
@@ -110,9 +112,10 @@ class LargeJson:
             if match.end() == at:
                 break
             at = match.end()
-        raise BadJson("not valid JSON; a JSON object is required")
+        raise BadJson(INVALID)
 
     def _nested(self, at: int) -> int:
+        """Return where the array or object ends that begins at `at`."""
         depth, data = 0, self._data
         while at < len(data):
             match = MARK.search(data, at, at + SLICE_BYTES)
@@ -129,7 +132,7 @@ class LargeJson:
                 raise BadJson(f"nested too deeply; at most {MOST_DEPTH} levels are allowed")
             if depth == 0:
                 return at
-        raise BadJson("not valid JSON; a JSON object is required")
+        raise BadJson(INVALID)
 
     def _count(self) -> None:
         self._marks += 1
@@ -138,7 +141,7 @@ class LargeJson:
             raise BadJson(text)
 
     def _blank(self, at: int) -> int:
-        """Return the next place that holds no blank."""
+        """Return the next offset that holds no blank."""
         while True:
             match = BLANK.match(self._data, at, at + SLICE_BYTES)
             assert match is not None, "an empty text matches"
@@ -151,12 +154,12 @@ class LargeJson:
 
     def _expect(self, at: int, byte: bytes) -> int:
         if self._byte(at) != byte:
-            raise BadJson("not valid JSON; a JSON object is required")
+            raise BadJson(INVALID)
         return at + 1
 
     def _finish(self, at: int) -> None:
         if self._blank(at) != len(self._data):
-            raise BadJson("not valid JSON; a JSON object is required")
+            raise BadJson(INVALID)
 
 
 def count(data: bytes, part: bytes) -> int:
@@ -180,4 +183,4 @@ def _name(key: memoryview) -> str:
     try:
         return KEY.decode(key)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise BadJson("not valid JSON; a JSON object is required") from None
+        raise BadJson(INVALID) from None

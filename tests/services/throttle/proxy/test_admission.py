@@ -24,12 +24,12 @@ def test_requests_of_the_process_are_bounded() -> None:
 def test_requests_of_a_tenant_are_bounded_by_its_own() -> None:
     admission = Admission(LIMITS)
     with admission.enter() as first, admission.enter() as second, admission.enter() as third:
-        first.belongs_to("a")
-        second.belongs_to("a")
+        first.assign_to("a")
+        second.assign_to("a")
         with pytest.raises(ErrorAnswer) as refused:
-            third.belongs_to("a")
+            third.assign_to("a")
         assert (refused.value.status, refused.value.code) == (429, "tenant_busy")
-        third.belongs_to("b")
+        third.assign_to("b")
     assert admission.by_tenant == {}
     assert admission.all.requests == 0
 
@@ -40,13 +40,13 @@ def test_requests_of_a_tenant_are_bounded_by_its_own() -> None:
 def test_bytes_of_bodies_are_bounded(tenant: str, sizes: tuple[int, ...], code: str) -> None:
     admission = Admission(LIMITS)
     with admission.enter() as other, admission.enter() as entry:
-        other.belongs_to("other")
+        other.assign_to("other")
         if tenant == "b":
-            other.take(60)
-        entry.belongs_to(tenant)
+            other.add_bytes(60)
+        entry.assign_to(tenant)
         with pytest.raises(ErrorAnswer) as refused:
             for size in sizes:
-                entry.take(size)
+                entry.add_bytes(size)
         assert refused.value.code == code
     assert admission.all.body_bytes == 0
     assert admission.by_tenant == {}
