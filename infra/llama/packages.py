@@ -57,7 +57,7 @@ def _download(scratch: Path) -> list[Path]:
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (scratch / folder).mkdir(parents=True)
     (scratch / "status").touch()
-    (scratch / "sources.list").write_text(_source(SOURCES.read_text()))
+    (scratch / "sources.list").write_text(_source_line(SOURCES.read_text()))
     options = {
         "Dir::State": scratch / "state",
         "Dir::State::status": scratch / "status",
@@ -73,7 +73,7 @@ def _download(scratch: Path) -> list[Path]:
     return sorted((scratch / "cache/archives").glob("*.deb"))
 
 
-def _source(text: str) -> str:
+def _source_line(text: str) -> str:
     """Return the line of the unstable release at the address of the machine's own."""
     fields = dict(line.partition(": ")[::2] for line in reversed(text.splitlines()))
     if "URIs" not in fields or "Signed-By" not in fields:

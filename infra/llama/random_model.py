@@ -7,6 +7,7 @@ limit, and each token is a chunk. Runs in an environment with `gguf`, `numpy` an
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 WIDTH, LAYERS, HEADS, KV_HEADS, FEED, VOCABULARY, CONTEXT = 128, 2, 4, 2, 256, 2048, 131_072
-"""Of a model that 2 cores run at some thousand tokens per second; 3 MB."""
+"""Shape of a model of 3 MB, which 2 cores run at some thousand tokens per second."""
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-CONSTANT = 4.0
-"""Of the first channel of each embedding, by which the head can exclude tokens."""
-EXCLUDED = -30.0
+FIRST_CHANNEL = 4.0
+"""First channel of each embedding, by which the head can exclude tokens."""
+EXCLUDING_WEIGHT = -30.0
+"""Weight of that channel in the score of a token that is never sampled."""
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{m['role']}}\n{{m['content']}}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -32,7 +34,7 @@ class Vocabulary:
     merges: list[str]
 
 
-def trained(corpus: Path, saved: Path) -> Vocabulary:
+def train_tokenizer(corpus: Path, saved: Path) -> Vocabulary:
     """Train a byte-level tokenizer and save it as `tokenizers` reads it."""
     library: Any = import_module("tokenizers")
     tokenizer = library.Tokenizer(library.models.BPE())
@@ -45,10 +47,10 @@ def trained(corpus: Path, saved: Path) -> Vocabulary:
     )
     tokenizer.train_from_iterator(texts(corpus), trainer)
     tokenizer.save(str(saved))
-    model = import_module("json").loads(saved.read_text())["model"]
-    numbered = sorted(model["vocab"].items(), key=lambda item: item[1])
+    model = json.loads(saved.read_text())["model"]
+    by_number = sorted(model["vocab"].items(), key=lambda item: item[1])
     merges = [item if isinstance(item, str) else " ".join(item) for item in model["merges"]]
-    return Vocabulary([token for token, _ in numbered], merges)
+    return Vocabulary([token for token, _ in by_number], merges)
 
 
 def texts(corpus: Path) -> Iterator[str]:
@@ -57,12 +59,12 @@ def texts(corpus: Path) -> Iterator[str]:
 
 
 def is_sampled(token: str) -> bool:
-    """Whether the model may answer the token: printable ASCII, a space as the tokenizer has it."""
+    """Return whether the model may answer the token: printable ASCII, or the space's mark."""
     return token not in SPECIAL and all(33 <= ord(c) < 127 or c == "\u0120" for c in token)
 
 
 class RandomModel:
-    """Writes metadata and tensors; `numpy` and `gguf` are of the environment that runs it."""
+    """Writes metadata and tensors, with `numpy` and `gguf` of the environment that runs it."""
 
     def __init__(self, path: Path, vocabulary: Vocabulary) -> None:
         self._gguf: Any = import_module("gguf")
@@ -111,19 +113,19 @@ class RandomModel:
     def _add_tensors(self) -> None:
         tokens = self._vocabulary.tokens
         embedding = self._random(len(tokens), WIDTH, scale=1.0)
-        embedding[:, 0] = CONSTANT
+        embedding[:, 0] = FIRST_CHANNEL
         self._writer.add_tensor("token_embd.weight", embedding)
         for layer in range(LAYERS):
             self._add_layer(f"blk.{layer}.")
         self._writer.add_tensor("output_norm.weight", self._ones())
         head = self._random(len(tokens), WIDTH)
-        head[:, 0] = [0.0 if is_sampled(token) else EXCLUDED for token in tokens]
+        head[:, 0] = [0.0 if is_sampled(token) else EXCLUDING_WEIGHT for token in tokens]
         self._writer.add_tensor("output.weight", head)
 
     def _add_layer(self, prefix: str) -> None:
         keys = KV_HEADS * WIDTH // HEADS
         output, down = self._random(WIDTH, WIDTH), self._random(WIDTH, FEED)
-        # The first channel stays what it is.
+        # Layers add nothing to the first channel, so that the head finds it as it was embedded.
         output[0] = down[0] = 0
         tensors = {
             "attn_norm": self._ones(),
@@ -148,7 +150,7 @@ class RandomModel:
 
 
 def main(out: Path, corpus: Path) -> None:
-    RandomModel(out, trained(corpus, out.with_suffix(".tokenizer.json"))).write()
+    RandomModel(out, train_tokenizer(corpus, out.with_suffix(".tokenizer.json"))).write()
 
 
 if __name__ == "__main__":

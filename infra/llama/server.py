@@ -82,7 +82,7 @@ def random_model() -> Path:
 
 
 def _program(root: Path) -> list[str]:
-    """Return the command by the loader and the libraries that came with it."""
+    """Return the command: its own loader runs it with the libraries that came with it."""
     libraries = root / LIBRARIES
     folders = ":".join(str(f) for f in (libraries, libraries / "llama", libraries / "ggml"))
     loader = libraries / "ld-linux-x86-64.so.2"
@@ -90,8 +90,9 @@ def _program(root: Path) -> list[str]:
 
 
 def _variables(root: Path) -> dict[str, str]:
-    plain = root / LIBRARIES / "ggml/backends0/libggml-cpu-x64.so"
-    return {"GGML_BACKEND_PATH": str(plain)}
+    """Return the variable that names the backend for any x86-64 processor."""
+    backend = root / LIBRARIES / "ggml/backends0/libggml-cpu-x64.so"
+    return {"GGML_BACKEND_PATH": str(backend)}
 
 
 def _is_healthy(url: str) -> bool:
