@@ -1,4 +1,4 @@
-"""`berth stragglers`: slow ranks by what other tools wrote, without a stack."""
+"""`berth stragglers`: slow ranks by the files of other tools, without a stack."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ def _scores(contents: dict[Path, bytes]) -> dict[str, float]:
     if first[:1] == b"{" and b"perf_scores" in first:
         if len(contents) > 1:
             raise ValueError(f"NVRx reports: {len(contents)}; one is allowed")
-        return _named(nvrx.read_report(first.decode()).scores())
+        return _by_name(nvrx.read_report(first.decode()).scores())
     if first[:1] == b"#" or first[:5] == b"nccl_":
-        return _inspected([data.decode() for data in contents.values()])
+        return _inspector_scores([data.decode() for data in contents.values()])
     dumps = {rank_of(path): flight_recorder.read_dump(data) for path, data in contents.items()}
-    return _named(relative_perf_scores(flight_recorder.own_times(dumps)))
+    return _by_name(relative_perf_scores(flight_recorder.own_times(dumps)))
 
 
-def _inspected(texts: Sequence[str]) -> dict[str, float]:
-    """Return the scores of GPUs: the share of the usual wait that one has, as all wait for it."""
+def _inspector_scores(texts: Sequence[str]) -> dict[str, float]:
+    """Return the wait of each GPU by the longest wait: the slowest GPU waits least for others."""
     samples = [sample for text in texts for sample in nccl_inspector.read_samples(text)]
     waits = nccl_inspector.waits_s(samples)
     longest_s = max(waits.values(), default=0.0)
@@ -84,5 +84,5 @@ def rank_of(path: Path) -> int:
     return int(match[1])
 
 
-def _named(scores: dict[int, float]) -> dict[str, float]:
+def _by_name(scores: dict[int, float]) -> dict[str, float]:
     return {str(rank): score for rank, score in scores.items()}

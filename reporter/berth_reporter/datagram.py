@@ -20,7 +20,7 @@ LABEL = re.compile(r"[a-z][a-z0-9_.-]{0,31}")
 
 
 def head(token: str, rank: int, layout: Mapping[str, int] | None, **fields: str) -> str:
-    """Return the begin of each datagram of a process, up to the number of the step."""
+    """Return the beginning of each datagram of a process, up to the number of the step."""
     named: dict[str, object] = {**fields, "v": FORMAT, "token": token, "rank": rank}
     if layout:
         named["layout"] = {label(axis): int(place) for axis, place in bounded(layout).items()}

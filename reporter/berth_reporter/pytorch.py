@@ -19,14 +19,14 @@ from berth_reporter.reporter import TRAIN, Reporter, default_reporter
 
 DEFAULT_HOOK = "torch.distributed.algorithms.ddp_comm_hooks.default_hooks"
 MOST_UNREAD = 16
-"""Iterations that a GPU has not reached; the oldest are given up."""
+"""Iterations that a GPU has not finished; of more, the oldest are counted as lost."""
 
 Moment = Any
 CommHook = Callable[[Any, Any], Any]
 
 
 class Unread:
-    """An iteration that is over for the program; the GPU may still be at it."""
+    """An iteration that has ended for the program, and may still run on the GPU."""
 
     __slots__ = ("begin", "end", "handed", "measured", "returned", "step", "steps_total")
 
@@ -55,7 +55,7 @@ class DdpTimes:
         state: Any = None,
         clock: Clock | None = None,
     ) -> None:
-        """Attach to the model; `hook` with its `state` is the comm hook that it would have without.
+        """Attach to the model; `hook` and `state` are the comm hook that it would have otherwise.
 
         Raises what `register_comm_hook` raises, as for a model that has one already.
         """
@@ -95,7 +95,7 @@ class DdpTimes:
         tokens: int | None = None,
         kind: str = TRAIN,
     ) -> Iteration:
-        """Begin an iteration, for loops that are no body of their own."""
+        """Begin an iteration, for loops whose body cannot be a `with` block."""
         measured = Iteration(samples, tokens, kind)
         self._current = Unread(step, steps_total, measured, self._clock.mark())
         return measured

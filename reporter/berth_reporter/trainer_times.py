@@ -24,7 +24,7 @@ class ModelTimes(Protocol):
 
 
 class TrainerTimes:
-    """Called from the training thread alone."""
+    """Measures batches and evaluations; to be called from the training thread alone."""
 
     def __init__(self, reporter: Reporter, samples: int | None = None) -> None:
         self.reporter = reporter
@@ -35,16 +35,16 @@ class TrainerTimes:
         self._evaluation_s: float | None = None
 
     def attach(self, model: ModelTimes | None) -> None:
-        """Let the model's own times be those of each batch."""
+        """Report each batch by the times of the model from now on."""
         self._model = model
 
     def begin(self, step: int, steps_total: int) -> None:
-        """Begin a batch, before which `step` are done, unless the end of the one before has."""
+        """Begin a batch after `step` ones, unless the end of the last batch has begun it."""
         if not self._open:
             self._begin(step + 1, steps_total)
 
     def end(self, step: int, steps_total: int) -> None:
-        """End a batch, after which `step` are done, and begin the next one."""
+        """End the batch of number `step`, and begin the next one."""
         if self._model is not None:
             self._model.end()
         elif self._begin_s is not None:
@@ -54,7 +54,7 @@ class TrainerTimes:
         self._begin(step + 1, steps_total)
 
     def begin_evaluation(self) -> None:
-        """Give up the batch that had begun: what follows is none."""
+        """Give up the batch that was begun: an evaluation follows."""
         self._open = False
         self._evaluation_s = time.perf_counter()
 

@@ -21,8 +21,8 @@ SERVE = frozenset({"llm.serve", ServeLlmRequest.TYPE})
 def route_request(record: SubmissionRecord, sender: Sender, access: AccessView) -> RoutedCommand:
     """Return the command of the record; for an invalid one a RejectSubmission with the reason.
 
-    A request to an endpoint that does not exist goes to the first lane, whose throttle refuses it
-    with an answer to its sender.
+    A request to an endpoint that does not exist goes to the first lane, where the throttle refuses
+    it with an answer to its sender.
     """
     id = derive_command_id(record.topic, record.partition, record.offset)
     try:

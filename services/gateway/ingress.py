@@ -259,5 +259,5 @@ def _attributes(routed: RoutedCommand, tenant: str) -> dict[AttributeKey, str]:
 
 
 def tenant_of(topic: str) -> str:
-    """Return the tenant whose topic it is."""
+    """Return the tenant that owns the topic."""
     return topic.split(".", 1)[1]

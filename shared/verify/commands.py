@@ -76,7 +76,7 @@ class CommandAnswerRule:
     def _is_removed(self, answer: LedgerEvent) -> bool:
         """Return whether the command may have been removed from its topic since."""
         inputs = INPUTS[answer.ledger]
-        return any(self.removed.is_short(topic, answer.partition) for topic in inputs)
+        return any(self.removed.is_truncated(topic, answer.partition) for topic in inputs)
 
     def _check(self, command: SentCommand, answers: list[LedgerEvent]) -> Iterator[Violation]:
         if not answers and command.consumed and not self._may_wait(command):

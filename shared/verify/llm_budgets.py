@@ -45,7 +45,7 @@ class EndpointBudget:
     prices: Prices
     uses: dict[tuple[str, str], BudgetUse] = field(default_factory=dict)
     by_owner: dict[str, int] = field(default_factory=dict)
-    """Holders by owner, of which each holder is one of a tenant or of the endpoint."""
+    """Number of holders by owner: a tenant, or the endpoint itself as `""`."""
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -104,7 +104,7 @@ class EndpointBudget:
         self._release(request, self.prices[2] * request.remaining_tokens)
 
     def hold_again(self, request: HeldRequest) -> None:
-        """Hold what an open request may still use, by the prices of now."""
+        """Hold what an open request may still use, by the present prices."""
         _, per_prompt, per_output = self.prices
         waits = 0 if request.started_at else request.prompt_tokens
         self.use(request).held += per_prompt * waits + per_output * request.remaining_tokens

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 STEPS = 12
-"""Steps of a window, by which the service forgets."""
+"""Steps of a window, in which the service forgets use."""
 
 
 class BudgetMeter(Protocol):
@@ -23,7 +23,7 @@ class BudgetMeter(Protocol):
 class WindowMeter:
     """The units of the last `period_ms`: never more than the service remembers.
 
-    The service forgets in steps of a twelfth, a step late, also what was given back.
+    The service forgets charges and refunds in steps of a twelfth, one step late.
     """
 
     period_ms: float

@@ -1,4 +1,4 @@
-"""The rows of LLM requests equal a fold of its own of the throttle's ledger."""
+"""The rows of LLM requests equal a second fold of the throttle's ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.projections.source import LedgerPartition
 from shared.verify.rules import Violation
 
 Figures = tuple[object, ...]
-"""The columns of a row besides its key."""
+"""The columns of a row except for its key."""
 
 REQUESTS = """
 SELECT request_key AS key, state, outcome, reason, prompt_tokens, output_tokens, cost, ended_at

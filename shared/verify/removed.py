@@ -27,7 +27,7 @@ class Removed:
         is_old = at <= self.now - TOPICS[topic].retention_ms
         return is_old and any(tp.topic == topic for tp in self.begins)
 
-    def is_short(self, topic: str, partition: int) -> bool:
+    def is_truncated(self, topic: str, partition: int) -> bool:
         """Return whether records of a partition were removed."""
         return TP(topic, partition) in self.begins
 

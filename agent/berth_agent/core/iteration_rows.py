@@ -10,7 +10,7 @@ from typing import Any, Literal
 from berth_agent.messages import Iterations
 
 MAX_ITERATIONS = 256
-"""Of one process; the newest are kept."""
+"""Rows of one process; the newest are kept."""
 MAX_PHASES = 8
 TRAIN: Literal["train"] = "train"
 
@@ -32,7 +32,7 @@ class IterationRow:
 
 
 class IterationRows:
-    """Keeps the newest ones."""
+    """The newest iterations of one process, and its layout."""
 
     def __init__(self, rows: Iterable[IterationRow] = ()) -> None:
         self._rows: deque[IterationRow] = deque(rows, maxlen=MAX_ITERATIONS)

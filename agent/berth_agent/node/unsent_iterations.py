@@ -17,7 +17,7 @@ Process = tuple[str, int, int]
 
 
 class UnsentIterations:
-    """The processes take turns: those that were sent longest ago are the first."""
+    """Iterations by process; those of the process that was sent longest ago are due first."""
 
     def __init__(self) -> None:
         self._rows: dict[Process, IterationRows] = {}

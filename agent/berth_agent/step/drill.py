@@ -17,7 +17,7 @@ NEVER_MS = 1_000_000
 
 
 class Drill:
-    """Says in the output when a fault begins and ends; a worker that has to end is left alone."""
+    """The fault that holds for a worker, noted in its output; none for a worker that has to end."""
 
     def __init__(
         self, spec: Spec, output: OutputLog, watch: FolderWatch, ending: Callable[[], bool]

@@ -45,9 +45,8 @@ def serve_request(
 ) -> ServeLlmRequest:
     """Return the command with the sender's tenant; without an endpoint the throttle refuses it.
 
-    A body that names no model gets the one that is named beside it.
-
-    Raises TenantMismatch, and InvalidBody for a body whose model is not the one that is named.
+    A body that names no model gets that of the submission. Raises TenantMismatch, and InvalidBody
+    for a body that names another one.
     """
     check_tenant(submission.tenant, sender)
     check_model(submission)

@@ -11,15 +11,15 @@ NOW = 100 * DAY_MS
 EVENTS = TP("events", 1)
 
 
-async def test_a_partition_without_its_beginning_is_short() -> None:
+async def test_a_partition_without_its_beginning_is_truncated() -> None:
     broker = MemoryBroker()
     for _ in range(3):
         broker.append(EVENTS, b"x")
     broker.trim(EVENTS, 2)
     removed = await read_removed(MemoryLog(broker), ["events", "dead"], 2, NOW)
     assert removed == Removed(NOW, {EVENTS: 2})
-    assert removed.is_short("events", 1)
-    assert not removed.is_short("events", 0)
+    assert removed.is_truncated("events", 1)
+    assert not removed.is_truncated("events", 0)
     assert [removed.has("events", 1, offset) for offset in (1, 2)] == [True, False]
 
 
