@@ -12,6 +12,15 @@ REMEMBERED = 10_000
 
 Prices = tuple[float, float, float]
 """Units per request, per prompt token and per output token."""
+MILLION = 1e6
+
+
+def money_prices(settings: Payload) -> Prices:
+    """Return the money for a request, a prompt token and an output token of an endpoint."""
+    prompt, output = (
+        settings.get(name, 0.0) / MILLION for name in ("prompt_price", "output_price")
+    )
+    return settings.get("request_price", 0.0), prompt, output
 
 
 @dataclass(slots=True)

@@ -8,9 +8,8 @@ from math import isclose
 
 from shared.ledger.recent_ids import CAPACITY
 from shared.projections.ledger_events import LedgerEvent, Payload
+from shared.verify.llm_budgets import money_prices
 from shared.verify.rules import Violation
-
-MILLION = 1e6
 
 
 @dataclass(slots=True)
@@ -30,8 +29,8 @@ class LlmLane:
     """By request id, which is that of one tenant as long as it is open."""
     accepted: dict[str, bool] = field(default_factory=dict)
     """The requests that were queued last, in that order, and whether each was started."""
-    prices: Payload = field(default_factory=dict)
-    """Settings of the endpoint, also of one that is deleted."""
+    settings: Payload = field(default_factory=dict)
+    """Settings of the endpoint, also of one that was deleted."""
 
     def accept(self, key: str) -> None:
         self.accepted.setdefault(key, False)
@@ -40,9 +39,9 @@ class LlmLane:
 
     def cost_of(self, data: Payload) -> float:
         """Return the money for a settled request."""
-        prompt = self.prices.get("prompt_price", 0.0) / MILLION * data["prompt_tokens"]
-        output = self.prices.get("output_price", 0.0) / MILLION * data["output_tokens"]
-        return float(self.prices.get("request_price", 0.0) + prompt + output)
+        per_request, per_prompt, per_output = money_prices(self.settings)
+        tokens = per_prompt * data["prompt_tokens"] + per_output * data["output_tokens"]
+        return float(per_request + tokens)
 
 
 @dataclass(slots=True)
@@ -73,7 +72,7 @@ class LlmLifecycleRule:
             case "llm.rejected.v1":
                 self._reject(event, lane)
             case "endpoint.configured.v2":
-                lane.prices = event.data
+                lane.settings = event.data
 
     def _queue(self, event: LedgerEvent, lane: LlmLane) -> None:
         request_id, key = event.data["request_id"], _key(event)

@@ -7,20 +7,15 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from shared.projections.ledger_events import LedgerEvent, Payload
-from shared.verify.llm_budgets import EndpointBudget, HeldRequest, Prices
+from shared.verify.llm_budgets import EndpointBudget, HeldRequest, Prices, money_prices
 from shared.verify.rules import Violation
 
-MILLION = 1e6
 TOLERANCE = 1e-6
 FIXED_PRICES: dict[str, Prices] = {"requests": (1.0, 0.0, 0.0), "tokens": (0.0, 1.0, 1.0)}
 
 
 def prices_of(unit: str, settings: Payload) -> Prices:
-    if unit in FIXED_PRICES:
-        return FIXED_PRICES[unit]
-    names = ("prompt_price", "output_price")
-    prompt, output = (settings.get(name, 0.0) / MILLION for name in names)
-    return settings.get("request_price", 0.0), prompt, output
+    return FIXED_PRICES[unit] if unit in FIXED_PRICES else money_prices(settings)
 
 
 @dataclass(slots=True)
