@@ -146,6 +146,11 @@ def part(name: str) -> str:
     return quote(name, safe="")
 
 
+def pool_field(pool: str | None) -> Json:
+    """Return the field of a body that names the pool; none without a pool."""
+    return {"pool": pool} if pool else {}
+
+
 def _refusal(status: int, raw: bytes) -> CliError:
     text = _problem_text(status, raw)
     match status:

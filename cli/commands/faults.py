@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.api.answers import api, await_answer, items, pages, report
-from cli.api.http import Json, part
+from cli.api.http import Json, part, pool_field
 from cli.app import ListGroup
 from cli.commands.jobs import JobArgument
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
@@ -70,7 +70,7 @@ def dismiss(
 ) -> None:
     """Dismiss a suspicion; its worker is not suspected again."""
     client, verb = api(data), "false-alarm" if false_alarm else "dismiss"
-    body: Json = {"reason": reason, **({"pool": pool} if pool else {})}
+    body: Json = {"reason": reason, **pool_field(pool)}
     answer = await_answer(client, client.post(f"/v1/faults/{part(fault)}/{verb}", body))
     report(as_json, answer, f"{fault}: dismissed")
 

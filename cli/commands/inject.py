@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.api.answers import api, await_answer, report
-from cli.api.http import Json, part
+from cli.api.http import Json, part, pool_field
 from cli.app import ListGroup
 from cli.input.arguments import AsJson, Data, PoolOfObject, Reason
 from cli.text.times import parse_span_s
@@ -88,7 +88,7 @@ def end(
 ) -> None:
     """End the fault of a node before its time."""
     client = api(data)
-    body: Json = {"reason": reason, **({"pool": pool} if pool else {})}
+    body: Json = {"reason": reason, **pool_field(pool)}
     answer = await_answer(client, client.post(f"/v1/nodes/{part(node)}/end-injection", body))
     outcome = "no fault was injected" if answer["duplicate"] else "the injected fault is over"
     report(as_json, answer, f"{node}: {outcome}")
@@ -97,11 +97,8 @@ def end(
 def _send(
     node: str, fault: Json, span: str, reason: str, pool: str | None, as_json: bool, data: Data
 ) -> None:
-    body: Json = {**fault, "for_s": parse_span_s(span), "reason": reason}
     client = api(data)
-    sent = client.post(
-        f"/v1/nodes/{part(node)}/inject", {**body, **({"pool": pool} if pool else {})}
-    )
-    answer = await_answer(client, sent)
+    body: Json = {**fault, "for_s": parse_span_s(span), "reason": reason, **pool_field(pool)}
+    answer = await_answer(client, client.post(f"/v1/nodes/{part(node)}/inject", body))
     factor = f" {fault['factor']:g}x" if "factor" in fault else ""
     report(as_json, answer, f"{node}: {fault['fault']}{factor} for {span}")

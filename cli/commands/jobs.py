@@ -9,7 +9,7 @@ import typer
 
 from cli.api.answers import api, await_answer, pages, report
 from cli.api.follow import follow as follow_stream
-from cli.api.http import Api, Json, part
+from cli.api.http import Api, Json, part, pool_field
 from cli.errors import BadInput, CliError
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
 from cli.input.job_file import Body
@@ -145,7 +145,7 @@ def cancel(
     if phase := _ended_phase(client, job):
         report(as_json, {"job_id": job, "phase": phase}, f"{job}: already {phase}")
         return
-    body: Body = {"reason": reason, **({"pool": pool} if pool else {})}
+    body: Body = {"reason": reason, **pool_field(pool)}
     ticket = client.post(f"/v1/jobs/{part(job)}/cancel", body)
     answer = await_answer(client, ticket) if wait else {}
     outcome = "cancelled" if answer else "cancellation requested"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.api.answers import api, await_answer, items, pages, report
-from cli.api.http import Json, part
+from cli.api.http import Json, part, pool_field
 from cli.app import ListGroup
 from cli.commands.enrolment import (
     approve,
@@ -81,7 +81,7 @@ def lost(
 ) -> None:
     """Give a node up: its jobs stop; its GPUs are released when nothing of it can be alive."""
     client = api(data)
-    body: Json = {"powered_off": powered_off, "reason": reason, **({"pool": pool} if pool else {})}
+    body: Json = {"powered_off": powered_off, "reason": reason, **pool_field(pool)}
     answer = await_answer(client, client.post(f"/v1/nodes/{part(node)}/lost", body))
     outcome = "already lost" if answer["duplicate"] else "declared lost"
     report(as_json, answer, f"{node}: {outcome}")
@@ -138,6 +138,6 @@ def drain(
 
 def _order(verb: str, node: str, reason: str, pool: str | None, as_json: bool, data: Data) -> None:
     client = api(data)
-    body: Json = {"reason": reason, **({"pool": pool} if pool else {})}
+    body: Json = {"reason": reason, **pool_field(pool)}
     answer = await_answer(client, client.post(f"/v1/nodes/{part(node)}/{verb}", body))
     report(as_json, answer, f"{node}: {PAST[verb]}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.api.http import Api, part
+from cli.api.http import Api, part, pool_field
 from cli.api.target import Target
 from cli.errors import BadInput, CliError, NotFound, Refused, Unreachable
 from tests.serving import Quiet, serving
@@ -112,3 +112,7 @@ def test_a_part_of_a_path_cannot_leave_its_place() -> None:
 def test_what_is_no_address_is_bad_input(url: str) -> None:
     with pytest.raises(BadInput):
         Api(Target(url, ""))
+
+
+def test_a_body_names_a_pool_only_if_one_is_given() -> None:
+    assert (pool_field("main"), pool_field(None)) == ({"pool": "main"}, {})
