@@ -218,7 +218,7 @@ def test_memory_binds() -> None:
 
 
 def test_each_job_gets_the_gpu_type_that_runs_it_faster() -> None:
-    """Two jobs with opposite affinities (cards gavel: minimal port, unit test)."""
+    """Two jobs with opposite affinities (as in a unit test of Gavel, OSDI '20)."""
     made = pool(
         {"name": "a", "gpu_type": "k80", "gpus": 1}, {"name": "b", "gpu_type": "v100", "gpus": 1}
     )
