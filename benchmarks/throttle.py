@@ -20,15 +20,16 @@ from benchmarks.parts.throttle.decider_speed import requests_per_s
 from benchmarks.parts.throttle.goals import goals_of
 from benchmarks.parts.throttle.page import render_page
 from benchmarks.parts.throttle.speed import decisions_per_s
+from benchmarks.parts.throttle.wait_limit import wait_ratio_limit
 from benchmarks.parts.throttle.waits import wait_ratio
 from shared.progress import ReportLine
 from simulator.llm.traces import read_llm_trace
 from simulator.workload.errors import TraceError
 
-SEEDS = (0, 1, 2)
+SEEDS = tuple(range(10))
 PER_S, LIGHTER_PER_S = 0.042, 0.035
 """Interactions per second of one tenant: with more the others alone overload the engine."""
-DECIDER_TENANTS = (4, 100)
+DECIDER_TENANTS = (4, 100, 10_000)
 """Tenants that queue while the whole decider is measured."""
 COMPARED = ("vtc", "fairserve", "berth")
 
@@ -79,6 +80,7 @@ async def run(options: ThrottleOptions, report_line: ReportLine) -> Json:
             str(tenants): requests_per_s(tenants, 2_000) for tenants in DECIDER_TENANTS
         },
         "wait_ratio": wait_ratio(seeds),
+        "wait_ratio_limit": wait_ratio_limit(seeds),
     }
     result["goals"] = goals_of(result)
     return finish(result, began_s, options.out, render_page)

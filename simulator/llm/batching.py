@@ -185,6 +185,15 @@ class BatchingEngine(Generic[Key]):
             self._leave(self._running.pop(key))
         return Step(duration_s, first, finished)
 
+    def set_lengths(self, output_tokens: dict[Key, int]) -> None:
+        """Give all running requests other lengths, for a future that differs in them alone."""
+        self._ends.clear()
+        for key, length in output_tokens.items():
+            request = self._running[key]
+            request.last_step = request.limit_step = request.start_step + length
+            self._ends.setdefault(request.last_step, []).append(key)
+        self._by_limit.sort(key=lambda request: -request.limit_step)
+
     def abort(self, key: Key) -> None:
         """Free what a running request holds, at once; raises KeyError for another."""
         request = self._running.pop(key)

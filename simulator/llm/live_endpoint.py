@@ -72,21 +72,27 @@ class LiveEndpoint:
         self.state = self.throttle.initial(self.settings.partition)
         self._fold(self.settings)
 
-    def run(self, requests: Iterable[TraceRequest]) -> Sequence[EstimatedWait]:
+    def run(
+        self, requests: Iterable[TraceRequest], is_over: Callable[[], bool] = lambda: False
+    ) -> Sequence[EstimatedWait]:
         """Serve the requests, in the order of their arrival; return the waits of those started."""
         for request in requests:
             self._expect(request)
         for tenant in sorted({request.tenant for _, _, request in self.coming}):
             self._fold(TenantNoted(tenant=tenant))
         self._decide(CapacityObserved(requests=self.slots))
-        while self.coming or self.state.waiting or len(self.engine):
+        self.serve(is_over)
+        return [wait for wait in self.waits.values() if wait.waited_s >= 0]
+
+    def serve(self, is_over: Callable[[], bool]) -> None:
+        """Serve on, until it is over or nothing is left to serve."""
+        while not is_over() and (self.coming or self.state.waiting or len(self.engine)):
             if not len(self.engine) and self.coming:
                 self.now_ms = max(self.now_ms, 1000 * self.coming[0][0])
             while self.coming and 1000 * self.coming[0][0] <= self.now_ms:
                 self._offer(heapq.heappop(self.coming)[2])
             if len(self.engine):
                 self._step()
-        return [wait for wait in self.waits.values() if wait.waited_s >= 0]
 
     def _expect(self, request: TraceRequest) -> None:
         self.expected += 1

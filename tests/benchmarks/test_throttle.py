@@ -12,6 +12,7 @@ from benchmarks.parts.throttle.decider_speed import requests_per_s
 from benchmarks.parts.throttle.goals import goals_of
 from benchmarks.parts.throttle.page import render_page
 from benchmarks.parts.throttle.speed import decisions_per_s
+from benchmarks.parts.throttle.wait_limit import waits_in_futures
 from simulator.llm.traces import servegen_requests
 
 
@@ -30,7 +31,9 @@ def a_result(gap: float = 300.0, wait_s: float = 1.0) -> dict[str, Any]:
         "abuse_lighter_per_s": 0.035,
         "core_decisions_per_s": 120_000,
         "core_decisions_per_s_10000_tenants": 90_000,
+        "decider_requests_per_s": {"4": 30_000, "100": 25_000},
         "wait_ratio": {"requests": 99, "p10": 0.9, "p50": 1.0, "p90": 1.2},
+        "wait_ratio_limit": {"requests": 99, "p10": 0.95, "p50": 1.0, "p90": 1.1},
     }
     return {**result, "goals": goals_of(result)}
 
@@ -52,6 +55,12 @@ def test_rows_have_the_figures_of_their_tables() -> None:
     assert tuple(arena_row("berth", requests)) == KEYS
     cell = abuse_row("berth", "single", 8, 0.01, (0,))
     assert cell["cut_midway"] == cell["wasted_tokens"] == 0
+
+
+def test_futures_of_a_request_differ_by_lengths_alone() -> None:
+    waits_s = waits_in_futures(seed=0, number=30)
+    assert len(set(waits_s)) > 1
+    assert waits_s == waits_in_futures(seed=0, number=30)
 
 
 def test_decisions_are_counted() -> None:

@@ -49,6 +49,18 @@ requests each, whose answers have log-normal lengths (67 tokens in the median) t
 known in advance. The wait that is estimated at the arrival, divided by the one that follows, over
 {requests:,} requests that waited more than half a second: {p10} (p10), {p50} (median), {p90} (p90).
 """
+BEST = """
+No estimate can be nearer than the lengths allow, which are decided later: one that knows the state
+of the model, and from what the lengths are drawn, has {p10} to {p90}. It is the median of the waits
+in futures that differ in lengths alone.
+"""
+DECIDER = """
+## The whole decider
+
+Requests per CPU second that are queued with an estimate, started and settled, by the number of
+tenants that wait: {rates}. Other processes that share the processor lower these figures, and those
+of the core.
+"""
 
 
 def render_page(result: dict[str, Any]) -> str:
@@ -68,7 +80,10 @@ def render_page(result: dict[str, Any]) -> str:
     ]
     if lighter := result["abuse_lighter"]:
         parts += [LIGHTER.format(per_s=result["abuse_lighter_per_s"]), abuse_table(lighter)]
-    parts.append(WAITS.format(**result["wait_ratio"]))
+    parts += [WAITS.format(**result["wait_ratio"]), BEST.format(**result["wait_ratio_limit"])]
+    rates = result["decider_requests_per_s"].items()
+    text = ", ".join(f"{rate:,.0f} with {int(tenants):,}" for tenants, rate in rates)
+    parts.append(DECIDER.format(rates=text))
     return "".join(parts)
 
 

@@ -36,6 +36,10 @@ class BackloggedTenants:
     def follow(self, tenant: str, at_s: float) -> TraceRequest | None:
         return self._request(tenant, at_s) if self._sent < REQUESTS * TENANTS else None
 
+    def reseed(self, chance: random.Random) -> None:
+        """Draw what follows by another chance."""
+        self._chance = chance
+
     def _request(self, tenant: str, at_s: float) -> TraceRequest:
         self._sent += 1
         return TraceRequest(
@@ -43,8 +47,13 @@ class BackloggedTenants:
             tenant,
             at_s + self._chance.uniform(0, THINK_S),
             self._chance.randint(20, 400),
-            max(1, int(self._chance.lognormvariate(4.2, 0.7))),
+            answer_tokens(self._chance),
         )
+
+
+def answer_tokens(chance: random.Random) -> int:
+    """Draw the length of an answer."""
+    return max(1, int(chance.lognormvariate(4.2, 0.7)))
 
 
 def wait_ratio(seeds: tuple[int, ...]) -> Json:
@@ -57,6 +66,10 @@ def wait_ratio(seeds: tuple[int, ...]) -> Json:
         ratios += [
             wait.estimated_s / wait.waited_s for wait in waits if wait.waited_s > LEAST_WAIT_S
         ]
-    ratios.sort()
-    quantiles = {f"p{part}": round(ratios[len(ratios) * part // 100], 3) for part in (10, 50, 90)}
-    return {"requests": len(ratios), **quantiles}
+    return {"requests": len(ratios), **quantiles(ratios)}
+
+
+def quantiles(ratios: list[float]) -> Json:
+    """Return p10, p50 and p90."""
+    ratios = sorted(ratios)
+    return {f"p{part}": round(ratios[len(ratios) * part // 100], 3) for part in (10, 50, 90)}

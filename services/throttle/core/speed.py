@@ -10,8 +10,8 @@ from services.throttle.core.disciplines.lengths import DecayingMean
 HALF_LIFE_MS = 10_000
 """Time in which the weight of a measurement of the speed halves."""
 
-ANSWER_MEMORY = 0.98
-"""Part of the weight of earlier answers that one more leaves: about fifty count."""
+ANSWER_MEMORY = 0.99
+"""Part of the weight of earlier answers that one more leaves: about a hundred count."""
 
 FIRST_SHARE = 0.5
 """Length of an answer as a part of its limit, before any answer has ended."""
