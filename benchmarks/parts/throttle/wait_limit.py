@@ -60,9 +60,9 @@ def _wait_in_future(live: LiveEndpoint, request_id: str, seed: str) -> float:
 def redraw(live: LiveEndpoint, chance: random.Random) -> None:
     """Give every answer that is not complete another length, as long as it is already at least."""
     for request_id, request in live.requests.items():
-        made = live.engine.made_tokens(request_id) if request_id in live.engine else 0
+        generated = live.engine.made_tokens(request_id) if request_id in live.engine else 0
         drawn = (answer_tokens(chance) for _ in count())
-        tokens = next(length for length in drawn if length > made)
+        tokens = next(length for length in drawn if length > generated)
         live.requests[request_id] = replace(request, output_tokens=tokens)
     live.coming = [
         (at_s, order, replace(request, output_tokens=answer_tokens(chance)))
