@@ -108,7 +108,9 @@ def up(
         had_key = bool(key_of(folder))
         stack = _started(options, speed)
         result = {"api": stack.gateway, "data": str(stack.data_dir), "broker": stack.broker}
-        shown = [f"API {stack.gateway}", f"key {stack.data_dir / 'operator.key'}"]
+        result |= {"llm": stack.llm}
+        shown = [f"API {stack.gateway}", f"LLM {stack.llm}"]
+        shown += [f"key {stack.data_dir / 'operator.key'}"]
         report(as_json, result | monitoring_addresses(stack), *shown, *address_lines(stack))
         if not stack.durable:
             report_line(IN_MEMORY)

@@ -19,6 +19,8 @@ def parse_upstream(text: str) -> Document:
     url, *more = rest.split(",")
     if not (name and sign and url):
         raise BadInput(f"upstream: {text!r}; {FORM} is allowed")
+    if url.rstrip("/").endswith("/v1"):
+        raise BadInput(f"upstream {name}: {url!r}; the address without /v1 is allowed")
     upstream: Document = {"name": name, "url": url}
     for word in more:
         field, _, value = word.partition("=")

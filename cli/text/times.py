@@ -55,6 +55,8 @@ def field_text(name: str, value: object) -> str:
         return clock(value)
     if name.endswith("_ms") and isinstance(value, (int, float)):
         return span(value)
+    if name == "until":
+        return clock(value)
     match value:
         case dict():
             pairs = (f"{label(key)} {field_text(key, item)}" for key, item in value.items())

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from services.throttle.proxy.authentication import Authenticator, visible_models
+from services.throttle.proxy.authentication import Authenticator, no_model, visible_models
 from services.throttle.proxy.serve import RequestServer
-from services.throttle.relay.errors import ErrorAnswer, refuse
+from services.throttle.relay.errors import ErrorAnswer
 from services.throttle.relay.request import ROUTES, Route
 from shared.telemetry.spans import Spans
 
@@ -67,7 +67,7 @@ class OpenAiProxy:
         try:
             bearer = await self._authenticator.authenticate(request)
             if name not in visible_models(self._access, bearer):
-                raise _no_model()
+                raise no_model(name)
         except ErrorAnswer as error:
             return error_response(error)
         return web.json_response(model_object(name))
@@ -80,7 +80,3 @@ def model_object(name: str) -> dict[str, object]:
 def error_response(error: ErrorAnswer) -> web.Response:
     headers = {**error.headers, "content-type": "application/json"}
     return web.Response(body=error.body, status=error.status, headers=headers)
-
-
-def _no_model() -> ErrorAnswer:
-    return refuse("model_not_found", "model: no endpoint of this name that the key may call")

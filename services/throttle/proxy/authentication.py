@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from services.throttle.relay.errors import refuse
+from services.throttle.relay.errors import ErrorAnswer, refuse
 from shared.bus.access import AccessFollower
 from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.keys import parse_bearer
@@ -31,7 +31,10 @@ class Authenticator:
         values = request.headers.getall("authorization", [])
         if len(values) > 1:
             raise refuse("invalid_api_key", f"{len(values)} authorization headers; send one")
-        text = parse_bearer(values[0] if values else None)
+        if not values:
+            text = "authorization: missing; 'Bearer KEY' with an API key of a tenant is required"
+            raise refuse("invalid_api_key", text, headers=CHALLENGE)
+        text = parse_bearer(values[0])
         if self._rules is not None and self._keys is not None and is_token(text):
             bearer = await self._verified(text, self._rules, self._keys)
         else:
@@ -67,9 +70,13 @@ async def find_endpoint(access: AccessFollower, bearer: Bearer, model: str) -> E
         await access.catch_up()
         endpoint = access.view.endpoint(model)
     if endpoint is None or not bearer.may_call(model, endpoint):
-        text = "model: no endpoint of this name that the key may call"
-        raise refuse("model_not_found", text, param="model")
+        raise no_model(model)
     return endpoint
+
+
+def no_model(name: str) -> ErrorAnswer:
+    text = f"model: {name[:128]!r}; an endpoint that the key may call, as `GET /v1/models` lists"
+    return refuse("model_not_found", f"{text} them, is required", param="model")
 
 
 def visible_models(access: AccessFollower, bearer: Bearer) -> list[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import aiohttp
 
 from services.throttle.upstreams.metrics_text import UNKNOWN, EngineFigures, parse_figures
 from services.throttle.upstreams.request_errors import failure_of_error
 from services.throttle.upstreams.upstream import PooledUpstream
+
+log = logging.getLogger(__name__)
 
 PROBE_S = 2.0
 """Pause between two probes: llama.cpp serves no request while it writes its metrics."""
@@ -34,7 +37,12 @@ class UpstreamProbe:
 
     async def run(self, session: aiohttp.ClientSession) -> None:
         """Probe once; the upstream has the results."""
-        self.upstream.health_reason = await self._health(session)
+        before, reason = self.upstream.health_reason, await self._health(session)
+        self.upstream.health_reason = reason
+        if reason != before:
+            log.warning(
+                "upstream %s: %s", self.upstream.settings.url, reason or "health: well again"
+            )
         if self._without_metrics:
             self._without_metrics -= 1
             return

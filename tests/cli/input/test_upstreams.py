@@ -43,3 +43,9 @@ def test_an_upstream_is_added_replaced_or_removed() -> None:
         changed_upstreams([A], [], ["c"])
     with pytest.raises(BadInput, match="given twice: upstream b"):
         changed_upstreams([A], ["b=http://b:1", "b=http://b:2"])
+
+
+@pytest.mark.parametrize("url", ["http://a:1/v1", "http://a:1/v1/"])
+def test_an_address_with_the_version_of_the_api_is_refused(url: str) -> None:
+    with pytest.raises(BadInput, match="the address without /v1 is allowed"):
+        parse_upstream(f"a={url}")
