@@ -189,7 +189,7 @@ def fairness(
 
 @llm.command()
 def limits(as_json: AsJson = False, data: Data = None) -> None:
-    """Show the budgets of endpoints and what is left of them, without what runs at the moment."""
+    """Show the budgets of endpoints and what is left of them beside what open requests hold."""
     rows = items(api(data).get("/v1/llm/limits"))
     if as_json:
         emit(rows)

@@ -94,6 +94,27 @@ GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 1000
 """After 20 half-lives a millionth is left."""
 
 
+HELD_AMOUNTS = {
+    "requests": "1",
+    "tokens": "(prompt_tokens + max_output_tokens)",
+    "money": "($3::float8 + $4::float8 * prompt_tokens + $5::float8 * max_output_tokens)",
+}
+HELD = """
+SELECT tenant, {holder} AS holder, sum({amount})::float8 AS held FROM llm_request
+WHERE ($1::text IS NULL OR tenant = $1) AND endpoint = $2 AND state IN ('queued', 'running')
+GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 1000
+"""
+
+
+def held_of_budget(budget: Row) -> str:
+    """Return the query of what open requests hold of a budget, each its longest answer.
+
+    That of money has the prices of a request and of a prompt and an output token for values.
+    """
+    holder, amount = HOLDERS[str(budget["holder"])], HELD_AMOUNTS[str(budget["unit"])]
+    return HELD.format(holder=holder, amount=amount)
+
+
 def use_of_budget(budget: Row) -> str:
     """Return the query of what each holder of a budget has used of it."""
     holder, unit = HOLDERS[str(budget["holder"])], str(budget["unit"])

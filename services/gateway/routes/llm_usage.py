@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, cast
 
 from fastapi import APIRouter, Query, Request, Response
@@ -10,13 +11,22 @@ from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
 from services.gateway.database import Row
-from services.gateway.llm_queries import LLM_FAIRNESS, LLM_REJECTIONS, By, usage_by, use_of_budget
+from services.gateway.llm_queries import (
+    LLM_FAIRNESS,
+    LLM_REJECTIONS,
+    By,
+    held_of_budget,
+    usage_by,
+    use_of_budget,
+)
 from services.gateway.openapi import problem_responses
 from services.gateway.paging import Limit
 from services.gateway.routes.endpoints import endpoint_row
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.endpoints import ModelName
 from shared.contracts.registry import Bearer
+
+MILLION = 1e6
 
 router = APIRouter(prefix="/v1/llm", tags=["llm"])
 
@@ -71,9 +81,10 @@ async def list_gaps(
 
 @router.get("/limits", responses=problem_responses(404))
 async def list_limits(request: Request) -> Response:
-    """List the budgets of endpoints with what their holders have used, as far as it has ended.
+    """List the budgets of endpoints: what their holders have used, and what open requests hold.
 
-    Requests that wait or run hold reservations beside it. A budget that is not used yet has no
+    A request that waits or runs holds the price of its longest answer, so that `left` is what a
+    new one may use. A budget that is not used yet has no
     holder. What budgets without an end count is kept for 90 days here, for ever by the endpoint.
     """
     gateway = gateway_of(request)
@@ -83,22 +94,45 @@ async def list_limits(request: Request) -> Response:
         shown = endpoint_row(row, bearer.tenant)
         settings = cast("Row", shown["settings"])
         for budget in cast("list[Row]", settings["budgets"]) if shown["open"] else []:
-            items += await _holders(gateway, bearer, str(row["endpoint"]), budget)
+            items += await _holders(gateway, bearer, settings, budget)
     return json_response({"items": items, "next": None})
 
 
-async def _holders(gateway: Gateway, bearer: Bearer, endpoint: str, budget: Row) -> list[Row]:
+async def _holders(gateway: Gateway, bearer: Bearer, settings: Row, budget: Row) -> list[Row]:
+    endpoint = str(settings["endpoint"])
     values: list[object] = [bearer.tenant, endpoint]
     if budget["memory"] != "forever":
         values += [gateway.shown_ms(), 1000 * cast("float", budget["period_s"])]
     rows = await gateway.database.rows(bearer, use_of_budget(budget), *values)
-    return [budget_row(endpoint, budget, row) for row in rows] or [
-        budget_row(endpoint, budget, {"tenant": None, "holder": None, "used": 0.0})
-    ]
+    prices = _prices(settings) if budget["unit"] == "money" else ()
+    held = await gateway.database.rows(
+        bearer, held_of_budget(budget), bearer.tenant, endpoint, *prices
+    )
+    uses = _with_held(rows, held) or [{"tenant": None, "holder": None, "used": 0.0, "held": 0.0}]
+    return [budget_row(endpoint, budget, use) for use in uses]
+
+
+def _prices(settings: Row) -> tuple[float, float, float]:
+    """Return the money per request, prompt token and output token."""
+    request, prompt, output = (
+        cast("float", settings.get(f"{name}_price") or 0.0)
+        for name in ("request", "prompt", "output")
+    )
+    return request, prompt / MILLION, output / MILLION
+
+
+def _with_held(used: Sequence[Row], held: Sequence[Row]) -> list[Row]:
+    """Return a row per holder that has used some of a budget, or holds some of it."""
+    uses: dict[tuple[object, object], Row] = {}
+    for row in (*used, *held):
+        key = row["tenant"], row["holder"]
+        uses[key] = {"used": 0.0, "held": 0.0, **uses.get(key, {}), **row}
+    return list(uses.values())
 
 
 def budget_row(endpoint: str, budget: Row, use: Row) -> Row:
     """Return one holder of a budget with what is left of it, never below 0."""
     kind, limit = budget["holder"], cast("float", budget["limit"])
-    left = max(0.0, limit - cast("float", use["used"]))
+    taken = cast("float", use["used"]) + cast("float", use["held"])
+    left = max(0.0, limit - taken)
     return {"endpoint": endpoint, **budget, "kind": kind, **use, "left": left}

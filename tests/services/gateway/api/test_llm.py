@@ -190,3 +190,22 @@ async def test_gaps_of_service_are_shown_to_every_tenant(rows: Stack) -> None:
     assert (row["largest_gap"], row["mean_gap"]) == (10.0, 10.0)
     _, content, _ = await rows.call("GET", f"/v1/llm/fairness?since={noon + 2 * minute}")
     assert content["items"] == []
+
+
+async def limits(stack: Stack) -> dict[str, dict[str, Any]]:
+    """Return the first listed budget of each kind of holder."""
+    _, content, _ = await stack.call("GET", "/v1/llm/limits")
+    return {row["kind"]: row for row in reversed(content["items"])}
+
+
+async def test_what_an_open_request_holds_is_not_left_of_a_budget(rows: Stack) -> None:
+    queued, started, finished = served("ada-9", "ada", 1, "completed")
+    before = (await limits(rows))["tenant"]
+    await rows.project("throttle", 3, 60, queued.model_copy(update={"max_output_tokens": 20}))
+    for message in (started, finished):
+        tenant = (await limits(rows))["tenant"]
+        assert (tenant["used"], tenant["held"] - before["held"]) == (30, 30)
+        assert tenant["left"] == max(0, 100 - 30 - tenant["held"])
+        await rows.project("throttle", 3, 61 if message is started else 62, message)
+    after = (await limits(rows))["tenant"]
+    assert (after["used"], after["held"]) == (41, before["held"])
