@@ -31,6 +31,10 @@ GIVEN: Mapping[str, frozenset[str]] = {
             "answers",
             "prompts_kept_h",
             "interaction_key",
+            "open_requests",
+            "tenant_open_requests",
+            "open_body_mib",
+            "tenant_open_body_mib",
         }
     )
     | OIDC,
