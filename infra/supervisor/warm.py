@@ -29,8 +29,8 @@ from supervisor.options import ServerOptions
 
 from infra.machine.process import tied
 
-THREADED = frozenset({"services.priority"})
-"""Packages imported after the fork: onnxruntime starts threads on import, which forks lose."""
+THREADED = frozenset({"services.failslow", "services.priority"})
+"""Imported after the fork: onnxruntime and numpy start threads on import, which forks lose."""
 PR_SET_PDEATHSIG = 1
 OF_THE_INTERPRETER = "PYTHON"
 """Prefix of the variables that the interpreter reads at its start."""

@@ -36,7 +36,7 @@ PlanId = Annotated[
     str,
     Path(
         max_length=128,
-        pattern=r"^[A-Za-z0-9._:-]+/[0-9]+/[a-z_]+/[0-9]+$",
+        pattern=r"^[A-Za-z0-9._:/-]+$",
         description="id of the plan: `job/attempt/level/count`",
     ),
 ]

@@ -13,7 +13,7 @@ from berth_agent.messages import Order, Position
 from shared.contracts.agents import OrderKind
 
 OWN, OTHER = "a" * 32, "b" * 32
-KINDS = ["prepare", "go", "stop", "confirm", "forget", "terms", "fence", "joined"]
+KINDS = ["prepare", "go", "stop", "confirm", "forget", "terms", "fence", "joined", "inject"]
 POSITIONS = st.builds(Position, seq=st.integers(0, 5), index=st.integers(0, 5))
 ORDERS = st.builds(
     Order,
@@ -60,7 +60,7 @@ def test_only_workers_of_this_incarnation_are_reported_as_unknown(
 
 
 @pytest.mark.parametrize("is_held", [False, True])
-@pytest.mark.parametrize("kind", ["prepare", "go", "terms", "fence", "joined"])
+@pytest.mark.parametrize("kind", ["prepare", "go", "terms", "fence", "joined", "inject"])
 def test_another_incarnation_starts_and_changes_nothing(kind: str, is_held: bool) -> None:
     """[R5]"""
     position = Position(seq=9, index=0)
