@@ -82,7 +82,7 @@ LLM_BACKLOG = RowTable("llm_backlog", LlmBacklogRow, "backlog_id")
 LLM_FAIRNESS = RowTable("llm_fairness", LlmFairnessRow, "fairness_id")
 BACKLOGS = """
 SELECT * FROM llm_backlog
-WHERE partition = ANY($1) AND (waiting > 0 OR units > 0 OR tenant = ANY($2))
+WHERE partition = ANY($1) AND (waiting > 0 OR tenant = ANY($2))
 """
 ROLL_UP = f"""
 WITH old AS (
@@ -138,7 +138,9 @@ class FairnessFold:
         if gap is not None:
             self.minutes.append(gap)
         for backlog in backlogs:
-            backlog.minute_at, backlog.units = minute_at, 0.0
+            # One that does not wait may not be loaded: it begins the minute when it is met.
+            if backlog.waiting:
+                backlog.minute_at, backlog.units = minute_at, 0.0
 
     def _queue(self, event: LedgerEvent) -> None:
         data = event.data
@@ -182,7 +184,8 @@ class FairnessFold:
         if key not in self.backlogs:
             self.backlogs[key] = LlmBacklogRow(key, event.partition, tenant)
         backlog = self.backlogs[key]
-        backlog.minute_at = self.now[event.partition]
+        if backlog.minute_at != self.now[event.partition]:
+            backlog.minute_at, backlog.units = self.now[event.partition], 0.0
         return backlog
 
 
