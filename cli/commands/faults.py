@@ -85,7 +85,7 @@ def approve(
 ) -> None:
     """Approve a plan: Berth migrates the workers, or you apply it in the training framework."""
     client = api(data)
-    body: Json = {"reason": reason, **({"pool": pool} if pool else {})}
+    body: Json = {"reason": reason, **pool_field(pool)}
     answer = await_answer(client, client.post(f"/v1/faults/plans/{part(plan)}/approve", body))
     report(as_json, answer, f"{plan}: approved")
 

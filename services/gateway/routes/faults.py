@@ -29,17 +29,9 @@ from shared.contracts.mitigation import ApproveMitigation
 from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1/faults", tags=["faults"])
-FaultId = Annotated[
-    str, Path(max_length=128, pattern=r"^[A-Za-z0-9._:/-]+$", description="id of the fault")
-]
-PlanId = Annotated[
-    str,
-    Path(
-        max_length=128,
-        pattern=r"^[A-Za-z0-9._:/-]+$",
-        description="id of the plan: `job/attempt/level/count`",
-    ),
-]
+ID = {"max_length": 128, "pattern": r"^[A-Za-z0-9._:/-]+$"}
+FaultId = Annotated[str, Path(**ID, description="id of the fault")]
+PlanId = Annotated[str, Path(**ID, description="id of the plan: `job/attempt/level/count`")]
 State = Literal["suspected", "cleared", "dismissed", "false_alarm"]
 
 

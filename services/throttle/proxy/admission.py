@@ -15,10 +15,10 @@ MIB = 2**20
 class AdmissionLimits:
     """The most that may be open; the bytes are those of bodies, from their arrival to the end."""
 
-    requests: int = 8192
-    tenant_requests: int = 2048
-    body_bytes: int = 1024 * MIB
-    tenant_body_bytes: int = 256 * MIB
+    requests: int
+    tenant_requests: int
+    body_bytes: int
+    tenant_body_bytes: int
 
 
 @dataclass(slots=True)
