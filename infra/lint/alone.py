@@ -18,14 +18,14 @@ def check(sources: Iterable[Source]) -> Iterator[str]:
         own = next((name for start, name in PACKAGES.items() if source.path.startswith(start)), "")
         if not own:
             continue
-        for top, number in _imported(source.tree):
+        for top, number in _imported(source):
             if top != own and top not in sys.stdlib_module_names:
                 yield f"{source.path}:{number}: {own} is installed alone but imports {top}"
 
 
-def _imported(tree: ast.Module) -> Iterator[tuple[str, int]]:
+def _imported(source: Source) -> Iterator[tuple[str, int]]:
     """Yield the first part of each imported name, with its line."""
-    for node in ast.walk(tree):
+    for node in source.nodes:
         if isinstance(node, ast.ImportFrom) and node.level == 0:
             yield (node.module or "").split(".")[0], node.lineno
         elif isinstance(node, ast.Import):

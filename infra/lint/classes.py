@@ -16,7 +16,7 @@ def check(sources: Sequence[Source]) -> Iterator[str]:
     Two modules meet where they are of the same package, where one imports the other, or where a
     third imports both.
     """
-    imports = {source.module: set(_imported(source.tree)) for source in sources}
+    imports = {source.module: set(_imported(source)) for source in sources}
     for name, places in sorted(_public_classes(sources).items()):
         for (module, where), (other, _) in combinations(sorted(places), 2):
             if _meet(module, other, imports):
@@ -33,9 +33,9 @@ def _public_classes(sources: Iterable[Source]) -> Mapping[str, list[tuple[str, s
     return places
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
+def _imported(source: Source) -> Iterator[str]:
     """Yield the dotted names that a module imports, also inside functions."""
-    for node in ast.walk(tree):
+    for node in source.nodes:
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)

@@ -93,7 +93,7 @@ def check(sources: Iterable[Source], files: Collection[str]) -> Iterator[str]:
         if is_test(path) and not is_theme(path) and not _names_a_module(path, stems):
             yield f"{path}:1: test of no module; name it test_<module>.py, or see THEMES"
     for source in sources:
-        if is_pure(source.path) and has_functions(source.tree):
+        if is_pure(source.path) and has_functions(source):
             yield from _missing_test(source.path, test_of(source.path) in files)
 
 
@@ -122,9 +122,9 @@ def is_pure(path: str) -> bool:
     return in_core or folder in PURE_FOLDERS or path in PURE_MODULES
 
 
-def has_functions(tree: ast.Module) -> bool:
+def has_functions(source: Source) -> bool:
     """Whether there is something to call; declarations alone are tested where they are used."""
-    return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(tree))
+    return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in source.nodes)
 
 
 def test_of(path: str) -> str:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """A module of the project: its path from the root, its text and its syntax tree."""
 
     path: str
     text: str
     tree: ast.Module
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the tree, walked once for all rules."""
+        return tuple(ast.walk(self.tree))
 
     @property
     def module(self) -> str:

@@ -43,7 +43,7 @@ BANNER = re.compile(r"^\s*# ?[-=─]{3,}")
 
 def check(source: Source) -> Iterator[str]:
     """Yield a finding per retired identifier, docstring opening and section banner."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         for name, number in _names(node):
             if (source.path, name) in KEPT:
                 continue
@@ -67,21 +67,15 @@ def check(source: Source) -> Iterator[str]:
 
 def _texts(source: Source) -> Iterator[str]:
     """Yield a finding per docstring, message and comment of the product with an unclear word."""
-    for node in ast.walk(source.tree):
+    if source.is_test or source.path in KEPT_TEXTS or not UNCLEAR_IN_PRODUCT.search(source.text):
+        return
+    for node in source.nodes:
         match node:
-            case ast.Constant(value=str(text)) if word := _unclear_word(source, text):
-                yield f"{source.path}:{node.lineno}: retired word in a text: {word}"
+            case ast.Constant(value=str(text)) if word := UNCLEAR_IN_PRODUCT.search(text):
+                yield f"{source.path}:{node.lineno}: retired word in a text: {word[0]}"
     for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
-        if token.type == tokenize.COMMENT and (word := _unclear_word(source, token.string)):
-            yield f"{source.path}:{token.start[0]}: retired word in a comment: {word}"
-
-
-def _unclear_word(source: Source, text: str) -> str:
-    """Return the first unclear word of a text of the product; empty if there is none."""
-    if source.is_test or source.path in KEPT_TEXTS:
-        return ""
-    match = UNCLEAR_IN_PRODUCT.search(text)
-    return match[0] if match else ""
+        if token.type == tokenize.COMMENT and (word := UNCLEAR_IN_PRODUCT.search(token.string)):
+            yield f"{source.path}:{token.start[0]}: retired word in a comment: {word[0]}"
 
 
 def is_retired(name: str) -> bool:
