@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help install train left-out results chaos chaos-checks dev demo tracing test test-fast test-parts lint lock agent contracts metrics screenshots \
 	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean \
-	types rules
+	types rules collected
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
@@ -52,15 +52,17 @@ tracing: install ## The demo with Zipkin, which shows the traces of its jobs: as
 lint: dev ## Rules of style, types, imports and words.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target types rules
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target types rules $(FIRST)
 
 types: dev
 	$(BIN)/mypy
 
-# The collection leaves the tests compiled: each worker would compile all of them.
 rules: dev
 	$(BIN)/lint-imports
 	$(BIN)/python -m infra.lint
+
+# The collection leaves the tests compiled: each worker of a whole run would compile all of them.
+collected: dev
 	$(BIN)/pytest --collect-only -qq > /dev/null
 
 # Most tests wait for processes half of the time: more workers than cores.
@@ -69,6 +71,7 @@ WORKERS ?= $(shell expr $$(nproc) + 2)
 RUN_TESTS = $(BIN)/$(if $(RETRY),python -m tests.retry,pytest)
 ALONE := not (parts or slow or process or kafka or stack or browser or compose)
 
+test: FIRST := collected
 test: lint ## Run the tests that a commit must pass, in 12 minutes on two cores: PYTEST= WORKERS=
 	$(RUN_TESTS) -m "not parts" -n $(WORKERS) --durations=10 $(PYTEST)
 

@@ -18,7 +18,7 @@ def quiet(_: str) -> None:
     pass
 
 
-@pytest.mark.slow
+@pytest.mark.parts
 async def test_a_small_run_has_all_figures_and_a_page(tmp_path: Path) -> None:
     result = await run(FailSlowOptions(seeds=1, jobs=2, out=str(tmp_path)), quiet)
     by_jitter = result["by_jitter"]
@@ -30,7 +30,7 @@ async def test_a_small_run_has_all_figures_and_a_page(tmp_path: Path) -> None:
     assert "| Berth |" in (tmp_path / "failslow.md").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.parts
 async def test_a_file_of_labelled_jobs_is_scored_by_the_same_code(tmp_path: Path) -> None:
     jobs = list(draw_card(1, range(4)))
     columns: dict[str, list[object]] = {

@@ -40,6 +40,7 @@ def test_no_policy_saves_more_than_the_optimum() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parts
 def test_the_aims() -> None:
     measured = figures()
     assert 0.75 <= measured["long"] <= measured["optimum_long"]

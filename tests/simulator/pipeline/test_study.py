@@ -13,7 +13,7 @@ def test_speed_ups_are_those_of_the_published_simulation() -> None:
     assert figures() == {"1": 1.0, "3": 1.407, "6": 1.965}
 
 
-@pytest.mark.slow
+@pytest.mark.parts
 def test_adapted_schedules_are_within_two_percent_of_the_exact_solver() -> None:
     measured = gaps()
     assert len(measured) == 100
