@@ -39,7 +39,6 @@ def test_no_policy_saves_more_than_the_optimum() -> None:
         assert measure("long", seeds, policy).removed <= optimum("long", seeds)
 
 
-@pytest.mark.slow
 @pytest.mark.parts
 def test_the_aims() -> None:
     measured = figures()
