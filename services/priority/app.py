@@ -21,6 +21,9 @@ def run(settings: PrioritySettings) -> None:
 
     async def recall(lane: Lane[Queue]) -> None:
         telemetry.spans.remember_waiting(lane.state.waiting.values())
+        if (last := lane.state.last_order) is not None:
+            by = last.policy
+            telemetry.spans.remember_policy(by.base_policy, by.learned, by.model_sha256)
 
     try:
         run_service(

@@ -24,6 +24,7 @@ from shared.contracts import (
     ranking,
     rejected,
     reports,
+    reranking,
 )
 from shared.contracts.base import COMMANDS, EVENTS, Command, Event, Model, UnknownType
 from shared.contracts.upcast import upcast
@@ -47,6 +48,7 @@ MODULES = (
     ranking,
     rejected,
     reports,
+    reranking,
 )
 """Importing them fills the registries."""
 

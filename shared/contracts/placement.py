@@ -54,6 +54,28 @@ class RanksNoted(Event):
     ranked_at: int = Field(description="ms, `at` of the QueueRanked record")
     ranked: tuple[Ranked, ...] = Field(description="best first")
     running: tuple[Ranked, ...] = Field((), description="jobs with GPUs, by the same scores")
+    changes_follow: bool = Field(
+        False,
+        description="it names all jobs of the order, also those of no use now, and `RanksChanged` "
+        "events follow, which name changes to it",
+    )
+
+
+@event
+class RanksChanged(Event):
+    """Placement recorded what changed in the order that priority recommends."""
+
+    TYPE: ClassVar[str] = "ranks.changed.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "pool"
+    PUBLIC: ClassVar[bool] = False
+    pool: str = Field("", description="the pool")
+    number: int = Field(ge=1, description="`number` of the QueueReranked event")
+    ranked_at: int = Field(description="ms, `at` of the QueueReranked record")
+    ranked: tuple[Ranked, ...] = Field((), description="waiting jobs, new or with other values")
+    left_ranked: tuple[JobId, ...] = Field((), description="waiting jobs that are not named now")
+    running: tuple[Ranked, ...] = Field((), description="jobs with GPUs, new or with other values")
+    left_running: tuple[JobId, ...] = Field((), description="jobs with GPUs, not named now")
 
 
 SolverStatus = Literal["", "optimal", "feasible", "kept_greedy", "late", "died", "refused"]

@@ -260,6 +260,12 @@ class PoolSettings(Command):
         "its intervals of run times cease to hold; earlier releases cannot read these events, so a "
         "pool that one of them configured has false until it is configured anew",
     )
+    rank_changes: bool = Field(
+        True,
+        description="whether a ranking is recorded as its changes to the one before, in full every "
+        "300th time; earlier releases cannot read these events, so a pool that one of them "
+        "configured has false until it is configured anew",
+    )
 
 
 def default_of(setting: str) -> Any:
@@ -276,6 +282,7 @@ LEGACY_DEFAULTS: Final[Mapping[str, Any]] = {
     "easy_runtime": "user",
     "guard_predictions": False,
     "use_progress": False,
+    "rank_changes": False,
 }
 """Values of settings that an event lacks, where they are not the declared default: what pools did
 before the setting existed. If a declared default changes, its old value is added."""
@@ -377,6 +384,7 @@ class PoolConfigured(Event):
     publish_predictions: bool = recorded(
         "publish_predictions", "whether priority publishes starts it expects, and drift"
     )
+    rank_changes: bool = recorded("rank_changes", "whether rankings are recorded as changes")
 
     @property
     def reserve_wait_s(self) -> float | None:

@@ -166,6 +166,9 @@ class QueueRanked(Event):
     context: tuple[float, ...] = Field(
         (), max_length=16, description="pool features of networks; empty: not computed anew"
     )
+    changes_follow: bool = Field(
+        False, description="`QueueReranked` events follow, which name changes to this order"
+    )
 
 
 @event

@@ -96,6 +96,7 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
         "job.readmitted.v1",
         "job.cancel-requested.v1",
         "queue.ranked.v1",
+        "queue.reranked.v1",
         "fault.suspected.v1",
         "fault.cleared.v1",
         "fault.dismissed.v1",

@@ -61,7 +61,7 @@ PLACEMENT = Projection(
 )
 NODE = Projection(nodes.NODE, by_field("node_id"), new_row_of_lane(nodes.NodeRow), nodes.fold_node)
 QUEUE_RANK = Projection(
-    queue.QUEUE_RANK, by_lane, new_row_of_lane(queue.QueueRankRow), queue.fold_rank
+    queue.QUEUE_RANK, by_lane, new_row_of_lane(queue.QueueRankRow), queue.fold_order
 )
 TENANT = Projection(
     tenants.TENANT, by_field("tenant"), new_row(tenants.TenantRow), tenants.fold_tenant
@@ -148,6 +148,7 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
     ("admission", "job.cancel-requested.v1"): (ADMISSION,),
     ("admission", "quota.changed.v1"): (QUOTA,),
     ("priority", "queue.ranked.v1"): (QUEUE_RANK,),
+    ("priority", "queue.reranked.v1"): (QUEUE_RANK,),
     **{
         ("placement", f"job.{verb}.v1"): (PLACEMENT,)
         for verb in (

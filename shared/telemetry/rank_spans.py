@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shared.contracts.ranking import QueueChanged, QueueEntry, QueueRanked
+from shared.contracts.ranking import QueueChanged, QueueEntry, QueueRanked, Ranked
+from shared.contracts.reranking import QueueReranked
 from shared.ledger.decider import Fact
 from shared.telemetry.event_attributes import Attributes, attributes_of
 from shared.telemetry.span_sink import SpanSink
@@ -24,14 +25,20 @@ class RankSpans:
     def __init__(self, sink: SpanSink) -> None:
         self._sink = sink
         self._waiting: dict[str, QueueEntry] = {}
+        self._policy: Attributes = {}
 
     def observe(self, fact: Fact, started_ns: int, ended_ns: int) -> None:
         match fact.event:
-            case QueueRanked(ranked=ranked) as order:
-                for position, job in enumerate(ranked, start=1):
+            case QueueRanked() as order:
+                self.remember_policy(order.base_policy, order.learned, order.model_sha256)
+                for position, job in enumerate(order.ranked, start=1):
                     if job.job_id in self._waiting:
-                        decision = _decision(order, position, job.score)
+                        decision = self._decision(job, position, order.waiting)
                         self._emit(job.job_id, fact, decision, started_ns, ended_ns)
+            case QueueReranked() as changes:
+                for place, job in zip(changes.places, changes.ranked, strict=True):
+                    decision = self._decision(job, place + 1, changes.waiting)
+                    self._emit(job.job_id, fact, decision, started_ns, ended_ns)
             case QueueChanged(entered=entered, running=running, left=left):
                 self.remember(entered)
                 for job_id in [*(job.job_id for job in running), *left]:
@@ -43,6 +50,21 @@ class RankSpans:
         while len(self._waiting) > MAX_WAITING:
             del self._waiting[next(iter(self._waiting))]
 
+    def remember_policy(self, base_policy: str, learned: str, model_sha256: str) -> None:
+        """Remember the policy of the last whole order: changes to it do not name it."""
+        self._policy = {"decision.policy": base_policy}
+        if model_sha256:
+            self._policy["decision.learned"] = learned
+            self._policy["decision.model_sha256"] = model_sha256
+
+    def _decision(self, job: Ranked, position: int, waiting: int) -> Attributes:
+        """Return the policy of the order and the job's queue position."""
+        return self._policy | {
+            "decision.score": job.score,
+            "decision.position": position,
+            "decision.waiting": waiting,
+        }
+
     def _emit(
         self, job_id: str, fact: Fact, decision: Attributes, started_ns: int, ended_ns: int
     ) -> None:
@@ -52,17 +74,3 @@ class RankSpans:
         attributes = attributes_of(fact) | {"job.id": job_id, "tenant.id": entry.tenant} | decision
         span = child_of(entry.traceparent)
         self._sink.put("rank", span, entry.traceparent, attributes, started_ns, ended_ns)
-
-
-def _decision(order: QueueRanked, position: int, score: float) -> Attributes:
-    """Return the policy of the order and the job's queue position."""
-    attributes: Attributes = {
-        "decision.policy": order.base_policy,
-        "decision.score": score,
-        "decision.position": position,
-        "decision.waiting": order.waiting,
-    }
-    if order.model_sha256:
-        attributes["decision.learned"] = order.learned
-        attributes["decision.model_sha256"] = order.model_sha256
-    return attributes

@@ -91,6 +91,11 @@ class Spans:
         if self._ranks is not None:
             self._ranks.remember(entries)
 
+    def remember_policy(self, base_policy: str, learned: str, model_sha256: str) -> None:
+        """Record the policy of the last whole order, which changes to it do not name."""
+        if self._ranks is not None:
+            self._ranks.remember_policy(base_policy, learned, model_sha256)
+
     @contextmanager
     def span(
         self,

@@ -88,6 +88,7 @@ def simulated_pool(*, time_scale: float = 1.0, **settings: object) -> PoolConfig
         "lease_s": LEASE_S / time_scale,
         "start_timeout_s": START_TIMEOUT_S / time_scale,
         "publish_predictions": False,
+        "rank_changes": True,
     }
     return PoolConfigured.model_validate(plain | settings)
 

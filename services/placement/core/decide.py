@@ -48,6 +48,7 @@ from shared.contracts.reports import (
     WorkerStopped,
     WorkerStuck,
 )
+from shared.contracts.reranking import QueueReranked
 from shared.contracts.solver_plan import PlanReady
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable, WakeStart, as_unit
@@ -148,6 +149,8 @@ def on_other(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
     match item.message:
         case QueueRanked() as message:
             yield from ranks.note_ranks(pool, message, item)
+        case QueueReranked() as message:
+            yield from ranks.note_changes(pool, message, item)
         case (
             CordonNode()
             | DrainNode()

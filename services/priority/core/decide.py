@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from services.priority.core.changes import QueueChanges, add_input
 from services.priority.core.drift import report_drift
 from services.priority.core.evolve import evolve
+from services.priority.core.last_order import changes_since
 from services.priority.core.learned import LearnedModels
 from services.priority.core.policies import order_survives_departures
 from services.priority.core.ranking import rank
@@ -15,6 +16,7 @@ from services.priority.core.state import Queue
 from shared.contracts.base import Event
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import QueueRanked
+from shared.contracts.reranking import QueueReranked
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 from shared.ledger.restate import restate_settings, restate_tenants
@@ -72,9 +74,21 @@ def rank_and_estimate(state: Queue, models: LearnedModels, now: int) -> Iterator
         len(state.waiting), state.ranked_at, now
     )
     for decision in rank(state, models, now):
-        yield decision
-        if is_due and isinstance(decision.event, QueueRanked):
-            yield from estimate_starts(state, decision.event.ranked, now)
+        order = decision.event
+        if not isinstance(order, QueueRanked):
+            yield decision
+            continue
+        yield decision._replace(event=recorded(state, order))
+        if is_due:
+            yield from estimate_starts(state, order.ranked, now)
+
+
+def recorded(state: Queue, order: QueueRanked) -> QueueRanked | QueueReranked:
+    """Return the event that records a ranking: its changes, or all of it."""
+    if state.pool is None or not state.pool.rank_changes:
+        return order
+    changes = changes_since(state.last_order, order) if state.last_order else None
+    return changes or order.model_copy(update={"changes_follow": True})
 
 
 def publishes_predictions(state: Queue) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from services.priority.core.degradation import degraded_key
 from services.priority.core.folding import apply_changes
+from services.priority.core.last_order import order_of
 from services.priority.core.state import Queue
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
@@ -18,16 +19,26 @@ from shared.contracts.ranking import (
     QueueRanked,
     ShadowRanked,
 )
+from shared.contracts.reranking import QueueReranked
 from shared.ledger.decider import Fact
 from shared.ledger.folds import INPUT_FOLDS, EventFold, folding
 
 
 def apply_ranking(state: Queue, event: QueueRanked, fact: Fact) -> None:
-    state.ranked_at = fact.at
-    if event.context:
-        state.context, state.context_at = event.context, fact.at
-    state.head = event.ranked[0].job_id if event.ranked else ""
-    state.dirty = False
+    state.last_order = order_of(event) if event.changes_follow else None
+    end_ranking(state, event.ranked[0].job_id if event.ranked else "", event.context, fact.at)
+
+
+def apply_reranking(state: Queue, event: QueueReranked, fact: Fact) -> None:
+    assert state.last_order is not None, "changes without the order that they change"
+    state.last_order.apply(event)
+    end_ranking(state, next(iter(state.last_order.waiting), ""), event.context, fact.at)
+
+
+def end_ranking(state: Queue, head: str, context: tuple[float, ...], at: int) -> None:
+    state.head, state.ranked_at, state.dirty = head, at, False
+    if context:
+        state.context, state.context_at = context, at
 
 
 def note_shadow(state: Queue, event: ShadowRanked, fact: Fact) -> None:
@@ -56,9 +67,12 @@ def note_recovery(state: Queue, event: IntervalsRecovered, fact: Fact) -> None:
 
 
 def configure(state: Queue, event: PoolConfigured, fact: Fact) -> None:
-    """Take new settings; a policy that they do not name is not degraded."""
+    """Take new settings: the next ranking is recorded in full; a policy that they do not name is
+    not degraded.
+    """
     state.pool = event
     state.dirty = True
+    state.last_order = None
     named = {degraded_key(name, shadow=True) for name in event.shadows} | {event.learned}
     state.degraded = {name: detail for name, detail in state.degraded.items() if name in named}
 
@@ -71,6 +85,7 @@ def weigh_tenant(state: Queue, event: TenantNoted, fact: Fact) -> None:
 FOLDS: dict[type[Event], EventFold[Queue]] = {
     QueueChanged: apply_changes,
     QueueRanked: apply_ranking,
+    QueueReranked: apply_reranking,
     ShadowRanked: note_shadow,
     PolicyDegraded: degrade_policy,
     PolicyRestored: restore_policy,

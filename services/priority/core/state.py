@@ -9,6 +9,7 @@ from services.priority.core.accuracy import Accuracy
 from services.priority.core.coverage import Coverage
 from services.priority.core.history import History
 from services.priority.core.intervals import IntervalCalibration
+from services.priority.core.last_order import LastOrder
 from services.priority.core.open_estimates import OpenEstimates
 from services.priority.core.order_cache import OrderCache
 from services.priority.core.queue_view import Clock, QueueView, view_of
@@ -54,7 +55,7 @@ class DecayedUsage:
 class Queue:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "priority-19"
+    SCHEMA: ClassVar[str] = "priority-20"
     partition: int
     pool: PoolConfigured | None = None
     weights: dict[str, float] = field(default_factory=dict)
@@ -83,6 +84,8 @@ class Queue:
     context: tuple[float, ...] = ()
     """Context of networks, see `features`; empty: it has to be computed."""
     context_at: int = 0
+    last_order: LastOrder | None = None
+    """The last ranking, if the next one may be recorded as its changes."""
     order_cache: OrderCache = field(default_factory=OrderCache, compare=False, repr=False)
     running_order: RunningOrder = field(default_factory=RunningOrder, compare=False, repr=False)
 

@@ -58,6 +58,7 @@ BEFORE_ANY_CHANGE: dict[str, Any] = {
     "half_life_s": 604800.0,
     "spot_gpus": None,
     "publish_predictions": False,
+    "rank_changes": False,
     "easy_runtime": "user",
     "guard_predictions": False,
     "use_progress": False,

@@ -11,6 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from infra.security import certificates
 from shared.contracts.ranking import QueueChanged, QueueEntry, QueueRanked, Ranked, Running
+from shared.contracts.reranking import QueueReranked
 from shared.ledger.decider import Fact
 from shared.telemetry import span_sink
 from shared.telemetry.metrics import Metrics
@@ -283,7 +284,7 @@ def test_what_a_service_sends_the_gateway_keeps_and_draws(sink: Sink) -> None:
     assert "policy=best_fit score=0.5" in second
 
 
-def priority(event: QueueChanged | QueueRanked, seq: int) -> Fact:
+def priority(event: QueueChanged | QueueRanked | QueueReranked, seq: int) -> Fact:
     return Fact(event, "priority", 1, seq, 0, 1_000, "", new_traceparent())
 
 
@@ -331,6 +332,21 @@ def test_a_rank_says_which_model_decided(sink: Sink) -> None:
     fields = attributes(rank)
     assert (fields["decision.learned"], fields["decision.model_sha256"]) == ("berth", "ab" * 32)
     assert fields["decision.position"] == 2
+
+
+def test_a_job_that_comes_by_changes_has_the_policy_of_the_whole_order(sink: Sink) -> None:
+    changes = QueueReranked(
+        number=1, ranked=(Ranked(job_id="j1", score=3.5),), places=(4,), waiting=7
+    )
+    spans = Spans("priority", sink.url, "r1")
+    spans.remember_waiting([entry("j1", new_traceparent())])
+    spans.remember_policy("fcfs", "berth", "ab" * 32)
+    spans.record_decisions([priority(changes, 1)], [""], STARTED_NS, ENDED_NS)
+    spans.shutdown(PATIENCE_S)
+    [rank] = [span for span in sink.spans() if span.name == "rank"]
+    fields = attributes(rank)
+    assert (fields["decision.policy"], fields["decision.learned"]) == ("fcfs", "berth")
+    assert (fields["decision.position"], fields["decision.waiting"]) == (5, 7)
 
 
 def test_a_job_that_runs_before_it_was_ranked_says_so(sink: Sink) -> None:

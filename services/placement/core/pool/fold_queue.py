@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.overdue import note_overdue
-from services.placement.core.pool.ranks import Ranks
+from services.placement.core.pool.ranks import NamedOrder, Ranks, named_order
 from services.placement.core.pool.shape import shape_of, tier_of
 from services.placement.core.pool.state import OpenRound, Pool
 from shared.contracts.attempts import JobRequeued
 from shared.contracts.job_names import program_of
-from shared.contracts.placement import JobEnqueued, JobHeld, RanksNoted, RoundEnded, RoundOpened
+from shared.contracts.placement import (
+    JobEnqueued,
+    JobHeld,
+    RanksChanged,
+    RanksNoted,
+    RoundEnded,
+    RoundOpened,
+)
 from shared.ledger.decider import Fact
 
 BACKOFF_MS = 500
@@ -69,24 +76,37 @@ def note_hold(pool: Pool, event: JobHeld, fact: Fact) -> None:
 
 
 def note_ranks(pool: Pool, event: RanksNoted, fact: Fact) -> None:
+    """Take over a whole order; without changes to follow it has only the ranks of use."""
+    order = named_order(event)
+    if event.changes_follow:
+        pool.named_order = order
+        use_order(pool, order, event.ranked_at, fact.at)
+    else:
+        pool.named_order = None
+        ranks = order.of_use(event.ranked_at, order.waiting, (), order.running)
+        use_ranks(pool, ranks, fact.at)
+
+
+def change_ranks(pool: Pool, event: RanksChanged, fact: Fact) -> None:
+    order = pool.named_order
+    assert order is not None, "changes without the order that they change"
+    order.apply(event)
+    use_order(pool, order, event.ranked_at, fact.at)
+
+
+def use_order(pool: Pool, order: NamedOrder, ranked_at: int, at: int) -> None:
+    """Take over the ranks that are of use now; if none is, the last ones stay."""
+    holders = pool.running if pool.is_ranked else {}
+    ranks = order.of_use(ranked_at, pool.waiting, pool.jobs, holders)
+    if ranks.scores:
+        use_ranks(pool, ranks, at)
+
+
+def use_ranks(pool: Pool, ranks: Ranks, at: int) -> None:
     """Take over the new order; where rank may stop jobs, it may also let one start."""
-    scores: dict[str, float] = {}
-    gittins_s: dict[str, float] = {}
-    run_s: dict[str, float] = {}
-    for entry in event.running:
-        job_id = entry.job_id
-        scores[job_id] = entry.score
-        if (rank_s := entry.gittins_s) is not None:
-            gittins_s[job_id] = rank_s
-    for entry in event.ranked:
-        job_id = entry.job_id
-        scores[job_id] = entry.score
-        if (predicted_s := entry.run_s) is not None:
-            run_s[job_id] = predicted_s
-    ranks = Ranks(event.ranked_at, event.base_policy, event.model_sha256, scores, gittins_s, run_s)
     pool.rank(ranks)
     if pool.is_ranked and pool.waiting:
-        pool.touch(fact.at)
+        pool.touch(at)
 
 
 def open_round(pool: Pool, event: RoundOpened, fact: Fact) -> None:

@@ -13,7 +13,7 @@ from services.placement.core.pool.job import Job
 from services.placement.core.pool.loss_budget import MILLI, LossAccount, LossBudget, budget_of
 from services.placement.core.pool.node import Node
 from services.placement.core.pool.queue import EquivalenceClass, Queue, bucket_of
-from services.placement.core.pool.ranks import Ranks
+from services.placement.core.pool.ranks import NamedOrder, Ranks
 from services.placement.core.pool.settings import times_of
 from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.injections import FaultInjected
@@ -44,7 +44,7 @@ class OpenRound(NamedTuple):
 class Pool:
     """All jobs and nodes of one pool: one lane of the ledger."""
 
-    SCHEMA: ClassVar[str] = "placement-19"
+    SCHEMA: ClassVar[str] = "placement-20"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
@@ -83,6 +83,8 @@ class Pool:
     elastic: dict[str, None] = field(default_factory=dict)
     """Running jobs that can be resized."""
     ranks: Ranks = field(default_factory=Ranks)
+    named_order: NamedOrder | None = None
+    """The last order with the jobs of no use to it, where changes to it follow."""
     running: dict[str, Job] = field(default_factory=dict)
     """Jobs on GPUs, in the order in which they were placed."""
     tiers: Counter[int] = field(default_factory=Counter)

@@ -40,6 +40,7 @@ def configured(**fields: Any) -> PoolConfigured:
         publish_predictions=True,
         guard_predictions=True,
         use_progress=True,
+        rank_changes=True,
         easy_runtime="history",
         **fields,
     )

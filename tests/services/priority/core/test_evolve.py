@@ -21,6 +21,7 @@ from shared.contracts.ranking import (
     ShadowRanked,
 )
 from shared.contracts.rejected import InputRejected
+from shared.contracts.reranking import QueueReranked
 from shared.testing.decider import AT, fold, given
 from tests.contracts.event_folds import assert_folds_every_type_of, assert_folds_take_their_types
 from tests.services.priority.core.lane import pool
@@ -77,6 +78,15 @@ def test_a_ranking_sets_the_head_and_the_context() -> None:
     assert (state.context_at, state.ranked_at) == (AT, AT + 5), (
         "without a context the old one holds"
     )
+
+
+def test_changes_to_a_ranking_set_the_head_and_the_context() -> None:
+    state = given(PRIORITY, pool(), RANKED.model_copy(update={"changes_follow": True}))
+    b = Ranked(job_id="b", score=2.0)
+    changes = QueueReranked(pool="p", number=1, ranked=(b,), places=(0,), context=(0.75,))
+    fold(PRIORITY, state, [changes], at=AT + 5)
+    assert (state.head, state.ranked_at, state.dirty) == ("b", AT + 5, False)
+    assert (state.context, state.context_at) == ((0.75,), AT + 5)
 
 
 def test_a_failure_is_kept_until_the_policy_is_restored() -> None:

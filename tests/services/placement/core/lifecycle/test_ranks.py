@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from shared.contracts.placement import RanksNoted
+from shared.contracts.base import Event
+from shared.contracts.placement import RanksChanged, RanksNoted
+from shared.contracts.ranking import QueueRanked, Ranked
+from shared.contracts.reranking import QueueReranked
 from tests.services.placement.core.lane import Lane, job, lane, only
 
 
@@ -29,3 +32,60 @@ def test_a_rank_of_no_use_is_not_noted() -> None:
     pool = lane("n")
     pool.run(job("on"))
     assert noted(pool, "on") == []
+
+
+def whole(pool: Lane, **scores: float) -> None:
+    ranked = tuple(Ranked(job_id=name, score=score) for name, score in scores.items())
+    message = QueueRanked(pool="p", base_policy="srsf", ranked=ranked, changes_follow=True)
+    (event,) = pool.feed(pool.an("priority", message))
+    assert isinstance(event, RanksNoted) and event.ranked == ranked
+
+
+def changes(pool: Lane, number: int, left: tuple[str, ...] = (), **scores: float) -> list[Event]:
+    ranked = tuple(Ranked(job_id=name, score=score) for name, score in scores.items())
+    places = tuple(range(len(ranked)))
+    message = QueueReranked(pool="p", number=number, ranked=ranked, places=places, left_ranked=left)
+    return only(RanksChanged, pool.feed(pool.an("priority", message)))
+
+
+def test_changes_are_noted_and_change_the_ranks_of_their_jobs_alone() -> None:
+    pool = lane("n", gpus=1)
+    pool.run(job("on"))
+    pool.submit(job("a"), job("b"))
+    whole(pool, a=3.0, b=2.0)
+    assert len(changes(pool, 1, ("a",), b=5.0)) == 1
+    assert pool.state.ranks.scores == {"b": 5.0}
+    changes(pool, 2, a=1.0)
+    assert pool.state.ranks.scores == {"b": 5.0, "a": 1.0}
+
+
+def test_a_rank_that_was_of_no_use_is_used_once_its_job_waits_though_it_did_not_change() -> None:
+    pool = lane("n", gpus=1)
+    pool.run(job("on"))
+    pool.submit(job("a"))
+    whole(pool, on=9.0, a=3.0)
+    assert pool.state.ranks.scores == {"a": 3.0}
+    pool.exited("on", code=1)
+    pool.readmit("on", 2)
+    changes(pool, 1)
+    assert pool.state.ranks.scores == {"on": 9.0, "a": 3.0}
+
+
+def test_where_no_rank_is_of_use_the_last_ones_stay() -> None:
+    pool = lane("n", gpus=1)
+    pool.run(job("on"))
+    pool.submit(job("a", 8))
+    whole(pool, a=3.0)
+    at = pool.state.ranks.at
+    pool.now += 500
+    changes(pool, 1, ("a",), on=1.0)
+    assert (pool.state.ranks.scores, pool.state.ranks.at) == ({"a": 3.0}, at)
+
+
+def test_changes_to_an_order_that_was_not_noted_are_of_no_use() -> None:
+    pool = lane("n", gpus=1)
+    pool.submit(job("a", 8))
+    assert changes(pool, 1, a=3.0) == []
+    whole(pool, a=3.0)
+    assert changes(pool, 2, a=4.0) == []
+    assert pool.state.ranks.scores == {"a": 3.0}
