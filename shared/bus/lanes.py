@@ -16,7 +16,7 @@ from shared.bus.lane import Lane
 from shared.bus.log import Log
 from shared.bus.watchdog import Watchdog
 from shared.contracts.topics import LOSSY_INPUTS
-from shared.ledger.errors import LaneHalted
+from shared.ledger.errors import LaneHalted, TailLost
 from shared.ledger.partition import TP
 
 S = TypeVar("S")
@@ -170,12 +170,18 @@ class Lanes(Generic[S]):
         log.info("lane revoked", extra={"lane": held.lane.tp.key})
 
     async def _check_inputs(self, lane: Lane[S]) -> None:
-        """Raise TailLost for an input shorter than its used part: all of it would pass as old.
+        """Raise TailLost for an input shorter than its used part, of which all would pass as old,
+        and for one that begins behind it: its next record would never come.
 
         Of a topic with retention the records that are gone are skipped, unread.
         """
         for tp, offset in lane.next_offsets().items():
-            if tp.topic in LOSSY_INPUTS and (begin := await self._client.begin(tp)) > offset:
+            if (begin := await self._client.begin(tp)) > offset:
+                if tp.topic not in LOSSY_INPUTS:
+                    raise TailLost(
+                        f"{tp.key} begins at {begin}, and {lane.tp.key} has not read {offset} to"
+                        f" {begin - 1}: they were removed"
+                    )
                 lost = {"lane": lane.tp.key, "input": tp.key, "records": begin - offset}
                 log.warning("records of an input were removed before they were read", extra=lost)
                 lane.skip_to(tp, begin)

@@ -26,6 +26,12 @@ class TailLost(ProtocolViolation):
     runbook = "docs/operations/lost-broker-disk.md"
 
 
+class ChainBroken(ProtocolViolation):
+    """So many records in a row do not follow the last one that the log is another one."""
+
+    runbook = "docs/operations/lost-broker-disk.md"
+
+
 class VectorWentBack(ProtocolViolation):
     """An accepted record puts an input back to an earlier offset; no correct writer does that."""
 

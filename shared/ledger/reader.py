@@ -10,8 +10,11 @@ import msgspec
 from shared.contracts.base import EVENTS, UnknownType
 from shared.contracts.codec import decode_event
 from shared.ledger.decider import Fact
-from shared.ledger.errors import NotDense, VectorWentBack
+from shared.ledger.errors import ChainBroken, NotDense, VectorWentBack
 from shared.ledger.record import Position, Record, decode, next_of
+
+IGNORED_MOST = 1_000
+"""Records in a row that a reader may ignore."""
 
 
 class Cursor(msgspec.Struct, frozen=True):
@@ -104,7 +107,7 @@ class Accepted:
 
 
 class Reader:
-    """R1-R5 of the protocol; acceptance looks at the envelope only."""
+    """R1-R6 of the protocol; acceptance looks at the envelope only."""
 
     __slots__ = ("cursor", "ignored", "ledger", "partition")
 
@@ -128,12 +131,25 @@ class Reader:
         if offset != c.next:
             raise NotDense(f"{self._place}: offset {offset} came where {c.next} is due")
         if record is None or record.seq != c.seq + 1 or record.prev != c.id:
+            self._check_ignored(offset)
             self.ignored += 1
             self.cursor = Cursor(offset + 1, c.seq, c.id, c.offset, c.at, c.inputs)
             return None
         self._check_vector(record)
         self.cursor = Cursor(offset + 1, record.seq, record.id, offset, record.at, record.inputs)
         return Accepted(self.ledger, self.partition, offset, record)
+
+    def _check_ignored(self, offset: int) -> None:
+        """Raise ChainBroken where too many records in a row are ignored: a writer that lost a race
+        leaves a few, but the records of another log, or its fillers, would pass as an empty one.
+        """
+        c = self.cursor
+        if offset - c.offset > IGNORED_MOST:
+            raise ChainBroken(
+                f"{self._place}: none of the {offset - c.offset} records from offset"
+                f" {c.offset + 1} to {offset} follows record {c.seq}: it is another log, or a part"
+                " is missing"
+            )
 
     def _check_vector(self, record: Record) -> None:
         for key, position in self.cursor.inputs.items():

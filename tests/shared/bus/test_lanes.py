@@ -186,6 +186,23 @@ async def test_records_that_retention_has_removed_are_skipped(
     await shell.lanes.stop()
 
 
+async def test_an_input_that_begins_behind_the_next_record_stops_the_lane(shell: Shell) -> None:
+    commands = TP("commands", 0)
+    for n in range(5):
+        shell.broker.append(commands, command(f"c{n}"))
+    await shell.lanes.start()
+    await shell.lanes.assign({0})
+    await shell.lanes.deliver(commands, 0, command("c0"))
+    await shell.until(0, 1)
+    await shell.lanes.assign(set())
+    shell.broker.trim(commands, 1)
+    assert (await shell.lanes.assign({0}))[commands] == 1
+    await shell.lanes.assign(set())
+    shell.broker.trim(commands, 3)
+    with pytest.raises(TailLost, match="commands-0 begins at 3, and .* has not read 1 to 2"):
+        await shell.lanes.assign({0})
+
+
 async def test_an_input_that_grows_unread_is_detected(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

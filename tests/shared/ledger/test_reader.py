@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from shared.contracts.base import UnknownType
-from shared.ledger.errors import NotDense, VectorWentBack
-from shared.ledger.reader import Cursor, Reader
+from shared.ledger.errors import ChainBroken, NotDense, VectorWentBack
+from shared.ledger.reader import IGNORED_MOST, Cursor, Reader
 from shared.ledger.record import Position, Record, StoredEvent, encode, pack
 
 
@@ -45,6 +45,25 @@ def test_a_rivals_record_on_the_same_predecessor_loses_to_the_first() -> None:
     assert reader.offer(1, record("mine", 2, "a"))
     assert reader.offer(2, record("theirs", 2, "a")) is None
     assert reader.offer(3, record("on-theirs", 3, "theirs")) is None
+
+
+@pytest.mark.parametrize("start", [Cursor(), Cursor(11, 4, "d", 7)], ids=["at 0", "behind ignored"])
+def test_a_log_of_other_records_stops_the_reader_instead_of_passing_as_empty(start: Cursor) -> None:
+    reader = Reader("admission", 0, start)
+    last = start.offset + IGNORED_MOST
+    for offset in range(start.next, last + 1):
+        assert reader.offer(offset, b"-") is None
+    with pytest.raises(ChainBroken, match=f"offset {start.offset + 1} to {last + 1} follows"):
+        reader.offer(last + 1, b"-")
+
+
+def test_a_record_that_counts_begins_the_count_of_ignored_ones_anew() -> None:
+    reader = Reader("admission", 0)
+    for offset in range(IGNORED_MOST):
+        reader.offer(offset, b"-")
+    assert reader.offer(IGNORED_MOST, record("a", 1, ""))
+    for offset in range(IGNORED_MOST + 1, 2 * IGNORED_MOST + 1):
+        assert reader.offer(offset, b"-") is None
 
 
 def test_a_missing_offset_stops_the_reader() -> None:
