@@ -21,6 +21,7 @@ from infra.supervisor.running import Broker
 from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
 from shared.bus.fold import Fold
+from shared.bus.fold_key import key_of_state
 from shared.bus.kafka import KafkaLog
 from shared.bus.snapshots import Snapshots
 from shared.connection import Connection
@@ -128,8 +129,8 @@ async def catch_up(servers: Servers, batch_records: int) -> float:
 async def measure_starts(servers: Servers) -> tuple[float, float]:
     """Return the seconds until placement's state is folded: from 0, and from a snapshot."""
     placement = Placement()
-    schema = str(getattr(placement.initial(0), "SCHEMA", "0"))
-    snapshots = Snapshots[Pool](servers.folder / "snapshots", placement.ledger, 0, schema)
+    key = key_of_state(Pool)
+    snapshots = Snapshots[Pool](servers.folder / "snapshots", placement.ledger, 0, key)
     log = servers.log()
     await log.start()
     try:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from shared.bus.failpoints import Failpoints
 from shared.bus.faust_host import FaustHost
+from shared.bus.fold_key import key_of_state
 from shared.bus.inbox import ACCESS
 from shared.bus.kafka import KafkaLog
 from shared.bus.lane import Lane, LaneSettings
@@ -88,9 +89,6 @@ def make_lanes(
 
 
 def snapshots_of(decider: Decider[S], data: Path, lane: int) -> Snapshots[S]:
-    """Return the snapshots of a lane, keyed by the state's SCHEMA.
-
-    SCHEMA is raised by hand when the shape of the state changes.
-    """
-    schema = str(getattr(decider.initial(lane), "SCHEMA", "0"))
-    return Snapshots(data / "snapshots", decider.ledger, lane, schema)
+    """Return the snapshots of a lane, those of this fold alone."""
+    key = key_of_state(type(decider.initial(lane)))
+    return Snapshots(data / "snapshots", decider.ledger, lane, key)

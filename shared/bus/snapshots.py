@@ -37,14 +37,15 @@ class Snapshot(NamedTuple, Generic[S]):
 class Snapshots(Generic[S]):
     """The newest two snapshots of one lane; without a usable one the ledger is folded from 0.
 
-    A snapshot is unusable if it is damaged or of another schema. A pickle is code, so no other
-    user may write to the folder.
+    A snapshot is unusable if it is damaged or of another key: see `fold_key`. Those of the key
+    before are kept for the way back to its code. A pickle is code, so no other user may write to
+    the folder.
     """
 
-    def __init__(self, folder: Path, ledger: str, partition: int, schema: str) -> None:
+    def __init__(self, folder: Path, ledger: str, partition: int, key: str) -> None:
         self._folder = folder
         self._lane = f"{ledger}-{partition}"
-        self._prefix = f"{self._lane}-{schema}-"
+        self._prefix = f"{self._lane}-{key}-"
         self._mark = folder / f"{self._lane}.mark"
 
     @property
@@ -111,6 +112,7 @@ class Snapshots(Generic[S]):
         abandoned = time.time() - ABANDONED_S
         for old in self._paths()[KEEP:]:
             old.unlink(missing_ok=True)
+        self._tidy_other_keys()
         left = (self._folder.glob(f"{name}*.half") for name in (self._prefix, f"{self._lane}."))
         for half in chain(*left):
             try:
@@ -118,6 +120,20 @@ class Snapshots(Generic[S]):
                     half.unlink()
             except FileNotFoundError:
                 continue
+
+    def _tidy_other_keys(self) -> None:
+        """Delete the snapshots of all other keys but the one that was stored last."""
+        stored = {
+            path: path.stat().st_mtime
+            for path in self._folder.glob(f"{self._lane}-*.snapshot")
+            if not path.name.startswith(self._prefix)
+        }
+        if not stored:
+            return
+        last, _, _ = max(stored, key=stored.__getitem__).name.rpartition("-")
+        for path in stored:
+            if path.name.rpartition("-")[0] != last:
+                path.unlink(missing_ok=True)
 
     def _paths(self) -> list[Path]:
         return sorted(self._folder.glob(f"{self._prefix}*.snapshot"), reverse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from shared.contracts.registry import AccessView
 from shared.ledger.answers import AnsweredCommands
@@ -13,7 +12,6 @@ from shared.ledger.answers import AnsweredCommands
 class AccessState:
     """The state of the one lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "access-10"
     view: AccessView = field(default_factory=AccessView)
     settled: dict[str, str] = field(default_factory=dict)
     """Inputs that were quarantined and an operator has decided on -> type of the event."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from services.admission.core.demand import Demand, NodeClass
 from services.admission.core.ended_jobs import EndedJobs, Outcome
@@ -126,7 +126,6 @@ class WaitingJobs:
 class AdmissionState:
     """The state of one lane, which belongs to one pool; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "admission-6"
     partition: int
     pool: PoolConfigured | None = None
     tenants: dict[str, TenantNoted] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from services.executor.core.agents.state import AgentPool
 from services.executor.envelope import wrap_message
 from services.executor.pool_ledger import LEDGER, PoolLedger
 from services.executor.settings import ExecutorSettings
+from shared.bus.fold_key import key_of_state
 from shared.bus.log import Log
 from shared.bus.snapshots import Snapshots
 from shared.contracts.pools import PoolConfigured
@@ -77,7 +78,7 @@ class AgentLane:
         self._logs = [connect() for _ in range(3)]
         partition = pool.partition
         snapshots: Snapshots[AgentPool] = Snapshots(
-            settings.folder, LEDGER, partition, AgentPool.SCHEMA
+            settings.folder, LEDGER, partition, key_of_state(AgentPool)
         )
         self._ledger = PoolLedger(self._logs[0], partition, snapshots, metrics)
         self._fresh_s = monotonic()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,12 +16,21 @@ from services.executor.core.virtual.state import ExecutorState
 from services.executor.pool_ledger import LEDGER, PoolLedger
 from services.executor.virtual.lease import ReadLease
 from services.executor.virtual.performer import Performer
+from shared.bus.fold_key import fold_key
 from shared.bus.log import Log
 from shared.bus.snapshots import Snapshots
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted
 from shared.telemetry.metrics import Metrics
+
+FOLD = (
+    "services.executor.core.virtual.react",
+    "services.executor.core.virtual.membership",
+    "services.executor.core.consumed",
+    "services.executor.virtual.performer",
+)
+"""The modules that change the state, and the one that calls them."""
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +39,8 @@ def snapshots_of(
     folder: Path, partition: int, nodes: Mapping[str, InventoryNode]
 ) -> Snapshots[ExecutorState]:
     """Return the snapshots for this inventory; another one folds another state."""
-    inventory = hashlib.sha256(repr(sorted(nodes.items())).encode()).hexdigest()[:16]
-    return Snapshots(folder, LEDGER, partition, f"{ExecutorState.SCHEMA}.{inventory}")
+    key = fold_key(FOLD, given=repr(sorted(nodes.items())))
+    return Snapshots(folder, LEDGER, partition, key)
 
 
 class LaneReader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
 from services.failslow.core.mitigation.care import Care
 from shared.contracts.faults import GangWorker
@@ -63,7 +63,6 @@ class GangState:
 class FailSlowState:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "failslow-8"
     partition: int
     pool: PoolConfigured | None = None
     gangs: dict[str, GangState] = field(default_factory=dict)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from services.throttle.core.disciplines.discipline import Discipline
 from services.throttle.core.disciplines.fcfs import Fcfs
@@ -41,7 +40,6 @@ class OpenRequest:
 class EndpointState:
     """The state of one lane, which belongs to one endpoint; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "throttle-4"
     partition: int
     endpoint: EndpointConfigured | None = None
     last_endpoint: EndpointConfigured | None = None

@@ -80,6 +80,22 @@ def test_each_ledger_partition_and_schema_has_its_own_snapshots(
     assert loaded(other) is None
 
 
+def test_snapshots_of_the_key_before_are_kept_and_older_ones_deleted(tmp_path: Path) -> None:
+    for number, key in enumerate(("k1", "k2", "k3")):
+        store(Snapshots(tmp_path, "admission", 0, key), 1, key)
+        (stored,) = tmp_path.glob(f"admission-0-{key}-*")
+        os.utime(stored, (number, number))
+    other_lane: Snapshots[object] = Snapshots(tmp_path, "admission", 1, "k0")
+    store(other_lane, 1, "other")
+    store(Snapshots(tmp_path, "admission", 0, "k3"), 2, "k3")
+    assert sorted(path.name.split("-", 2)[2][:2] for path in tmp_path.glob("admission-0-*")) == [
+        "k2",
+        "k3",
+        "k3",
+    ]
+    assert loaded(other_lane) == (1, "other")
+
+
 @pytest.mark.parametrize("suffix", ["snapshot", "mark"])
 def test_what_killed_processes_left_half_written_is_deleted(
     snapshots: Snapshots[object], tmp_path: Path, suffix: str

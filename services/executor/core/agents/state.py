@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from shared.contracts.agents import Launch, Position, Terms
 from shared.contracts.injections import FaultInjected
@@ -126,8 +126,6 @@ class AgentNode:
 @dataclass(slots=True)
 class AgentPool:
     """The fold of one lane; only `evolve` changes it."""
-
-    SCHEMA: ClassVar[str] = "agents-8"
 
     partition: int
     through: OrderPosition = OrderPosition()

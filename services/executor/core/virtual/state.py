@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar
 
 from services.executor.core.virtual.inventory import InventoryNode
 from shared.contracts.injections import FaultInjected
@@ -62,8 +61,6 @@ class Worker:
 @dataclass(slots=True)
 class ExecutorState:
     """Changed by the functions of this package alone; stored in snapshots."""
-
-    SCHEMA: ClassVar[str] = "9"
 
     partition: int
     nodes: dict[str, InventoryNode]

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from services.placement.core.pool.board import Board
 from services.placement.core.pool.job import Job
@@ -44,7 +44,6 @@ class OpenRound(NamedTuple):
 class Pool:
     """All jobs and nodes of one pool: one lane of the ledger."""
 
-    SCHEMA: ClassVar[str] = "placement-20"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
