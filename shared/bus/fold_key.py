@@ -28,15 +28,15 @@ BEGAN_S = time.time()
 """When this process, or the one that it is a copy of, began to import its code."""
 
 
-def key_of_state(state: type, given: str = "") -> str:
+def key_of_state(state: type, parameters: str = "") -> str:
     """Return the key of the folds of a service: `evolve` is in the module beside the state's."""
     module = state.__module__
     evolve = f"{module.rpartition('.')[0]}.evolve"
-    return fold_key((module, evolve) if file_of(evolve) else (module,), given)
+    return fold_key((module, evolve) if file_of(evolve) else (module,), parameters)
 
 
 @cache
-def fold_key(roots: tuple[str, ...], given: str = "") -> str:
+def fold_key(roots: tuple[str, ...], parameters: str = "") -> str:
     """Return the key of the folds in these modules, 16 hexadecimal digits.
 
     Where a file has changed since this process began, its code may be the one before: the key is
@@ -45,7 +45,7 @@ def fold_key(roots: tuple[str, ...], given: str = "") -> str:
     modules = reachable((*roots, *DECODING))
     if any(file.stat().st_ctime >= BEGAN_S for file in modules.values()):
         return secrets.token_hex(KEY_LENGTH // 2)
-    digest = hashlib.sha256(f"{sys.version_info[:2]} {given}".encode())
+    digest = hashlib.sha256(f"{sys.version_info[:2]} {parameters}".encode())
     for library in LIBRARIES:
         digest.update(f" {library} {version(library)}".encode())
     for name, file in sorted(modules.items()):

@@ -39,7 +39,7 @@ def snapshots_of(
     folder: Path, partition: int, nodes: Mapping[str, InventoryNode]
 ) -> Snapshots[ExecutorState]:
     """Return the snapshots for this inventory; another one folds another state."""
-    key = fold_key(FOLD, given=repr(sorted(nodes.items())))
+    key = fold_key(FOLD, parameters=repr(sorted(nodes.items())))
     return Snapshots(folder, LEDGER, partition, key)
 
 
