@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -21,10 +22,18 @@ from services.throttle.core.decide import Throttle
 from shared.bus import fold_key as keys
 from shared.bus.fold_key import DECODING, KEY_LENGTH, fold_key, key_of_state, reachable
 from shared.contracts.codec import decode_event, encode_event
+from shared.ledger.decider import Decider
 from tests.replay.golden import path_of, read
 
-DECIDERS = (Access, Admission, FailSlow, Placement, Priority, Throttle)
-RECORDED = (Admission, Placement, Priority)
+DECIDERS: tuple[type[Decider[Any]], ...] = (
+    Access,
+    Admission,
+    FailSlow,
+    Placement,
+    Priority,
+    Throttle,
+)
+RECORDED: tuple[type[Decider[Any]], ...] = (Admission, Placement, Priority)
 ROOT = Path(__file__).parents[3]
 STATE = '"""The state."""\nfrom folded.rule import step\n\n\nclass State:\n    value = 0\n'
 EVOLVE = "import folded.rule\n\n\ndef evolve(state, by):\n    return folded.rule.step(state, by)\n"
@@ -34,7 +43,7 @@ Write = Callable[..., None]
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
     """Write modules of the package `folded`, which is the only own one; caches are empty then."""
     (tmp_path / "folded").mkdir()
     (tmp_path / "folded" / "__init__.py").touch()
@@ -112,7 +121,7 @@ def test_a_root_that_does_not_exist_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("decider", DECIDERS, ids=lambda decider: decider.ledger)
-def test_the_fold_of_a_service_is_without_its_decisions(decider: type) -> None:
+def test_the_fold_of_a_service_is_without_its_decisions(decider: type[Decider[Any]]) -> None:
     module = type(decider().initial(0)).__module__
     modules = reachable((module, f"{module.rpartition('.')[0]}.evolve", *DECODING))
     assert decider.__module__ not in modules
@@ -126,12 +135,12 @@ def test_the_folds_of_executors_have_keys() -> None:
 
 
 @pytest.mark.parametrize("decider", RECORDED, ids=lambda decider: decider.ledger)
-def test_every_module_that_a_recorded_fold_runs_is_in_its_key(decider: type) -> None:
-    calls, _ = read(path_of(decider.ledger))
+def test_every_module_that_a_recorded_fold_runs_is_in_its_key(decider: type[Decider[Any]]) -> None:
     fresh, files = decider(), set[str]()
+    calls, _ = read(path_of(fresh.ledger))
     state = fresh.initial(0)
     module = type(state).__module__
-    facts = [fact for call in calls for fact in call.facts(decider.ledger)]
+    facts = [fact for call in calls for fact in call.facts(fresh.ledger)]
     raw = [(fact, encode_event(fact.event)) for fact in facts]
 
     def note(frame: FrameType, event: str, argument: object) -> None:
