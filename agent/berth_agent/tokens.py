@@ -1,14 +1,9 @@
-"""Variables by which processes of an allocation are recognised, and their values."""
+"""Tokens by which processes of an allocation are recognised."""
 
 from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-
-TOKEN = "BERTH_WORKER_TOKEN"
-"""Inherited by every process of a worker; see `NodeTokens`."""
-STEP_TOKEN = "BERTH_STEP_TOKEN"
-"""As `TOKEN`, of the step process."""
 
 
 @dataclass(frozen=True, slots=True)

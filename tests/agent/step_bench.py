@@ -19,7 +19,7 @@ import pytest
 from berth_agent.linux import cgroups, files, processes
 from berth_agent.linux.clocks import boot_ms
 from berth_agent.step.spec import Spec
-from berth_agent.tokens import TOKEN
+from berth_agent.token_names import TOKEN
 from tests.patience import PATIENCE_S
 
 AGENT = Path(__file__).parents[2] / "agent"

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from berth_agent.linux import processes
-from berth_agent.tokens import STEP_TOKEN, TOKEN
+from berth_agent.token_names import STEP_TOKEN, TOKEN
 from infra.broker import kafka
 from infra.machine.owned_folders import scratch_folder
 from infra.supervisor import supervise

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from berth_agent.messages import Launch
-from berth_agent.tokens import TOKEN
+from berth_agent.token_names import TOKEN
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RESERVED = "BERTH_"

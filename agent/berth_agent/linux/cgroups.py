@@ -7,7 +7,8 @@ machine does not permit is left out, and `limits` names what is enforced.
 from __future__ import annotations
 
 import os
-import signal
+
+from berth_agent.linux.signals import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
+
+from berth_agent.linux import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing is not imported: a step loads little
@@ -47,7 +48,7 @@ def sync_folder(folder: str) -> None:
 
 def write_json(path: str, value: object) -> None:
     """Write a JSON document durably. Raises OSError."""
-    write_durable(path, json.dumps(value).encode())
+    write_durable(path, json_text.encode(value).encode())
 
 
 def read_bytes(path: str) -> bytes | None:
@@ -69,7 +70,7 @@ def read_json(path: str) -> Any:
     """Return a JSON document, None if there is none. Raises OSError, ValueError."""
     content = read_bytes(path)
     try:
-        return None if content is None else json.loads(content)
+        return None if content is None else json_text.decode(content.decode())
     except ValueError as error:
         raise ValueError(f"{path}: damaged: {error}") from None
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 
-from berth_agent.tokens import TOKEN
+from berth_agent.linux.signals import signal
+from berth_agent.token_names import TOKEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

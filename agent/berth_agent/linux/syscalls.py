@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
+
+from berth_agent.linux.libc import check, function
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
@@ -17,27 +18,27 @@ PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER = 36
 
-_libc = ctypes.CDLL(None, use_errno=True)
+_unshare, _prctl, _mount = function("unshare"), function("prctl"), function("mount")
 
 
 def unshare(flags: int) -> None:
     """Give the process, or its children, namespaces of their own. Raises OSError."""
-    _check(_libc.unshare(flags))
+    check(_unshare(flags))
 
 
 def set_death_signal(number: int) -> None:
     """Let the kernel send a signal when the parent's thread dies; setuid clears it."""
-    _check(_libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0))
+    check(_prctl(PR_SET_PDEATHSIG, number, 0, 0, 0))
 
 
 def become_subreaper() -> None:
     """Become the parent of descendants that lose theirs. Raises OSError."""
-    _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+    check(_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
 def set_name(name: str) -> None:
     """Set the name of the process that `ps` shows, 15 bytes. Raises OSError."""
-    _check(_libc.prctl(PR_SET_NAME, name.encode()[:15], 0, 0, 0))
+    check(_prctl(PR_SET_NAME, name.encode()[:15], 0, 0, 0))
 
 
 def mount_proc() -> None:
@@ -46,8 +47,8 @@ def mount_proc() -> None:
     Mounts of the host still arrive here; those made here do not leave. Raises OSError.
     """
     unshare(CLONE_NEWNS)
-    _check(_libc.mount(b"none", b"/", None, MS_REC | MS_SLAVE, None))
-    _check(_libc.mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None))
+    check(_mount(b"none", b"/", None, MS_REC | MS_SLAVE, None))
+    check(_mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None))
 
 
 def unshare_pids() -> None:
@@ -67,9 +68,3 @@ def unshare_pids() -> None:
     ):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(content)
-
-
-def _check(result: int) -> None:
-    if result != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))

@@ -22,7 +22,7 @@ from berth_agent.node.machine import isolated_command
 from berth_agent.node.users import Users, WorkerUser
 from berth_agent.step.checks import StartRefused
 from berth_agent.step.spec import Spec
-from berth_agent.tokens import STEP_TOKEN
+from berth_agent.token_names import STEP_TOKEN
 
 START_S = 60.0
 MIB = 2**20

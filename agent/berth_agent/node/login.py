@@ -16,7 +16,7 @@ from berth_agent.node.machine import isolated_command
 from berth_agent.node.users import WorkerUser
 from berth_agent.step import login_shell
 from berth_agent.step.spec import Spec
-from berth_agent.tokens import TOKEN
+from berth_agent.token_names import TOKEN
 
 LIMIT_S = 15.0
 SPARE_S = 15.0

@@ -14,7 +14,8 @@ from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
 from berth_agent.node.launcher import free_port
 from berth_agent.node.machine import gpu_count
-from berth_agent.tokens import STEP_TOKEN, TOKEN, NodeTokens
+from berth_agent.token_names import STEP_TOKEN, TOKEN
+from berth_agent.tokens import NodeTokens
 
 SPARE_MS = 5_000
 """After a deadline or a grace, until the agent does what the step should have done."""

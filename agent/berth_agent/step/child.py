@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import time
+
+from berth_agent.linux.signals import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 
+from berth_agent.linux.signals import signal
 from berth_agent.step import child
 from berth_agent.step.checks import execute_hook
 

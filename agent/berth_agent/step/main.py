@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import sys
 
 from berth_agent import file_names
 from berth_agent.linux import files, syscalls
 from berth_agent.linux.clocks import boot_ms
+from berth_agent.linux.signals import signal
 from berth_agent.step import checks, spec
 from berth_agent.step.hooks import EpilogProcess
 from berth_agent.step.output import OutputLog

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
+
+from berth_agent.linux.signals import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ def _limit_detail(requested: str, spec: Spec) -> str:
 
 
 def _signal_name(number: int) -> str:
+    from signal import Signals
+
     try:
-        return signal.Signals(number).name
+        return Signals(number).name
     except ValueError:
         return f"signal {number}"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-
 from berth_agent.linux import processes
 from berth_agent.linux.clocks import boot_ms
+from berth_agent.linux.signals import signal
 from berth_agent.step import worker
 
 TYPE_CHECKING = False

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 
-from berth_agent.linux import cgroups
+from berth_agent.linux import cgroups, memory
 from berth_agent.linux.clocks import boot_ms
+from berth_agent.linux.signals import signal
 from berth_agent.step.drill import Drill
 from berth_agent.step.limits import Limits
 from berth_agent.step.outcome import Outcome
@@ -67,8 +67,12 @@ class Run:
         init = os.pidfd_open(self.worker.pid)
         for descriptor in (self.worker.output, self.worker.status, wake, init):
             poll.register(descriptor, select.POLLIN)
+        idle = False
         while not self._is_over(boot_ms()):
             ready = [descriptor for descriptor, _ in poll.poll(self._patience_ms())]
+            if not ready and not idle:
+                idle = True
+                memory.release_file_pages()
             if wake in ready:
                 os.read(wake, 4096)
             if init in ready:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 
-from berth_agent.linux import cgroups, processes, syscalls
+from berth_agent.linux import cgroups, memory, processes, syscalls
+from berth_agent.linux.signals import signal
 from berth_agent.step import child
 from berth_agent.step.checks import candidates
 
@@ -142,6 +142,7 @@ class _Init:
         self._program = program
         if self._terminated:
             self._terminate()
+        memory.release_file_pages()
         while True:
             pid, status = os.waitpid(-1, 0)
             if pid == program:

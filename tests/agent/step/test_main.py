@@ -520,3 +520,12 @@ def pids_of(command: str) -> list[int]:
 
 def alive(pid: int) -> bool:
     return processes.started_ticks(pid) > 0
+
+
+def test_a_step_loads_none_of_the_large_modules() -> None:
+    """There is one step per worker: what it loads is taken that often."""
+    large = {"collections", "ctypes", "dataclasses", "enum", "json", "re", "signal", "typing"}
+    code = f"import sys; sys.path.insert(0, {str(AGENT)!r})\nimport berth_agent.step.main\n"
+    command = [sys.executable, "-I", "-S", "-c", f"{code}print(*sys.modules)"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert not large & set(done.stdout.split())
