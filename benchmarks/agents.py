@@ -1,8 +1,9 @@
 """CPU and memory per agent, reconnection and start latency with many simulated agents.
 
-One stack serves them all; they enrol by a join token, and their sessions are real. The executor is
-killed and comes back, all agents open a new session at once, and jobs start on their nodes. Then
-one real agent joins and starts a step. At last the whole control plane is away in a second stack.
+One stack serves them all; they enrol by a join token, and their sessions are real. Then
+one real agent joins, and jobs start on its node and on the simulated ones. The executor is killed
+and comes back, and all agents open a new session at once. With the simulated agents gone, the real
+one is measured idle and with a step. At last the whole control plane is away in a second stack.
 """
 
 from __future__ import annotations
@@ -11,34 +12,32 @@ import asyncio
 import json
 import os
 import signal
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.parts.agents.figures import judge, per_agent_ms, quantiles, render_page
 from benchmarks.parts.agents.fleet import Fleet, running_fleet
-from benchmarks.parts.agents.node_pool import POOL, agents_stack, prepare_pool
-from benchmarks.parts.agents.observation import Observation, wall_ms
+from benchmarks.parts.agents.node_pool import agents_stack, prepare_pool
+from benchmarks.parts.agents.observation import wall_ms
 from benchmarks.parts.agents.outage import measure_outage
-from benchmarks.parts.agents.real_agent import measure_agent
+from benchmarks.parts.agents.real_agent import measure_agent, running_agent
+from benchmarks.parts.agents.starts import measure_starts, took_ms
 from benchmarks.parts.command import Json, serve
-from benchmarks.parts.load import Load
 from benchmarks.parts.stack import Bench, until_joined
 from benchmarks.spine import used
 from infra.supervisor import supervise, usage
 from infra.supervisor.running import Broker
 from infra.supervisor.stack import AGENT_EXECUTOR
-from shared.bus.tail import LedgerTail
 from shared.progress import ReportLine
 
 NAME, OUTAGE = "agents", "outage"
+PARTS = (NAME, OUTAGE)
 JOIN_S = 600.0
 CONNECT_S = 300.0
-LAST_GO_S = 30.0
 MEASURED = (AGENT_EXECUTOR, "placement", "broker")
 """Processes that handle heartbeats and orders."""
 RUN_S = 0.5
-PLACED, STARTED = "job.placed.v1", "job.started.v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +50,15 @@ class AgentsOptions:
     idle_s: float = 10.0
     seconds: float = 60.0
     jobs_per_s: float = 10.0
-    jobs_s: float = 30.0
+    real_jobs_per_s: float = 2.0
+    """Jobs on the node of the real agent, meanwhile."""
+    jobs_s: float = 60.0
     stop_after_s: float = 600.0
     """Lease of the agents in the outage of the whole control plane."""
     outage_share: float = 0.9
     """Share of that lease for which it is away; 0: the outage is not measured."""
     only: str = ""
-    """`outage`: measure that alone, and keep the other figures of `out`; empty: all."""
+    """`outage`, or `agents` for the rest: what is not measured stays as in `out`; empty: all."""
     out: str = ""
     """Folder of agents.json and agents.md."""
 
@@ -67,15 +68,17 @@ async def run(options: AgentsOptions, report_line: ReportLine) -> Json:
 
     Raises ValueError for an unknown part.
     """
-    if options.only not in ("", OUTAGE):
-        raise ValueError(f"only={options.only}: must be {OUTAGE}, or empty for all parts")
-    if options.only:
-        figures = earlier_figures(options.out)
-    else:
+    if options.only not in ("", *PARTS):
+        raise ValueError(f"only={options.only}: must be one of {PARTS}, or empty for all parts")
+    figures = earlier_figures(options.out)
+    outage = figures.get(OUTAGE)
+    if options.only != OUTAGE:
         figures = await measure_all(options, report_line)
-    figures[OUTAGE] = await measure_outage(
-        options.agents, options.clients, options.stop_after_s, options.outage_share, report_line
-    )
+    if options.only != NAME:
+        outage = await measure_outage(
+            options.agents, options.clients, options.stop_after_s, options.outage_share, report_line
+        )
+    figures[OUTAGE] = outage
     rows = judge(figures)
     result: Json = {"bench": NAME, **figures, "aims": rows}
     if options.out:
@@ -93,19 +96,26 @@ def earlier_figures(folder: str) -> Json:
 
 async def measure_all(options: AgentsOptions, report_line: ReportLine) -> Json:
     """Measure everything but the outage of the control plane."""
+    load_1m = round(os.getloadavg()[0], 1)
     async with agents_stack(options.broker, report_line) as bench:
         token, lane = await prepare_pool(bench)
         idle = await spend(bench, options.idle_s)
         idle_ms = {name: 1000 * idle.get(name, 0.0) / options.idle_s for name in MEASURED}
         report_line(f"{options.agents} agents join")
-        async with running_fleet(
-            bench.stack.gateway, token, options.agents, options.clients, RUN_S
-        ) as fleet:
-            figures = await measure(bench, fleet, lane, options, report_line)
-        report_line("one real agent")
-        agent = await measure_agent(bench, token, lane, options.agents, options.idle_s)
+        async with AsyncExitStack() as agents:
+            async with running_fleet(
+                bench.stack.gateway, token, options.agents, options.clients, RUN_S
+            ) as fleet:
+                figures = await measure_fleet(bench, fleet, lane, options, report_line)
+                report_line("one real agent joins")
+                real = await agents.enter_async_context(running_agent(bench, token))
+                await until_joined(bench, options.agents + 1, lane)
+                figures |= await measure_events(bench, fleet, lane, options, report_line)
+            report_line("the real agent alone")
+            agent = await measure_agent(bench, real.pid, lane, options.idle_s)
     idle_cpu = {name: round(value, 1) for name, value in idle_ms.items()}
-    return {**settings(options), **figures, "agent": agent, "idle_cpu_ms_per_s": idle_cpu}
+    machine = {"load_1m": load_1m, "idle_cpu_ms_per_s": idle_cpu}
+    return {**settings(options), **figures, "agent": agent, **machine}
 
 
 def settings(options: AgentsOptions) -> Json:
@@ -116,22 +126,30 @@ def settings(options: AgentsOptions) -> Json:
         "cores": os.cpu_count() or 0,
         "seconds": options.seconds,
         "jobs_per_s": options.jobs_per_s,
+        "real_jobs_per_s": options.real_jobs_per_s,
         "tls": False,
     }
 
 
-async def measure(
+async def measure_fleet(
     bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions, report_line: ReportLine
 ) -> Json:
-    """Measure each part after the other; the order is that of the result."""
+    """Measure the join, and then heartbeats and polls, of simulated agents alone."""
     begun_ms = wall_ms()
     await until_joined(bench, options.agents, lane, JOIN_S)
     await fleet.all_connected(0.0, JOIN_S)
     figures: Json = {"join_s": round((wall_ms() - begun_ms) / 1000, 1)}
     report_line(f"heartbeats for {options.seconds:.0f} s")
-    figures |= await steady(bench, fleet, options)
-    report_line(f"{options.jobs_per_s:g} jobs/s for {options.jobs_s:.0f} s")
-    figures |= await starts(bench, fleet, lane, options)
+    return figures | await steady(bench, fleet, options)
+
+
+async def measure_events(
+    bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions, report_line: ReportLine
+) -> Json:
+    """Measure starts, beside a real agent, and what reconnecting costs."""
+    rates = options.jobs_per_s, options.real_jobs_per_s
+    report_line(f"{rates[0]:g} jobs/s, and {rates[1]:g}/s that run, for {options.jobs_s:.0f} s")
+    figures = await measure_starts(bench, fleet, lane, *rates, options.jobs_s)
     report_line("the executor is killed")
     figures["reconnect_s"] = await reconnect_after_kill(bench, fleet)
     report_line("all agents open a new session at once")
@@ -166,67 +184,6 @@ async def spend(bench: Bench, seconds: float) -> dict[str, float]:
     before = bench.cpu_s()
     await asyncio.sleep(seconds)
     return used(before, bench.cpu_s())
-
-
-def took_ms(observation: Observation) -> float:
-    return observation.ended_ms - observation.begun_ms
-
-
-@dataclass(slots=True)
-class Placements:
-    """Times of JobPlaced, as the ledger has them."""
-
-    placed_ms: dict[str, int] = field(default_factory=dict)
-    """Time of the record by the allocation of rank 0."""
-    ready_ms: list[int] = field(default_factory=list)
-    """From JobPlaced to JobStarted, which follows the report that the worker is prepared."""
-    _open: dict[str, int] = field(default_factory=dict)
-    """Time of the record by the job that has not started."""
-
-    async def watch(self, tail: LedgerTail) -> None:
-        """Read until cancelled."""
-        while True:
-            for accepted in await tail.poll(0.5):
-                for raw in accepted.raw():
-                    place = f"{accepted.partition}/{raw.seq}/{raw.index}"
-                    self.note(raw.type, raw.subject, place, raw.at)
-
-    def note(self, type_: str, job_id: str, place: str, at_ms: int) -> None:
-        if type_ == PLACED:
-            self.placed_ms[f"{place}/0"] = self._open[job_id] = at_ms
-        elif type_ == STARTED and job_id in self._open:
-            self.ready_ms.append(at_ms - self._open.pop(job_id))
-
-
-async def starts(bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions) -> Json:
-    """Measure from the time of each JobPlaced to the arrival of `go` at the agent.
-
-    In between are two orders and one report: the worker is prepared, reports ready, and is started.
-    """
-    fleet.loop_lags.clear()
-    placements, tail = Placements(), LedgerTail(bench.log("bench-reader"), {"placement": [lane]})
-    load = Load(bench, 0.0, lane=lane, pool=POOL, command=("true",))
-    await tail.start()
-    watching = asyncio.ensure_future(placements.watch(tail))
-    await load.start()
-    try:
-        await load.at_rate(options.jobs_per_s, options.jobs_s)
-        with suppress(TimeoutError):
-            await fleet.wait_until(lambda: len(fleet.go_ms) >= load.number, LAST_GO_S)
-    finally:
-        watching.cancel()
-        await asyncio.wait([watching])
-        await load.stop()
-        await tail.stop()
-    placed = placements.placed_ms
-    times = [at - placed[name] for name, at in fleet.go_ms.items() if name in placed]
-    return {
-        "submitted": load.number,
-        "started": len(times),
-        **quantiles("start", times),
-        **quantiles("ready", map(float, placements.ready_ms)),
-        **quantiles("client_lag_at_starts", map(took_ms, fleet.loop_lags)),
-    }
 
 
 async def reconnect_after_kill(bench: Bench, fleet: Fleet) -> float:

@@ -175,7 +175,8 @@ def logs(
     """Print the output of a job's workers.
 
     With --follow it ends with the job, goes on after an outage of the gateway of up to a minute,
-    and reports on stderr while the job waits.
+    and reports on stderr while the job waits or its node is silent. The exit code is 1 where the
+    end of the output did not come.
     """
     path, client = f"/v1/jobs/{part(job)}/logs", api(data)
     if not follow:
@@ -196,8 +197,7 @@ def logs(
             shown = _report_wait(frame, shown)
             continue
         if event == "end":
-            if frame.get("reason") not in (None, "", "ended"):
-                raise CliError(f"the stream ended: {frame.get('reason')}")
+            _check_end(job, frame)
             return
         if not _is_new(frame, due):
             continue
@@ -205,6 +205,19 @@ def logs(
             emit(frame)
         else:
             lines([_line(frame)])
+
+
+def _check_end(job: str, frame: Json) -> None:
+    """Raise CliError for a stream that ended before the output did."""
+    reason = frame.get("reason")
+    if reason == "output_missing":
+        workers = ", ".join(map(str, cast("list[int]", frame["workers"])))
+        raise CliError(
+            f"the job has ended, and the end of its output is missing (worker {workers}): the node "
+            f"is silent; `berth logs {job}` shows what it sends later"
+        )
+    if reason not in (None, "", "ended"):
+        raise CliError(f"the stream ended: {reason}")
 
 
 def _report_wait(status: Json, shown: str) -> str:

@@ -281,9 +281,13 @@ def _terms(terms: object) -> list[str]:
 
 
 def wait_line(status: Data, *, is_shown: bool) -> str:
-    """Return that a job waits, or, where that `is_shown`, that it runs; empty for another one."""
+    """Return that a job waits or its nodes are silent, or, where that `is_shown`, that it runs;
+    empty for another one."""
     attempt, name = cast("int", status["attempt"]), str(status["reason"])
+    silent = ", ".join(cast("list[str]", status.get("silent_nodes") or []))
     match status["phase"]:
+        case "placed" | "running" if silent:
+            return f"node {silent} is silent: its output follows when it is heard again"
         case "placed":
             return f"attempt {attempt} starts" if is_shown else ""
         case "running":

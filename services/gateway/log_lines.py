@@ -30,6 +30,8 @@ not, as of a node that is away: an agent reports the end of a worker before its 
 sends them again 5 s after an executor has not taken them."""
 ENDED = "ended"
 """Reason of the end of a stream that holds all lines."""
+OUTPUT_MISSING = "output_missing"
+"""Reason of the end of a stream of a job that has ended, where lines of a worker may be missing."""
 
 
 class JobNow(NamedTuple):
@@ -41,6 +43,10 @@ class JobNow(NamedTuple):
     workers: int
     prints: bool = True
     """Whether its workers are processes; those of a virtual pool have no output."""
+    started: bool = True
+    """Whether its last attempt did; the output of another ends only where a step of it was."""
+    silent_nodes: tuple[str, ...] = ()
+    """Nodes of its last attempt that are not heard."""
 
     @property
     def has_ended(self) -> bool:
@@ -88,9 +94,9 @@ class JobLog:
         """Number of workers, of all attempts, whose output is complete."""
         return len(self._ended)
 
-    def is_complete(self, job: JobNow) -> bool:
-        """Return whether all lines of the last attempt are read."""
-        return all((job.attempt, rank) in self._ended for rank in range(job.workers))
+    def open_workers(self, job: JobNow) -> list[int]:
+        """Return the workers of the last attempt of which lines may be missing."""
+        return [rank for rank in range(job.workers) if (job.attempt, rank) not in self._ended]
 
     def lines(self, entry: Entry) -> Iterator[LogLine]:
         if entry.value is None or self._needle not in entry.value:
@@ -160,7 +166,7 @@ async def follow_lines(
                 shown = completion.job
                 yield _status_frame(shown)
             if is_complete:
-                yield end_frame(ENDED)
+                yield _end_frame_of(completion.missing_workers())
                 return
         yield end_frame("key_revoked")
     finally:
@@ -197,13 +203,20 @@ class Completion:
         """Begin the silence anew."""
         self._quiet_since_s, self._end = asyncio.get_running_loop().time(), None
 
+    def missing_workers(self) -> list[int]:
+        """Return the workers with an output that has not ended, after `reached` returned true."""
+        job = self.job
+        if job is None or not (job.attempt and job.prints and job.started):
+            return []
+        return self._log.open_workers(job)
+
     async def reached(self, position: int, end: Callable[[], Awaitable[int | None]]) -> bool:
         """Return whether all is read at this offset of the log; `end` returns where it ends."""
         job = await self._job_now()
         if job is None or not job.has_ended:
             return False
         has_output = job.attempt > 0 and job.prints
-        if has_output and self._log.is_complete(job):
+        if has_output and not self._log.open_workers(job):
             return True
         now_s = asyncio.get_running_loop().time()
         if has_output and now_s - self._quiet_since_s < SETTLED_S:
@@ -255,6 +268,14 @@ def _frame(line: LogLine) -> bytes:
     return b"event: line\ndata: %b\n\n" % msgspec.json.encode(line)
 
 
+def _end_frame_of(missing_workers: list[int]) -> bytes:
+    if missing_workers:
+        return end_frame(OUTPUT_MISSING, workers=missing_workers)
+    return end_frame(ENDED)
+
+
 def _status_frame(job: JobNow) -> bytes:
-    status = {"phase": job.phase, "reason": job.reason, "attempt": job.attempt}
+    status: dict[str, object] = {"phase": job.phase, "reason": job.reason, "attempt": job.attempt}
+    if job.silent_nodes:
+        status["silent_nodes"] = job.silent_nodes
     return b"event: status\ndata: %b\n\n" % msgspec.json.encode(status)

@@ -28,6 +28,17 @@ FROM job j LEFT JOIN pool p ON p.partition = j.partition
 WHERE ($1::text IS NULL OR j.tenant = $1) AND j.job_id = $2
 """  # noqa: S608
 
+JOB_OF_LOG = """
+SELECT j.phase, j.reason, j.attempt, j.backend, j.started_at,
+       COALESCE(NULLIF((SELECT count(*) FROM allocation a
+                        WHERE a.job_id = j.job_id AND a.attempt = j.attempt), 0),
+                j.workers) AS workers,
+       ARRAY(SELECT DISTINCT n.node_id FROM allocation a JOIN node n USING (node_id)
+             WHERE a.job_id = j.job_id AND a.attempt = j.attempt AND n.state <> 'joined'
+             ORDER BY n.node_id) AS silent_nodes
+FROM job j WHERE ($1::text IS NULL OR j.tenant = $1) AND j.job_id = $2
+"""
+
 LANE_OF_JOB = """
 SELECT partition FROM job_admission
 WHERE ($1::text IS NULL OR tenant = $1) AND job_id IN ($2, $2 || '.0') LIMIT 1

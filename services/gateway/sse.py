@@ -117,6 +117,6 @@ def _gather(subscriber: Subscriber, first: bytes | None) -> tuple[bytes, bool]:
     return b"".join(frames), True
 
 
-def end_frame(reason: str) -> bytes:
+def end_frame(reason: str, **more: object) -> bytes:
     """Return the frame that ends a stream; a client may resume with the id of its last event."""
-    return b"event: end\ndata: %b\n\n" % msgspec.json.encode({"reason": reason})
+    return b"event: end\ndata: %b\n\n" % msgspec.json.encode({"reason": reason, **more})

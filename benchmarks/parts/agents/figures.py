@@ -32,6 +32,9 @@ AIMS = (
 FURTHER = {
     "join_s": "s until all have joined, heartbeats and placement included",
     "reconnect_at_once_s": "s until all sessions, which ended at once, are open again",
+    "order_p50_ms": "ms from the placement of a job to the order at its simulated agent, median",
+    "order_p99_ms": "the same, 99th percentile",
+    "started": "jobs on the node of the real agent, by which `start` is measured",
     "ready_p50_ms": "ms from the placement of a job to its start in the ledger, median",
     "ready_p99_ms": "the same, 99th percentile",
     "acknowledged_p50_ms": "ms until a heartbeat is acknowledged by the broker, median",
@@ -44,6 +47,8 @@ FURTHER = {
     "outage.longest_unrenewed_s": "longest s in it from a heartbeat to the next acknowledgement",
     "outage.back_s": "s from the end of the outage until the first heartbeat is acknowledged",
     "agent.step_pss_mib": "MiB of a step, files' pages divided among all that use them (PSS)",
+    "load_1m": "load average of the machine before: other work on its cores is in the times",
+    "agent.interpreter_rss_mib": "MiB of one Python that only waits (`python -I -S`)",
 }
 """Figures without an aim that the page shows, and what they are."""
 
@@ -97,10 +102,12 @@ def render_page(result: Mapping[str, object], rows: list[Json]) -> str:
         "",
         f"By `berth bench agents --agents {result['agents']}` on {result['cores']} cores "
         f"({result['broker']} broker, {result['clients']} processes of simulated agents, "
-        f"{result['jobs_per_s']:g} jobs/s). The agents share the cores with all services. `start` "
-        "is the time from the placement of a job in the ledger to the order at its agent; a step "
-        "is one worker's supervisor and init: `step_rss_mib` counts what they share twice, "
-        "`step_mib` once, with the interpreter's files in full. "
+        f"{result['jobs_per_s']:g} jobs/s on their nodes, {result['real_jobs_per_s']:g}/s on that "
+        "of one real agent). The agents share the cores with all services. `start` is the time "
+        "from the placement of a job in the ledger until its program runs on the real node, "
+        "`order` until the order to start it is at a simulated agent; a step is one worker's "
+        "supervisor and init: `step_rss_mib` counts what they share twice, `step_mib` once, with "
+        "those pages of the interpreter's files that they use in full. "
         "`outage.reconnect_s` is the time from the first heartbeat that is acknowledged after the "
         "outage until all agents are heard again; they wait up to 10 s between two attempts.",
         "",

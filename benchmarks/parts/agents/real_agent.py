@@ -15,51 +15,68 @@ import psutil
 from benchmarks.parts.agents.node_pool import POOL
 from benchmarks.parts.command import Json
 from benchmarks.parts.load import Load
-from benchmarks.parts.stack import Bench, until_joined
+from benchmarks.parts.stack import Bench
 from infra.machine.process import Running, spawn
 
 PACKAGE = Path(__file__).parents[3] / "agent"
-NODE, GPU_TYPE = "real-agent", "bench"
+NODE, GPU_TYPE, GPUS = "real-agent", "bench", 8
 COMMAND = ("sleep", "600")
 STEP_S = 90.0
+SETTLED_S = 3.0
+"""A step gives back what only its start needed once its worker runs for a second."""
 POLL_S = 0.1
 KIB = 1024
 MIB = KIB * KIB
 
 
-async def measure_agent(
-    bench: Bench, token: str, lane: int, joined_before: int, seconds: float
-) -> Json:
-    """Let a real node join, measure its idle agent for so long, then one step."""
-    state = bench.stack.data_dir / "agent"
-    async with running_agent(bench, token, state) as agent:
-        await until_joined(bench, joined_before + 1, lane)
-        process = psutil.Process(agent.pid)
-        before = process.cpu_times()
-        await asyncio.sleep(seconds)
-        after = process.cpu_times()
-        spent_s = after.user + after.system - before.user - before.system
-        rss_mib = process.memory_info().rss / MIB
-        steps = await start_step(bench, lane, state)
-        pids = [step.pid for step in steps]
-        return {
-            "rss_mib": round(rss_mib, 1),
-            "step_mib": round(memory_mib(pids), 1),
-            "step_pss_mib": round(sum(kib_of(pid, "smaps_rollup")["Pss"] for pid in pids) / KIB, 1),
-            "step_rss_mib": round(sum(step.memory_info().rss for step in steps) / MIB, 1),
-            "step_processes": len(steps),
-            "idle_cpu_percent": round(100 * spent_s / seconds, 2),
-        }
+async def measure_agent(bench: Bench, pid: int, lane: int, seconds: float) -> Json:
+    """Measure the idle agent for so long, then one step of it."""
+    process = psutil.Process(pid)
+    before = process.cpu_times()
+    await asyncio.sleep(seconds)
+    after = process.cpu_times()
+    spent_s = after.user + after.system - before.user - before.system
+    rss_mib = process.memory_info().rss / MIB
+    steps = await start_step(bench, lane, state_of(bench))
+    await asyncio.sleep(SETTLED_S)
+    pids = [step.pid for step in steps]
+    return {
+        "rss_mib": round(rss_mib, 1),
+        "step_mib": round(memory_mib(pids), 1),
+        "step_pss_mib": round(sum(kib_of(pid, "smaps_rollup")["Pss"] for pid in pids) / KIB, 1),
+        "step_rss_mib": round(sum(step.memory_info().rss for step in steps) / MIB, 1),
+        "step_processes": len(steps),
+        "interpreter_rss_mib": round(await asyncio.to_thread(interpreter_rss_mib), 1),
+        "idle_cpu_percent": round(100 * spent_s / seconds, 2),
+    }
+
+
+def interpreter_rss_mib() -> float:
+    """Return the memory of a Python that only waits: a step consists of two such processes."""
+    command = [sys.executable, "-I", "-S", "-c", "print(flush=True); input()"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        rss_mib = float(psutil.Process(process.pid).memory_info().rss) / MIB
+        process.communicate(b"\n")
+    return rss_mib
+
+
+def state_of(bench: Bench) -> Path:
+    """Return the state folder of the real agent."""
+    return bench.stack.data_dir / "agent"
 
 
 @asynccontextmanager
-async def running_agent(bench: Bench, token: str, state: Path) -> AsyncIterator[Running]:
+async def running_agent(bench: Bench, token: str) -> AsyncIterator[Running]:
     """Join and run an agent; afterwards end it and its steps, which would outlive it."""
+    state = state_of(bench)
     config = state.with_suffix(".toml")
     # Cgroups would stay behind on the machine; they are no part of a process's memory.
     config.write_text(
         f'state = "{state}"\nrun = "{state}-run"\ncgroups = false\n'
-        f'uid_first = 0\ngpu_type = "{GPU_TYPE}"\ngpus = 1\ncpus = 1.0\nmem_gib = 1.0\n'
+        f'uid_first = 0\ngpu_type = "{GPU_TYPE}"\ngpus = {GPUS}\ncpus = {GPUS}\nmem_gib = {GPUS}\n'
     )
     command = [sys.executable, "-P", "-m", "berth_agent", "--config", str(config)]
     join = [*command, "join", bench.stack.gateway, "--node-id", NODE]

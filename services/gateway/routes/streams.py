@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, cast
 
 from aiokafka.errors import KafkaError
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -102,8 +102,8 @@ async def logs(
     ] = (False),
 ) -> Response:
     """Show the output of the job's workers of the last 24 h. The stream ends with an event `end`
-    (`ended`) when the job has ended and its output is complete, or no line came for some seconds.
-    """
+    when the job has ended: its reason is `ended`, or `output_missing` where for some seconds
+    neither a line nor the end of the output came from the `workers` that it names."""
     gateway, bearer, row = await visible_job(request, job_id)
     job, lane = JobLog(job_id, str(row["tenant"])), int(str(row["partition"]))
     if follow:
@@ -127,7 +127,7 @@ async def logs(
 async def _job_now(gateway: Gateway, bearer: Bearer, job_id: str) -> JobNow | None:
     """Return the job; None as long as Postgres does not answer."""
     try:
-        row = await gateway.database.row(bearer, queries.JOB, bearer.tenant, job_id)
+        row = await gateway.database.row(bearer, queries.JOB_OF_LOG, bearer.tenant, job_id)
     except ApiError:
         return None
     if row is None:
@@ -138,6 +138,8 @@ async def _job_now(gateway: Gateway, bearer: Bearer, job_id: str) -> JobNow | No
         int(str(row["attempt"])),
         int(str(row["workers"])),
         prints=row["backend"] != "virtual",
+        started=bool(row["started_at"]),
+        silent_nodes=tuple(cast("list[str]", row["silent_nodes"])),
     )
 
 

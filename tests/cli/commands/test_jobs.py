@@ -145,8 +145,16 @@ def test_output_is_followed_through_an_outage_each_line_once(
     assert again == "connected again" and missing == "2 lines of worker 1/1 are missing here"
 
 
-def status(phase: str, attempt: int, reason: str = "") -> bytes:
-    data = {"phase": phase, "attempt": attempt, "reason": reason}
+def test_a_stream_that_ends_before_the_output_does_is_an_error(documents: dict[str, Json]) -> None:
+    end = b'event: end\ndata: {"reason": "output_missing", "workers": [0, 3]}\n\n'
+    Gateway.streams["/v1/jobs/j/logs"] = [frames(line(0, "a")) + end]
+    ran = CliRunner().invoke(app, ["logs", "-f", "j"])
+    assert (ran.exit_code, ran.stdout) == (1, "[1/0] a\n"), ran.output
+    assert "the end of its output is missing (worker 0, 3)" in str(ran.exception)
+
+
+def status(phase: str, attempt: int, reason: str = "", **more: object) -> bytes:
+    data = {"phase": phase, "attempt": attempt, "reason": reason, **more}
     return b"event: status\ndata: %b\n\n" % json.dumps(data).encode()
 
 
@@ -154,6 +162,8 @@ def test_a_wait_of_the_followed_job_is_reported_on_stderr(documents: dict[str, J
     Gateway.streams["/v1/jobs/j/logs"] = [
         status("running", 1)
         + frames(line(0, "a"))
+        + status("running", 1, silent_nodes=["n1", "n2"])
+        + status("running", 1)
         + status("waiting", 1, "node_lost")
         + status("waiting", 1, "node_lost")
         + status("placed", 2)
@@ -164,6 +174,8 @@ def test_a_wait_of_the_followed_job_is_reported_on_stderr(documents: dict[str, J
     ran = CliRunner().invoke(app, ["logs", "-f", "j"])
     assert (ran.exit_code, ran.stdout) == (0, "[1/0] a\n"), ran.output
     assert ran.stderr.splitlines() == [
+        "node n1, n2 is silent: its output follows when it is heard again",
+        "attempt 1 runs",
         "the job waits again after attempt 1: its node was lost",
         "attempt 2 starts",
         "attempt 2 runs",

@@ -134,7 +134,34 @@ async def test_lines_are_followed_until_the_job_has_ended_and_its_last_lines_are
         json.loads(line)["text"] for line in re.findall(rb"line\ndata: (.*)", b"".join(frames))
     ]
     assert shown == ["a", "after the end"]
-    assert frames[-1] == b'event: end\ndata: {"reason":"ended"}\n\n'
+    assert frames[-1] == b'event: end\ndata: {"reason":"output_missing","workers":[0,1]}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("job", "log", "missing"),
+    [
+        (ENDED, complete((1, 0)), [1]),
+        (ENDED, complete((1, 0), (1, 1)), []),
+        (ENDED._replace(attempt=2), complete((1, 0), (1, 1)), [0, 1]),
+        (ENDED._replace(started=False), complete(), []),
+        (ENDED._replace(prints=False), complete(), []),
+        (ENDED._replace(attempt=0), complete(), []),
+    ],
+)
+async def test_workers_with_output_that_did_not_end_are_named(
+    monkeypatch: pytest.MonkeyPatch, job: JobNow, log: JobLog, missing: list[int]
+) -> None:
+    monkeypatch.setattr(log_lines, "SETTLED_S", 0.0)
+
+    async def ended() -> JobNow:
+        return job
+
+    async def end() -> int | None:
+        return 5
+
+    completion = Completion(ended, log)
+    assert await completion.reached(5, end)
+    assert completion.missing_workers() == missing
 
 
 async def test_output_is_complete_when_all_is_read_that_was_there_after_a_silence(
@@ -231,7 +258,8 @@ async def test_the_state_of_the_job_is_shown_where_it_is_wanted_and_when_it_chan
 ) -> None:
     monkeypatch.setattr(log_lines, "SETTLED_S", 0.0)
     waits = JobNow("waiting", "no_capacity", 1, 2)
-    states = [RUNS, RUNS, None, waits, ENDED]
+    silent = RUNS._replace(silent_nodes=("n1",))
+    states = [RUNS, RUNS, None, silent, RUNS, waits, ENDED]
 
     async def read() -> JobNow | None:
         return states.pop(0)
@@ -241,6 +269,8 @@ async def test_the_state_of_the_job_is_shown_where_it_is_wanted_and_when_it_chan
     written = b"".join([frame async for frame in frames])
     shown = [json.loads(data) for data in re.findall(rb"event: status\ndata: (.*)", written)]
     expected = [
+        {"phase": "running", "reason": "", "attempt": 1},
+        {"phase": "running", "reason": "", "attempt": 1, "silent_nodes": ["n1"]},
         {"phase": "running", "reason": "", "attempt": 1},
         {"phase": "waiting", "reason": "no_capacity", "attempt": 1},
         {"phase": "succeeded", "reason": "", "attempt": 1},

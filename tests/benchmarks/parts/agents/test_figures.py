@@ -50,6 +50,7 @@ def test_the_page_says_what_is_met() -> None:
         "broker": "embedded",
         "clients": 4,
         "jobs_per_s": 10.0,
+        "real_jobs_per_s": 2.0,
         "join_s": 21.5,
         "faults": {"hello: 503": 3},
     }
