@@ -73,7 +73,7 @@ class Retry(Model):
 
 
 class Simulated(Model):
-    """How the job behaves on the `virtual` backend; other backends ignore it."""
+    """How the job behaves on the `virtual` backend; pools without it refuse it."""
 
     duration_s: float | None = Field(
         None, ge=0, le=1e9, description="cluster seconds of work; absent: derived from the job id"
@@ -94,7 +94,7 @@ class JobSpec(Model):
     name: Text = Field(min_length=1, description="name of the job, not unique")
     user: Name = Field("unknown", description="id of a person or robot, never a name or address")
     command: tuple[str, ...] = Field((), max_length=256, description="argv of each worker; private")
-    image: Text = Field("", description="container image, for backends that use one")
+    image: Text = Field("", description="container image; refused, as no backend runs one")
     workdir: str = Field(
         "",
         max_length=4096,

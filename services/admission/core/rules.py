@@ -42,7 +42,7 @@ def check_backends(spec: JobSpec, pool: PoolConfigured) -> str | None:
 
 def check_command(spec: JobSpec, pool: PoolConfigured) -> str | None:
     """Return why the job lacks a command; virtual pools need none."""
-    if spec.command or "virtual" in pool.backends:
+    if spec.command or is_virtual(pool):
         return None
     return f"command: (): required in pool {pool.pool}, which runs processes"
 
@@ -53,10 +53,24 @@ def check_resources(spec: JobSpec, pool: PoolConfigured) -> str | None:
 
 
 def check_image(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """Return why the pool cannot run the job's image."""
-    if not spec.image or "virtual" in pool.backends:
+    """Return why the pool cannot run the job's image: no backend does."""
+    if not spec.image:
         return None
-    return f"image: {spec.image!r}: pool {pool.pool} runs commands on its nodes, not images"
+    kind = "simulates jobs" if is_virtual(pool) else "runs commands on its nodes"
+    return f"image: {spec.image!r}: pool {pool.pool} {kind}, not images"
+
+
+def check_simulated(spec: JobSpec, pool: PoolConfigured) -> str | None:
+    """Return why a job that says how it is simulated is refused: only virtual nodes do that."""
+    if spec.simulated is None or is_virtual(pool):
+        return None
+    given = spec.simulated.model_dump(exclude_defaults=True)
+    return f"simulated: {given}: must be absent in pool {pool.pool}, which runs processes"
+
+
+def is_virtual(pool: PoolConfigured) -> bool:
+    """Whether the pool lets workers run on virtual nodes."""
+    return "virtual" in pool.backends
 
 
 RULES: tuple[Rule, ...] = (
@@ -65,6 +79,7 @@ RULES: tuple[Rule, ...] = (
     check_spot,
     check_command,
     check_image,
+    check_simulated,
     check_resources,
 )
 

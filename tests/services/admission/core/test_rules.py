@@ -84,7 +84,18 @@ def test_the_longest_id_of_an_array_counts() -> None:
         ),
         (("process",), {}, "pool: 'main': its backend process is retired; configure it with agent"),
         (("process", "agent"), {"workdir": "/data"}, None),
-        (("virtual",), {"image": "torch:2", "workdir": "/data"}, None),
+        (("virtual",), {"workdir": "/data", "simulated": {"duration_s": 5}}, None),
+        (("virtual", "agent"), {"simulated": {"duration_s": 5}}, None),
+        (
+            ("virtual",),
+            {"image": "torch:2"},
+            "image: 'torch:2': pool main simulates jobs, not images",
+        ),
+        (
+            ("agent",),
+            {"simulated": {"duration_s": 5}},
+            "simulated: {'duration_s': 5.0}: must be absent in pool main, which runs processes",
+        ),
     ],
 )
 def test_what_a_pool_cannot_do_is_refused(
