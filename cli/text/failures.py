@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from cli.text.output import printable, text_of
+from shared.contracts.failures import MISSING_ON_NODE
 
 Data = Mapping[str, object]
 
@@ -43,6 +44,11 @@ REASONS = {
 }
 
 
+MISSING_SHOWN = (
+    "it was not tried again on this node; it fails once 3 nodes, or all that could run it, say so"
+)
+
+
 def failure_of(data: Data) -> Data | None:
     """Return the failure in an event or a job; None without one."""
     failure = data.get("failure")
@@ -69,7 +75,9 @@ def failure_lines(failure: Data) -> list[str]:
         shown += [f"  | {printable(str(text), kept='')}" for text in output]
     if failure.get("advice"):
         shown.append(f"to do: {failure['advice']}")
-    if failure.get("permanent"):
+    if failure.get("reason") in MISSING_ON_NODE:
+        shown.append(MISSING_SHOWN)
+    elif failure.get("permanent"):
         shown.append("it was not tried again: the same start fails on every node")
     return shown
 

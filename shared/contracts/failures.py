@@ -34,6 +34,11 @@ class WorkerFailure(Failure):
 LOST_BY_NODE: Final = frozenset({"fenced", "step_lost"})
 """Reasons of an end that the node caused: the job goes on elsewhere, and no attempt is counted."""
 
+MISSING_ON_NODE: Final = frozenset(
+    {"workdir_missing", "workdir_forbidden", "command_missing", "command_forbidden"}
+)
+"""Reasons of a start that another node may not have: its folders and programs may differ."""
+
 _NO_FILE: Final = "No such file or directory"
 """The text of programs about a missing file."""
 _FILE_MISSING: Final = (

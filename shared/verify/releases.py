@@ -88,7 +88,9 @@ class WatchedNode:
             return True
         old, new = self.joined, joined
         if old.get("boot_id") and old.get("boot_id") == new.get("boot_id"):
-            return bool(old.get("pid_namespace")) and old["pid_namespace"] == new["pid_namespace"]
+            before, after = str(old.get("pid_namespace", "")), str(new.get("pid_namespace", ""))
+            # A node of before names no installation; a later agent ends what such a one left.
+            return bool(before) and before in (after, after.partition("/")[0])
         is_reboot = bool(old.get("boot_id") and new.get("boot_id"))
         return is_reboot and bool(old.get("hardware")) and old["hardware"] == new.get("hardware")
 

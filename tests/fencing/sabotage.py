@@ -63,9 +63,9 @@ def offer_all_gpus(report: Any, executor_id: str) -> NodeJoined:
     return restate_registration(report, executor_id).model_copy(update={"unusable_gpus": ()})
 
 
-def conclude_half_a_gang(job: Job, now: int, cause: str) -> Iterator[Any]:
+def conclude_half_a_gang(pool: Pool, job: Job, now: int, cause: str) -> Iterator[Any]:
     held, job.allocations = job.allocations, {} if job.phase == "stopping" else job.allocations
-    decisions = list(conclude(job, now, cause))
+    decisions = list(conclude(pool, job, now, cause))
     job.allocations = held
     return iter(decisions)
 

@@ -64,8 +64,8 @@ def check_simulated(spec: JobSpec, pool: PoolConfigured) -> str | None:
     """Return why a job that says how it is simulated is refused: only virtual nodes do that."""
     if spec.simulated is None or is_virtual(pool):
         return None
-    given = spec.simulated.model_dump(exclude_defaults=True)
-    return f"simulated: {given}: must be absent in pool {pool.pool}, which runs processes"
+    behaviour = spec.simulated.model_dump(exclude_defaults=True)
+    return f"simulated: {behaviour}: must be absent in pool {pool.pool}, which runs processes"
 
 
 def is_virtual(pool: PoolConfigured) -> bool:

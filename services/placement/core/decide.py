@@ -241,7 +241,7 @@ def on_worker_gone(
         failure = failure_of(report)
         node_id = job.allocations[report.allocation_id].slot.node_id
         yield from gangs.release_worker(
-            job, report.allocation_id, reason, code, now, cause, failure
+            pool, job, report.allocation_id, reason, code, now, cause, failure
         )
         if isinstance(report, WorkerRefused) and failure is not None:
             yield from nodes.cordon_refusing(pool, node_id, failure, cause)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from cli.text.failures import failure_lines, failure_of, failure_words, planned_failure
+from cli.text.failures import (
+    MISSING_SHOWN,
+    failure_lines,
+    failure_of,
+    failure_words,
+    planned_failure,
+)
 
 FAILURE = {
     "reason": "exit_code",
@@ -55,3 +61,8 @@ def test_a_job_that_fails_as_its_workload_says_failed_on_purpose() -> None:
         assert planned_failure({**job, **other}) == []
     succeeded = {"phase": "succeeded", "exit_code": 0, "spec": {"simulated": {"exit_code": 0}}}
     assert planned_failure(succeeded) == []
+
+
+def test_what_one_node_lacks_is_not_claimed_of_all() -> None:
+    lines = failure_lines({"reason": "workdir_missing", "permanent": True, "node_id": "n1"})
+    assert lines[-1] == MISSING_SHOWN

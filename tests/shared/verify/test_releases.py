@@ -73,6 +73,7 @@ def violations(*messages: Event) -> list[str]:
         (lost(0, "declared", powered_off=True), RELEASED),
         (lost(0, "replaced"), RELEASED, joined(2)),
         (lost(0, "replaced"), RELEASED, joined(2, boot_id="boot-1", hardware="")),
+        (lost(0, "replaced"), RELEASED, joined(2, boot_id="boot-1", pid_namespace="1/abc")),
         (lost(0, "declared"), EXITED),
         (lost(0, "replaced"), RELEASED),
     ],
@@ -94,6 +95,7 @@ def test_silence_that_is_too_short_is_reported() -> None:
         {"hardware": ""},
         {"boot_id": ""},
         {"boot_id": "boot-1", "pid_namespace": "2"},
+        {"boot_id": "boot-1", "pid_namespace": "2/abc"},
     ],
 )
 @pytest.mark.parametrize("reason", ["replaced", "declared", "left"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from services.placement.core.pool.board import could_hold
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.state import Pool
 from shared.contracts.attempts import (
     JobAttemptFailed,
     JobCancelled,
@@ -14,10 +16,13 @@ from shared.contracts.attempts import (
 )
 from shared.contracts.base import Event
 from shared.contracts.construct import construct
+from shared.contracts.failures import MISSING_ON_NODE
 from shared.ledger.decider import Decision
 
 START_FAILURES_MOST = 8
 """Failed starts in a row after which the job fails."""
+MISSING_NODES_MOST = 3
+"""As many nodes in a row lacked what the job needs, or fewer where no others could hold it."""
 
 
 def job_decision(job: Job, cause: str, event: Event) -> Decision:
@@ -25,14 +30,14 @@ def job_decision(job: Job, cause: str, event: Event) -> Decision:
     return Decision(event, cause, job.trace)
 
 
-def conclude(job: Job, now: int, cause: str) -> Iterator[Decision]:
+def conclude(pool: Pool, job: Job, now: int, cause: str) -> Iterator[Decision]:
     """Decide what becomes of the job once no worker of its gang is left on any node."""
     if job.allocations or job.phase in ("waiting", "parked"):
         return
     match job.stop:
         case "cancelled":
             yield cancel_job(job, job.stop_reason, now, cause)
-        case "start_failed" if is_final(job):
+        case "start_failed" if is_final(pool, job):
             yield fail_job(job, "start_failed", now, cause)
         case "start_failed":
             yield requeue_job(job, "start_failed", now, cause)
@@ -44,8 +49,11 @@ def conclude(job: Job, now: int, cause: str) -> Iterator[Decision]:
             yield fail_attempt(job, now, cause) if job.exit_code else complete_job(job, now, cause)
 
 
-def is_final(job: Job) -> bool:
+def is_final(pool: Pool, job: Job) -> bool:
     """Return whether no further start is tried: it would fail again, or has failed too often."""
+    if job.failure is not None and job.failure.reason in MISSING_ON_NODE:
+        others = could_hold(pool.board, job.shape, job.avoid)
+        return others < job.shape.min_workers or job.start_failures >= MISSING_NODES_MOST
     return job.has_permanent_failure or job.start_failures >= START_FAILURES_MOST
 
 

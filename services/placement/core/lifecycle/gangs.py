@@ -7,6 +7,7 @@ from typing import Literal
 
 from services.placement.core.lifecycle import ends
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.state import Pool
 from shared.contracts.attempts import (
     AllocationReleased,
     JobPreempted,
@@ -94,6 +95,7 @@ def count_ready_workers(
 
 
 def release_worker(
+    pool: Pool,
     job: Job,
     allocation_id: str,
     why: Release,
@@ -113,7 +115,7 @@ def release_worker(
         yield preempt_job(job, "node_lost", "", 0.0, cause)
     elif phase == "running" and code != 0 and job.allocations:
         yield request_stop(job, "worker_failed", cause)
-    yield from ends.conclude(job, now, cause)
+    yield from ends.conclude(pool, job, now, cause)
 
 
 def release_allocation(

@@ -155,7 +155,7 @@ def release_all(pool: Pool, node: Node, now: int, cause: str) -> Iterator[Decisi
             yield UnitStart(
                 *gangs.release_allocation(job, allocation_id, "lease_over", None, cause)
             )
-        yield from ends.conclude(job, now, cause)
+        yield from ends.conclude(pool, job, now, cause)
 
 
 def cordon_refusing(pool: Pool, node_id: str, failure: Failure, cause: str) -> Iterator[Decision]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -249,3 +249,13 @@ Key = TypeVar("Key", str, tuple[int, str, int])
 
 def discard(items: list[Key], item: Key) -> None:
     del items[bisect_left(items, item)]
+
+
+def could_hold(board: Board, shape: Shape, avoid: Collection[str]) -> int:
+    """Return how many workers the nodes in use would hold if they were empty."""
+    workers = sum(kind.workers(shape) * count for kind, count in board.kinds.items())
+    for name in avoid:
+        node = board.nodes.get(name)
+        if node is not None and node.indexed:
+            workers -= node.kind.workers(shape)
+    return workers

@@ -9,6 +9,8 @@ from services.placement.core.pool.shape import GPU, Shape, Slot, limit_workers
 from shared.contracts.nodes import Backend, NodeJoined
 
 MANY = 1 << 30
+MARK = "/"
+"""Between a pid namespace and the mark of the installation that an agent belongs to."""
 
 
 class Kind(NamedTuple):
@@ -54,9 +56,18 @@ class Machine(NamedTuple):
         lived before), or the same hardware after a reboot. Empty values prove nothing.
         """
         if self.boot_id and self.boot_id == other.boot_id:
-            return bool(self.pid_namespace) and self.pid_namespace == other.pid_namespace
+            return bool(self.pid_namespace) and self.pid_namespace in namespaces_of(other)
         is_reboot = bool(self.boot_id) and bool(other.boot_id)
         return is_reboot and bool(self.hardware) and self.hardware == other.hardware
+
+
+def namespaces_of(machine: Machine) -> tuple[str, str]:
+    """Return the pid namespace as it is named, and without the mark of its installation.
+
+    A node of before has no mark in its ledger's name. An agent that has one kills processes
+    without a mark as well as its own, so that its registration proves the end of both.
+    """
+    return machine.pid_namespace, machine.pid_namespace.partition(MARK)[0]
 
 
 class Suspicion(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from services.placement.core.pool.board import Board
+from services.placement.core.pool.board import Board, could_hold
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.node import Kind
@@ -53,16 +53,6 @@ def probe_anywhere(
     released = list(released)
     slots = probe(draft, shape, job.avoid, released)
     return probe(draft, shape, (), released) if job.avoid and not slots else slots
-
-
-def could_hold(board: Board, shape: Shape, avoid: Avoid) -> int:
-    """Return how many workers the nodes in use would hold if they were empty."""
-    workers = sum(kind.workers(shape) * count for kind, count in board.kinds.items())
-    for name in avoid:
-        node = board.nodes.get(name)
-        if node is not None and node.indexed:
-            workers -= node.kind.workers(shape)
-    return workers
 
 
 def nodes_to_avoid(board: Board, job: Job, shape: Shape) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from services.placement.core.pool.board import could_hold
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import EquivalenceClass, least_ms
@@ -15,7 +16,7 @@ from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.round.defragment import DefragmentationSearch
 from services.placement.core.round.easy import QueueHead, head_of
 from services.placement.core.round.evict import EvictionSearch, evict
-from services.placement.core.round.fit import Avoid, could_hold, nodes_to_avoid, place
+from services.placement.core.round.fit import Avoid, nodes_to_avoid, place
 from services.placement.core.round.plan import Assignment, Plan
 from services.placement.core.round.reasons import PassedOver, report_holds
 from services.placement.core.round.reserve import node_order, reserve_freed, reserve_roomiest

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from services.placement.core.lifecycle import ends
+from services.placement.core.pool.board import could_hold
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.overdue import LACKS_NODES
 from services.placement.core.pool.queue import QueueScan
 from services.placement.core.pool.shape import GPU, Shape, Slot
 from services.placement.core.round.easy import QueueHead
-from services.placement.core.round.fit import could_hold, fits_now, would_hold
+from services.placement.core.round.fit import fits_now, would_hold
 from services.placement.core.round.plan import Hold, Plan
 from services.placement.core.round.slot_search import SlotSearch
 from services.placement.core.round.view import View

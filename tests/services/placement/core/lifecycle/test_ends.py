@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from shared.contracts.attempts import JobAttemptFailed, JobCancelled, JobFailed, JobRequeued
 from shared.contracts.job_spec import Retry
 from shared.contracts.placement import JobEnqueued, JobPlaced
@@ -79,13 +81,11 @@ def test_a_preempted_job_with_workers_that_all_exited_with_0_has_succeeded() -> 
     assert kinds(pool.exited("a"))[:2] == ["AllocationReleased", "JobSucceeded"]
 
 
-def permanent_refusal(allocation_id: str, job_id: str) -> WorkerRefused:
+def permanent_refusal(
+    allocation_id: str, job_id: str, reason: str = "secret_missing"
+) -> WorkerRefused:
     return WorkerRefused(
-        allocation_id=allocation_id,
-        job_id=job_id,
-        reason="command_missing",
-        detail="python",
-        permanent=True,
+        allocation_id=allocation_id, job_id=job_id, reason=reason, detail="python", permanent=True
     )
 
 
@@ -99,8 +99,36 @@ def test_a_start_that_fails_on_every_node_is_not_tried_again() -> None:
         event for event in pool.report(stopped(first, "a")) if isinstance(event, JobFailed)
     ]
     assert failed.attempt == 1 and failed.failure is not None
-    assert (failed.failure.reason, failed.failure.detail) == ("command_missing", "python")
+    assert (failed.failure.reason, failed.failure.detail) == ("secret_missing", "python")
     assert (failed.failure.rank, failed.failure.permanent) == (1, True)
+
+
+@pytest.mark.parametrize("reason", ["workdir_missing", "command_missing"])
+@pytest.mark.parametrize(("nodes", "starts"), [(1, 1), (2, 2), (5, 3)])
+def test_what_one_node_lacks_is_looked_for_on_others(reason: str, nodes: int, starts: int) -> None:
+    """Each start is on another node: all fail, or as many as are looked at."""
+    pool = lane(*(f"n{number}" for number in range(nodes)))
+    pool.submit(job("a"))
+    seen: list[str] = []
+    while "a" in pool.state.jobs:
+        (allocation_id,) = pool.ids_of("a")
+        seen.append(pool.job("a").allocations[allocation_id].slot.node_id)
+        events = pool.report(permanent_refusal(allocation_id, "a", reason))
+        if "a" in pool.state.jobs:
+            pool.wake()
+    assert len(seen) == len(set(seen)) == starts
+    failed = next(event for event in events if isinstance(event, JobFailed))
+    assert failed.failure is not None and failed.failure.reason == reason
+
+
+def test_a_job_starts_on_a_node_that_has_its_directory() -> None:
+    pool = lane("n1", "n2")
+    pool.submit(job("a"))
+    (allocation_id,) = pool.ids_of("a")
+    pool.report(permanent_refusal(allocation_id, "a", "workdir_missing"))
+    pool.wake()
+    pool.ready("a")
+    assert pool.job("a").phase == "running"
 
 
 def test_a_program_that_no_node_can_execute_is_not_tried_again() -> None:

@@ -284,6 +284,31 @@ def test_the_same_boot_and_namespace_prove_the_same_machine() -> None:
     assert "AllocationReleased" in kinds(pool.report(again))
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "is_proof"),
+    [
+        ("40", "40/abc", True),
+        ("40/abc", "40/abc", True),
+        ("40/abc", "40/xyz", False),
+        ("40/abc", "40", False),
+        ("40", "41/abc", False),
+        ("", "/abc", False),
+    ],
+)
+def test_the_mark_that_a_node_of_before_gets_is_no_other_machine(
+    before: str, after: str, is_proof: bool
+) -> None:
+    """[R11] An agent with a mark ends what has none, too; not what has another."""
+    pool = agents()
+    first: dict[str, Any] = {"boot_id": "b", "pid_namespace": before, "hardware": ""}
+    pool.report(registered("n1", backend="agent", **first))
+    pool.run(job("a"))
+    later = {**first, "pid_namespace": after}
+    events = pool.report(registered("n1", incarnation="i2", backend="agent", **later))
+    assert ("AllocationReleased" in kinds(events)) is is_proof
+    assert ("NodeHeldBack" in kinds(events)) is not is_proof
+
+
 def test_unusable_gpus_are_not_offered() -> None:
     """[R20]"""
     pool = lane(backends=("agent",))

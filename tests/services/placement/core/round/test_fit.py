@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+from services.placement.core.pool.board import could_hold
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.shape import Shape, shape_of
-from services.placement.core.round.fit import could_hold, fits_now, place, probe_anywhere, too_few
+from services.placement.core.round.fit import fits_now, place, probe_anywhere, too_few
 from tests.services.placement.core.lane import Lane, job, lane
 
 
