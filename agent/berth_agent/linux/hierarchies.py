@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LIMITED = ("cpu", "memory", "pids")
+LEAF = "agent"
+"""Group of version 2 that holds the processes of the agent's unit."""
 UNESCAPED = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\"}
 
 
@@ -35,7 +37,7 @@ def open_hierarchies(name: str, own: str = "/proc/self") -> Hierarchies:
     controllers = [c for c in LIMITED if c in groups]
     parents = [path for c in controllers if (path := _made(f"{groups[c]}/{name}"))]
     limits = "v1" if len(parents) == len(LIMITED) else ""
-    if unified := groups.get(""):
+    if unified := _unit(groups.get("", "")):
         delegated = not parents and _delegate(unified)
         if path := _made(f"{unified}/{name}"):
             limits = "v2" if delegated and _enable(path) else limits
@@ -87,13 +89,24 @@ def _made(folder: str) -> str:
     return folder if os.access(folder, os.W_OK) else ""
 
 
+def _unit(unified: str) -> str:
+    """Return the group of the unit: an agent that restarts may be born in the leaf of the last.
+
+    Such a leaf lies in a group without processes, as version 2 has it below the root.
+    """
+    unit, _, leaf = unified.rpartition("/")
+    if leaf == LEAF and os.path.exists(f"{unit}/cgroup.type") and not cgroups.members([unit]):
+        return unit
+    return unified
+
+
 def _delegate(unified: str) -> bool:
     """Free the unit's own group of processes, and pass its controllers on.
 
     Version 2 permits limits only below groups that hold no process themselves.
     """
     try:
-        leaf = f"{unified}/agent"
+        leaf = f"{unified}/{LEAF}"
         os.makedirs(leaf, exist_ok=True)
         for pid in cgroups.members([unified]):
             cgroups.write(f"{leaf}/cgroup.procs", str(pid))

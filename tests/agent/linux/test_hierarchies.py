@@ -48,6 +48,21 @@ def test_version_2_limits_below_a_unit_without_processes_of_its_own(tmp_path: Pa
     assert {file.read_text() for file in enabled} == {"+cpu +memory +pids"}
 
 
+@pytest.mark.parametrize(("members", "below"), [("", ""), ("7\n", "/agent")])
+def test_an_agent_that_is_born_in_the_leaf_of_the_last_uses_the_groups_of_its_unit(
+    tmp_path: Path, members: str, below: str
+) -> None:
+    unit = tmp_path / "berth.service"
+    for group in (unit, unit / "agent", unit / "agent" / "agent"):
+        group.mkdir(parents=True)
+        (group / "cgroup.type").touch()
+        (group / "cgroup.procs").touch()
+    (unit / "cgroup.procs").write_text(members)
+    mounts = f"36 30 0:31 / {tmp_path} rw - cgroup2 cgroup2 rw\n"
+    opened = open_hierarchies("berth-n", own_of(tmp_path, "0::/berth.service/agent\n", mounts))
+    assert opened.parents == [f"{unit}{below}/berth-n"]
+
+
 @pytest.mark.parametrize(("controllers", "limits"), [(LIMITED, "v1"), (("cpu", "memory"), "")])
 def test_version_1_limits_where_every_controller_is_writable(
     tmp_path: Path, controllers: tuple[str, ...], limits: str
