@@ -95,7 +95,9 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     assert f"ExecStart={COMMAND} run\n" in text
     (tmp_path / UNIT.name).write_text(text.replace(f"ExecStart={COMMAND}", "ExecStart=/bin/true"))
     done = run(["systemd-analyze", "verify", "--man=no", UNIT.name], tmp_path)
-    assert done.stderr == ""
+    unknown = "Unknown key 'DelegateSubgroup' in section [Service], ignoring."
+    lines = [line for line in done.stderr.splitlines() if not line.endswith(unknown)]
+    assert lines == [], "versions before 254 ignore one key"
 
 
 def test_the_unit_spares_the_steps_and_what_they_need() -> None:
