@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -18,6 +19,10 @@ log = logging.getLogger(__name__)
 
 class ConfigError(ValueError):
     """A setting is wrong: `name: what is wrong: value; what is allowed`."""
+
+
+PATHS = ("state", "run", "work", "prolog", "epilog")
+"""Settings that are paths: a relative one begins in the folder of the command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,10 @@ def make(values: Mapping[str, Any]) -> Config:
         if name not in known:
             raise ConfigError(f"{name}: unknown setting; {', '.join(known)} are allowed")
         _check(name, value, known[name])
-    return Config(**{name: _converted(value, known[name]) for name, value in values.items()})
+    converted = {name: _converted(value, known[name]) for name, value in values.items()}
+    # Steps leave the folder in which the agent was started.
+    paths = {name: os.path.abspath(converted[name]) for name in PATHS if converted.get(name)}
+    return Config(**{**converted, **paths})
 
 
 def _check(name: str, value: object, default: object) -> None:

@@ -47,6 +47,16 @@ def test_a_setting_of_a_newer_agent_is_ignored_with_a_warning(
     ]
 
 
+def test_a_relative_folder_begins_where_the_command_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = make({"state": "n1/state", "run": "/run/x/../n1", "prolog": "check", "work": ""})
+    assert config.state == str(tmp_path / "n1" / "state") and config.run == "/run/n1"
+    assert config.prolog == str(tmp_path / "check") and config.epilog == ""
+    assert config.work_folder == str(tmp_path / "n1" / "state" / "work")
+
+
 def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("gpus = ")
