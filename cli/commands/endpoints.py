@@ -14,6 +14,7 @@ from cli.errors import BadInput, NotFound, Refused
 from cli.input.arguments import AsJson, Data
 from cli.input.assignments import merge_settings, parse_assignments
 from cli.input.upstreams import FORM, changed_upstreams
+from cli.text.engines import ENGINE_HEADS, engine_cells, serving_text
 from cli.text.output import emit, table, text_of
 
 endpoints = typer.Typer(
@@ -42,7 +43,7 @@ def list_(as_json: AsJson = False, data: Data = None) -> None:
     if as_json:
         emit(rows)
         return
-    columns = ("ENDPOINT", "OTHER NAMES", "DISCIPLINE", "UPSTREAMS", "DRAINED", "OPEN")
+    columns = ("ENDPOINT", "OTHER NAMES", "DISCIPLINE", "UPSTREAMS", "SERVING", "DRAINED", "OPEN")
     table(columns, map(_line, rows), "no endpoints; `berth endpoints create` makes one")
 
 
@@ -55,6 +56,7 @@ def _line(row: Json) -> tuple[object, ...]:
         names,
         settings["discipline"],
         engines,
+        serving_text(row),
         settings["drained"],
         row["open"],
     )
@@ -62,7 +64,7 @@ def _line(row: Json) -> tuple[object, ...]:
 
 @endpoints.command()
 def show(endpoint: EndpointArgument, as_json: AsJson = False, data: Data = None) -> None:
-    """Show an endpoint with all of its settings and its upstreams."""
+    """Show an endpoint with all of its settings, its upstreams, and how each of them does."""
     row = find(api(data), endpoint)
     if as_json:
         emit(row)
@@ -73,6 +75,7 @@ def show(endpoint: EndpointArgument, as_json: AsJson = False, data: Data = None)
     cells = (tuple(upstream.get(name) for name in fields) for upstream in upstreams_of(row))
     heads = tuple(name.upper().replace("_", " ") for name in ("upstream", *fields[1:]))
     table(heads, cells, "no upstreams: nothing can be served")
+    table(ENGINE_HEADS, engine_cells(row), "no engine was noted yet")
 
 
 def _text(value: object) -> object:

@@ -12,6 +12,7 @@ from cli.api.answers import api, items, pages
 from cli.api.http import Api, Json, part
 from cli.errors import NotFound
 from cli.input.arguments import AsJson, Data, Limit
+from cli.text.engines import away_text
 from cli.text.llm_reasons import reason_words, request_lines
 from cli.text.output import emit, lines, table
 from cli.text.times import age_ms, clock, now_ms, parse_span_s, span
@@ -88,14 +89,25 @@ def why(
 ) -> None:
     """Explain a request: its wait, why it was rejected or how it ended, and its charge."""
     try:
-        row = api(data).get(f"/v1/llm/requests/{part(request)}", {"tenant": tenant})
+        client = api(data)
+        row = client.get(f"/v1/llm/requests/{part(request)}", {"tenant": tenant})
     except NotFound:
         rule = "ids are kept for 30 days; `berth llm usage` shows what was used"
         raise NotFound(f"no such request: {request}; {rule}") from None
     if as_json:
         emit(row)
-    else:
-        lines(request_lines(row))
+        return
+    lines(request_lines(row))
+    if row["state"] == "queued" and (away := _away(client, str(row["endpoint"]))):
+        lines([away])
+
+
+def _away(client: Api, endpoint: str) -> str:
+    """Return why the engines of an endpoint cannot serve; empty if one can."""
+    try:
+        return away_text(client.get(f"/v1/endpoints/{part(endpoint)}"))
+    except NotFound:
+        return ""
 
 
 @llm.command()

@@ -18,6 +18,7 @@ REASONS = {
     "queue_full": "as many requests of its tenant wait as the endpoint allows (queue_limit)",
     "queue_timeout": "it waited as long as the endpoint allows (queue_timeout_s)",
     "too_large": "it needs more tokens than the endpoint's batch may hold (batch_tokens)",
+    "above_budget": "it may use more than a whole budget of the endpoint holds",
     "request_rate": "its tenant sent as many requests in a minute as the endpoint allows",
     "tenant_rate": "its tenant sends too much while the engines are overloaded",
     "application_rate": "its application sends too much while the engines are overloaded",
@@ -26,6 +27,8 @@ REASONS = {
     "unknown_endpoint": "no endpoint has that name",
     "unknown_tenant": "its tenant is not registered, or retired",
     "request_id_taken": "another request had the same id",
+    "upstream_unavailable": "no engine of the endpoint could serve for as long as clients wait "
+    "(away_timeout_s); `berth endpoints show` has each",
     "endpoint_drained": "the endpoint is drained",
     "endpoint_deleted": "the endpoint was deleted",
     "cancelled": "its client left while it waited",

@@ -30,6 +30,8 @@ JSON_COLUMNS = frozenset(
         "gpus",
         "data",
         "settings",
+        "engines",
+        "budgets_since",
         "terms",
         "failure",
     }

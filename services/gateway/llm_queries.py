@@ -77,18 +77,25 @@ HOLDERS = {
 }
 AMOUNTS = {"requests": "1", "tokens": "(prompt_tokens + output_tokens)", "money": "cost"}
 WEIGHTS = {
-    "window": "CASE WHEN ended_at > $3 - $4::float8 THEN 1 ELSE 0 END",
-    "half_life": "power(0.5, GREATEST($3 - ended_at, 0) / $4::float8)",
+    "window": "CASE WHEN ended_at > $4 - $5::float8 THEN 1 ELSE 0 END",
+    "half_life": "power(0.5, GREATEST($4 - ended_at, 0) / $5::float8)",
 }
 SINCE_START = """
-SELECT tenant, {holder} AS holder, sum({amount})::float8 AS used FROM llm_usage
-WHERE ($1::text IS NULL OR tenant = $1) AND endpoint = $2 AND rejected = 0
-GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 1000
+SELECT tenant, holder, sum(amount)::float8 AS used FROM (
+    SELECT tenant, {holder} AS holder, {hour_amount} AS amount FROM llm_usage
+    WHERE ($1::text IS NULL OR tenant = $1) AND endpoint = $2 AND rejected = 0
+      AND hour_at >= $3
+    UNION ALL
+    SELECT tenant, {holder}, {amount} FROM llm_request
+    WHERE ($1::text IS NULL OR tenant = $1) AND endpoint = $2 AND state = 'finished'
+      AND ended_at > $3 AND ended_at < ceil($3 / 3600000.0) * 3600000
+) used GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 1000
 """
+"""Whole hours are summed; of the hour in which the budget was set, the requests after that."""
 REMEMBERED = """
 SELECT tenant, {holder} AS holder, sum({amount} * {weight})::float8 AS used FROM llm_request
 WHERE ($1::text IS NULL OR tenant = $1) AND endpoint = $2 AND state = 'finished'
-  AND ended_at > $3 - 20 * $4::float8
+  AND ended_at > $3 AND ended_at > $4 - 20 * $5::float8
 GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 1000
 """
 """After 20 half-lives a millionth is left."""
@@ -116,10 +123,10 @@ def held_of_budget(budget: Row) -> str:
 
 
 def use_of_budget(budget: Row) -> str:
-    """Return the query of what each holder of a budget has used of it."""
+    """Return the query of what each holder of a budget has used of it since it was set, at $3."""
     holder, unit = HOLDERS[str(budget["holder"])], str(budget["unit"])
     if budget["memory"] == "forever":
-        amount = "requests" if unit == "requests" else AMOUNTS[unit]
-        return SINCE_START.format(holder=holder, amount=amount)
+        hour_amount = "requests" if unit == "requests" else AMOUNTS[unit]
+        return SINCE_START.format(holder=holder, hour_amount=hour_amount, amount=AMOUNTS[unit])
     weight = WEIGHTS[str(budget["memory"])]
     return REMEMBERED.format(holder=holder, amount=AMOUNTS[unit], weight=weight)

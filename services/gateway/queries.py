@@ -148,12 +148,10 @@ FROM quota q LEFT JOIN pool p ON p.partition = q.partition WHERE q.tenant = $1 O
 POOLS = "SELECT pool, partition, time_scale, settings FROM pool ORDER BY pool"
 
 ENDPOINTS = """
-SELECT endpoint, partition, settings FROM endpoint WHERE deleted_at = 0 ORDER BY endpoint
+SELECT e.endpoint, e.partition, e.settings, l.engines, l.noted_at, l.budgets_since
+FROM endpoint e LEFT JOIN llm_endpoint l ON l.endpoint_id = e.partition || '/' || e.endpoint
+WHERE e.deleted_at = 0 AND ($1::text IS NULL OR e.endpoint = $1) ORDER BY e.endpoint
 """
-
-ENDPOINT = (
-    "SELECT endpoint, partition, settings FROM endpoint WHERE deleted_at = 0 AND endpoint = $1"
-)
 
 COMMAND = """
 SELECT command_id, ledger, type, of, tenant, accepted, duplicate, reason, detail, at

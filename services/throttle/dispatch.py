@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from itertools import islice
 from typing import TypeVar
 
+from services.throttle.capacity import CapacityReports
 from services.throttle.core.state import EndpointState
 from services.throttle.handlers import BodyHandler
 from services.throttle.tickets import LaneLost, Ticket, Tickets
@@ -17,7 +18,6 @@ from shared.bus.lane import Lane
 from shared.contracts.base import Local
 from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.llm import (
-    CapacityObserved,
     EngineAdvanced,
     LlmRequestQueued,
     LlmRequestStarted,
@@ -57,6 +57,7 @@ class Dispatcher:
     ) -> None:
         self.lane = lane
         self.upstreams = upstreams
+        self._capacity = CapacityReports(lambda: lane.state, upstreams)
         self._topic = topic
         self._former: set[str] = set()
         self._tickets = Tickets()
@@ -77,7 +78,7 @@ class Dispatcher:
             self.ready = True
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.upstreams.run())
-                tasks.create_task(self._report_capacity())
+                tasks.create_task(self._capacity.run(self._offer))
                 tasks.create_task(self._report_requests())
                 tasks.create_task(self._topic.run(self.finish))
         except* LaneLost:
@@ -222,19 +223,6 @@ class Dispatcher:
             if tokens > 0:
                 ticket.charged_tokens = ticket.made_tokens
                 yield TokensMade(request_id=ticket.request_id, tokens=tokens)
-
-    async def _report_capacity(self) -> None:
-        while True:
-            self.upstreams.changed.clear()
-            observed = CapacityObserved(
-                requests=self.upstreams.capacity, overloaded=self.upstreams.overloaded
-            )
-            if (observed.requests, observed.overloaded) != (
-                self.state.capacity,
-                self.state.overloaded,
-            ):
-                await self._offer(observed)
-            await self.upstreams.changed.wait()
 
     async def _offer(self, message: Local) -> None:
         """Offer a report until the lane takes it; one that it lost is for the next owner."""

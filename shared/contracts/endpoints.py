@@ -59,6 +59,12 @@ class TokenBudget(Model):
         60.0, ge=1, le=31_536_000, description="length of the window or the half-life, s"
     )
 
+    @property
+    def account(self) -> str:
+        """Return what names its use: a budget that is changed keeps it while this is the same."""
+        period = "" if self.memory == "forever" else f"{self.period_s:g}"
+        return "/".join((self.holder, self.unit, self.memory, period))
+
 
 class EndpointSettings(Model):
     """The settings of an endpoint; each has a default but its name."""
@@ -95,6 +101,12 @@ class EndpointSettings(Model):
     )
     queue_timeout_s: float = Field(
         600.0, gt=0, le=86_400, description="longest wait of a request, s"
+    )
+    away_timeout_s: float = Field(
+        30.0,
+        ge=0,
+        le=86_400,
+        description="longest wait of HTTP requests while no engine can serve, s",
     )
     tokenizer: Name | None = Field(
         None, description="name of a tokenizer file of the service; absent: tokens are estimated"

@@ -126,11 +126,24 @@ class RequestsLeft(Local):
     reason: str = Field("cancelled", description="cancelled, or lost with their process")
 
 
+class EngineStanding(Model):
+    """How an engine of an endpoint does; what it does not report is absent."""
+
+    name: str = Field(description="name of the upstream")
+    available: bool = Field(description="it gets requests")
+    reason: str = Field("", description="why it gets none")
+    in_flight: int = Field(0, ge=0, description="requests that it was sent and that have not ended")
+    waiting: int | None = Field(None, ge=0, description="requests in its own queue")
+    kv_ratio: float | None = Field(None, ge=0, description="part of its KV cache in use")
+
+
 class CapacityObserved(Local):
     """The requests that the endpoint's engines can take now, all together."""
 
     requests: int = Field(ge=0, description="requests that may run at once")
     overloaded: bool = Field(False, description="an engine reports a queue or a full cache")
+    away: str = Field("", description="why no engine can serve; empty if one can, or only pauses")
+    engines: tuple[EngineStanding, ...] = Field((), description="each engine; empty: not noted")
 
 
 @event
@@ -239,6 +252,8 @@ class EndpointCapacityNoted(Event):
     endpoint: str = Field(description="the endpoint")
     requests: int = Field(ge=0, description="requests that may run at once")
     overloaded: bool = Field(False, description="an engine reports a queue or a full cache")
+    away: str = Field("", description="why no engine can serve; empty if one can, or only pauses")
+    engines: tuple[EngineStanding, ...] = Field((), description="each engine; empty: not noted")
 
 
 @event

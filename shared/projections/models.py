@@ -9,6 +9,8 @@ from typing import Any
 from shared.projections import answers, dead_letters, faults, jobs, llm, nodes, queue, tenants
 from shared.projections.audit import AUDIT
 from shared.projections.ledger_events import LedgerEvent
+from shared.projections.llm_endpoints import LLM_ENDPOINT as LLM_ENDPOINTS
+from shared.projections.llm_endpoints import LlmEndpointRow, fold_llm_endpoint
 from shared.projections.llm_fairness import LLM_BACKLOG, LLM_FAIRNESS, LLM_OPEN
 from shared.projections.llm_usage import LLM_USAGE, request_key
 from shared.projections.table import RowTable
@@ -107,6 +109,13 @@ LLM_TENANT = Projection(
     llm.fold_account,
 )
 
+LLM_ENDPOINT = Projection(
+    LLM_ENDPOINTS,
+    by_lane_and_field("endpoint"),
+    lambda key, event: LlmEndpointRow(key, event.partition, event.data["endpoint"]),
+    fold_llm_endpoint,
+)
+
 TABLES: tuple[RowTable[Any], ...] = (
     *(
         projection.table
@@ -125,6 +134,7 @@ TABLES: tuple[RowTable[Any], ...] = (
             FAULT,
             LLM_REQUEST,
             LLM_TENANT,
+            LLM_ENDPOINT,
         )
     ),
     nodes.ALLOCATION,
@@ -186,6 +196,9 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
     ("failslow", "fault.dismissed.v1"): (FAULT,),
     ("placement", "fault.injected.v1"): (NODE,),
     ("placement", "fault.injection-ended.v1"): (NODE,),
+    ("throttle", "endpoint.configured.v2"): (LLM_ENDPOINT,),
+    ("throttle", "endpoint.deleted.v1"): (LLM_ENDPOINT,),
+    ("throttle", "llm.capacity-noted.v1"): (LLM_ENDPOINT,),
     ("throttle", "llm.queued.v1"): (LLM_REQUEST,),
     ("throttle", "llm.started.v1"): (LLM_REQUEST,),
     ("throttle", "llm.finished.v1"): (LLM_REQUEST, LLM_TENANT),

@@ -34,6 +34,7 @@ SHARED: dict[str, str] = {
     "pool": FOR_ALL,
     "endpoint": FOR_ALL,
     "llm_fairness": FOR_ALL,
+    "llm_endpoint": FOR_ALL,
     "queue_rank": FOR_OPERATORS,
     "audit": FOR_OPERATORS,
 }

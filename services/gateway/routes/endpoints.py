@@ -27,6 +27,8 @@ from shared.contracts.endpoints import (
 )
 from shared.contracts.settings_version import version_of
 
+SHOWN_TO_TENANTS = ("name", "available", "reason", "since")
+
 router = APIRouter(prefix="/v1/endpoints", tags=["llm"])
 
 EndpointName = Annotated[ModelName, Path(description="name of the endpoint; slashes as they are")]
@@ -36,10 +38,13 @@ EndpointName = Annotated[ModelName, Path(description="name of the endpoint; slas
 async def list_endpoints(request: Request) -> Response:
     """List LLM endpoints with their settings and their version; `open`: the tenant may use it.
 
-    Tenants see neither the addresses of engines nor which other tenants may use an endpoint.
+    `engines` are the upstreams as they were noted at `noted_at`: whether each gets requests, why
+    not, since when, and its load. Loads are noted every 10 s at most, `since` is when it came or
+    went. Tenants see neither the addresses and loads of engines nor which other tenants may use
+    an endpoint.
     """
     bearer = await authorize(request, "viewer")
-    rows = await gateway_of(request).database.rows(bearer, queries.ENDPOINTS)
+    rows = await gateway_of(request).database.rows(bearer, queries.ENDPOINTS, None)
     items = [endpoint_row(row, bearer.tenant) for row in rows]
     return json_response({"items": items, "next": None})
 
@@ -48,7 +53,7 @@ async def list_endpoints(request: Request) -> Response:
 async def show_endpoint(request: Request, endpoint: EndpointName) -> Response:
     """Show an LLM endpoint, as the list does."""
     bearer = await authorize(request, "viewer")
-    row = await gateway_of(request).database.row(bearer, queries.ENDPOINT, endpoint)
+    row = await gateway_of(request).database.row(bearer, queries.ENDPOINTS, endpoint)
     if row is None:
         raise not_found("endpoint")
     return json_response(endpoint_row(row, bearer.tenant))
@@ -77,10 +82,17 @@ def endpoint_row(row: Row, tenant: str | None) -> Row:
     """Return the row as the tenant sees it; an operator, without a tenant, sees all of it."""
     endpoint = EndpointConfigured.model_validate(row["settings"])
     settings = endpoint.model_dump(mode="json", exclude={"partition"})
+    engines = cast("list[Row]", row.get("engines") or [])
     if tenant is not None:
+        engines = [{name: engine[name] for name in SHOWN_TO_TENANTS} for engine in engines]
         settings.pop("tenants")
         for upstream in cast("list[Row]", settings["upstreams"]):
             upstream.pop("url")
     is_open = tenant is None or not endpoint.tenants or tenant in endpoint.tenants
     version = version_of(endpoint)
-    return {**row, "settings": settings, "version": version, "open": is_open}
+    known = {
+        "engines": engines,
+        "noted_at": row.get("noted_at") or 0,
+        "budgets_since": row.get("budgets_since") or {},
+    }
+    return {**row, **known, "settings": settings, "version": version, "open": is_open}

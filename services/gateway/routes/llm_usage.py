@@ -23,7 +23,7 @@ from services.gateway.openapi import problem_responses
 from services.gateway.paging import Limit
 from services.gateway.routes.endpoints import endpoint_row
 from services.gateway.wiring import Gateway, gateway_of
-from shared.contracts.endpoints import ModelName
+from shared.contracts.endpoints import ModelName, TokenBudget
 from shared.contracts.registry import Bearer
 
 MILLION = 1e6
@@ -84,23 +84,27 @@ async def list_limits(request: Request) -> Response:
     """List the budgets of endpoints: what their holders have used, and what open requests hold.
 
     A request that waits or runs holds the price of its longest answer, so that `left` is what a
-    new one may use. A budget that is not used yet has no
+    new one may use. A budget counts the requests that ended after it was set, at `since` (ms since
+    1970; 0: before that was recorded), as the endpoint does. One that is not used yet has no
     holder. What budgets without an end count is kept for 90 days here, for ever by the endpoint.
     """
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     items: list[Row] = []
-    for row in await gateway.database.rows(bearer, queries.ENDPOINTS):
+    for row in await gateway.database.rows(bearer, queries.ENDPOINTS, None):
         shown = endpoint_row(row, bearer.tenant)
-        settings = cast("Row", shown["settings"])
+        settings, begun = cast("Row", shown["settings"]), cast("Row", shown["budgets_since"])
         for budget in cast("list[Row]", settings["budgets"]) if shown["open"] else []:
-            items += await _holders(gateway, bearer, settings, budget)
+            since = begun.get(TokenBudget.model_validate(budget).account, 0)
+            items += await _holders(gateway, bearer, settings, budget, cast("int", since))
     return json_response({"items": items, "next": None})
 
 
-async def _holders(gateway: Gateway, bearer: Bearer, settings: Row, budget: Row) -> list[Row]:
+async def _holders(
+    gateway: Gateway, bearer: Bearer, settings: Row, budget: Row, since: int
+) -> list[Row]:
     endpoint = str(settings["endpoint"])
-    values: list[object] = [bearer.tenant, endpoint]
+    values: list[object] = [bearer.tenant, endpoint, since]
     if budget["memory"] != "forever":
         values += [gateway.shown_ms(), 1000 * cast("float", budget["period_s"])]
     rows = await gateway.database.rows(bearer, use_of_budget(budget), *values)
@@ -109,7 +113,7 @@ async def _holders(gateway: Gateway, bearer: Bearer, settings: Row, budget: Row)
         bearer, held_of_budget(budget), bearer.tenant, endpoint, *prices
     )
     uses = _with_held(rows, held) or [{"tenant": None, "holder": None, "used": 0.0, "held": 0.0}]
-    return [budget_row(endpoint, budget, use) for use in uses]
+    return [{**budget_row(endpoint, budget, use), "since": since} for use in uses]
 
 
 def _prices(settings: Row) -> tuple[float, float, float]:

@@ -79,11 +79,14 @@ def llm_weight(tenant: TenantRegistered) -> float:
 def note_capacity(
     state: EndpointState, item: Input, observed: CapacityObserved
 ) -> Iterator[Decision]:
-    if (observed.requests, observed.overloaded) != (state.capacity, state.overloaded):
+    seen = observed.requests, observed.overloaded, observed.away
+    if observed.engines or seen != (state.capacity, state.overloaded, state.away):
         yield item.decision(
             EndpointCapacityNoted(
                 endpoint=state.endpoint_name,
                 requests=observed.requests,
                 overloaded=observed.overloaded,
+                away=observed.away,
+                engines=observed.engines,
             )
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from services.throttle.core.absence import AWAY_RETRY_S, describe_away, is_away_too_long
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.disciplines.seam import Throttled
 from services.throttle.core.estimate import estimate_wait
@@ -45,7 +46,11 @@ def enqueue(
         yield from accept(item, command, duplicate=True)
     else:
         served = served_request(state, command, now)
-        rejection = check_body(state, item, command) or check_request(state, command, served, now)
+        rejection = (
+            check_body(state, item, command)
+            or check_request(state, command, served, now)
+            or check_engines(state, item, now)
+        )
         if rejection is not None:
             yield from refuse(item, command, rejection)
             yield item.decision(reject_command(command, rejection))
@@ -128,6 +133,13 @@ def check_request(
     return check_limits(state, endpoint, served, now)
 
 
+def check_engines(state: EndpointState, item: Input, now: int) -> Rejection | None:
+    """Return why no engine will serve a client that waits; one by event can wait longer."""
+    if item.source == COMMAND_TOPIC or not is_away_too_long(state, now):
+        return None
+    return Rejection("upstream_unavailable", describe_away(state, now), AWAY_RETRY_S)
+
+
 def check_limits(
     state: EndpointState, endpoint: EndpointConfigured, served: ServedRequest, now: int
 ) -> Rejection | None:
@@ -150,8 +162,10 @@ def describe_too_large(tokens: int, batch_tokens: int) -> str:
 
 
 def describe_throttled(served: ServedRequest, throttled: Throttled) -> Rejection:
-    detail = f"tenant: {served.tenant!r}: limit {throttled.reason} of the endpoint reached"
-    return Rejection(throttled.reason, detail, throttled.retry_after_ms / 1000)
+    limit = f"tenant: {served.tenant!r}: limit {throttled.reason} of the endpoint reached"
+    wait_ms = throttled.retry_after_ms
+    retry_after_s = None if wait_ms is None else wait_ms / 1000
+    return Rejection(throttled.reason, throttled.detail or limit, retry_after_s)
 
 
 def queue_event(

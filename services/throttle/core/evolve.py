@@ -99,6 +99,8 @@ def note_tenant(state: EndpointState, event: TenantNoted, fact: Fact) -> None:
 def configure(state: EndpointState, event: EndpointConfigured, fact: Fact) -> None:
     reconfigure(state, event)
     state.endpoint = state.last_endpoint = event
+    # Engines that were named or released now get their time to answer.
+    state.away_since = fact.at
 
 
 def delete_endpoint(state: EndpointState, event: EndpointDeleted, fact: Fact) -> None:
@@ -107,6 +109,9 @@ def delete_endpoint(state: EndpointState, event: EndpointDeleted, fact: Fact) ->
 
 def note_capacity(state: EndpointState, event: EndpointCapacityNoted, fact: Fact) -> None:
     state.capacity, state.overloaded = event.requests, event.overloaded
+    if event.away and not state.away:
+        state.away_since = fact.at
+    state.away = event.away
 
 
 def rebase(state: EndpointState, event: CountersRebased, fact: Fact) -> None:

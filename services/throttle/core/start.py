@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from services.throttle.core.absence import AWAY_RETRY_S, away_until, describe_away, is_away_too_long
 from services.throttle.core.batch import fits
 from services.throttle.core.enqueue import describe_too_large
 from services.throttle.core.rejections import reject_waiting
@@ -43,7 +44,12 @@ def due_at(state: EndpointState) -> int | None:
     oldest = next(iter(state.waiting.values()), None)
     if oldest is None:
         return None
-    return 0 if state.endpoint is None else timeout_at(state, oldest)
+    if state.endpoint is None:
+        return 0
+    until = away_until(state)
+    if until is not None and any(not request.place for request in state.waiting.values()):
+        return min(until, timeout_at(state, oldest))
+    return timeout_at(state, oldest)
 
 
 def startable_request(state: EndpointState) -> OpenRequest | None:
@@ -75,12 +81,17 @@ def start_event(request: OpenRequest, now: int) -> LlmRequestStarted:
 
 
 def end_waits(state: EndpointState, now: int) -> Iterator[Decision]:
-    """Reject the requests that have waited too long, and all of an endpoint that is deleted."""
+    """Reject the requests that have waited too long, and all of an endpoint that is deleted.
+
+    Without engines for too long all end that a client waits for; else the oldest end first.
+    """
+    is_away = is_away_too_long(state, now)
     for request in list(state.waiting.values()):
         event = end_of_wait(state, request, now)
-        if event is None:
+        if event is not None:
+            yield WakeStart(event, "", request.traceparent)
+        elif not is_away:
             return
-        yield WakeStart(event, "", request.traceparent)
 
 
 def end_of_wait(state: EndpointState, request: OpenRequest, now: int) -> LlmRequestRejected | None:
@@ -90,6 +101,11 @@ def end_of_wait(state: EndpointState, request: OpenRequest, now: int) -> LlmRequ
         limit_s = state.endpoint.queue_timeout_s
         reason, retry_s = "queue_timeout", RETRY_S
         detail = f"wait: longer than {limit_s:g} s (queue_timeout_s)"
+        if state.away:
+            detail = f"{detail}; no engine can serve: {state.away}"
+    elif not request.place and is_away_too_long(state, now):
+        reason, retry_s = "upstream_unavailable", AWAY_RETRY_S
+        detail = describe_away(state, now)
     else:
         return None
     return reject_waiting(state, request, reason, detail, retry_s)

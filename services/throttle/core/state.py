@@ -62,6 +62,10 @@ class EndpointState:
     """Requests that the engines take at once; 0 until the shell has seen one."""
     overloaded: bool = False
     """Whether an engine reports a queue of its own or a full cache."""
+    away: str = ""
+    """Why no engine can serve; empty if one can, or only pauses."""
+    away_since: int = 0
+    """When that began, or when the endpoint was configured if that was later."""
     interactions: Interactions = field(default_factory=Interactions)
     speed: EngineSpeed = field(default_factory=EngineSpeed)
     accepted_ids: RecentIds = field(default_factory=RecentIds)

@@ -41,6 +41,7 @@ VERDICTS: Mapping[str, Verdict] = {
     "application_rate": SHED,
     "service_share": SHED,
     "too_large": INVALID,
+    "above_budget": INVALID,
     "invalid_body": INVALID,
     "invalid_request_id": INVALID,
     "invalid_api_key": Verdict(401, "authentication_error", False),

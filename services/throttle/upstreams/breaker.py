@@ -44,10 +44,14 @@ class Breaker:
 
     def allows(self, now: float) -> bool:
         """Whether a request may be sent now."""
-        if now < self._resting_until:
+        if self.is_resting(now):
             return False
         phase = self.phase(now)
         return phase == "closed" or (phase == "half_open" and not self._has_trial)
+
+    def is_resting(self, now: float) -> bool:
+        """Whether the engine asked for a pause that is not over."""
+        return now < self._resting_until
 
     def wait_s(self, now: float) -> float:
         """Return how long it will let nothing through; 0 if a request may be sent now."""

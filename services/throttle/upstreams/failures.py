@@ -9,6 +9,8 @@ from services.throttle.upstreams.calls import FailureCode, UpstreamsFailed
 from services.throttle.upstreams.request_errors import RequestFailure
 
 LEAST_RETRY_S = 1.0
+MOST_TEXT = 500
+"""Characters of the reasons of all upstreams: there may be 64 of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,13 @@ def _retry_after(failures: Sequence[RequestFailure]) -> float | None:
 
 def no_upstream(reasons: Sequence[tuple[str, str]], wait_s: float) -> UpstreamsFailed:
     """Return the error of a request for which there is no upstream: (name, reason) of each."""
-    text = "; ".join(f"{name}: {reason}" for name, reason in reasons) or "no upstream is configured"
+    text = describe_reasons(reasons)
     return UpstreamsFailed(503, "no_upstream", text, max(wait_s, LEAST_RETRY_S))
+
+
+def describe_reasons(reasons: Sequence[tuple[str, str]]) -> str:
+    text = "; ".join(f"{name}: {reason}" for name, reason in reasons) or "no upstream is configured"
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}..."
 
 
 def no_room(wait_s: float) -> UpstreamsFailed:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import aiohttp
 
+from services.throttle.upstreams.failures import describe_reasons
 from services.throttle.upstreams.probes import PROBE_S, UpstreamProbe
 from services.throttle.upstreams.request_errors import RequestFailure
 from services.throttle.upstreams.upstream import PooledUpstream
@@ -17,7 +18,7 @@ AFTER_S = 0.001
 
 
 class PoolMembers:
-    """`changed` is set when the capacity or the overload changes."""
+    """`changed` is set when the capacity, the overload or what is available changes."""
 
     def __init__(self, secrets: Callable[[str], str | None], clock: Callable[[], float]) -> None:
         self.changed = asyncio.Event()
@@ -27,7 +28,7 @@ class PoolMembers:
         self._leaving: set[PooledUpstream] = set()
         """Upstreams that are no longer configured, with requests in flight."""
         self._turn = 0.0
-        self._known = (0, False)
+        self._known: tuple[object, ...] = ()
         self._waiting: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
 
@@ -79,6 +80,13 @@ class PoolMembers:
         now = self._clock()
         states = (upstream.state(now) for upstream in self.all)
         return [(state.name, state.reason) for state in states if state.reason]
+
+    def away(self) -> str:
+        """Return why no upstream can serve; empty if one can, or only pauses."""
+        now = self._clock()
+        if any(not item.reason(now) or item.is_pausing(now) for item in self.all):
+            return ""
+        return describe_reasons(self.reasons())
 
     def wait_s(self) -> float:
         """Return when the first upstream may be available again, as far as is known."""
@@ -143,7 +151,7 @@ class PoolMembers:
 
     def refresh(self) -> None:
         """Signal a change, and come back when the next cool-down ends."""
-        known = (self.capacity, self.is_overloaded)
+        known = (self.capacity, self.is_overloaded, *self.reasons())
         if known != self._known:
             self._known = known
             self.changed.set()

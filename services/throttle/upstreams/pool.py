@@ -77,8 +77,14 @@ class UpstreamPool:
         return self._members.is_overloaded
 
     @property
+    def away(self) -> str:
+        """Return why no upstream can serve; empty if one can, or only asked for a pause."""
+        return self._members.away()
+
+    @property
     def changed(self) -> asyncio.Event:
-        """Return the event that is set when `capacity` or `overloaded` change; readers clear it."""
+        """Return the event that is set when `capacity`, `overloaded` or the availability of an
+        upstream changes; readers clear it."""
         return self._members.changed
 
     def states(self) -> tuple[UpstreamState, ...]:

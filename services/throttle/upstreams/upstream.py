@@ -91,6 +91,11 @@ class PooledUpstream:
             return self._failure_reason or "not available"
         return ""
 
+    def is_pausing(self, now: float) -> bool:
+        """Whether it gets no request only because it asked for a pause."""
+        is_well = not (self.drained or self._secret_reason or self.health_reason)
+        return is_well and self.breaker.is_resting(now)
+
     def room(self, now: float) -> int:
         """Return how many more requests it takes now; half open it takes one."""
         if self.reason(now):

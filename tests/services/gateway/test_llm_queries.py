@@ -34,7 +34,7 @@ async def test_postgres_knows_every_column_of_them(database: str) -> None:
     for by in get_args(By):
         assert await conn.fetch(usage_by(by), None, 0, 10) == []
     for holder, unit, memory in product(HOLDERS, AMOUNTS, sorted(MEMORIES)):
-        values = (None, "chat") if memory == "forever" else (None, "chat", 10**12, 60_000.0)
+        rules = () if memory == "forever" else (10**12, 60_000.0)
         sql = use_of_budget({"holder": holder, "unit": unit, "memory": memory})
-        assert await conn.fetch(sql, *values) == []
+        assert await conn.fetch(sql, None, "chat", 10**9, *rules) == []
     await conn.close()

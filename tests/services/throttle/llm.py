@@ -83,6 +83,6 @@ def ended(*request_ids: str, output: int = 5, **fields: Any) -> Input:
     return an_input(RequestsEnded(ends=tuple(ends)), "local")
 
 
-def observed(requests: int, *, overloaded: bool = False) -> Input:
+def observed(requests: int, *, overloaded: bool = False, **more: Any) -> Input:
     """Return what the engines can take, as the shell reports it."""
-    return an_input(CapacityObserved(requests=requests, overloaded=overloaded), "local")
+    return an_input(CapacityObserved(requests=requests, overloaded=overloaded, **more), "local")

@@ -57,7 +57,8 @@ DROP VIEW berth.job;
 ALTER TABLE berth.job_placement
     DROP COLUMN progressed_at, DROP COLUMN progress_step, DROP COLUMN progress_total,
     DROP COLUMN expected_end_at;
-DROP TABLE berth.llm_usage, berth.llm_open, berth.llm_backlog, berth.llm_fairness;
+DROP TABLE berth.llm_usage, berth.llm_open, berth.llm_backlog, berth.llm_fairness,
+    berth.llm_endpoint;
 ALTER TABLE berth.llm_tenant
     DROP COLUMN cached_tokens, DROP COLUMN wasted_tokens, DROP COLUMN cost;
 ALTER TABLE berth.llm_request

@@ -9,12 +9,10 @@ from typing import Literal
 from services.throttle.core.disciplines.bounded_table import BoundedTable
 from services.throttle.core.disciplines.meters import HalfLife, Memory, Meter
 from services.throttle.core.disciplines.request import ServedRequest
-from services.throttle.core.disciplines.seam import DAY_MS, EngineLoad, Guard, Throttled
+from services.throttle.core.disciplines.seam import EngineLoad, Guard, Throttled
+from services.throttle.core.disciplines.spent import SpentBudget
 
 Holder = Literal["tenant", "user", "application", "model"]
-
-HELD_RETRY_MS = 1_000
-"""When to retry where running requests hold the budget: they end at times that are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +83,21 @@ class Budget(Guard):
     def refusal(self, request: ServedRequest, load: EngineLoad, now: int) -> Throttled | None:
         price = self._price(request)
         usage = self._known_usage(request)
-        used = usage.meter.total(now) if usage else 0.0
-        excess = used + (usage.held if usage else 0.0) + price - self.limit
+        used, held = (usage.meter.total(now), usage.held) if usage else (0.0, 0.0)
+        excess = used + held + price - self.limit
         if excess <= 0:
             return None
-        return Throttled(
-            f"{self.holder}_{self.prices.unit}", self._wait_ms(price, excess, used, usage, now)
-        )
+        return SpentBudget(
+            self.holder,
+            self._key(request)[1],
+            self.prices.unit,
+            self.limit,
+            self.memory,
+            used,
+            held,
+            price,
+            usage.meter.wait_ms(excess, now) if usage and used > excess else None,
+        ).refusal
 
     def standing(self, request: ServedRequest, now: int) -> tuple[float, float, float]:
         """Return what is left for the holder, the limit, and the s until half of it is left.
@@ -176,10 +182,3 @@ class Budget(Guard):
                 return "", request.tenant
             case "model":
                 return "", request.model
-
-    def _wait_ms(
-        self, price: float, excess: float, used: float, usage: Usage | None, now: int
-    ) -> int:
-        if usage is None or price > self.limit:
-            return DAY_MS
-        return usage.meter.wait_ms(excess, now) if used > excess else HELD_RETRY_MS

@@ -7,7 +7,7 @@ for one recorded event, so a replay of the events gives the same state; `refusal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from services.throttle.core.disciplines.competition import (
     Ahead,
@@ -22,7 +22,7 @@ FULL_BATCH = 0.9
 
 MINUTE_MS = 60_000
 DAY_MS = 86_400_000
-"""The longest `retry_after_ms`, also where no retry can succeed."""
+"""The longest `retry_after_ms`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,10 @@ class Throttled:
     """Why a request is not queued, and after how many ms a retry may succeed, a day at most."""
 
     reason: str
-    retry_after_ms: int
+    retry_after_ms: int | None
+    """None where no retry can succeed."""
+    detail: str = field(default="", compare=False)
+    """The figures, for the sender."""
 
 
 class Order:

@@ -5,7 +5,6 @@ import random
 import pytest
 
 from services.throttle.core.disciplines.budgets import (
-    HELD_RETRY_MS,
     REQUESTS,
     TOKENS,
     Budget,
@@ -16,7 +15,8 @@ from services.throttle.core.disciplines.budgets import (
 )
 from services.throttle.core.disciplines.meters import HalfLife, Memory, SlidingWindow
 from services.throttle.core.disciplines.request import ServedRequest
-from services.throttle.core.disciplines.seam import DAY_MS, Throttled
+from services.throttle.core.disciplines.seam import Throttled
+from services.throttle.core.disciplines.spent import HELD_RETRY_MS
 from tests.services.throttle.core.disciplines.serving import IDLE, a_request
 
 MONEY = PriceList("money", Prices(0, 1, 4), {"big": Prices(0, 10, 40)})
@@ -62,11 +62,14 @@ def test_the_end_releases_what_was_not_used() -> None:
     assert held(budget) == [0]
     assert not is_refused(budget, a_request("2", prompt=21))
     refused = budget.refusal(a_request("2", prompt=22), IDLE, 0)
-    assert refused == Throttled("tenant_tokens", DAY_MS)
+    assert refused == Throttled("tenant_tokens", None)
 
 
 def test_a_request_above_the_limit_can_never_be_served() -> None:
-    assert Budget(19).refusal(a_request(), IDLE, 0) == Throttled("tenant_tokens", DAY_MS)
+    refused = Budget(19).refusal(a_request(), IDLE, 0)
+    assert refused is not None
+    assert refused == Throttled("above_budget", None)
+    assert refused.detail.startswith("budget of tenant 'a': 19 tokens in all, 0 used, 0 held by")
 
 
 def test_output_beyond_the_limit_of_a_request_is_used_too() -> None:

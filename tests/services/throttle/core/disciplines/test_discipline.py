@@ -98,7 +98,7 @@ def test_the_first_refusal_holds() -> None:
     discipline = Discipline(Vtc(), (RequestRate(5), Budget(1), RequestRate(1)))
     refused = discipline.refusal(a_request(), BUSY, 0)
     assert refused is not None
-    assert refused.reason == "tenant_tokens"
+    assert refused.reason == "above_budget"
 
 
 def test_guards_hear_of_every_event() -> None:
