@@ -10,6 +10,7 @@ import typer
 
 from cli.api.answers import api, items, pages
 from cli.api.http import Api, Json, part
+from cli.commands.llm_requests import requests
 from cli.errors import NotFound
 from cli.input.arguments import AsJson, Data, Limit
 from cli.text.engines import away_text
@@ -18,8 +19,9 @@ from cli.text.output import emit, lines, table
 from cli.text.times import age_ms, clock, now_ms, parse_span_s, span
 
 llm = typer.Typer(
-    no_args_is_help=True, help="LLM requests: top, why, limits, keys, usage, fairness."
+    no_args_is_help=True, help="LLM requests: requests, top, why, limits, keys, usage, fairness."
 )
+llm.command()(requests)
 
 By = Literal["tenant", "user", "application", "model", "endpoint", "day", "hour"]
 OPEN = 1000
@@ -92,7 +94,7 @@ def why(
         client = api(data)
         row = client.get(f"/v1/llm/requests/{part(request)}", {"tenant": tenant})
     except NotFound:
-        rule = "ids are kept for 30 days; `berth llm usage` shows what was used"
+        rule = "`berth llm requests` lists them; they are kept for 30 days"
         raise NotFound(f"no such request: {request}; {rule}") from None
     if as_json:
         emit(row)
@@ -206,7 +208,7 @@ def limits(as_json: AsJson = False, data: Data = None) -> None:
     if as_json:
         emit(rows)
         return
-    heads = ("ENDPOINT", "TENANT", "HOLDER", "LIMIT", "UNIT", "FORGOTTEN", "USED", "LEFT")
+    heads = ("ENDPOINT", "TENANT", "HOLDER", "LIMIT", "UNIT", "FORGOTTEN", "SINCE", "USED", "LEFT")
     hint = "no budgets; `berth endpoints set ENDPOINT budgets=[...]` sets them"
     table(heads, map(_limit_cells, rows), hint)
 
@@ -217,8 +219,8 @@ def _limit_cells(row: Json) -> tuple[object, ...]:
     memory = {"window": f"after {period}", "half_life": f"half in {period}", "forever": "never"}
     forgotten = memory[str(row["memory"])]
     names = ("limit", "unit")
-    numbers = (row["used"], row["left"])
-    return (row["endpoint"], row["tenant"], holder, *(row[n] for n in names), forgotten, *numbers)
+    counts = (clock(row["since"]), row["used"], row["left"])
+    return (row["endpoint"], row["tenant"], holder, *(row[n] for n in names), forgotten, *counts)
 
 
 @llm.command()

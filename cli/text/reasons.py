@@ -277,7 +277,10 @@ def _model(data: Data) -> str:
 def _terms(terms: object) -> list[str]:
     if not isinstance(terms, dict) or not terms:
         return []
-    return ["  " + ", ".join(f"{name} {_shown(value)}" for name, value in sorted(terms.items()))]
+    shown = {**terms}
+    if isinstance(position := shown.get("position"), int | float):
+        shown["position"] = position + 1  # An event counts from 0, all that is shown from 1.
+    return ["  " + ", ".join(f"{name} {_shown(value)}" for name, value in sorted(shown.items()))]
 
 
 def wait_line(status: Data, *, is_shown: bool) -> str:

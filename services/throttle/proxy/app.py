@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 
@@ -10,9 +11,11 @@ from aiohttp import web
 
 from services.throttle.proxy.authentication import Authenticator, no_model, visible_models
 from services.throttle.proxy.serve import RequestServer
-from services.throttle.relay.errors import ErrorAnswer
+from services.throttle.relay.errors import ErrorAnswer, refuse
 from services.throttle.relay.request import ROUTES, Route
 from shared.telemetry.spans import Spans
+
+log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -32,6 +35,7 @@ class OpenAiProxy:
             app.router.add_post(f"/v1/{route}", self._handler(route))
         app.router.add_get("/v1/models", self._list_models)
         app.router.add_get("/v1/models/{model:.+}", self._show_model)
+        app.router.add_route("*", "/{path:.*}", unknown_route)
         return app
 
     def _handler(self, route: Route) -> Handler:
@@ -48,6 +52,13 @@ class OpenAiProxy:
                 response = await self._server.serve(request, route, span)
             except ErrorAnswer as error:
                 response = error_response(error)
+            except (ConnectionError, web.HTTPException):
+                raise
+            except Exception as error:
+                if request.writer.output_size > 0:
+                    raise
+                log.exception("request failed")
+                response = error_response(internal_error(error))
             except asyncio.CancelledError:
                 span.set("http.response.status_code", 499)
                 raise
@@ -71,6 +82,29 @@ class OpenAiProxy:
         except ErrorAnswer as error:
             return error_response(error)
         return web.json_response(model_object(name))
+
+
+async def unknown_route(request: web.Request) -> web.Response:
+    """Answer any other path or method, as OpenAI clients read it."""
+    methods = allowed_methods(request.path)
+    if methods:
+        text = f"method: {request.method} is not one of {request.path}; {methods} is required"
+        return error_response(refuse("method_not_allowed", text, headers={"allow": methods}))
+    routes = ", ".join(f"/v1/{route}" for route in (*ROUTES, "models"))
+    text = f"path: {request.path[:128]!r}: no such route; {routes} are served"
+    return error_response(refuse("unknown_url", text))
+
+
+def allowed_methods(path: str) -> str:
+    """Return the method of a route; empty for a path that is none."""
+    if path.removeprefix("/v1/") in ROUTES and path.startswith("/v1/"):
+        return "POST"
+    return "GET" if path == "/v1/models" or path.startswith("/v1/models/") else ""
+
+
+def internal_error(error: Exception) -> ErrorAnswer:
+    text = f"service: failed on the request ({type(error).__name__}); its log has the cause"
+    return refuse("internal_error", text)
 
 
 def model_object(name: str) -> dict[str, object]:

@@ -48,6 +48,8 @@ VERDICTS: Mapping[str, Verdict] = {
     "not_allowed": Verdict(403, "permission_error", False),
     "unknown_tenant": Verdict(403, "permission_error", False),
     "model_not_found": Verdict(404, "not_found_error", False),
+    "unknown_url": Verdict(404, REQUEST, False),
+    "method_not_allowed": Verdict(405, REQUEST, False),
     "unknown_endpoint": Verdict(404, "not_found_error", False),
     "endpoint_deleted": Verdict(404, "not_found_error", False),
     # The clients would retry a conflict, which lasts.

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cli.commands import llm as verbs
+from cli.commands import llm_requests
 from cli.errors import BadInput, NotFound
 
 USE = {
@@ -41,6 +42,7 @@ BUDGET = {
     "unit": "tokens",
     "memory": "half_life",
     "period_s": 60.0,
+    "since": 1_700_000_000_000,
     "used": 30.0,
     "left": 70.0,
 }
@@ -51,6 +53,20 @@ def a_request(request_id: str, tenant: str, state: str, queued_at: int) -> dict[
     return {**what, "state": state, "queued_at": queued_at}
 
 
+ROW = {
+    "model": "",
+    "ahead": 2,
+    "stage": 0,
+    "prompt_tokens": 10,
+    "max_output_tokens": 20,
+    "output_tokens": 0,
+    "wait_s": 0.0,
+    "waited_ms": 0,
+    "started_at": 0,
+    "reason": "",
+    "outcome": "",
+}
+ENDED = {"output_tokens": 7, "started_at": 5, "waited_ms": 900, "outcome": "completed"}
 OPEN = [
     a_request("1", "ada", "running", 1),
     a_request("2", "ada", "queued", 7),
@@ -136,7 +152,8 @@ def test_limits_name_the_holder_and_what_is_left(
 ) -> None:
     verbs.limits()
     row = " ".join(printed(capsys)[1])
-    assert row == "chat ada user u 100 tokens half in 1 min 0 s 30 70"
+    assert row.startswith("chat ada user u 100 tokens half in 1 min 0 s 2023-11-14 ")
+    assert row.endswith(" 30 70")
     api.documents["/v1/llm/limits"] = []
     verbs.limits()
     assert "`berth endpoints set ENDPOINT budgets=" in capsys.readouterr().out
@@ -153,8 +170,46 @@ def test_keys_have_their_models(api: LlmApi, capsys: pytest.CaptureFixture[str])
 
 
 def test_an_unknown_request_has_a_next_step(api: LlmApi) -> None:
-    with pytest.raises(NotFound, match="no such request: r; ids are kept for 30 days"):
+    with pytest.raises(NotFound, match="no such request: r; `berth llm requests` lists them"):
         verbs.why("r")
+
+
+def test_a_request_that_waits_without_engines_says_so(
+    api: LlmApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = "health: connection failed"
+    engine = {"name": "a", "available": False, "reason": reason, "since": 1}
+    waiting = {**a_request("r1", "ada", "queued", 1), **ROW}
+    documents = {
+        "/v1/llm/requests/r1": waiting,
+        "/v1/endpoints/chat": {"endpoint": "chat", "engines": [engine]},
+    }
+    monkeypatch.setattr(api, "get", lambda path, query=None: documents[path])
+    verbs.why("r1")
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("no engine of chat can serve: a: health: connection failed for ")
+
+
+def test_requests_are_listed_with_their_ids(
+    api: LlmApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries: list[dict[str, Any]] = []
+
+    def pages(_: object, path: str, query: dict[str, Any], limit: int) -> list[dict[str, Any]]:
+        queries.append({"path": path, "limit": limit, **query})
+        return [{**a_request("r1", "ada", "finished", 1_700_000_000_000), **ROW, **ENDED}]
+
+    monkeypatch.setattr(llm_requests, "api", lambda data: api)
+    monkeypatch.setattr(llm_requests, "pages", pages)
+    llm_requests.requests(tenant="ada", state="finished", limit=7)
+    assert queries[0]["path"] == "/v1/llm/requests"
+    assert (queries[0]["tenant"], queries[0]["state"], queries[0]["limit"]) == (
+        "ada",
+        "finished",
+        7,
+    )
+    row = printed(capsys)[1]
+    assert (row[0], row[-1], row[-2]) == ("r1", "completed", "10+7")
 
 
 def test_gaps_are_shown_with_their_span(api: LlmApi, capsys: pytest.CaptureFixture[str]) -> None:
