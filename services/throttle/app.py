@@ -116,9 +116,10 @@ class ThrottleShell:
         """Decode a record of `llm.requests`; what is reserved for its body is counted here."""
         command = requests_only(topic, type_, data)
         assert isinstance(command, ServeLlmRequest)
-        issued = self._ids.is_issued(command.tenant, command.endpoint, command.interaction)
+        interaction = command.interaction or self._ids.issue(command.tenant, command.endpoint)
+        issued = self._ids.is_issued(command.tenant, command.endpoint, interaction)
         counted = with_counts(command, data, self._prompts)
-        return counted.model_copy(update={"is_issued": issued})
+        return counted.model_copy(update={"interaction": interaction, "is_issued": issued})
 
     def on_accepted(self, facts: list[Fact], parents: list[str], started_ns: int) -> None:
         self._observe(facts, parents, started_ns)

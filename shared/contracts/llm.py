@@ -81,6 +81,7 @@ class LlmAnswer(Model):
     endpoint: str = Field("", description="the endpoint")
     status: int = Field(ge=100, le=599, description="status that an HTTP client would get")
     reason: str = Field("", description="why there is no answer, snake_case; empty if there is one")
+    interaction: str = Field("", description="interaction of the request; later calls name it")
     body: object = Field(None, description="what an OpenAI client would get: an answer or an error")
     reference: StoredAnswer | None = Field(None, description="in place of a body that is too large")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 from aiohttp import web
 
 from services.throttle.proxy.engine_call import BROKEN, broken_answer
-from services.throttle.relay.client_stream import BrokenStream, ClientStream, relay
+from services.throttle.proxy.progress import AnswerProgress
+from services.throttle.relay.client_stream import ClientStream, relay
 from services.throttle.relay.errors import refuse
 from services.throttle.relay.request import RequestBody
 from services.throttle.relay.stream_filter import StreamFilter
@@ -18,10 +18,6 @@ from services.throttle.tickets import Ticket
 from services.throttle.upstreams.calls import UpstreamAnswer
 
 JSON = "application/json"
-SPARE_RATIO, SPARE_CHUNKS = 2, 64
-"""A stream of more chunks than its limit by this ratio and number is taken for endless."""
-BARREN_S = 600.0
-"""Time after which a stream that sends anything but text is taken for endless."""
 
 
 class AnswerRelay:
@@ -36,10 +32,7 @@ class AnswerRelay:
         self._request = request
         self._body = body
         self._count = count
-        self._ticket = ticket
-        self._most_chunks = SPARE_CHUNKS + SPARE_RATIO * limit
-        self._made, self._made_at = 0, 0.0
-        self._clock = asyncio.get_running_loop().time
+        self._progress = AnswerProgress(ticket, limit)
         self.reason = ""
         """Why the answer is not complete; empty if it is."""
 
@@ -82,7 +75,7 @@ class AnswerRelay:
         client = ClientStream(self._request, headers)
         events = StreamFilter(self._count, shows_usage=self._body.shows_usage)
         try:
-            await relay(answer.chunks, events, client, self._report)
+            await relay(answer.chunks, events, client, self._progress.report)
         except BROKEN as error:
             if not client.is_open:
                 raise
@@ -92,20 +85,9 @@ class AnswerRelay:
             self.reason = "engine_error"
         return client.response
 
-    def _report(self, count: TokenCount) -> None:
-        """Note what was made. Raises BrokenStream for an answer that never ends."""
-        self._ticket.made_tokens = tokens = count.made_tokens
-        if count.chunks > self._most_chunks:
-            raise BrokenStream(f"stream: more than {self._most_chunks} chunks with text")
-        now = self._clock()
-        if tokens > self._made or not self._made_at:
-            self._made, self._made_at = tokens, now
-        elif now - self._made_at > BARREN_S:
-            raise BrokenStream(f"stream: no text for {BARREN_S:g} s")
-
     async def _assemble(
         self, answer: UpstreamAnswer, headers: Mapping[str, str]
     ) -> web.StreamResponse:
         route = self._body.route
-        body = await assemble(answer.chunks, route, self._count, self._report)
+        body = await assemble(answer.chunks, route, self._count, self._progress.report)
         return web.Response(body=body, headers={**headers, "content-type": JSON})

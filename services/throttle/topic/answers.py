@@ -24,6 +24,7 @@ class Sender:
     tenant: str
     endpoint: str = ""
     traceparent: str = ""
+    interaction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ def answer_record(answer: Answer, at_ms: int) -> bytes:
         "endpoint": to.endpoint,
         "status": answer.status,
         "reason": answer.reason,
+        "interaction": to.interaction,
     }
     if answer.reference is None:
         data["body"] = Raw(answer.body)

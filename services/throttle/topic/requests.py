@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from services.throttle.core.state import EndpointState, OpenRequest
 from services.throttle.handlers import Finish
@@ -16,6 +17,7 @@ from services.throttle.proxy.engine_call import (
     engine_call,
     failed_answer,
 )
+from services.throttle.proxy.progress import AnswerProgress
 from services.throttle.proxy.prompts import PromptTokenizer
 from services.throttle.proxy.settlement import RequestSettlement
 from services.throttle.relay.errors import ErrorAnswer, refuse
@@ -94,7 +96,11 @@ class TopicRequests:
             match fact.event:
                 case LlmRequestQueued(place=place) as queued if place:
                     sender = Sender(
-                        queued.request_id, queued.tenant, queued.endpoint, fact.traceparent
+                        queued.request_id,
+                        queued.tenant,
+                        queued.endpoint,
+                        fact.traceparent,
+                        queued.interaction,
                     )
                     self._waiting[queued.request_id] = sender
                 case LlmRequestStarted(request_id=request_id):
@@ -187,7 +193,9 @@ class TopicRequests:
         """Send the request to an engine, and settle it by what it made."""
         served, to = started.request.served, started.sender
         size = prompt_size(body.fields)
-        count = answer_count(body, served.max_output_tokens, size.most_tokens)
+        answers = self._prompts.answers(started.endpoint.endpoint)
+        tokens_of = partial(answers.estimate, served.tenant)
+        count = answer_count(body, served.max_output_tokens, size.most_tokens, tokens_of)
         end = RequestSettlement(count, outcome="failed")
         limit = max(1, served.max_output_tokens // body.answers)
         headers = JSON | ({"traceparent": to.traceparent} if to.traceparent else {})
@@ -195,10 +203,13 @@ class TopicRequests:
         try:
             async with self._upstreams.send(call) as received:
                 end.upstream, end.is_refused = received.upstream, received.status >= 400
-                text = await self._read(received, body, count, started.ticket)
+                progress = AnswerProgress(started.ticket, served.max_output_tokens)
+                text = await read_answer(received, body, count, progress)
             answer = engine_answer(to, received.status, text)
             end.reason = answer.reason
             end.outcome = "failed" if answer.reason else "completed"
+            if not answer.reason:
+                answers.observe(served.tenant, count.text_bytes, count.believed_tokens or 0)
         except UpstreamsFailed as failed:
             end.reason, end.is_refused = failed.code, True
             answer = error_answer(to, failed_answer(failed, {}))
@@ -213,22 +224,22 @@ class TopicRequests:
             self._prompts.learn(endpoint, served.tenant, size, count.prompt_tokens)
         return answer, end.report(started.ticket.request_id)
 
-    async def _read(
-        self, received: UpstreamAnswer, body: RequestBody, count: TokenCount, ticket: Ticket
-    ) -> bytes:
-        def report(count: TokenCount) -> None:
-            ticket.made_tokens = count.chunks
 
-        if is_stream(received.headers):
-            return await assemble(received.chunks, body.route, count, report)
-        text = await read_whole(received.chunks)
-        if received.status < 400:
-            count.add_answer(text)
-        return text
+async def read_answer(
+    received: UpstreamAnswer, body: RequestBody, count: TokenCount, progress: AnswerProgress
+) -> bytes:
+    """Return the whole answer of an engine, counted while it arrives."""
+    if is_stream(received.headers):
+        return await assemble(received.chunks, body.route, count, progress.report)
+    text = await read_whole(received.chunks)
+    if received.status < 400:
+        count.add_answer(text)
+    return text
 
 
 def sender_of(request: OpenRequest, endpoint: str) -> Sender:
-    return Sender(request.request_id, request.tenant, endpoint, request.traceparent)
+    interaction = request.served.interaction
+    return Sender(request.request_id, request.tenant, endpoint, request.traceparent, interaction)
 
 
 def not_served(started: StartedRequest, reason: str) -> RequestEnd:

@@ -202,12 +202,9 @@ def test_requests_are_listed_with_their_ids(
     monkeypatch.setattr(llm_requests, "api", lambda data: api)
     monkeypatch.setattr(llm_requests, "pages", pages)
     llm_requests.requests(tenant="ada", state="finished", limit=7)
-    assert queries[0]["path"] == "/v1/llm/requests"
-    assert (queries[0]["tenant"], queries[0]["state"], queries[0]["limit"]) == (
-        "ada",
-        "finished",
-        7,
-    )
+    [query] = queries
+    assert (query["path"], query["limit"]) == ("/v1/llm/requests", 7)
+    assert (query["tenant"], query["state"]) == ("ada", "finished")
     row = printed(capsys)[1]
     assert (row[0], row[-1], row[-2]) == ("r1", "completed", "10+7")
 

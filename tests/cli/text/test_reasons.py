@@ -116,11 +116,11 @@ def test_a_placed_job_says_what_decided() -> None:
         "solver": "optimal",
         "score": 1.5,
         "model_sha256": "cd" * 32,
-        "terms": {"objective": 12.0, "bound": 13.0},
+        "terms": {"objective": 12.0, "bound": 13.0, "position": 0.0},
     }
     assert deciding(None, placing) == [
         "placed by fcfs+cpsat, solver optimal, score 1.5 (model cdcdcdcdcdcd)",
-        "  bound 13, objective 12",
+        "  bound 13, objective 12, position 1",
     ]
     assert deciding(None, {"policy": "class_submit+best_fit"}) == [
         "placed by class_submit+best_fit"

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from services.throttle.proxy import engine_call, relaying
+from services.throttle.proxy import engine_call, progress
 from services.throttle.upstreams import answers
 from shared.contracts.llm import LlmRequestFinished
 from tests.patience import PATIENCE_S, until
@@ -117,7 +117,7 @@ async def test_a_stream_that_never_ends_is_cut_off(
 async def test_a_stream_of_anything_but_text_is_cut_off(
     tmp_path: Path, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relaying, "BARREN_S", 0.2)
+    monkeypatch.setattr(progress, "BARREN_S", 0.2)
     comments = endless(chunked(b": ping\n\n"))
     finished, _, data, _ = await ends(tmp_path, comments, stream=stream)
     assert (finished.outcome, finished.output_tokens) == ("failed", 1)

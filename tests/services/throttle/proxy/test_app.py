@@ -39,10 +39,10 @@ async def test_what_is_no_route_is_an_error_with_the_routes(
 async def test_the_official_client_with_a_wrong_address_is_given_the_right_one(
     tmp_path: Path,
 ) -> None:
-    async with serving(tmp_path) as (stack, _):
-        async with official(stack).with_options(base_url=stack.url) as client:
-            with pytest.raises(openai.NotFoundError, match="/v1/chat/completions"):
-                await client.chat.completions.create(model="m", messages=[])
+    async with serving(tmp_path) as (stack, _), official(stack) as client:
+        misled = client.with_options(base_url=stack.url)
+        with pytest.raises(openai.NotFoundError, match="/v1/chat/completions"):
+            await misled.chat.completions.create(model="m", messages=[])
 
 
 async def test_a_failure_of_the_service_is_an_error_too(

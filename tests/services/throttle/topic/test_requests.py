@@ -57,6 +57,31 @@ async def test_a_request_is_served_and_its_answer_is_that_of_the_proxy(tmp_path:
     assert SECRET.encode() not in ledger
 
 
+async def test_the_first_call_is_given_the_interaction_that_later_calls_continue(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as (stack, client):
+        await stack.send("r1", chat())
+        interaction = (await stack.answer())["interaction"]
+        await stack.send("r2", chat(), interaction=interaction)
+        again = await stack.answer(1)
+        headers = {"x_berth_interaction": interaction}
+        _, _, answered = await post(client, chat(), **headers)
+    events = [event for event in stack.events() if isinstance(event, LlmRequestQueued)]
+    assert [(event.is_issued, event.stage) for event in events] == [(True, 0), (True, 1), (True, 2)]
+    assert again["interaction"] == answered["x-berth-interaction"] == interaction
+
+
+async def test_an_answer_without_usage_is_charged_by_its_text_as_over_http(tmp_path: Path) -> None:
+    async with serving(tmp_path, options={"faults": always("wrong-usage")}) as (stack, client):
+        await post(client, chat(200))
+        await stack.send("r1", chat(200))
+        await stack.answer()
+        await until(lambda: stack.types().count("llm.finished.v1") == 2)
+    events = [event for event in stack.events() if isinstance(event, LlmRequestFinished)]
+    assert events[0].output_tokens == events[1].output_tokens
+
+
 async def test_the_service_counts_what_the_body_needs(tmp_path: Path) -> None:
     async with serving(tmp_path, output_limit=40) as (stack, _):
         await stack.send("r1", chat(30, text="x" * 4000), max_output_tokens=1, prompt_tokens=1)
