@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 from infra.security import certificates, kafka_users, rights
 
 PASSWORD, DSN, GRAFANA = "postgres_password", "postgres_dsn", "grafana_password"
+INTERACTIONS = "interaction_key"
+"""Key that signs ids of interactions: each throttle of an installation needs the same one."""
 ROLES = ("projector", "gateway")
 """Services with a role, and so an address, of their own in Postgres."""
 CERTIFICATES = "certificates"
@@ -30,7 +32,7 @@ def make(folder: Path) -> None:
     (folder / UPSTREAMS).mkdir(exist_ok=True)
     (folder / UPSTREAMS).chmod(0o755)
     kafka_users.make(folder, rights.users(), READABLE)
-    for name in (PASSWORD, GRAFANA):
+    for name in (PASSWORD, GRAFANA, INTERACTIONS):
         if not (folder / name).exists():
             _write(folder / name, secrets.token_urlsafe(32))
     _address(folder / DSN, "berth", (folder / PASSWORD).read_text())
@@ -45,7 +47,7 @@ def outside(dsn: str, port: int, ca: Path) -> str:
 
 def forget(folder: Path) -> None:
     """Remove what `make` created; other files stay."""
-    names = [PASSWORD, GRAFANA, DSN, *(f"{DSN}_{role}" for role in ROLES)]
+    names = [PASSWORD, GRAFANA, INTERACTIONS, DSN, *(f"{DSN}_{role}" for role in ROLES)]
     paths = [folder / name for name in names]
     paths += [kafka_users.path_of(folder, user) for user in rights.users()]
     for path in (*paths, *(folder / CERTIFICATES).glob("*")):

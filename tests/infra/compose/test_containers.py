@@ -26,6 +26,7 @@ from infra.supervisor.stack import (
     environment,
     step_environment,
 )
+from services.throttle.interaction_key import read_interaction_key
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -55,6 +56,7 @@ BETWEEN_CONTAINERS = {
     "BERTH_NODE_EXECUTORS",
     "BERTH_TRACE_SAMPLE",
     "BERTH_UPSTREAM_KEYS",
+    "BERTH_INTERACTION_KEY",
 }
 """Settings that only processes on different addresses need, or that an operator gives."""
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
@@ -230,6 +232,13 @@ def test_the_throttle_alone_reads_the_keys_of_upstreams_which_are_none_at_first(
     (folder / "hosted").write_text("secret")
     compose_secrets.forget(tmp_path)
     assert (folder / "hosted").read_text() == "secret"
+
+
+def test_ids_of_interactions_are_signed_with_a_key_of_the_installation(tmp_path: Path) -> None:
+    path = RUN["throttle"]["environment"]["BERTH_INTERACTION_KEY"]
+    assert path == f"/run/secrets/{compose_secrets.INTERACTIONS}"
+    compose_secrets.make(tmp_path)
+    assert len(read_interaction_key(tmp_path / compose_secrets.INTERACTIONS, tmp_path)) >= 32
 
 
 def test_an_address_of_before_tls_keeps_its_password(tmp_path: Path) -> None:
