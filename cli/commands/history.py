@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import Annotated, cast
 
 import typer
 
 from cli.api.answers import api, items
 from cli.api.follow import follow as follow_stream
-from cli.api.http import Api, Json, part
+from cli.api.http import Api, Json, StreamEvent, part
 from cli.commands.jobs import JobArgument
 from cli.commands.node_hints import away_lines, silent_lines
 from cli.errors import Unreachable
@@ -99,36 +100,50 @@ def events(
     types: Annotated[str, typer.Option(help="Event types, comma-separated.")] = "",
     subject: Annotated[str, typer.Option(help="Filter by subject, such as a job or node id.")] = "",
     since: Annotated[str, typer.Option(help="`start`, or an event position.")] = "",
+    last: Annotated[
+        int | None, typer.Option(min=1, help="Print only so many, the latest; not with --follow.")
+    ] = None,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Print events; with --follow as they happen, with --json as CloudEvents.
+    """Print events, the latest last; with --follow as they happen, with --json as CloudEvents.
 
     With --follow it goes on behind the last event after an outage of the gateway of up to a minute.
     """
-    start = since or ("" if follow else "start")
     client = api(data)
-    query = {"types": types, "subject": subject, "since": start}
-    collected: list[object] = []
-    stream = (
-        follow_stream(client, EVENTS, query, report_line)
-        if follow
-        else client.stream(EVENTS, query, alive=True)
-    )
+    query = {"types": types, "subject": subject, "since": since or ("" if follow else "start")}
+    if follow:
+        for document in _documents(follow_stream(client, EVENTS, query, report_line)):
+            if as_json:
+                emit(document)
+            else:
+                lines([_event(document)])
+        return
+    known = in_order(_documents(client.stream(EVENTS, query, alive=True)), last)
+    if as_json:
+        emit(known)
+    else:
+        lines(map(_event, known))
+
+
+def _documents(stream: Iterable[StreamEvent]) -> Iterator[Json]:
+    """Yield the events of a stream up to its first sign that no more are known."""
     for name, text, _ in stream:
         if name == "alive":
-            break
-        document = json.loads(text)
+            return
+        document = cast("Json", json.loads(text))
         if name == "end":
             raise Unreachable(f"the stream ended: {document.get('reason')}")
-        if as_json and not follow:
-            collected.append(document)
-        elif as_json:
-            emit(document)
-        else:
-            lines([_event(document)])
-    if as_json and not follow:
-        emit(collected)
+        yield document
+
+
+def in_order(events: Iterable[Json], last: int | None) -> list[Json]:
+    """Return events by their times, at most `last` of the latest.
+
+    The stream has the ledgers one beside the other; events of one time stay in its order.
+    """
+    known = sorted(events, key=lambda event: str(event.get("time", "")))
+    return known[-last:] if last is not None else known
 
 
 def _event(event: Json) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from cli.api.answers import api, await_answer, report
 from cli.api.http import Json, part, pool_field
 from cli.app import ListGroup
+from cli.errors import NotFound
 from cli.input.arguments import AsJson, Data, PoolOfObject, Reason
 from cli.text.times import parse_span_s
 
@@ -23,18 +25,35 @@ inject = typer.Typer(
 )
 
 
-@inject.command()
-def slow(
-    node: Node,
-    factor: Factor = 2.0,
-    span: For = "60s",
-    reason: Reason = "",
-    pool: PoolOfObject = None,
-    as_json: AsJson = False,
-    data: Data = None,
-) -> None:
-    """Let all work on the node take longer: real workers are stopped and continued in turn."""
-    _send(node, {"fault": "slow", "factor": factor}, span, reason, pool, as_json, data)
+SLOWING = {
+    "slow": "Let all work on the node take longer: real workers are stopped and continued in turn.",
+    "flap": "Let the node be slow for 10 s and well for 10 s, in turn.",
+    "link": "Let communication with a virtual node take longer.",
+}
+"""Faults that multiply a time, and what they do."""
+
+
+def slowing(fault: str) -> Callable[..., None]:
+    """Return the verb of a fault that multiplies a time."""
+
+    def send(
+        node: Node,
+        factor: Factor = 2.0,
+        span: For = "60s",
+        reason: Reason = "",
+        pool: PoolOfObject = None,
+        as_json: AsJson = False,
+        data: Data = None,
+    ) -> None:
+        body: Json = {"fault": fault, "factor": factor, "for_s": parse_span_s(span)}
+        answer = _send(node, "inject", {**body, "reason": reason, **pool_field(pool)}, data)
+        report(as_json, answer, f"{node}: {fault} {factor:g}x for {span}")
+
+    return send
+
+
+for name, does in SLOWING.items():
+    inject.command(name, help=does)(slowing(name))
 
 
 @inject.command()
@@ -47,35 +66,9 @@ def stop(
     data: Data = None,
 ) -> None:
     """Let all work on the node stand still; it goes on afterwards."""
-    _send(node, {"fault": "stop"}, span, reason, pool, as_json, data)
-
-
-@inject.command()
-def flap(
-    node: Node,
-    factor: Factor = 2.0,
-    span: For = "60s",
-    reason: Reason = "",
-    pool: PoolOfObject = None,
-    as_json: AsJson = False,
-    data: Data = None,
-) -> None:
-    """Let the node be slow for 10 s and well for 10 s, in turn."""
-    _send(node, {"fault": "flap", "factor": factor}, span, reason, pool, as_json, data)
-
-
-@inject.command()
-def link(
-    node: Node,
-    factor: Factor = 2.0,
-    span: For = "60s",
-    reason: Reason = "",
-    pool: PoolOfObject = None,
-    as_json: AsJson = False,
-    data: Data = None,
-) -> None:
-    """Let communication with a virtual node take longer."""
-    _send(node, {"fault": "link", "factor": factor}, span, reason, pool, as_json, data)
+    body: Json = {"fault": "stop", "for_s": parse_span_s(span)}
+    answer = _send(node, "inject", {**body, "reason": reason, **pool_field(pool)}, data)
+    report(as_json, answer, f"{node}: stop for {span}")
 
 
 @inject.command()
@@ -87,18 +80,15 @@ def end(
     data: Data = None,
 ) -> None:
     """End the fault of a node before its time."""
-    client = api(data)
-    body: Json = {"reason": reason, **pool_field(pool)}
-    answer = await_answer(client, client.post(f"/v1/nodes/{part(node)}/end-injection", body))
+    answer = _send(node, "end-injection", {"reason": reason, **pool_field(pool)}, data)
     outcome = "no fault was injected" if answer["duplicate"] else "the injected fault is over"
     report(as_json, answer, f"{node}: {outcome}")
 
 
-def _send(
-    node: str, fault: Json, span: str, reason: str, pool: str | None, as_json: bool, data: Data
-) -> None:
+def _send(node: str, verb: str, body: Json, data: Data) -> Json:
+    """Send a command to the lane of a node, and return its answer."""
     client = api(data)
-    body: Json = {**fault, "for_s": parse_span_s(span), "reason": reason, **pool_field(pool)}
-    answer = await_answer(client, client.post(f"/v1/nodes/{part(node)}/inject", body))
-    factor = f" {fault['factor']:g}x" if "factor" in fault else ""
-    report(as_json, answer, f"{node}: {fault['fault']}{factor} for {span}")
+    try:
+        return await_answer(client, client.post(f"/v1/nodes/{part(node)}/{verb}", body))
+    except NotFound:
+        raise NotFound(f"no such node: {node}; `berth nodes` lists all") from None

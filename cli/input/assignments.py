@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,12 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
 Settings = dict[str, object]
+RULES = {
+    "missing": "a value of its own",
+    "model_type": "a JSON object with its fields",
+    "tuple_type": "a JSON list",
+}
+"""Rules by pydantic's name of the fault, where its text names types of Python."""
 
 
 def parse_assignments(
@@ -28,14 +35,16 @@ def parse_assignments(
             raise BadInput(f"unknown setting: {name}; one of {', '.join(known)} is allowed")
         if name in changes:
             raise BadInput(f"given twice: {name}; one value is allowed")
-        changes[name] = _value(text, isinstance(model.model_fields[name].default, tuple))
+        changes[name] = _value(name, text, isinstance(model.model_fields[name].default, tuple))
     return changes
 
 
-def _value(text: str, is_list: bool) -> object:
+def _value(name: str, text: str, is_list: bool) -> object:
     try:
         value = json.loads(text)
-    except ValueError:
+    except ValueError as error:
+        if text.startswith(("[", "{")):
+            raise BadInput(f"{name}: {text}; valid JSON is allowed: {error}") from None
         value = text
     if is_list and isinstance(value, str):
         return [part for part in value.split(",") if part]
@@ -65,9 +74,29 @@ def merge_settings(
 
 
 def faults_of(error: ValidationError) -> list[str]:
-    """Return a text per setting: its name, its value, and each rule that would do."""
+    """Return a text per field: its path, its value, and each rule that would do."""
     rules: dict[str, list[str]] = {}
     for fault in error.errors(include_url=False, include_context=False):
-        rule = fault["msg"].removeprefix("Input should be ").partition(", unable")[0]
-        rules.setdefault(f"{fault['loc'][0]}: {fault['input']!r}", []).append(rule)
+        path = _path(fault["loc"])
+        value = "missing" if fault["type"] == "missing" else repr(fault["input"])
+        rules.setdefault(f"{path}: {value}", []).append(_rule(fault["type"], fault["msg"]))
     return [f"{value}; {' or '.join(rule)} is allowed" for value, rule in rules.items()]
+
+
+def _path(steps: tuple[int | str, ...]) -> str:
+    """Return the setting, or the field of one in a list; later steps are branches of unions."""
+    is_field = len(steps) > 2 and isinstance(steps[1], int)
+    return ".".join(str(step) for step in steps[: 3 if is_field else 1])
+
+
+def _rule(kind: str, message: str) -> str:
+    """Return a rule of pydantic as what is allowed."""
+    if kind in RULES:
+        return RULES[kind]
+    rule = message.removeprefix("Input should be ").partition(", unable")[0]
+    verb = {"match": "matches", "have": "has"}
+    return re.sub(
+        r"^(\w+) should (match|have) ",
+        lambda found: f"a {found[1].lower()} that {verb[found[2]]} ",
+        rule,
+    )

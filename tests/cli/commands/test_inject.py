@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.commands import inject as commands
+from cli.errors import NotFound
 from cli.main import app
 
 
@@ -65,6 +66,18 @@ def test_a_fault_is_ended(api: InjectionApi, duplicate: bool, printed: str) -> N
     api.duplicate = duplicate
     assert berth("inject", "end", "--node", "n1") == printed
     assert api.sent == [("/v1/nodes/n1/end-injection", {"reason": ""})]
+
+
+@pytest.mark.parametrize("verb", ["slow", "stop", "flap", "link", "end"])
+def test_a_node_that_is_not_there_is_named(
+    api: InjectionApi, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, body: object) -> None:
+        raise NotFound("not_found: node not found")
+
+    monkeypatch.setattr(api, "post", refuse)
+    result = CliRunner().invoke(app, ["inject", verb, "--node", "nosuch"])
+    assert str(result.exception) == "no such node: nosuch; `berth nodes` lists all"
 
 
 def test_a_span_that_is_none_is_refused_before_anything_is_sent(api: InjectionApi) -> None:

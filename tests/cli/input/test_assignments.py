@@ -22,6 +22,33 @@ def test_an_unknown_setting_lists_those_that_exist() -> None:
         parse_assignments(["endpoint=x"], EndpointSettings, HIDDEN)
 
 
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        (
+            'budgets=[{"holder": "x", "unit": "tokens", "limit": 5}]',
+            "budgets.0.holder: 'x'; 'tenant', 'user', 'application' or 'model' is allowed",
+        ),
+        (
+            'budgets=[{"holder": "tenant", "unit": "tokens"}]',
+            "budgets.0.limit: missing; a value of its own is allowed",
+        ),
+        ("budgets=tenant", "budgets: 'tenant'; a JSON object with its fields is allowed"),
+        ('budgets={"holder": 1}', "budgets: {'holder': 1}; a JSON list is allowed"),
+        ("budgets=[{'holder': 1}]", "budgets: [{'holder': 1}]; valid JSON is allowed: Expecting"),
+        (
+            'upstreams=[{"name": "a", "url": "ftp://x"}]',
+            "upstreams.0.url: 'ftp://x'; a string that matches pattern '^https?://",
+        ),
+    ],
+)
+def test_a_part_of_a_setting_is_named_with_its_value_and_rule(word: str, text: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        changes = parse_assignments([word], EndpointSettings, HIDDEN)
+        merge_settings(ConfigureEndpoint, {"endpoint": "m"}, changes)
+    assert str(caught.value).startswith(text)
+
+
 def test_changes_keep_what_was_set_before() -> None:
     before = {"endpoint": "m", "queue_limit": 9, "tokenizer": "t", "partition": 3}
     body = merge_settings(ConfigureEndpoint, before, {"slack": 2.0, "tokenizer": None})
