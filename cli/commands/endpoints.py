@@ -212,10 +212,16 @@ def find(client: Api, endpoint: str) -> Json:
     try:
         return client.get(f"/v1/endpoints/{part(endpoint)}")
     except NotFound:
-        raise NotFound(
-            f"no such endpoint: {endpoint}; `berth endpoints list` shows all, "
-            f"`berth endpoints create {endpoint}` creates it"
-        ) from None
+        raise NotFound(f"no such endpoint: {endpoint}; {_next_step(client, endpoint)}") from None
+
+
+def _next_step(client: Api, name: str) -> str:
+    """Return what to do about a name that no endpoint has: it may be an alias or an adapter."""
+    for row in items(client.get("/v1/endpoints")):
+        settings = settings_of(row)
+        if name in cast("list[str]", [*settings["aliases"], *settings["adapters"]]):
+            return f"it is another name of {row['endpoint']}: give that one"
+    return f"`berth endpoints list` shows all, `berth endpoints create {name}` creates it"
 
 
 def settings_of(row: Json) -> Json:

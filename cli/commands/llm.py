@@ -214,7 +214,8 @@ def limits(as_json: AsJson = False, data: Data = None) -> None:
 
 
 def _limit_cells(row: Json) -> tuple[object, ...]:
-    holder = f"{row['kind']} {row['holder']}" if row["holder"] else f"each {row['kind']}"
+    named = row["holder"] or "(none named)"
+    holder = f"each {row['kind']}" if row["holder"] is None else f"{row['kind']} {named}"
     period = span(1000 * float(str(row["period_s"])))
     memory = {"window": f"after {period}", "half_life": f"half in {period}", "forever": "never"}
     forgotten = memory[str(row["memory"])]

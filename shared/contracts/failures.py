@@ -45,6 +45,10 @@ _FILE_MISSING: Final = (
     "a worker starts in `--workdir`, else in a private folder of its node: give `--workdir DIR`, "
     "a directory that the node has, or full paths; see `berth logs JOB`"
 )
+_NOT_IN: Final = (
+    "workers start in {workdir} (`--workdir`) on their node: a file that is missing there has to "
+    "be copied to each node, or named by its full path; see `berth logs JOB`"
+)
 _SEE_NODE: Final = "an operator should look at the node"
 ADVICE: Final[Mapping[str, str]] = {
     "command_missing": "install it on the nodes; a relative path starts at `--workdir`, "
@@ -84,8 +88,11 @@ ADVICE: Final[Mapping[str, str]] = {
 """Advice by reason; a reason without advice is shown alone."""
 
 
-def advice(reason: str, output: Iterable[str] = ()) -> str:
-    """Return the advice about a failure with this last output, empty if there is none."""
+def advice(reason: str, output: Iterable[str] = (), workdir: str = "") -> str:
+    """Return the advice about a failure with this last output, empty if there is none.
+
+    `workdir` is the working directory that the job named.
+    """
     if reason == "exit_code" and any(_NO_FILE in line for line in output):
-        return _FILE_MISSING
+        return _NOT_IN.format(workdir=workdir) if workdir else _FILE_MISSING
     return ADVICE.get(reason, "")

@@ -116,7 +116,7 @@ async def why(request: Request, job_id: Job) -> Response:
     recorded simulation.
     """
     gateway, bearer, row = await visible_job(request, job_id)
-    history = await _job_history(gateway, bearer, job_id, queries.WHY)
+    history = await _job_history(gateway, bearer, row, queries.WHY)
     queue_position = await gateway.database.row(
         bearer, queries.QUEUE_POSITION, bearer.tenant, job_id
     )
@@ -160,16 +160,17 @@ def placement_terms(row: Body | None) -> Body | None:
 
 
 async def _history_response(request: Request, job_id: str, sql: str) -> Response:
-    gateway, bearer, _ = await visible_job(request, job_id)
-    return json_response(await _job_history(gateway, bearer, job_id, sql))
+    gateway, bearer, row = await visible_job(request, job_id)
+    return json_response(await _job_history(gateway, bearer, row, sql))
 
 
-async def _job_history(gateway: Gateway, bearer: Bearer, job_id: str, sql: str) -> Body:
+async def _job_history(gateway: Gateway, bearer: Bearer, job: Body, sql: str) -> Body:
     """Return the events of the job; tenants see no other job's id in them."""
+    job_id = job["job_id"]
     rows = await gateway.database.rows(bearer, sql, bearer.tenant, job_id)
     for data in (row["data"] for row in rows):
         if isinstance(data, dict):
-            add_advice(data)
+            add_advice(data, job.get("spec"))
             if bearer.tenant is not None:
                 hide_others(data)
     return {"job_id": job_id, "items": rows}

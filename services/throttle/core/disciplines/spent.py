@@ -48,9 +48,13 @@ class SpentBudget:
         return Throttled(reason, self.free_after_ms, f"{self._figures}; {end}")
 
     @property
+    def _holder(self) -> str:
+        return f"{self.kind} {self.name!r}" if self.name else f"requests that name no {self.kind}"
+
+    @property
     def _figures(self) -> str:
         return (
-            f"budget of {self.kind} {self.name!r}: {number(self.limit)} {self.unit} "
+            f"budget of {self._holder}: {number(self.limit)} {self.unit} "
             f"{describe_memory(self.memory)}, {number(self.used)} used, {number(self.held)} held "
             f"by open requests, {number(self.price)} asked"
         )

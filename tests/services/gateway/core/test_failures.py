@@ -16,6 +16,10 @@ def test_a_program_that_misses_a_file_is_explained_where_it_runs() -> None:
     failure: dict[str, object] = {"reason": "exit_code", "output": ["starting", line]}
     add_advice({"failure": failure})
     assert "else in a private folder of its node: give `--workdir DIR`" in str(failure["advice"])
+    add_advice({"failure": failure, "spec": {"workdir": "/data"}})
+    assert str(failure["advice"]).startswith("workers start in /data (`--workdir`)")
+    add_advice({"failure": failure}, {"workdir": "/home"})
+    assert str(failure["advice"]).startswith("workers start in /home (`--workdir`)")
 
 
 def test_a_row_without_a_failure_stays_as_it_is() -> None:

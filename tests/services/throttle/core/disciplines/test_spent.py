@@ -22,6 +22,10 @@ def test_a_spent_budget_is_named_with_all_figures() -> None:
     )
 
 
+def test_requests_without_a_user_share_a_budget_that_says_so() -> None:
+    assert "budget of requests that name no user: 1000" in replace(WINDOW, name="").refusal.detail
+
+
 def test_a_request_above_the_whole_budget_has_its_own_reason_for_good() -> None:
     refusal = replace(WINDOW, price=1001.0).refusal
     assert refusal == Throttled("above_budget", None)
