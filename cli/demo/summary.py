@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cli.demo.llm import LlmDemo
+from cli.demo.local_jobs import local_jobs
 from cli.demo.replay import Outcome
 from cli.replay.progress import TERMINAL
 from cli.replay.submission import exit_code
@@ -16,6 +17,10 @@ from infra.supervisor.running import RunningStack
 from simulator.workload.rows import WorkloadJob
 
 SHOWN = 20
+LLM_VERBS = (
+    "          berth endpoints show demo/Chat-7B; berth llm top; berth llm usage --rejected",
+    "          berth llm requests; berth llm why REQUEST; berth llm fairness",
+)
 
 
 def summary(
@@ -66,10 +71,12 @@ def advice(
         f"describe  {stack.gateway}/docs",
         *address_lines(stack),
         *(llm.advice() if llm is not None else ()),
-        f"workload  {len(jobs)} jobs; {planned_failures(jobs)} of them fail on purpose",
+        f"workload  {len(jobs)} jobs; {planned_failures(jobs)} of them fail on purpose; "
+        f"{len(local_jobs(''))} more are programs on this machine",
         "try       berth jobs; berth nodes; berth tenants list; berth events",
         "          berth submit --pool local --tenant vision -- /bin/sh -c 'echo hello'",
         "          berth why JOB; berth trace JOB; berth verify",
+        *(LLM_VERBS if llm is not None else ()),
         "press Ctrl-C to stop",
     ]
 

@@ -218,7 +218,8 @@ def _check_prompt(route: Route, fields: Fields) -> None:
         return
     if value_kind(messages) != "array" or not bytes(memoryview(messages)[1:64]).strip(b" \r\n\t]"):
         kind = value_kind(messages)
-        raise InvalidRequest("messages", f"invalid {kind}; an array of messages is required")
+        fault = "empty" if kind == "array" else f"invalid {kind}"
+        raise InvalidRequest("messages", f"{fault}; an array of messages is required")
 
 
 def _answers(route: Route, fields: Fields) -> int:

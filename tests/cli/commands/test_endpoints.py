@@ -45,7 +45,7 @@ def test_an_endpoint_is_created_once_and_set_when_it_is_there(
     with pytest.raises(NotFound, match="no such endpoint: m; .* `berth endpoints create m`"):
         verbs.set_("m", ["slack=5"])
     assert api.bodies == []
-    api.settings["aliases"] = ["chat"]
+    api.settings = {**PRESENT, "aliases": ["chat"]}
     with pytest.raises(NotFound, match=f"no such endpoint: chat; it is another name of {MODEL}"):
         verbs.show("chat")
     verbs.create("m", ["discipline=vtc"], ["a=http://a:1"])

@@ -126,7 +126,7 @@ def test_the_limit_is_of_all_answers_together(
         ("chat/completions", {"n": 129}, "n: invalid number; an integer from 1 to 128"),
         ("chat/completions", {"n": 10**30}, "n: invalid number"),
         ("chat/completions", {"user": "u" * 257}, "user: invalid string; a string of at most 256"),
-        ("chat/completions", {"messages": []}, "messages: invalid array; an array of messages"),
+        ("chat/completions", {"messages": []}, "messages: empty; an array of messages"),
         ("chat/completions", {"messages": "hi"}, "messages: invalid string"),
         ("chat/completions", {"messages": None}, "messages: missing; the prompt is required"),
         ("completions", {"prompt": None}, "prompt: missing"),
