@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
 Settings = dict[str, object]
-RULES = {
-    "missing": "a value of its own",
-    "model_type": "a JSON object with its fields",
-    "tuple_type": "a JSON list",
-}
+RULES = {"model_type": "a JSON object with its fields", "tuple_type": "a JSON list"}
 """Rules by pydantic's name of the fault, where its text names types of Python."""
 
 
@@ -78,9 +74,15 @@ def faults_of(error: ValidationError) -> list[str]:
     rules: dict[str, list[str]] = {}
     for fault in error.errors(include_url=False, include_context=False):
         path = _path(fault["loc"])
-        value = "missing" if fault["type"] == "missing" else repr(fault["input"])
-        rules.setdefault(f"{path}: {value}", []).append(_rule(fault["type"], fault["msg"]))
-    return [f"{value}; {' or '.join(rule)} is allowed" for value, rule in rules.items()]
+        if fault["type"] == "missing":
+            rules[f"{path}: missing; a value is required"] = []
+        else:
+            rule = _rule(fault["type"], fault["msg"])
+            rules.setdefault(f"{path}: {fault['input']!r}", []).append(rule)
+    return [
+        f"{value}; {' or '.join(rule)} is allowed" if rule else value
+        for value, rule in rules.items()
+    ]
 
 
 def _path(steps: tuple[int | str, ...]) -> str:

@@ -31,7 +31,7 @@ def test_an_unknown_setting_lists_those_that_exist() -> None:
         ),
         (
             'budgets=[{"holder": "tenant", "unit": "tokens"}]',
-            "budgets.0.limit: missing; a value of its own is allowed",
+            "budgets.0.limit: missing; a value is required",
         ),
         ("budgets=tenant", "budgets: 'tenant'; a JSON object with its fields is allowed"),
         ('budgets={"holder": 1}', "budgets: {'holder': 1}; a JSON list is allowed"),
