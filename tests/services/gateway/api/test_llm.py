@@ -10,6 +10,8 @@ import pytest
 from shared.contracts.access import TenantRegistered
 from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted, TokenBudget, Upstream
 from shared.contracts.llm import (
+    EndpointCapacityNoted,
+    EngineStanding,
     LlmRequestFinished,
     LlmRequestQueued,
     LlmRequestRejected,
@@ -209,3 +211,28 @@ async def test_what_an_open_request_holds_is_not_left_of_a_budget(rows: Stack) -
         await rows.project("throttle", 3, 61 if message is started else 62, message)
     after = (await limits(rows))["tenant"]
     assert (after["used"], after["held"]) == (41, before["held"])
+
+
+async def test_a_budget_counts_what_ended_after_it_was_set(rows: Stack) -> None:
+    before = (await limits(rows))["tenant"]
+    assert (before["since"], before["used"]) == (0, 41)
+    await rows.project("throttle", 3, 15, LLAMA)
+    tenant = (await limits(rows))["tenant"]
+    assert (tenant["since"], tenant["used"]) == (1015, 24), "ada-1 had ended before"
+    wider = LLAMA.budgets[0].model_copy(update={"limit": 900})
+    await rows.project("throttle", 3, 16, LLAMA.model_copy(update={"budgets": (wider,)}))
+    tenant = (await limits(rows))["tenant"]
+    assert (tenant["since"], tenant["used"]) == (1015, 24)
+
+
+async def test_engines_are_shown_and_their_loads_to_operators_alone(rows: Stack) -> None:
+    load = {"in_flight": 3, "waiting": 1, "kv_ratio": 0.5}
+    engine = EngineStanding(name="a", available=True, **load)
+    noted = EndpointCapacityNoted(endpoint=LLAMA.endpoint, requests=64, engines=(engine,))
+    await rows.project("throttle", 3, 70, noted)
+    _, content, _ = await rows.call("GET", "/v1/endpoints/meta/Llama-3", key="op")
+    shown = {"name": "a", "available": True, "reason": "", "since": 1070}
+    assert content["engines"] == [{**shown, **load}]
+    assert content["noted_at"] == 1070
+    _, content, _ = await rows.call("GET", "/v1/endpoints")
+    assert content["items"][0]["engines"] == [shown]
