@@ -219,7 +219,8 @@ def _next_step(client: Api, name: str) -> str:
     """Return what to do about a name that no endpoint has: it may be an alias or an adapter."""
     for row in items(client.get("/v1/endpoints")):
         settings = settings_of(row)
-        if name in cast("list[str]", [*settings["aliases"], *settings["adapters"]]):
+        names = (cast("list[str]", settings[of]) for of in ("aliases", "adapters"))
+        if any(name in known for known in names):
             return f"it is another name of {row['endpoint']}: give that one"
     return f"`berth endpoints list` shows all, `berth endpoints create {name}` creates it"
 

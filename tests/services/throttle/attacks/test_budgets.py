@@ -32,9 +32,9 @@ def reasons(events: list[Any]) -> list[str]:
 def test_the_limit_of_tpm_holds_after_a_change_of_prices() -> None:
     settings = {"discipline": "tpm", "tenant_tokens_per_minute": 50, "batch_tokens": None}
     state = lane(settings=endpoint(**settings))
-    assert reasons(decide(state, local_request("r1", prompt=10, most=90))) == ["tenant_tokens"]
+    assert reasons(decide(state, local_request("r1", prompt=10, most=90))) == ["above_budget"]
     reconfigure(state, **settings, prompt_price=1.0)
-    assert reasons(decide(state, local_request("r2", prompt=10, most=90))) == ["tenant_tokens"]
+    assert reasons(decide(state, local_request("r2", prompt=10, most=90))) == ["above_budget"]
 
 
 def test_a_change_of_a_price_does_not_give_the_money_back() -> None:
