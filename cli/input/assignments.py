@@ -99,6 +99,6 @@ def _rule(kind: str, message: str) -> str:
     verb = {"match": "matches", "have": "has"}
     return re.sub(
         r"^(\w+) should (match|have) ",
-        lambda found: f"a {found[1].lower()} that {verb[found[2]]} ",
+        lambda match: f"a {match[1].lower()} that {verb[match[2]]} ",
         rule,
     )

@@ -1,4 +1,4 @@
-"""What an answer has made so far: reported for its charge, and ended if it never ends."""
+"""The progress of an answer: it is reported for its charge, and ended if it never ends."""
 
 from __future__ import annotations
 
