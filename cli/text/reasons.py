@@ -203,9 +203,7 @@ WORDS: dict[str, Callable[[Data], str]] = {
 
 def deciding(position: object, placing: object) -> list[str]:
     """Return the queue position of a waiting job, or the terms of its last placement."""
-    shown: list[str] = []
-    if isinstance(position, dict):
-        shown.append(_queue_position(position))
+    shown = [_queue_position(position)] if isinstance(position, dict) else []
     if isinstance(placing, dict):
         shown += [_placing(placing), *_terms(placing.get("terms"))]
     return shown
