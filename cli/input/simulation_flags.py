@@ -92,6 +92,20 @@ FLAGS = (
         min=0,
     ),
     flag(
+        "restart_growth",
+        float,
+        "Power of a gang's GPUs with which its restart takes longer; 0: gangs restart alike.",
+        min=0,
+        max=1,
+    ),
+    flag(
+        "checkpoint_spread",
+        float,
+        "Spread of the jobs' checkpoint intervals: standard deviation of their logarithm.",
+        min=0,
+        max=3,
+    ),
+    flag(
         "checkpoint_cost_s",
         float,
         "Cluster seconds of a checkpoint that a job writes as it is stopped; 0: it writes none.",

@@ -47,7 +47,11 @@ def of_workload(
     checkpoint_s: float = CHECKPOINT_S,
     restart_s: float = RESTART_S,
 ) -> Submission:
-    """Return the submission of a job; a repeat within a run has the same key."""
+    """Return the submission of a job; a repeat within a run has the same key.
+
+    Its checkpoints are those of the trace, where that names them.
+    """
+    known_s = job.checkpoint_interval_s
     spec: dict[str, object] = {
         "name": job.name or "job",
         "user": job.user,
@@ -57,7 +61,7 @@ def of_workload(
             "cpus_per_worker": job.cpus,
             "mem_gib_per_worker": job.mem_gib,
         },
-        "checkpoint_interval_s": checkpoint_s,
+        "checkpoint_interval_s": checkpoint_s if known_s is None else known_s or None,
         "simulated": {
             "duration_s": job.duration_s,
             "exit_code": exit_code(job.succeeded),

@@ -51,7 +51,9 @@ class SimulationOptions:
     last_share: float = 0.4
     time_scale: float = TIME_SCALE
     restart_s: float = 60.0
+    restart_growth: float = 0.0
     checkpoint_s: float | None = 300.0
+    checkpoint_spread: float = 0.0
     checkpoint_cost_s: float = 0.0
     fixed_share: float = 0.0
     min_residency_s: float = default_of("min_residency_s")
@@ -87,7 +89,9 @@ def build_scenario(
         pool=pool,
         window_s=sizing.window_s,
         restart_s=options.restart_s,
+        restart_growth=options.restart_growth,
         checkpoint_s=options.checkpoint_s,
+        checkpoint_spread=options.checkpoint_spread,
         checkpoint_cost_s=options.checkpoint_cost_s,
         fixed_share=options.fixed_share,
         walltime=options.walltime,

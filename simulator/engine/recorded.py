@@ -80,8 +80,8 @@ async def read_pool(log: Log, partitions: int, pool: str) -> RecordedPool:
 def build_scenario(past: RecordedPool, last_share: float, most: int) -> Scenario:
     """Build a scenario of the last `most` ended jobs on all nodes, evaluated over the last part.
 
-    Raises InsufficientHistory. Jobs request GPUs alone; a stop costs the median of what jobs
-    declared.
+    Raises InsufficientHistory. Jobs request GPUs alone; each keeps its checkpoint interval, and a
+    restart takes the median of what they declared.
     """
     if past.pool is None:
         raise InsufficientHistory(f"pool: {past.name!r}, must be one that the ledger knows")
@@ -90,9 +90,6 @@ def build_scenario(past: RecordedPool, last_share: float, most: int) -> Scenario
         extent = f"{len(jobs)} jobs that ran to their end on {len(past.nodes)} nodes"
         raise InsufficientHistory(f"{past.name}: {extent}, must be at least {LEAST_JOBS} and 1")
     entries = [past.entries[job.job_key] for job in jobs]
-    checkpoints_s = [
-        entry.checkpoint_interval_s for entry in entries if entry.checkpoint_interval_s
-    ]
     return Scenario(
         jobs=jobs,
         nodes=nodes_of(past),
@@ -100,9 +97,6 @@ def build_scenario(past: RecordedPool, last_share: float, most: int) -> Scenario
         window_s=window_of(jobs, last_share),
         walltime="trace",
         restart_s=float(np.median([entry.restart_s for entry in entries])),
-        checkpoint_s=float(np.median(checkpoints_s))
-        if 2 * len(checkpoints_s) >= len(jobs)
-        else None,
     )
 
 
@@ -130,6 +124,7 @@ def jobs_of(past: RecordedPool, time_scale: float) -> list[WorkloadJob]:
             0.0,
             past.finished[entry.job_id].succeeded,
             entry.walltime_s,
+            checkpoint_interval_s=entry.checkpoint_interval_s,
         )
         for entry in ended
     ]

@@ -17,6 +17,7 @@ from simulator.engine.failures import Failure
 from simulator.engine.lane import LANE
 from simulator.workload.fixed import draw_fixed
 from simulator.workload.rows import WorkloadJob
+from simulator.workload.stop_costs import checkpoint_intervals_s, restarts_s
 
 POOL = "simulated"
 FIRST_MS = 10_000
@@ -33,10 +34,12 @@ class Scenario:
     """One simulation. Times are cluster seconds of the trace's own clock.
 
     `walltime` is the run time that jobs declare: none, that of the trace's users, or the true
-    one (an oracle). `checkpoint_s` is between checkpoints, None for none; `restart_s` is the
-    cost of a start after a stop. Where `checkpoint_cost_s` is above 0 a stop writes a checkpoint
-    and loses no more than that. `fixed_share` of the jobs may not be preempted. With `gpus_only`
-    jobs request neither CPU, memory nor GPU types.
+    one (an oracle). `checkpoint_s` is between checkpoints, None for none, for jobs of which the
+    trace does not say it: with a `checkpoint_spread` it is the median of what they draw.
+    `restart_s` is the cost of a start after a stop, which grows with the gang by `restart_growth`
+    (`simulator/workload/stop_costs.py`). Where `checkpoint_cost_s` is above 0 a stop writes a
+    checkpoint and loses no more than that. `fixed_share` of the jobs may not be preempted. With
+    `gpus_only` jobs request neither CPU, memory nor GPU types.
     """
 
     jobs: Sequence[WorkloadJob]
@@ -45,7 +48,9 @@ class Scenario:
     pool: PoolConfigured
     window_s: tuple[float, float]
     restart_s: float = 0.0
+    restart_growth: float = 0.0
     checkpoint_s: float | None = None
+    checkpoint_spread: float = 0.0
     checkpoint_cost_s: float = 0.0
     fixed_share: float = 0.0
     walltime: Walltime = "none"
@@ -104,7 +109,11 @@ def submission(scenario: Scenario, index: int) -> SubmitJob:
     run_s = duration_s(scenario, job)
     need = (0.0, 0.0) if scenario.gpus_only else (job.cpus, job.mem_gib)
     simulated = Simulated(
-        duration_s=run_s, exit_code=int(job.succeeded is False), restart_s=scenario.restart_s
+        duration_s=run_s,
+        exit_code=int(job.succeeded is False),
+        restart_s=restart_of(
+            job.workers, job.gpus_per_worker, scenario.restart_s, scenario.restart_growth
+        ),
     )
     spec = JobSpec(
         name=job.name or "job",
@@ -114,7 +123,7 @@ def submission(scenario: Scenario, index: int) -> SubmitJob:
         gpu_speeds=dict(scenario.gpu_speeds) or None,
         walltime_s=walltime_s(scenario, job, run_s),
         preemptible=index not in fixed_jobs(len(scenario.jobs), scenario.fixed_share),
-        checkpoint_interval_s=scenario.checkpoint_s,
+        checkpoint_interval_s=checkpoint_of(scenario, index),
         checkpoint_cost_s=scenario.checkpoint_cost_s,
         grace_s=max(GRACE_S, scenario.checkpoint_cost_s / scenario.pool.time_scale),
         simulated=simulated,
@@ -132,6 +141,27 @@ def submission(scenario: Scenario, index: int) -> SubmitJob:
 def fixed_jobs(jobs: int, share: float) -> frozenset[int]:
     """Return the numbers of the jobs that may not be preempted."""
     return frozenset(np.flatnonzero(draw_fixed(jobs, share)).tolist())
+
+
+def checkpoint_of(scenario: Scenario, index: int) -> float | None:
+    """Return the seconds of work between the checkpoints of a job; None if it makes none."""
+    known_s = scenario.jobs[index].checkpoint_interval_s
+    if known_s is None and scenario.checkpoint_s is not None:
+        spread = scenario.checkpoint_spread
+        known_s = drawn_checkpoints(len(scenario.jobs), scenario.checkpoint_s, spread)[index]
+    return known_s or None
+
+
+@lru_cache(maxsize=8)
+def drawn_checkpoints(jobs: int, median_s: float, spread: float) -> tuple[float, ...]:
+    """Return the intervals of jobs of which the trace says none."""
+    return tuple(checkpoint_intervals_s(np.full(jobs, np.nan), median_s, spread).tolist())
+
+
+@lru_cache(maxsize=4096)
+def restart_of(workers: int, gpus: float, restart_s: float, growth: float) -> float:
+    """Return the seconds of a restart of a gang, by whole GPUs; `gpus` are per worker."""
+    return float(restarts_s(np.array([workers * np.ceil(gpus)]), restart_s, growth)[0])
 
 
 @lru_cache(maxsize=4096)

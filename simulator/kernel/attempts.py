@@ -25,7 +25,7 @@ def begin_attempt(sim: Sim, j: int, now: int) -> None:
     pool.used_milli += job.gang_milli
     if job.starts == 0:
         job.first_start_ms = now
-    job.paid_ms = sim.rules.restart_ms if job.starts else 0
+    job.paid_ms = job.restart_ms if job.starts else 0
     job.starts += 1
     job.started_ms = now
     job.ends_ms = now + max(0, job.duration_ms - job.checkpointed_ms) + job.paid_ms
@@ -118,10 +118,10 @@ def stop(sim: Sim, j: int, now: int) -> None:
     release(sim, j, now)
     sim.pool.preemptions += 1
     worked_ms = progress.worked_ms(job, now)
-    saved_ms = progress.checkpointed_work_ms(sim.rules, worked_ms)
+    saved_ms = progress.checkpointed_work_ms(sim.rules, job, worked_ms)
     lose(sim, job, now - job.started_ms - saved_ms, now)
     job.checkpointed_ms += saved_ms
-    job.debt_ms = worked_ms - saved_ms + sim.rules.restart_ms
+    job.debt_ms = worked_ms - saved_ms + job.restart_ms
     job.ends_ms = -1
     job.longest_ms = max(job.longest_ms, now - job.started_ms)
     if sim.rules.progress:

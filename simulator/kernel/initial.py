@@ -22,6 +22,7 @@ from simulator.kernel.codes import (
     NEVER,
     PER_HIDDEN,
 )
+from simulator.kernel.job_costs import JobCosts
 from simulator.kernel.state import Bools, Floats, Ints, Sim
 from simulator.kernel.work import Work
 
@@ -33,6 +34,7 @@ def initial_state(
     counts: Floats,
     theta: Floats,
     large: float,
+    costs: JobCosts,
     fixed: Bools | None = None,
     draws: Floats | None = None,
 ) -> Sim:
@@ -51,7 +53,7 @@ def initial_state(
         rules=rules,
         pool=initial_pool(work, large),
         scan=state.table(state.ScanState, 1)[0],
-        jobs=initial_jobs(work, fixed),
+        jobs=initial_jobs(work, costs, fixed),
         kinds=work.shape.copy(),
         queue=np.zeros(n, np.int64),
         round_queue=np.zeros(n, np.int64),
@@ -123,12 +125,14 @@ def initial_pool(work: Work, large: float) -> Any:
     return pool
 
 
-def initial_jobs(work: Work, fixed: Bools | None = None) -> Any:
+def initial_jobs(work: Work, costs: JobCosts, fixed: Bools | None = None) -> Any:
     """Return the rows [n] of jobs of which none has started."""
     jobs = state.table(state.JobRow, len(work))
     jobs["kind"] = work.shape
     for name in ("tie", "workers", "gpus", "submit_ms", "duration_ms", "walltime_ms"):
         jobs[name] = getattr(work, name)
+    for name, column in costs._asdict().items():
+        jobs[name] = column
     jobs["gang"] = work.gang
     jobs["gang_milli"] = work.gang * loss_budget.MILLI
     if fixed is not None:

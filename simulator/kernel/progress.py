@@ -24,7 +24,7 @@ def protected_ms(rules: PackedRules, job: JobRow) -> int:
     """Return the ms from the job's start before which rank does not stop it."""
     if not rules.progress:
         return max(rules.min_residency_ms, job.debt_ms)
-    if rules.checkpoint_ms == 0:
+    if job.checkpoint_ms == 0:
         return NEVER
     return job.paid_ms + least_work_ms(
         job.starts,
@@ -32,7 +32,7 @@ def protected_ms(rules: PackedRules, job: JobRow) -> int:
         job.debt_ms,
         rules.start_protection_ms,
         rules.cheap_restarts,
-        rules.checkpoint_ms,
+        job.checkpoint_ms,
         rules.stop_cost_ms,
     )
 
@@ -43,7 +43,7 @@ def stoppable_ms(rules: PackedRules, job: JobRow, slot: RunningRow, safe_ms: int
     if not rules.progress or safe_ms >= NEVER:
         return max(safe_ms, now)
     return next_stop_ms(
-        now, safe_ms, slot.started_ms + job.paid_ms, rules.checkpoint_ms, rules.window_ms
+        now, safe_ms, slot.started_ms + job.paid_ms, job.checkpoint_ms, job.window_ms
     )
 
 
@@ -60,11 +60,11 @@ def attained_ms(job: JobRow, now: int) -> int:
 
 
 @compiled
-def checkpointed_work_ms(rules: PackedRules, worked: int) -> int:
+def checkpointed_work_ms(rules: PackedRules, job: JobRow, worked: int) -> int:
     """Return how much of the work a stop keeps; 0 without checkpoints."""
-    if rules.checkpoint_ms == 0:
+    if job.checkpoint_ms == 0:
         return 0
-    kept = worked // rules.checkpoint_ms * rules.checkpoint_ms
+    kept = worked // job.checkpoint_ms * job.checkpoint_ms
     return max(kept, worked - rules.stop_cost_ms) if rules.stop_cost_ms > 0 else kept
 
 
@@ -72,7 +72,7 @@ def checkpointed_work_ms(rules: PackedRules, worked: int) -> int:
 def lost_ms(rules: PackedRules, job: JobRow, now: int) -> int:
     """Return the work that a stop at this moment loses."""
     worked = worked_ms(job, now)
-    return worked - checkpointed_work_ms(rules, worked)
+    return worked - checkpointed_work_ms(rules, job, worked)
 
 
 @compiled

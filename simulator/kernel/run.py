@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 
 from services.placement.core.pool import loss_budget, overdue
-from services.placement.core.round.progress import stop_window_ms
 from services.priority.core.history import BINS
 from shared.contracts.pools import (
     EasyRuntime,
@@ -20,6 +19,7 @@ from shared.contracts.pools import (
 from simulator.kernel import codes, state
 from simulator.kernel.codes import NEVER
 from simulator.kernel.initial import initial_state
+from simulator.kernel.job_costs import job_costs
 from simulator.kernel.loop import run
 from simulator.kernel.state import Bools, Floats, Ints, Sim
 from simulator.kernel.weights import untrained
@@ -75,7 +75,11 @@ class Rules:
     """Time until a running job may migrate so that a larger one fits; None: no migrations."""
     refresh_s: float = 300.0
     restart_s: float = 60.0
+    restart_growth: float = 0.0
+    """Power of a gang's GPUs with which its restart takes longer; see `restarts_s`."""
     checkpoint_s: float = 60.0
+    checkpoint_spread: float = 0.0
+    """Spread of the intervals that jobs draw; see `checkpoint_intervals_s`."""
     checkpoint_cost_s: float = 0.0
     """Above 0 a stop writes a checkpoint and loses no more than this."""
     fixed_share: float = 0.0
@@ -144,7 +148,10 @@ def simulate(
     fixed = draw_fixed(len(work), rules.fixed_share)[fits]
     draws = explored.draws if explored else None
     own["deviation"] = explored.deviation if explored else 0.0
-    sim = initial_state(chosen, sizes, own, known, rules.theta, rules.large_at_start, fixed, draws)
+    costs = job_costs(work, rules).part(fits)
+    sim = initial_state(
+        chosen, sizes, own, known, rules.theta, rules.large_at_start, costs, fixed, draws
+    )
     run(sim)
     pool = np.asarray(sim.pool)
     return KernelRun(
@@ -177,8 +184,6 @@ def pack_rules(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: in
         "min_residency_ms": ms(rules.min_residency_s),
         "large_gang_share": rules.large_gang_share,
         "refresh_ms": ms(rules.refresh_s),
-        "restart_ms": ms(rules.restart_s),
-        "checkpoint_ms": ms(rules.checkpoint_s),
         "from_ms": window_ms[0],
         "to_ms": window_ms[1],
         "epoch_ms": epoch_ms,
@@ -203,16 +208,12 @@ def pack_rules(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: in
 
 def pack_progress(rules: Rules, gpus: int) -> dict[str, Any]:
     """Return the rules by which a job that rank stops makes progress; see RULES.md, 14-16."""
-    checkpoint_ms = ms(rules.checkpoint_s)
-    stop_cost_ms = ms(rules.checkpoint_cost_s) if checkpoint_ms else 0
-    window_ms = stop_window_ms(ms(rules.checkpoint_window_s), checkpoint_ms)
     share = loss_budget.share_of(rules.loss_share)
     capacity_milli = gpus * loss_budget.MILLI
     return {
         "tenant_floor": rules.tenant_floor if rules.policy in RATIOS else 0.0,
         "progress": rules.preemption_protection == "progress",
-        "stop_cost_ms": stop_cost_ms,
-        "window_ms": checkpoint_ms if stop_cost_ms else window_ms,
+        "stop_cost_ms": ms(rules.checkpoint_cost_s),
         "start_protection_ms": ms(rules.start_protection_s),
         "cheap_restarts": rules.cheap_restarts,
         "preempt_price": rules.preempt_price,

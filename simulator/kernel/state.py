@@ -50,14 +50,10 @@ class PackedRules(Protocol):
     """Run time before a migration; NEVER: no migrations."""
     large_gang_share: float
     refresh_ms: int
-    restart_ms: int
-    checkpoint_ms: int
     stop_cost_ms: int
     """Work that a stop loses which writes a checkpoint; 0: a stop writes none."""
     progress: bool
     """Whether `progress` protects jobs, instead of their residency alone."""
-    window_ms: int
-    """Work after a checkpoint within which rank stops a job."""
     start_protection_ms: int
     cheap_restarts: int
     preempt_price: float
@@ -182,6 +178,12 @@ class JobRow(Protocol):
     """The same in thousandths."""
     fixed: bool
     """Whether rank neither stops nor migrates it."""
+    checkpoint_ms: int
+    """Work between its checkpoints; 0: it makes none."""
+    window_ms: int
+    """Work after a checkpoint within which rank stops it."""
+    restart_ms: int
+    """Cost of a start after a stop."""
     submit_ms: int
     duration_ms: int
     walltime_ms: int

@@ -120,7 +120,7 @@ def price_of_stop(sim: Sim, k: int, price: float, lost_ms: int) -> float:
     j = sim.running[k].job
     attained_s = progress.attained_ms(sim.jobs[j], sim.pool.ranked_at_ms) / 1000.0
     left_s = forecast.forecast_of(sim, j, attained_s).gittins_s
-    return progress.price_of((lost_ms + sim.rules.restart_ms) / 1000.0, left_s, price)
+    return progress.price_of((lost_ms + sim.jobs[j].restart_ms) / 1000.0, left_s, price)
 
 
 @compiled

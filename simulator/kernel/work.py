@@ -13,6 +13,7 @@ from shared.contracts.job_names import name_pattern
 from simulator.workload.columns import Columns
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 FAILED = 0
 """Outcome of a job whose program failed, see `Columns`."""
 
@@ -40,6 +41,8 @@ class Work:
     tenant: Ints
     tie: Ints
     """Order of the job ids, which decides between equals."""
+    checkpoint_s: Floats
+    """Work between checkpoints, 0 for none; NaN where the trace does not say."""
 
     def __len__(self) -> int:
         return len(self.submit_ms)
@@ -61,6 +64,7 @@ class Work:
             "groups",
             "tenant",
             "tie",
+            "checkpoint_s",
         )
         return replace(self, **{name: getattr(self, name)[chosen] for name in own})
 
@@ -86,6 +90,7 @@ def build_work(columns: Columns) -> Work:
         group_count=count,
         tenant=columns.tenant[chosen].astype(np.int64),
         tie=np.arange(int(chosen.sum()), dtype=np.int64),
+        checkpoint_s=columns.checkpoint_interval_s[chosen],
     )
 
 

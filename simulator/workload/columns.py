@@ -25,11 +25,12 @@ UNKNOWN = -1
 class Columns:
     """The jobs of a trace by (submit, key); row i of every array is the same job.
 
-    Times in seconds from the trace's zero, GPUs in devices, CPUs and GiB of one worker; a walltime
-    or a real wait that the trace does not say is NaN. `tenant`, `user`, `name`, `gpu_type`, `qos`
-    index `tenants`, `users`, `names`, `gpu_types`, `qos_classes` (by first appearance; the words
-    are those of `WorkloadJob`); -1 is unknown. A user is identified by (tenant, user). `outcome`:
-    1 completed, 0 failed, -1 neither or unknown. `never_started` jobs have no run, so no row.
+    Times in seconds from the trace's zero, GPUs in devices, CPUs and GiB of one worker; a walltime,
+    a real wait or an interval between checkpoints that the trace does not say is NaN. `tenant`,
+    `user`, `name`, `gpu_type`, `qos` index `tenants`, `users`, `names`, `gpu_types`, `qos_classes`
+    (by first appearance; the words are those of `WorkloadJob`); -1 is unknown. A user is identified
+    by (tenant, user). `outcome`: 1 completed, 0 failed, -1 neither or unknown. `never_started` jobs
+    have no run, so no row.
     """
 
     submit_s: Floats
@@ -41,6 +42,7 @@ class Columns:
     mem_gib: Floats
     walltime_s: Floats
     queue_s: Floats
+    checkpoint_interval_s: Floats
     tenant: Codes
     user: Codes
     name: Codes
@@ -90,6 +92,7 @@ def columns_of(table: pa.Table, never_started: int) -> Columns:
         mem_gib=_share(table, "mem_gib", gangs.workers, UNKNOWN_MEM_GIB),
         walltime_s=numbers(table, "walltime_s"),
         queue_s=numbers(table, "queue_s"),
+        checkpoint_interval_s=numbers(table, "checkpoint_interval_s"),
         tenant=tenant,
         user=user,
         name=name,

@@ -36,6 +36,7 @@ def jobs_of(columns: Columns, count: int | None, tenants: Sequence[str]) -> list
         _optional(columns.walltime_s[rows_kept]),
         _words(columns.qos[rows_kept], columns.qos_classes),
         _optional(columns.queue_s[rows_kept]),
+        _optional(columns.checkpoint_interval_s[rows_kept]),
         strict=True,
     )
     return [
@@ -55,6 +56,7 @@ def jobs_of(columns: Columns, count: int | None, tenants: Sequence[str]) -> list
             walltime_s,
             qos,
             queue_s,
+            checkpoint_interval_s,
         )
         for (
             key,
@@ -72,6 +74,7 @@ def jobs_of(columns: Columns, count: int | None, tenants: Sequence[str]) -> list
             walltime_s,
             qos,
             queue_s,
+            checkpoint_interval_s,
         ) in rows
     ]
 
@@ -93,6 +96,7 @@ def columns_from(jobs: Sequence[WorkloadJob], never_started: int = 0) -> Columns
         mem_gib=_floats(job.mem_gib for job in jobs),
         walltime_s=_floats(job.walltime_s for job in jobs),
         queue_s=_floats(job.queue_s for job in jobs),
+        checkpoint_interval_s=_floats(job.checkpoint_interval_s for job in jobs),
         tenant=tenant,
         user=user,
         name=name,

@@ -30,8 +30,9 @@ class WorkloadJob:
 
     `submit_s` counts from the trace's own zero. `succeeded` is None if unknown, cancelled or
     still running at the trace's end. `walltime_s` is the run time that the user requested,
-    `queue_s` the wait in the real cluster: for calibration, never an input of a policy. None:
-    the trace has no value.
+    `queue_s` the wait in the real cluster: for calibration, never an input of a policy.
+    `checkpoint_interval_s` is the work between checkpoints, 0 for a job that makes none. None: the
+    trace has no value.
     """
 
     job_key: str
@@ -49,6 +50,7 @@ class WorkloadJob:
     walltime_s: float | None = None
     qos: str | None = None
     queue_s: float | None = None
+    checkpoint_interval_s: float | None = None
 
     @property
     def gpus(self) -> float:

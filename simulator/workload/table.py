@@ -23,7 +23,7 @@ from simulator.workload.rows import EITHER
 REQUIRED = ("job_id", "submit_s", "duration_s", "gpus")
 NUMBERS = (
     *("submit_s", "duration_s", "gpus", "workers", "cpus", "mem_gib"),
-    *("walltime_s", "queue_s"),
+    *("walltime_s", "queue_s", "checkpoint_interval_s"),
 )
 TEXTS = ("job_id", "tenant", "user", "gpu_type", "state", "job_name", "qos")
 ROW = "row"

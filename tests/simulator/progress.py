@@ -6,6 +6,7 @@ import numpy as np
 
 from simulator.kernel.run import Rules
 from simulator.metrics.outcome import Floats, ScheduleOutcome
+from simulator.workload.stop_costs import LONGEST_S
 
 LOSS_SHARE = 0.015
 
@@ -20,7 +21,8 @@ def assert_progress(outcome: ScheduleOutcome, rules: Rules, gpus: int) -> None:
     lost_gpu_s = float((outcome.lost_s * outcome.gpus).sum())
     # One bucket is there at the beginning, and the last round may overdraw it by its stops.
     bucket_gpu_s = LOSS_SHARE * gpus * rules.loss_window_s
-    most_lost_s = max(rules.checkpoint_window_s, rules.checkpoint_s / 20) + rules.restart_s
+    most_lost_s = max(rules.checkpoint_window_s, longest_interval_s(rules) / 20)
+    most_lost_s += rules.restart_s * float(outcome.gpus.max()) ** rules.restart_growth
     assert lost_gpu_s <= LOSS_SHARE * held_gpu_s + bucket_gpu_s + gpus * most_lost_s
 
 
@@ -29,7 +31,13 @@ def most_starts(outcome: ScheduleOutcome, rules: Rules) -> Floats:
 
     The cheap ones, then as many as its work has room for between protections that double.
     """
-    window_s = max(rules.checkpoint_window_s, rules.checkpoint_s / 20) + rules.checkpoint_s
+    interval_s = longest_interval_s(rules)
+    window_s = max(rules.checkpoint_window_s, interval_s / 20) + interval_s
     room = np.maximum(1.0, (outcome.duration_s + window_s) / rules.start_protection_s)
     bound: Floats = 2 + rules.cheap_restarts + np.floor(np.log2(room))
     return bound
+
+
+def longest_interval_s(rules: Rules) -> float:
+    """Return the longest interval between checkpoints that any job may have."""
+    return max(LONGEST_S, rules.checkpoint_s) if rules.checkpoint_spread else rules.checkpoint_s

@@ -64,9 +64,9 @@ preempt and is a bound of utilisation.
 `RLTune` is the authors' own method: their features, network, PPO, one decision at a time that
 blocks, drawn picks and their choice among placements, from their released code. One network was
 trained over FCFS on this trace's first 60 % of time (`python -m benchmarks.parts.rltune`), for
-{rltune}; theirs had 100 epochs of 100 episodes and a network per base. So short
-a training taught it nothing that lasts: the row shows the method at work here, level with FCFS, and
-not what it can reach. It never preempts and uses no run times.
+{rltune}: as many simulated jobs as a network of [left_out.md](left_out.md) had.
+Theirs had 100 epochs of 100 episodes and a network per base. It never preempts and uses no run
+times.
 
 """
 SEEDS = """

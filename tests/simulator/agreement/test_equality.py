@@ -43,6 +43,8 @@ class Progress:
 
     settings: dict[str, Any] = field(default_factory=dict)
     checkpoint_cost_s: float = 0.0
+    checkpoint_spread: float = 0.0
+    restart_growth: float = 0.0
     fixed_share: float = 0.0
 
 
@@ -139,6 +141,8 @@ def faithful(
             restart_s=RESTART_S,
             checkpoint_s=CHECKPOINT_S,
             checkpoint_cost_s=progress.checkpoint_cost_s if progress else 0.0,
+            checkpoint_spread=progress.checkpoint_spread if progress else 0.0,
+            restart_growth=progress.restart_growth if progress else 0.0,
             fixed_share=progress.fixed_share if progress else 0.0,
             walltime="oracle" if easy == "user" else "none",
         )
@@ -174,6 +178,8 @@ def compiled(
         preempt_margin=margin,
         defragment_after_s=after_s,
         checkpoint_cost_s=progress.checkpoint_cost_s if progress else 0.0,
+        checkpoint_spread=progress.checkpoint_spread if progress else 0.0,
+        restart_growth=progress.restart_growth if progress else 0.0,
         fixed_share=progress.fixed_share if progress else 0.0,
         **(FLOOR | (progress or RESIDENCY).settings),
         theta=theta_of((FOLDER / f"{MODEL}.onnx").read_bytes()),
@@ -360,7 +366,7 @@ def progress_of(**settings: Any) -> Progress:
     }
     own = {
         name: settings.pop(name)
-        for name in ("checkpoint_cost_s", "fixed_share")
+        for name in ("checkpoint_cost_s", "checkpoint_spread", "restart_growth", "fixed_share")
         if name in settings
     }
     return Progress(plain | settings, **own)
@@ -374,6 +380,8 @@ PROGRESS = {
     "a small budget": progress_of(loss_share=0.01, loss_window_s=100.0),
     "stops write checkpoints": progress_of(checkpoint_cost_s=2.0),
     "some jobs are fixed": progress_of(fixed_share=0.3),
+    "each its own costs": progress_of(checkpoint_spread=1.0, restart_growth=0.5),
+    "each its own, written at the stop": progress_of(checkpoint_cost_s=2.0, checkpoint_spread=1.0),
 }
 
 

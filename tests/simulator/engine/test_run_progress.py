@@ -30,6 +30,8 @@ def drawn_rules(case: int) -> Rules:
         fixed_share=draw.choice([0.0, 0.5]),
         loss_share=LOSS_SHARE,
         loss_window_s=draw.choice([3600.0, 86400.0]),
+        checkpoint_spread=draw.choice([0.0, 1.0]),
+        restart_growth=draw.choice([0.0, 1 / 3]),
     )
 
 
@@ -54,6 +56,8 @@ def scenario_of(jobs: list[WorkloadJob], rules: Rules) -> Scenario:
         restart_s=rules.restart_s,
         checkpoint_s=rules.checkpoint_s,
         checkpoint_cost_s=rules.checkpoint_cost_s,
+        checkpoint_spread=rules.checkpoint_spread,
+        restart_growth=rules.restart_growth,
         fixed_share=rules.fixed_share,
     )
 

@@ -23,6 +23,7 @@ from services.priority.core.features import compute_features
 from simulator.kernel import board, forecast, learned, ranking, state
 from simulator.kernel.codes import INPUTS, PER_HIDDEN
 from simulator.kernel.initial import initial_state
+from simulator.kernel.job_costs import job_costs
 from simulator.kernel.network import theta_of
 from simulator.kernel.run import POLICIES, Rules, pack_rules
 from simulator.kernel.work import build_work
@@ -93,9 +94,15 @@ def test_keys_are_those_of_the_live_policies() -> None:
         "srtf",
         "srsf",
     ):
-        rules = pack_rules(Rules(policy, runtime="oracle"), (0, 1), first, 32)
+        own = Rules(policy, runtime="oracle")
         sim = initial_state(
-            work, np.full(4, 8, np.int64), rules, np.zeros((1, 1)), np.zeros(INPUTS), 0.0
+            work,
+            np.full(4, 8, np.int64),
+            pack_rules(own, (0, 1), first, 32),
+            np.zeros((1, 1)),
+            np.zeros(INPUTS),
+            0.0,
+            job_costs(work, own),
         )
         values = np.zeros(len(work))
         waiting_keys(sim, now, values)

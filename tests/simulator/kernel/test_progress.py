@@ -34,6 +34,8 @@ def drawn_rules(case: int) -> Rules:
         preempt_price=draw.choice([0.0, 1.0]),
         loss_share=LOSS_SHARE,
         loss_window_s=draw.choice([3600.0, 86400.0]),
+        checkpoint_spread=draw.choice([0.0, 1.0]),
+        restart_growth=draw.choice([0.0, 1 / 3]),
     )
 
 

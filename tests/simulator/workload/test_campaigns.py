@@ -41,7 +41,7 @@ from hashlib import sha256
 from simulator.workload.source import load
 print(sha256(repr(load("synthetic:helios", 300, seed=7).jobs).encode()).hexdigest())
 """
-SHA256 = "f6a993577f45925e7c9435af2690fe9aca575d989695ef3e9f94ea3969f59d2e"
+SHA256 = "ba9d2a28d677207e40adb8ac0a1fb458a220cb5c3a79ad9f2e2186c24d3cccdb"
 
 
 @cache

@@ -29,6 +29,7 @@ ROWS: dict[str, list[Any]] = {
     "cpus": [96.0, 2.0, None, None],
     "walltime_s": [3600.0, None, None, None],
     "qos": ["LS", None, "BE", None],
+    "checkpoint_interval_s": [600.0, 0.0, None, None],
 }
 
 
@@ -48,6 +49,8 @@ def test_arrays_have_the_order_and_the_values_of_the_jobs(tmp_path: Path) -> Non
     assert columns.cpus.tolist() == [1, 2, 32]
     assert columns.outcome.tolist() == [UNKNOWN, 0, 1]
     assert np.isnan(columns.walltime_s[:2]).all() and columns.walltime_s[2] == 3600
+    assert columns.checkpoint_interval_s.tolist()[1:] == [0, 600]
+    assert np.isnan(columns.checkpoint_interval_s[0])
     assert columns.never_started == 1
 
 
