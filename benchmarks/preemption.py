@@ -1,7 +1,8 @@
 """Preemption by rank under the costs of real stops, against the best policy without preemption.
 
 Each trace is replayed with checkpoints every 60 to 3600 s, restarts of 60 to 600 s and no, half or
-nine tenths of the jobs never stopped. With half-hourly checkpoints the networks of all training
+nine tenths of the jobs never stopped; once also with intervals that each job draws, and restarts by
+the size of a gang. With half-hourly checkpoints the networks of all training
 seeds are compared with the Gittins rank, which ships. The policy without preemption is the one of
 FCFS, SJF, SAF and EASY by prediction, smallest first and the learned queue that is best on the
 warm-up. `--quick` replays two costs on one trace; `--trace FILE` replays that trace alone;
@@ -11,7 +12,7 @@ warm-up. `--quick` replays two costs on one trace; `--trace FILE` replays that t
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -36,8 +37,14 @@ from benchmarks.parts.policies.seed_comparison import SeedComparison, compare_se
 from shared.progress import ReportLine
 from simulator.workload.source import SYNTHETIC
 
-STOPS = ((60, 60), (600, 60), (1800, 60), (1800, 300), (600, 600), (3600, 600))
-QUICK_STOPS = ((600, 600), (1800, 60))
+DRAWN = StopCosts(1800.0, 60.0, checkpoint_spread=1.0, restart_growth=1 / 3)
+"""Each job has its own interval, and large gangs restart more slowly."""
+STOPS = (
+    *(StopCosts(60.0, 60.0), StopCosts(600.0, 60.0), StopCosts(1800.0, 60.0)),
+    *(StopCosts(1800.0, 300.0), StopCosts(600.0, 600.0), StopCosts(3600.0, 600.0)),
+    DRAWN,
+)
+QUICK_STOPS = (StopCosts(600.0, 600.0), StopCosts(1800.0, 60.0))
 SHARES = (0.0, 0.5, 0.9)
 
 
@@ -110,9 +117,9 @@ def cells_of(replays: list[Replay], options: PreemptionOptions) -> list[Preempti
             named,
             (base.name, waits_s[base.name]),
             waits_s[SKIP_FCFS.name],
-            StopCosts(float(checkpoint_s), float(restart_s), share),
+            replace(costs, fixed_share=share),
         )
-        for share, (checkpoint_s, restart_s), named in product(shares, stops, policies)
+        for share, costs, named in product(shares, stops, policies)
     ]
 
 

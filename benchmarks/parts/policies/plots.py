@@ -62,7 +62,7 @@ def draw_costs(path: Path, cells: Sequence[PreemptionCell]) -> None:
     for axes, share in zip(panels[0], shares, strict=True):
         for trace in dict.fromkeys(cell.trace for cell in own):
             line = [cell for cell in own if (cell.trace, cell.fixed_share) == (trace, share)]
-            costs = [f"{cell.checkpoint_s:g}/{cell.restart_s:g}" for cell in line]
+            costs = [cell.label for cell in line]
             gains = [cell.wait_vs_best_nonpreemptive for cell in line]
             percent = [math.nan if gain is None else 100 * gain for gain in gains]
             axes.plot(costs, percent, "o-", ms=3, label=trace)

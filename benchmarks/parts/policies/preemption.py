@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from benchmarks.parts.policies.continuous import Replay, preemption_costs, side_of, validated_delay
-from benchmarks.parts.policies.costs import StopCosts
+from benchmarks.parts.policies.costs import StopCosts, label_of
 from benchmarks.parts.policies.rules import (
     EASY_PREDICTED,
     GITTINS,
@@ -45,6 +45,14 @@ class PreemptionCell:
     """Of the GPU time that jobs held, all jobs of the trace counted."""
     max_starts: int
     ended: bool
+    checkpoint_spread: float = 0.0
+    """Above 0 the interval is the median of what jobs draw."""
+    restart_growth: float = 0.0
+    """Above 0 the restart is that of one GPU."""
+
+    @property
+    def label(self) -> str:
+        return label_of(self.checkpoint_s, self.restart_s, self.checkpoint_spread)
 
     def plain(self) -> dict[str, object]:
         return rounded(self, 4)

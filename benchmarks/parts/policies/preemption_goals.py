@@ -31,6 +31,7 @@ def goals_of(cells: Sequence[PreemptionCell]) -> dict[str, str]:
         group_of(cell): cell.wait_vs_skip_fcfs
         for cell in cells
         if (cell.checkpoint_s, cell.restart_s) == HALF_HOURLY
+        and not cell.checkpoint_spread
         and cell.trace == "helios_venus"
         and cell.fixed_share == 0.0
     }
@@ -62,7 +63,7 @@ def earned(cells: Sequence[PreemptionCell]) -> str:
     for cell in cells:
         gain = cell.wait_vs_best_nonpreemptive
         if gain is not None and gain > -1.0:
-            place = (cell.trace, cell.checkpoint_s, cell.restart_s, cell.fixed_share)
+            place = (cell.trace, cell.label, cell.fixed_share)
             waits.setdefault(place, {})[cell.policy.startswith(LEARNED)] = 1.0 + gain
     ratios = [pair[True] / pair[False] for pair in waits.values() if len(pair) == 2]
     if not ratios:

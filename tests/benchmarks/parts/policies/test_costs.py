@@ -21,8 +21,21 @@ def test_rules_of_papers_protect_a_checkpoint_and_a_restart_at_least() -> None:
     assert StopCosts().applied(LAS.rules) == LAS.rules, "the costs that papers assume"
 
 
+def test_rules_of_papers_protect_the_longest_interval_that_is_drawn() -> None:
+    costs = StopCosts(1800.0, 60.0, checkpoint_spread=1.0, restart_growth=0.5)
+    assert costs.applied(LAS.rules).min_residency_s == 14_460.0
+    assert costs.applied(GITTINS.rules).restart_growth == 0.5
+
+
 @pytest.mark.parametrize(
-    ("field", "value"), [("checkpoint_s", 0.0), ("restart_s", -1.0), ("fixed_share", 1.5)]
+    ("field", "value"),
+    [
+        ("checkpoint_s", 0.0),
+        ("restart_s", -1.0),
+        ("fixed_share", 1.5),
+        ("checkpoint_spread", -1.0),
+        ("restart_growth", -0.5),
+    ],
 )
 def test_costs_that_cannot_be_are_refused_by_name(field: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{field}: {value}, must be"):

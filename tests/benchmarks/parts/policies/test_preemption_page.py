@@ -20,6 +20,12 @@ def test_a_row_has_each_cost_and_the_worst_of_them() -> None:
     assert "## 90% of the jobs are never stopped by rank" in page
 
 
+def test_costs_that_each_job_draws_have_a_column_of_their_own() -> None:
+    assert "| 600/60 | 600/60 drawn | mean |" in render_page(
+        [CELL, replace(CELL, checkpoint_spread=1.0)]
+    )
+
+
 def test_a_run_that_does_not_end_is_named() -> None:
     endless = replace(OTHER, wait_vs_best_nonpreemptive=None, ended=False)
     assert "| -50% | endless | endless |" in render_page([CELL, endless])
