@@ -16,6 +16,8 @@ from cli.input.arguments import AsJson, Data
 from cli.input.job_file import Body, merged, read, variables
 from cli.text.failures import failure_lines, failure_of
 from cli.text.output import report_line
+from cli.text.reasons import start_lines
+from cli.text.times import age_ms
 
 WAIT_S = 0.3
 
@@ -92,6 +94,7 @@ def submit(
     )
     client = api(data)
     ticket = client.post("/v1/jobs", _named(body))
+    _report_start(ticket)
     phases = _ended(client, ticket) if wait else {}
     report(
         as_json, {**ticket, **({"jobs": phases} if wait else {})}, *_ticket_lines(ticket, phases)
@@ -115,6 +118,14 @@ def _ticket_lines(ticket: Json, ended: dict[str, str]) -> list[str]:
     if ended:
         return [f"{job_id}  {phase}" for job_id, phase in ended.items()]
     return [str(job_id) for job_id in cast("list[str]", ticket["job_ids"])]
+
+
+def _report_start(ticket: Json) -> None:
+    """Print on stderr when a job like this one will start, where one of the tenant waits."""
+    start = ticket.get("start")
+    if isinstance(start, dict) and age_ms(start["p90_at"]) < 0:
+        for text in start_lines(start):
+            report_line(text)
 
 
 def _explain_failures(client: Api, phases: dict[str, str]) -> None:

@@ -15,6 +15,7 @@ from services.gateway.filters import one_of
 from services.gateway.openapi import problem_responses, request_body
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.problem import ApiError, unavailable
+from services.gateway.queue_starts import StartInterval
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Command, Model
 from shared.contracts.command_answers import CommandRefused
@@ -58,6 +59,11 @@ class SubmissionReceipt(CommandReceipt):
     job_ids: list[str] = Field(description="all jobs, in the order of the array")
     idempotency_key: str = Field(description="key as sent, or generated")
     pool: str = Field(description="pool of the job")
+    start: StartInterval | None = Field(
+        None,
+        description="when the tenant's last waiting job of this size will start; absent: none "
+        "waits, or its start is not estimated yet",
+    )
 
 
 class KeyReceipt(CommandReceipt):

@@ -87,6 +87,18 @@ ORDER BY last.waiting_since DESC, e.at DESC, e.seq DESC, e.idx DESC LIMIT 1
 """
 """The last estimate of the tenant's last waiting job before this one with as many GPUs."""
 
+LINE_ESTIMATE = """
+SELECT e.at, e.data FROM (
+  SELECT o.job_id, o.waiting_since FROM job_placement o
+  JOIN job_admission a ON a.job_id = o.job_id AND a.gpus = $3
+  WHERE o.tenant = $1 AND o.partition = $2 AND o.phase = 'waiting'
+  ORDER BY o.waiting_since DESC, o.job_id DESC LIMIT 64
+) last JOIN job_event e ON e.job_id = last.job_id
+WHERE e.type = 'job.start-estimated.v1' AND e.at >= last.waiting_since
+ORDER BY last.waiting_since DESC, e.at DESC, e.seq DESC, e.idx DESC LIMIT 1
+"""
+"""The same for a job that is submitted now, to that lane."""
+
 LAST_PLACEMENT = """
 SELECT e.at, e.data FROM job_event e JOIN job_placement p USING (job_id)
 WHERE ($1::text IS NULL OR e.tenant = $1) AND e.job_id = $2 AND e.type = 'job.placed.v1'

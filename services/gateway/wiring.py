@@ -17,6 +17,7 @@ from services.gateway.hub import EventHub
 from services.gateway.ingress import Ingress
 from services.gateway.join_limits import JoinLimits
 from services.gateway.outbox import Outbox
+from services.gateway.queue_starts import QueueStarts
 from services.gateway.settings import GatewaySettings
 from services.gateway.tokens import Tokens
 from shared.bus.clock import now_ms
@@ -62,6 +63,7 @@ class Gateway:
     ingress: Ingress
     hub: EventHub
     database: Database
+    starts: QueueStarts
     attempts: DeniedAttempts
     open_log: Callable[[], Log]
     buckets: TokenBuckets
@@ -125,6 +127,7 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
         ingress,
         hub,
         database,
+        QueueStarts(database),
         attempts,
         open_log,
         TokenBuckets(rate),

@@ -15,6 +15,7 @@ from services.gateway.filters import check_job, check_pool, check_tenant
 from services.gateway.openapi import problem_responses
 from services.gateway.paging import Limit, NamePart, TimeCursor, TimeToken, page_of
 from services.gateway.problem import not_found
+from services.gateway.queue_starts import interval_of
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import JobId, Name
 from shared.contracts.registry import Bearer
@@ -146,8 +147,7 @@ def start_interval(row: Body, of: str) -> Body | None:
     """Return the interval of an estimate, times in ms; `of`: `job`, or `queue` for another's."""
     if not isinstance(data := row["data"], dict):
         return None
-    names = ("p10_at", "p50_at", "p90_at", "coverage", "samples")
-    return {"at": row["at"], "of": of, **{name: data.get(name) for name in names}}
+    return interval_of(data, row["at"], of).model_dump(mode="json")
 
 
 def placement_terms(row: Body | None) -> Body | None:

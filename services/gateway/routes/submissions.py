@@ -28,6 +28,7 @@ from services.gateway.core.submission import (
 from services.gateway.openapi import problem_responses, request_body
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.problem import ApiError
+from services.gateway.queue_starts import Kind
 from services.gateway.wiring import gateway_of
 from shared.contracts.registry import Bearer
 
@@ -48,7 +49,11 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 )
 async def submit(request: Request) -> Response:
     """Submit a job, or an array. A repeat with the same `Idempotency-Key` (or field
-    `idempotency_key`) and the same body has no effect and returns the same job id."""
+    `idempotency_key`) and the same body has no effect and returns the same job id.
+
+    `start` is when a job like it will start, where the tenant has one that waits: its interval of
+    80 %, and the share of the pool's intervals that held. The job's own follows in `why` and in
+    `job.start-estimated.v1`."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "submitter")
     raw = await json_body(request)
@@ -65,6 +70,8 @@ async def submit(request: Request) -> Response:
         principal=bearer.principal,
         access_next=gateway.access.next,
     )
+    spec = command.spec
+    asked = gateway.starts.ask(bearer, Kind(sender.tenant, lane, spec.gang.gpus))
     ticket = await append_command(
         request,
         gateway,
@@ -83,6 +90,7 @@ async def submit(request: Request) -> Response:
             job_ids=job_ids(command),
             idempotency_key=command.idempotency_key,
             pool=command.pool,
+            start=await gateway.starts.answer(asked),
         )
     )
 

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from cli.text.times import now_ms
 from shared.contracts.failures import ADVICE
 from shared.contracts.job_spec import JobSpec
 from tests.serving import Quiet, serving
@@ -17,10 +18,13 @@ class Gateway(Quiet):
     """Keeps the body of the last submission."""
 
     body: dict[str, object] = {}
+    start: dict[str, object] | None = None
 
     def do_POST(self) -> None:
         Gateway.body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.answer(200, json.dumps({"command_id": "c", "job_ids": ["j"]}).encode())
+        self.answer(
+            200, json.dumps({"command_id": "c", "job_ids": ["j"], "start": self.start}).encode()
+        )
 
 
 def submitted(monkeypatch: pytest.MonkeyPatch, *flags: str) -> JobSpec:
@@ -29,6 +33,18 @@ def submitted(monkeypatch: pytest.MonkeyPatch, *flags: str) -> JobSpec:
         ran = CliRunner().invoke(app, ["submit", *flags, "--", "python", "train.py"])
     assert ran.exit_code == 0, ran.output
     return JobSpec.model_validate(Gateway.body["spec"])
+
+
+def test_the_start_of_the_last_job_alike_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    soon = now_ms() + 60_000
+    times = {"p10_at": soon, "p50_at": soon + 1_000, "p90_at": soon + 60_000}
+    start = {"of": "queue", "at": 1, **times, "coverage": 0.79, "samples": 40}
+    monkeypatch.setattr(Gateway, "start", start)
+    with serving(Gateway) as url:
+        monkeypatch.setenv("BERTH_URL", url)
+        ran = CliRunner().invoke(app, ["submit", "--", "true"])
+    assert ran.stdout.split() == ["j"], "the ids alone, for scripts"
+    assert "with 80 %" in ran.stderr and "79% of the pool's last 40 intervals held" in ran.stderr
 
 
 def test_memory_cores_and_variables_of_a_worker_are_flags(monkeypatch: pytest.MonkeyPatch) -> None:

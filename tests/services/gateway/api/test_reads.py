@@ -460,3 +460,21 @@ async def test_a_new_job_shows_the_estimate_of_the_last_one_of_its_size_until_it
         _, shown, _ = await rows.call("GET", f"/v1/jobs/{job}", key="op")
         starts[job] = shown["start"] and (shown["start"]["of"], shown["start"]["p50_at"])
     assert starts == {"a1": None, "a2": ("job", 60), "a3": ("queue", 60), "a4": None, "b1": None}
+
+
+async def test_a_submission_is_answered_with_the_estimate_of_the_last_job_of_its_size(
+    rows: Stack,
+) -> None:
+    async def start_of(key: str, gpus: int, name: str) -> object:
+        body = {"name": name, "command": ["true"], "gang": {"workers": 1, "gpus_per_worker": gpus}}
+        deadline = asyncio.get_running_loop().time() + PATIENCE_S
+        while True:
+            _, receipt, _ = await rows.call("POST", "/v1/jobs", body, key=key)
+            start = receipt["start"]
+            if start is not None or asyncio.get_running_loop().time() > deadline or gpus != 1:
+                return start
+            await asyncio.sleep(1.1)
+
+    found = await start_of("ada", 1, "like-a2")
+    assert isinstance(found, dict) and (found["of"], found["p50_at"]) == ("queue", 60)
+    assert await start_of("ada", 3, "unlike-any") is None

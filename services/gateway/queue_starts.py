@@ -1,0 +1,97 @@
+"""When a job that is submitted now will start: as the last waiting job of its tenant and size.
+
+A submission is answered when the broker has its command. Meanwhile the read model is asked, at most
+once a second for jobs that are alike, and nothing waits long for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from typing import NamedTuple
+
+from pydantic import Field
+
+from services.gateway.core.strict import Body
+from services.gateway.database import Database
+from services.gateway.problem import ApiError
+from services.gateway.queries import LINE_ESTIMATE
+from shared.contracts.base import Model
+from shared.contracts.registry import Bearer
+
+WAIT_S = 0.05
+"""Longest that a submission waits for the answer, from when its command is written."""
+KEPT_S = 1.0
+AWAY_S = 5.0
+"""While the read models do not answer they are not asked, and nothing waits for them."""
+MOST_KINDS = 10_000
+
+
+class StartInterval(Model):
+    """When a waiting job will start, with 80 %; times in ms."""
+
+    at: int = Field(description="when it was estimated")
+    of: str = Field(description="`job`: its own; `queue`: of the last waiting job of its size")
+    p10_at: int = Field(description="with 10 % it starts before that")
+    p50_at: int = Field(description="as likely as not it starts before that")
+    p90_at: int = Field(description="with 90 % it starts before that")
+    coverage: float | None = Field(None, description="share of the pool's intervals that held")
+    samples: int = Field(0, description="intervals that were judged")
+
+
+class Kind(NamedTuple):
+    """Jobs that are submitted alike: they get the same estimate."""
+
+    tenant: str
+    lane: int
+    gpus: float
+
+
+def interval_of(data: Body, at: object, of: str) -> StartInterval:
+    """Return the interval in the data of a `JobStartEstimated` that was published at `at`."""
+    names = ("p10_at", "p50_at", "p90_at", "coverage", "samples")
+    known = {name: data[name] for name in names if data.get(name) is not None}
+    return StartInterval.model_validate({"at": at, "of": of, **known})
+
+
+class QueueStarts:
+    """The estimates of the last second, and those that are being read."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._asked: OrderedDict[Kind, tuple[float, asyncio.Task[StartInterval | None]]] = (
+            OrderedDict()
+        )
+        self._away_until = 0.0
+
+    def ask(self, bearer: Bearer, kind: Kind) -> asyncio.Task[StartInterval | None] | None:
+        """Return what a submission of this kind awaits; None while the read models are away."""
+        now = time.monotonic()
+        if now < self._away_until:
+            return None
+        asked_at, task = self._asked.get(kind, (0.0, None))
+        if task is None or now - asked_at > KEPT_S:
+            task = asyncio.create_task(self._read(bearer, kind))
+            self._asked[kind] = now, task
+            self._asked.move_to_end(kind)
+            if len(self._asked) > MOST_KINDS:
+                self._asked.popitem(last=False)
+        return task
+
+    async def answer(self, task: asyncio.Task[StartInterval | None] | None) -> StartInterval | None:
+        """Return the estimate if it is known soon; None without one."""
+        if task is None:
+            return None
+        done, _ = await asyncio.wait({task}, timeout=WAIT_S)
+        return task.result() if done else None
+
+    async def _read(self, bearer: Bearer, kind: Kind) -> StartInterval | None:
+        try:
+            row = await self._database.row(bearer, LINE_ESTIMATE, *kind)
+        except ApiError:
+            self._away_until = time.monotonic() + AWAY_S
+            return None
+        if row is None or not isinstance(data := row["data"], dict):
+            return None
+        return interval_of(data, row["at"], "queue")
