@@ -4,8 +4,8 @@ A job's run time is learnt only once it has ended; the last 40 % of a trace's ti
 loss is the mean over p10, p50 and p90, in log10 s and in s. `starts`: the trace is scheduled by
 FCFS at load 0.9, skipping or with EASY, and the jobs that wait get an interval for their start, of
 the whole trace by the compiled kernel and of its first `--live-jobs` by the cores of the services.
-`met` or `not met` per goal; `--out DIR` writes a page. LightGBM joins in when it is installed (`pip
-install lightgbm`); it is not needed to run Berth.
+`met` or `not met` per goal; `--out DIR` writes a page. LightGBM joins in where it is installed, as
+with the extra `dev`; it is not needed to run Berth.
 """
 
 from __future__ import annotations

@@ -60,23 +60,25 @@ class QueueStarts:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._asked: OrderedDict[Kind, tuple[float, asyncio.Task[StartInterval | None]]] = (
+        self._reads: OrderedDict[Kind, tuple[float, asyncio.Task[StartInterval | None]]] = (
             OrderedDict()
         )
         self._away_until = 0.0
 
-    def ask(self, bearer: Bearer, kind: Kind) -> asyncio.Task[StartInterval | None] | None:
-        """Return what a submission of this kind awaits; None while the read models are away."""
+    def read(self, bearer: Bearer, kind: Kind) -> asyncio.Task[StartInterval | None] | None:
+        """Return the read that answers a submission of this kind; None while the read models are
+        away.
+        """
         now = time.monotonic()
         if now < self._away_until:
             return None
-        asked_at, task = self._asked.get(kind, (0.0, None))
-        if task is None or now - asked_at > KEPT_S:
-            task = asyncio.create_task(self._read(bearer, kind))
-            self._asked[kind] = now, task
-            self._asked.move_to_end(kind)
-            if len(self._asked) > MOST_KINDS:
-                self._asked.popitem(last=False)
+        began_s, task = self._reads.get(kind, (0.0, None))
+        if task is None or now - began_s > KEPT_S:
+            task = asyncio.create_task(self._query(bearer, kind))
+            self._reads[kind] = now, task
+            self._reads.move_to_end(kind)
+            if len(self._reads) > MOST_KINDS:
+                self._reads.popitem(last=False)
         return task
 
     async def answer(self, task: asyncio.Task[StartInterval | None] | None) -> StartInterval | None:
@@ -86,7 +88,7 @@ class QueueStarts:
         done, _ = await asyncio.wait({task}, timeout=WAIT_S)
         return task.result() if done else None
 
-    async def _read(self, bearer: Bearer, kind: Kind) -> StartInterval | None:
+    async def _query(self, bearer: Bearer, kind: Kind) -> StartInterval | None:
         try:
             row = await self._database.row(bearer, LINE_ESTIMATE, *kind)
         except ApiError:

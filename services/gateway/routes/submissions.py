@@ -71,7 +71,7 @@ async def submit(request: Request) -> Response:
         access_next=gateway.access.next,
     )
     spec = command.spec
-    asked = gateway.starts.ask(bearer, Kind(sender.tenant, lane, spec.gang.gpus))
+    start = gateway.starts.read(bearer, Kind(sender.tenant, lane, spec.gang.gpus))
     ticket = await append_command(
         request,
         gateway,
@@ -90,7 +90,7 @@ async def submit(request: Request) -> Response:
             job_ids=job_ids(command),
             idempotency_key=command.idempotency_key,
             pool=command.pool,
-            start=await gateway.starts.answer(asked),
+            start=await gateway.starts.answer(start),
         )
     )
 

@@ -49,19 +49,19 @@ async def test_the_estimate_is_that_of_a_job_alike(
 ) -> None:
     reads = Database(estimated)
     starts = QueueStarts(reads)
-    task = starts.ask(ADA, kind)
+    task = starts.read(ADA, kind)
     assert task is not None
-    found = await task
-    assert (found and found.p50_at) == p50_at
-    assert await starts.answer(task) == found
-    assert starts.ask(ADA, kind) is task, "asked once for all that come within a second"
+    start = await task
+    assert (start and start.p50_at) == p50_at
+    assert await starts.answer(task) == start
+    assert starts.read(ADA, kind) is task, "read once for all that come within a second"
     await reads.stop()
 
 
 async def test_nothing_waits_for_read_models_that_are_away() -> None:
     starts = QueueStarts(Database(""))
-    assert await starts.answer(starts.ask(ADA, KIND)) is None
-    assert starts.ask(ADA, KIND) is None
+    assert await starts.answer(starts.read(ADA, KIND)) is None
+    assert starts.read(ADA, KIND) is None
 
 
 def test_an_interval_without_a_track_record_says_so() -> None:

@@ -475,6 +475,6 @@ async def test_a_submission_is_answered_with_the_estimate_of_the_last_job_of_its
                 return start
             await asyncio.sleep(1.1)
 
-    found = await start_of("ada", 1, "like-a2")
-    assert isinstance(found, dict) and (found["of"], found["p50_at"]) == ("queue", 60)
+    start = await start_of("ada", 1, "like-a2")
+    assert isinstance(start, dict) and (start["of"], start["p50_at"]) == ("queue", 60)
     assert await start_of("ada", 3, "unlike-any") is None
