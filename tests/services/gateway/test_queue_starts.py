@@ -11,7 +11,7 @@ from shared.contracts.registry import Bearer
 from shared.projections.database import connect
 from shared.projections.migrate import migrate
 
-ADA = Bearer("submitter", "ada", "ada-key")
+ADA = Bearer("ada-key", "submitter", "ada")
 KIND = Kind("ada", 0, 2.0)
 ESTIMATE = '{"p10_at": 10, "p50_at": 20, "p90_at": 30, "coverage": 0.8, "samples": 7}'
 
