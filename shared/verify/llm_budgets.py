@@ -109,7 +109,10 @@ class EndpointBudget:
 
     def end(self, request: HeldRequest, prompt_tokens: int, at: int) -> None:
         """Count the prompt as the engine did, and release what was not made."""
-        self._add(request, self.prices[1] * (prompt_tokens - request.prompt_tokens), at)
+        units = self.prices[1] * (prompt_tokens - request.prompt_tokens)
+        if units < 0:
+            self.use(request).meter.refund(-units, request.started_at)
+        self._add(request, max(units, 0.0), at)
         self._release(request, self.prices[2] * request.remaining_tokens)
 
     def hold_again(self, request: HeldRequest) -> None:

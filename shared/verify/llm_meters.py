@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
-
-STEPS = 12
-"""Steps of a window, in which the service forgets use."""
 
 
 class BudgetMeter(Protocol):
     """Units that were used, as far as they are remembered; times in ms do not decrease."""
 
     def add(self, units: float, at: int) -> None: ...
+
+    def refund(self, units: float, at: int) -> None:
+        """Take back units that were added at this time."""
 
     def total(self, at: int) -> float: ...
 
@@ -23,26 +24,30 @@ class BudgetMeter(Protocol):
 class WindowMeter:
     """The units of the last `period_ms`: never more than the service remembers.
 
-    The service forgets charges and refunds in steps of a twelfth, one step late.
+    The service forgets charges in steps of a twelfth, one step late, and refunds with them.
     """
 
     period_ms: float
     charges: deque[tuple[int, float]] = field(default_factory=deque)
-    refunds: deque[tuple[int, float]] = field(default_factory=deque)
+    refunds: list[tuple[int, float]] = field(default_factory=list)
+    """A heap: those of the earliest charges are forgotten first."""
     units: float = 0.0
 
     def add(self, units: float, at: int) -> None:
-        (self.charges if units > 0 else self.refunds).append((at, units))
+        self.charges.append((at, units))
         self.units += units
 
-    def total(self, at: int) -> float:
-        self._forget(self.charges, at - self.period_ms)
-        self._forget(self.refunds, at - self.period_ms * (1 + 1 / STEPS) - 1)
-        return self.units
+    def refund(self, units: float, at: int) -> None:
+        heapq.heappush(self.refunds, (at, units))
+        self.units -= units
 
-    def _forget(self, added: deque[tuple[int, float]], until: float) -> None:
-        while added and added[0][0] <= until:
-            self.units -= added.popleft()[1]
+    def total(self, at: int) -> float:
+        until = at - self.period_ms
+        while self.charges and self.charges[0][0] <= until:
+            self.units -= self.charges.popleft()[1]
+        while self.refunds and self.refunds[0][0] <= until:
+            self.units += heapq.heappop(self.refunds)[1]
+        return self.units
 
 
 @dataclass(slots=True)
@@ -55,6 +60,10 @@ class HalfLifeMeter:
 
     def add(self, units: float, at: int) -> None:
         self.units, self.at = self.total(at) + units, max(at, self.at)
+
+    def refund(self, units: float, at: int) -> None:
+        decay = 1.0 if self.half_life_ms is None else math.exp2((at - self.at) / self.half_life_ms)
+        self.units -= units * decay
 
     def total(self, at: int) -> float:
         if self.half_life_ms is None:

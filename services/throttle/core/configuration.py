@@ -142,8 +142,8 @@ def _inherit(state: EndpointState, budget: Budget, former: list[Budget]) -> None
         made_tokens, served.made_tokens = served.made_tokens, 0
         budget.note_queued(served)
         if request.request_id in state.running:
-            budget.note_started(served, request.started_at)
-            budget.note_made(served, made_tokens, request.started_at)
+            budget.note_started(served, served.started_at)
+            budget.note_made(served, made_tokens, served.started_at)
         served.made_tokens = made_tokens
 
 

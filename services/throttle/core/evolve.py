@@ -54,7 +54,6 @@ def start_request(state: EndpointState, event: LlmRequestStarted, fact: Fact) ->
         return
     if not state.running:
         state.speed.begin(fact.at)
-    request.started_at = fact.at
     state.progress += 1
     state.running[event.request_id] = request
     state.discipline.start(request.served, fact.at)

@@ -57,7 +57,7 @@ def finish_event(
         tenant=request.tenant,
         prompt_tokens=prompt_tokens,
         output_tokens=output_tokens,
-        served_ms=max(0, now - request.started_at),
+        served_ms=max(0, now - served.started_at),
         outcome=end.outcome,
         cached_tokens=end.cached_tokens,
         upstream=end.upstream,

@@ -23,7 +23,6 @@ class OpenRequest:
 
     served: ServedRequest
     traceparent: str = ""
-    started_at: int = 0
     place: str = ""
     """`partition/offset` of its record in `llm.requests`; empty if it came by HTTP."""
 

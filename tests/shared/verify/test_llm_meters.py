@@ -14,11 +14,21 @@ def test_a_window_forgets_at_its_end() -> None:
     assert [meter.total(at) for at in (1099, 1100, 1600)] == [8.0, 3.0, 0.0]
 
 
-def test_what_was_given_back_is_remembered_a_step_longer() -> None:
+def test_what_was_given_back_is_forgotten_with_what_it_lowers() -> None:
     meter = WindowMeter(1200.0)
     meter.add(5.0, 100)
-    meter.add(-2.0, 200)
-    assert [meter.total(at) for at in (1299, 1300, 1500, 1502)] == [3.0, -2.0, -2.0, 0.0]
+    meter.add(7.0, 500)
+    meter.refund(6.0, 500)
+    meter.refund(2.0, 100)
+    assert [meter.total(at) for at in (1299, 1300, 1699, 1700)] == [4.0, 1.0, 1.0, 0.0]
+
+
+def test_of_what_is_given_back_only_the_part_that_is_left_counts() -> None:
+    meter = HalfLifeMeter(1000.0)
+    meter.add(8.0, 0)
+    meter.add(0.0, 2000)
+    meter.refund(4.0, 0)
+    assert meter.total(2000) == pytest.approx(1.0)
 
 
 def test_half_is_left_after_a_half_life() -> None:

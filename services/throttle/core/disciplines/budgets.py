@@ -137,8 +137,10 @@ class Budget(Guard):
 
     def note_prompt(self, request: ServedRequest, tokens: int, at: int) -> None:
         units = self.prices.of(request).prompt_token * tokens
-        if units:
+        if units > 0:
             self._usage(request).meter.add(units, at)
+        elif units:
+            self._usage(request).meter.refund(-units, request.started_at)
 
     def note_finished(self, request: ServedRequest) -> None:
         price = self.prices.of(request).output_token

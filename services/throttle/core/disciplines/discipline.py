@@ -51,6 +51,7 @@ class Discipline:
 
     def start(self, request: ServedRequest, at: int) -> None:
         """Move the request into the batch, and charge its prompt."""
+        request.started_at = at
         self.order.start(request)
         for guard in self.guards:
             guard.note_started(request, at)

@@ -19,6 +19,9 @@ class Meter(Protocol):
     def add(self, units: float, at: int) -> None:
         """Count units that were used."""
 
+    def refund(self, units: float, at: int) -> None:
+        """Take back units that were counted at this time: they are forgotten together."""
+
     def total(self, now: int) -> float:
         """Return the units that are not forgotten yet."""
 
@@ -44,6 +47,10 @@ class DecayingMeter:
     def add(self, units: float, at: int) -> None:
         self.units = self.total(at) + units
         self.counted_at = max(self.counted_at, at)
+
+    def refund(self, units: float, at: int) -> None:
+        left = units * math.exp2(-max(self.counted_at - at, 0) / self.half_life_ms)
+        self.units = max(self.units - left, 0.0)
 
     def total(self, now: int) -> float:
         return self.units * math.exp2(-max(now - self.counted_at, 0) / self.half_life_ms)
@@ -82,6 +89,12 @@ class WindowMeter:
                 self.steps.popleft()
             self.steps.append(MeterStep(at, 0.0))
         self.steps[-1].units += units
+
+    def refund(self, units: float, at: int) -> None:
+        for step in reversed(self.steps):
+            if step.began_at <= at:
+                step.units = max(step.units - units, 0.0)
+                return
 
     def total(self, now: int) -> float:
         return sum(step.units for step in self.steps if self._forgotten_at(step) > now)

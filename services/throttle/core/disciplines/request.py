@@ -35,6 +35,7 @@ class ServedRequest:
     """Whether the service issued the id of its interaction; another id groups calls only."""
     system_tokens: int = 0
     """The part of `prompt_tokens` that the application adds to every call."""
+    started_at: int = 0
     made_tokens: int = 0
     forecast_tokens: float = 0.0
     """Output that its tenant was charged for at the start."""

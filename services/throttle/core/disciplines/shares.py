@@ -73,7 +73,11 @@ class ServiceShare(Guard):
         self._add(request.tenant, LINEAR.output_price * tokens, at)
 
     def note_prompt(self, request: ServedRequest, tokens: int, at: int) -> None:
-        self._add(request.tenant, LINEAR.prompt_price * tokens, at)
+        units = LINEAR.prompt_price * tokens
+        if units > 0:
+            self._add(request.tenant, units, at)
+        else:
+            self._refund(request, -units)
 
     def set_weight(self, tenant: str, weight: float) -> None:
         self.weights[tenant] = weight
@@ -89,6 +93,14 @@ class ServiceShare(Guard):
                 self.served_weight += self.weights.get(tenant, 1.0)
             self.served[tenant] = self.served.get(tenant, 0) + 1
         step.add(tenant, units)
+
+    def _refund(self, request: ServedRequest, units: float) -> None:
+        """Take back units of a prompt in the step in which it was charged, if it is known still."""
+        for step in reversed(self.steps):
+            if step.began_at <= request.started_at:
+                if request.tenant in step.by_tenant:
+                    step.add(request.tenant, -min(units, step.by_tenant[request.tenant]))
+                return
 
     def _steps_since(self, since: int) -> Iterator[ServiceStep]:
         return (step for step in self.steps if step.began_at > since)

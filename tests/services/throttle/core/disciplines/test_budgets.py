@@ -167,3 +167,44 @@ def test_requests_at_the_same_time_never_pass_a_limit_together(
                         made.made_tokens += 1
         usage = usage_of(budget)
         assert usage is None or usage.meter.total(now) + usage.held <= limit + 1e-6
+
+
+@pytest.mark.parametrize("memory", [SlidingWindow(1200), HalfLife(1200)])
+def test_a_refund_is_forgotten_with_the_charge_that_it_lowers(memory: Memory) -> None:
+    """The engine counted 10 of 910 reserved prompt tokens, at the end of a long answer."""
+    budget, request = Budget(1000, memory=memory), a_request(prompt=910)
+    budget.note_queued(request)
+    request.started_at = 0
+    budget.note_started(request, 0)
+    budget.note_prompt(request, -900, 1100)
+    usage = usage_of(budget)
+    assert usage is not None
+    is_window = isinstance(memory, SlidingWindow)
+    assert usage.meter.total(1100) == pytest.approx(10 if is_window else 10 * 2 ** (-1100 / 1200))
+    assert usage.meter.total(2400) == pytest.approx(0 if is_window else 2.5)
+
+
+@pytest.mark.parametrize("memory", [SlidingWindow(1200), HalfLife(1200)])
+@pytest.mark.parametrize("seed", range(200))
+def test_no_order_of_charges_and_refunds_is_remembered_as_less(memory: Memory, seed: int) -> None:
+    draw, meter, now = random.Random(seed), memory.meter(), 0
+    charges: list[tuple[int, int]] = []
+    for _ in range(60):
+        now += draw.randrange(150)
+        if charges and draw.random() < 0.5:
+            place = draw.randrange(len(charges))
+            at, units = charges[place]
+            refund = draw.randrange(units + 1)
+            charges[place] = at, units - refund
+            meter.refund(refund, at)
+        else:
+            charges.append((now, draw.randrange(1, 1000)))
+            meter.add(charges[-1][1], now)
+        assert meter.total(now) >= remembered(charges, memory, now) - 1e-6
+
+
+def remembered(charges: list[tuple[int, int]], memory: Memory, now: int) -> float:
+    """Return what a meter has to remember of charges, each less what was given back of it."""
+    if isinstance(memory, SlidingWindow):
+        return sum(units for at, units in charges if now - at < memory.ms)
+    return sum(units * 2 ** ((at - now) / memory.ms) for at, units in charges)

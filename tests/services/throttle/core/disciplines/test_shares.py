@@ -80,3 +80,12 @@ def test_output_counts_twice() -> None:
 def test_a_factor_below_one_is_an_error() -> None:
     with pytest.raises(ValueError, match="factor"):
         ServiceShare(0.5)
+
+
+def test_a_prompt_that_was_shorter_is_taken_back_where_it_was_charged() -> None:
+    guard, request = ServiceShare(), a_request(prompt=1000)
+    request.started_at = 0
+    guard.note_started(request, 0)
+    guard.note_made(request, 5, 30_000)
+    guard.note_prompt(request, -990, 30_000)
+    assert [step.by_tenant["a"] for step in guard.steps] == [10, 10]
