@@ -18,6 +18,7 @@ from shared.bus.lane import Lane
 from shared.contracts.base import Local
 from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.llm import (
+    ClockStepObserved,
     EngineAdvanced,
     LlmRequestQueued,
     LlmRequestStarted,
@@ -73,6 +74,7 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Report until cancelled; what is open then is settled by what was counted."""
+        self.lane.report_steps(lambda by_ms: ClockStepObserved(by_ms=by_ms))
         try:
             await self._settle_former()
             self.ready = True

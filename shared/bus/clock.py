@@ -15,6 +15,13 @@ def boot_ms() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
+STEP_MS = 1_000
+"""The wall clock steps where it moves by so much more, or less, than the monotonic clock."""
+
+READ_S = 0.1
+"""Readings of the two clocks that are further apart are not compared: the process was paused."""
+
+
 class LedgerClock:
     """The time at which a lane decides, in ms: never before the last record of its ledger.
 
@@ -24,6 +31,7 @@ class LedgerClock:
 
     def __init__(self) -> None:
         self._read_at_s = time.monotonic()
+        self._seen: tuple[int, float] | None = None
 
     def note_read(self) -> None:
         """Note that the ledger has just been read, or appended to."""
@@ -35,6 +43,22 @@ class LedgerClock:
         if wall >= last_at:
             return wall
         return last_at + int((time.monotonic() - self._read_at_s) * 1000)
+
+    def observe(self, last_at: int) -> tuple[int, int]:
+        """Return the time, and by how many ms it stepped since the last call; 0: it did not.
+
+        Where another process has written since, its clock counts, and no step is known.
+        """
+        before_s = self.monotonic_s()
+        now = self.now_ms(last_at)
+        after_s = self.monotonic_s()
+        if after_s - before_s > READ_S:
+            return now, 0
+        seen, self._seen = self._seen, (now, after_s)
+        if seen is None or last_at > seen[0]:
+            return now, 0
+        step = now - seen[0] - round(1000 * (after_s - seen[1]))
+        return now, step if abs(step) >= STEP_MS else 0
 
     def now_ns(self) -> int:
         """Return the wall clock in ns, for spans."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -19,7 +19,7 @@ from shared.bus.local_inputs import LocalInputs
 from shared.bus.log import Log
 from shared.bus.rounds import OnAccepted, Rounds
 from shared.bus.snapshots import Snapshots
-from shared.contracts.base import Command, Event, Model
+from shared.contracts.base import Command, Event, Local, Model
 from shared.ledger.decider import Decider, Fact, Input
 from shared.ledger.errors import LaneRevoked
 from shared.ledger.inputs import InputDecoder
@@ -186,6 +186,10 @@ class Lane(Generic[S]):
         facts = self._locals.add(message, self._clock.monotonic_s())
         self._gatherer.notify()
         return facts
+
+    def report_steps(self, step_input: Callable[[int], Local]) -> None:
+        """Let the decider know of steps of the clock by an input that is made of their ms."""
+        self._rounds.step_input = step_input
 
     async def run(self) -> None:
         """Poll until revoked; LaneHalted ends the lane, whatever else it raises the process."""

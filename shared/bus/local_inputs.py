@@ -10,7 +10,7 @@ from itertools import islice
 from math import inf
 
 from shared.bus.ids import new_id
-from shared.contracts.base import Command, Event, Model
+from shared.contracts.base import Command, Event, Local, Model
 from shared.contracts.rejected import InputQuarantined
 from shared.ledger.decider import Fact, Input
 from shared.ledger.errors import Busy, LaneRevoked, Quarantined
@@ -62,6 +62,11 @@ class LocalInputs:
         local = LocalInput(item, asyncio.get_running_loop().create_future(), offered_s)
         self._waiting.append(local)
         return local.facts
+
+    def add_first(self, message: Local) -> None:
+        """Queue a message of the lane itself, which is decided before all others."""
+        facts: asyncio.Future[list[Fact]] = asyncio.get_running_loop().create_future()
+        self._waiting.appendleft(LocalInput(Input("local", new_id(), message), facts))
 
     def oldest(self, limit: int) -> list[LocalInput]:
         """Return the oldest inputs, without removing them."""

@@ -20,6 +20,7 @@ from shared.bus.log import Log
 from shared.bus.parts import Part, Raising, blame, only, parts_of
 from shared.bus.quarantine import PartQuarantine, culprit_of, describe, quarantine
 from shared.bus.quarantine_retries import QuarantineRetries
+from shared.contracts.base import Local
 from shared.ledger.decider import Decider, Decision, Fact
 from shared.ledger.errors import BusError, LaneHalted, TooLarge
 from shared.ledger.partition import TP
@@ -59,6 +60,8 @@ class Rounds(Generic[S]):
     ) -> None:
         self.is_running = False
         """Whether a round is under way, or was ended by an error."""
+        self.step_input: Callable[[int], Local] | None = None
+        """Makes the input that a step of the clock by so many ms is for the decider."""
         self._decider = decider
         self._tp = tp
         self._client = client
@@ -80,7 +83,8 @@ class Rounds(Generic[S]):
         """
         self.is_running = True
         started_ns = self._clock.now_ns()
-        batch, draft = self._gatherer.draw(), Draft(self._now())
+        now = self._observe_clock()
+        batch, draft = self._gatherer.draw(), Draft(now)
         try:
             batch = await self._retries.expand(batch)
             self._decide(batch, draft, batch.closing)
@@ -102,6 +106,15 @@ class Rounds(Generic[S]):
     def _event_id(self) -> str:
         """Id of the first event of the next record."""
         return f"{self._tp.topic}/{self._tp.partition}/{self._cursor.seq + 1}/0"
+
+    def _observe_clock(self) -> int:
+        """Return the time; a step of it is the first input of the round, where it is one."""
+        now, step_ms = self._clock.observe(self._cursor.at)
+        if step_ms:
+            log.warning("clock stepped", extra={"lane": self._tp.key, "by_ms": step_ms})
+            if self.step_input is not None:
+                self._locals.add_first(self.step_input(step_ms))
+        return now
 
     def _now(self) -> int:
         return self._clock.now_ms(self._cursor.at)

@@ -147,6 +147,12 @@ class CapacityObserved(Local):
     engines: tuple[EngineStanding, ...] = Field((), description="each engine; empty: not noted")
 
 
+class ClockStepObserved(Local):
+    """The clock of the service's host stepped: no time passed."""
+
+    by_ms: int = Field(description="step, wall ms; negative: back")
+
+
 @event
 class LlmRequestQueued(Event):
     """The request waits in the queue, with an estimate of its wait."""
@@ -266,3 +272,15 @@ class CountersRebased(Event):
     SUBJECT: ClassVar[str] = "endpoint"
     PUBLIC: ClassVar[bool] = False
     endpoint: str = Field(description="the endpoint")
+
+
+@event
+class EndpointClockStepped(Event):
+    """The clock of the service's host stepped; the endpoint counts later times without it."""
+
+    TYPE: ClassVar[str] = "llm.clock-stepped.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("throttle",)
+    SUBJECT: ClassVar[str] = "endpoint"
+    PUBLIC: ClassVar[bool] = False
+    endpoint: str = Field(description="the endpoint")
+    by_ms: int = Field(description="step, wall ms; negative: back")

@@ -130,6 +130,7 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "key.revoked": "access",
         "llm.capacity-noted": "note",
         "llm.charged": "note",
+        "llm.clock-stepped": "note",
         "llm.counters-rebased": "note",
         "llm.finished": "llm",
         "llm.queued": "llm",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shared.projections.ledger_events import LedgerEvent, Payload
 from shared.verify.llm_budgets import EndpointBudget, HeldRequest, Prices, money_prices
@@ -25,6 +25,8 @@ class BudgetLane:
     settings: Payload | None = None
     budgets: list[EndpointBudget] = field(default_factory=list)
     open: dict[str, HeldRequest] = field(default_factory=dict)
+    stepped_ms: int = 0
+    """By how much the clock stepped: the endpoint counts its times without it."""
 
     def configure(self, settings: Payload) -> None:
         """Give the endpoint its budgets; a budget of which only limit or prices are new goes on."""
@@ -65,7 +67,11 @@ class BudgetRule:
         if event.ledger != "throttle":
             return
         lane = self.lanes.setdefault(event.partition, BudgetLane())
+        if lane.stepped_ms:
+            event = replace(event, at=event.at - lane.stepped_ms)
         match event.type:
+            case "llm.clock-stepped.v1":
+                lane.stepped_ms += event.data["by_ms"]
             case "llm.queued.v1":
                 self._queue(event, lane)
             case "llm.charged.v1":

@@ -13,7 +13,9 @@ from shared.contracts.access import TenantRegistered
 from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.llm import (
     CapacityObserved,
+    ClockStepObserved,
     EndpointCapacityNoted,
+    EndpointClockStepped,
     EngineAdvanced,
     RequestsEnded,
     RequestsLeft,
@@ -35,29 +37,34 @@ class Throttle:
 
     def decide(self, state: EndpointState, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
         for item in inputs:
+            at = now - state.stepped_ms
             match item.message:
                 case ServeLlmRequest() as command:
-                    yield from enqueue(state, item, command, now)
+                    yield from enqueue(state, item, command, at)
                 case RequestsEnded(ends=ends):
-                    yield from settle_ends(state, item, ends, now)
+                    yield from settle_ends(state, item, ends, at)
                 case EngineAdvanced(made=reports):
                     yield from charge_progress(state, item, reports)
                 case RequestsLeft(request_ids=request_ids, reason=reason):
                     yield from remove_waiting(state, item, request_ids, reason)
                 case CapacityObserved() as observed:
                     yield from note_capacity(state, item, observed)
+                case ClockStepObserved(by_ms=by_ms):
+                    stepped = EndpointClockStepped(endpoint=state.endpoint_name, by_ms=by_ms)
+                    yield item.decision(stepped)
                 case Undecodable() as undecodable:
                     yield item.decision(undecodable.rejection())
                 case _ if item.source == "access":
                     yield from restate_access(state, item)
-            yield from start_requests(state, now, item.id)
-        yield from advance(state, now)
+            yield from start_requests(state, now - state.stepped_ms, item.id)
+        yield from advance(state, now - state.stepped_ms)
 
     def evolve(self, state: EndpointState, fact: Fact) -> None:
         evolve(state, fact)
 
     def next_wake(self, state: EndpointState) -> int | None:
-        return due_at(state)
+        due = due_at(state)
+        return due + state.stepped_ms if due else due
 
 
 def restate_access(state: EndpointState, item: Input) -> Iterator[Decision]:

@@ -171,7 +171,7 @@ def describe_throttled(served: ServedRequest, throttled: Throttled) -> Rejection
 def queue_event(
     state: EndpointState, command: ServeLlmRequest, served: ServedRequest, place: str
 ) -> LlmRequestQueued:
-    estimate = estimate_wait(state, served)
+    estimate, due = estimate_wait(state, served), served.first_token_by
     return LlmRequestQueued(
         request_id=command.request_id,
         tenant=command.tenant,
@@ -186,7 +186,7 @@ def queue_event(
         system_tokens=command.system_tokens,
         model=command.model or "",
         priority=command.priority,
-        first_token_by=served.first_token_by,
+        first_token_by=None if due is None else due + state.stepped_ms,
         prefix=command.prefix,
         ahead=estimate.ahead,
         wait_s=round(estimate.wait_s, 3),

@@ -12,6 +12,7 @@ from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.llm import (
     CountersRebased,
     EndpointCapacityNoted,
+    EndpointClockStepped,
     LlmRequestFinished,
     LlmRequestQueued,
     LlmRequestRejected,
@@ -34,7 +35,7 @@ def queue_request(state: EndpointState, event: LlmRequestQueued, fact: Fact) -> 
         user=event.user,
         model=event.model or event.endpoint,
         priority=event.priority,
-        first_token_by=event.first_token_by,
+        first_token_by=first_token_by(state, event),
         prefix=event.prefix,
         interaction=event.interaction,
         is_issued=event.is_issued,
@@ -46,6 +47,11 @@ def queue_request(state: EndpointState, event: LlmRequestQueued, fact: Fact) -> 
     state.waiting_of[event.tenant] = state.waiting_of.get(event.tenant, 0) + 1
     state.interactions.add_call(event.tenant, event.interaction, event.stage, fact.at)
     state.accepted_ids.add(scoped_id(event.tenant, event.request_id))
+
+
+def first_token_by(state: EndpointState, event: LlmRequestQueued) -> int | None:
+    """Return when the first token is due, by the clock of the state."""
+    return None if event.first_token_by is None else event.first_token_by - state.stepped_ms
 
 
 def start_request(state: EndpointState, event: LlmRequestStarted, fact: Fact) -> None:
@@ -113,6 +119,10 @@ def note_capacity(state: EndpointState, event: EndpointCapacityNoted, fact: Fact
     state.away = event.away
 
 
+def step_clock(state: EndpointState, event: EndpointClockStepped, fact: Fact) -> None:
+    state.stepped_ms += event.by_ms
+
+
 def rebase(state: EndpointState, event: CountersRebased, fact: Fact) -> None:
     state.discipline.rebase()
 
@@ -139,6 +149,7 @@ FOLDS: dict[type[Event], EventFold[EndpointState]] = {
     LlmRequestRejected: reject_request,
     EndpointCapacityNoted: note_capacity,
     CountersRebased: rebase,
+    EndpointClockStepped: step_clock,
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,
     TenantNoted: note_tenant,
@@ -148,4 +159,9 @@ FOLDS: dict[type[Event], EventFold[EndpointState]] = {
 }
 """Every event type of the throttle ledger, and its fold."""
 
-evolve = folding("throttle", FOLDS)
+_fold = folding("throttle", FOLDS)
+
+
+def evolve(state: EndpointState, fact: Fact) -> None:
+    """Fold one event of the ledger, at the time of the endpoint's own clock."""
+    _fold(state, fact._replace(at=fact.at - state.stepped_ms) if state.stepped_ms else fact)

@@ -59,6 +59,8 @@ class EndpointState:
     """Waiting requests by tenant; a tenant without any is not in it."""
     capacity: int = 0
     """Requests that the engines take at once; 0 until the shell has seen one."""
+    stepped_ms: int = 0
+    """By how much the clock stepped in all; times of the state are those of the ledger less it."""
     overloaded: bool = False
     """Whether an engine reports a queue of its own or a full cache."""
     away: str = ""

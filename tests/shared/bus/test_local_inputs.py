@@ -5,6 +5,7 @@ import pytest
 from shared.bus.local_inputs import LocalInputs
 from shared.contracts.command_answers import CommandAccepted
 from shared.contracts.job_commands import CancelJob
+from shared.contracts.llm import EngineAdvanced
 from shared.ledger.decider import Fact, Input
 from shared.ledger.errors import Busy, LaneRevoked
 
@@ -78,3 +79,13 @@ async def test_too_many_inputs_are_refused(
     inputs.add(message("a"))
     with pytest.raises(Busy, match="admission-0"):
         inputs.add(message("b"))
+
+
+async def test_an_input_of_the_lane_itself_is_decided_first(inputs: LocalInputs) -> None:
+    inputs.add(message("a"))
+    inputs.add_first(EngineAdvanced(made=()))
+    first, second = inputs.oldest(2)
+    assert (first.input.source, second.input.id) == ("local", "a")
+    assert isinstance(first.input.message, EngineAdvanced)
+    inputs.resolve([first, second], [])
+    assert len(inputs) == 0

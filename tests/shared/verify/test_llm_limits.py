@@ -9,6 +9,7 @@ import pytest
 from shared.contracts.base import Event
 from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted, TokenBudget
 from shared.contracts.llm import (
+    EndpointClockStepped,
     LlmRequestFinished,
     LlmRequestQueued,
     LlmRequestRejected,
@@ -121,3 +122,13 @@ def test_other_ledgers_are_not_regarded() -> None:
     rule = BudgetRule()
     rule.observe(ledger_event("access", configured(1)))
     assert rule.lanes == {}
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_time_that_did_not_pass_frees_no_window(is_known: bool) -> None:
+    """Times of the ledger are an hour later behind a step; the service forgets nothing by it."""
+    minute = configured(60, memory="window", period_s=3600.0)
+    used = [queued("r1"), started("r1"), finished("r1", 30)]
+    step = [EndpointClockStepped(endpoint="chat", by_ms=8_000_000)] if is_known else []
+    passed = details(minute, *used, *step, queued("r2"), step_ms=4_000_000)
+    assert bool(passed) == is_known

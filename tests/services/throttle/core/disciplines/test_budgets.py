@@ -207,4 +207,5 @@ def remembered(charges: list[tuple[int, int]], memory: Memory, now: int) -> floa
     """Return what a meter has to remember of charges, each less what was given back of it."""
     if isinstance(memory, SlidingWindow):
         return sum(units for at, units in charges if now - at < memory.ms)
+    assert isinstance(memory, HalfLife)
     return sum(units * 2 ** ((at - now) / memory.ms) for at, units in charges)
