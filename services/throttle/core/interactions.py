@@ -46,5 +46,6 @@ class Interactions:
     def add_call(self, tenant: str, interaction: str, stage: int, at: int) -> None:
         """Count a call that was queued."""
         if interaction:
-            known = self.tenants.touch(tenant, _empty).touch(interaction, Interaction)
+            own = self.tenants.touch(tenant, _empty)
+            known = own.touch(interaction, Interaction, lambda old: at - old.called_at > IDLE_MS)
             known.calls, known.called_at = stage + 1, at

@@ -14,6 +14,9 @@ from services.throttle.core.disciplines.spent import SpentBudget
 
 Holder = Literal["tenant", "user", "application", "model"]
 
+NEGLIGIBLE = 1e-9
+"""Part of a limit that is forgotten: what 30 half-lives leave of a budget that was used up."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prices:
@@ -66,7 +69,8 @@ class Budget(Guard):
     Bound: what the meter remembers never passes `limit`, however many requests run at once, where
     prompts are as long as reserved and no engine passes `max_output_tokens`. So a holder uses at
     most `limit` in any window of a `SlidingWindow`, and `limit (1 + t ln 2 / h)` in a time `t` of
-    a `HalfLife` of `h`. A budget of users or applications remembers the last 10,000 of them.
+    a `HalfLife` of `h`. A budget of users or applications remembers the last 10,000 of a
+    tenant, and none that has nothing used or held.
     """
 
     limit: float
@@ -166,7 +170,14 @@ class Budget(Guard):
     def _usage(self, request: ServedRequest) -> Usage:
         owner, holder = self._key(request)
         own = self.usages.touch(owner, BoundedTable)
-        return own.touch(holder, lambda: Usage(self.memory.meter()))
+        return own.touch(
+            holder,
+            lambda: Usage(self.memory.meter()),
+            lambda usage: self._is_over(usage, request.queued_at),
+        )
+
+    def _is_over(self, usage: Usage, now: int) -> bool:
+        return not usage.held and usage.meter.total(now) <= NEGLIGIBLE * self.limit
 
     def _known_usage(self, request: ServedRequest) -> Usage | None:
         owner, holder = self._key(request)

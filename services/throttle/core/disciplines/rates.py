@@ -25,7 +25,11 @@ class RecentCalls:
             raise ValueError(f"limit: {self.limit} calls per minute is below 1")
 
     def add(self, key: str, at: int) -> None:
-        self.times.touch(key, lambda: deque(maxlen=self.limit)).append(at)
+        until = at - MINUTE_MS
+        times = self.times.touch(
+            key, lambda: deque(maxlen=self.limit), lambda old: old[-1] <= until
+        )
+        times.append(at)
 
     def retry_after_ms(self, key: str, now: int) -> int | None:
         """Return in how many ms one more call is within the limit; None if it is now."""
