@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 from shared.projections.ledger_events import Payload
 from shared.verify.llm_meters import BudgetMeter, HalfLifeMeter, WindowMeter
 
-REMEMBERED = 10_000
-"""Holders that a budget remembers, by tenant; the sums of one with more are not checked."""
+REMEMBERED = 9_000
+"""Holders of a tenant that are checked. The service remembers 10,000, each a little longer: where
+there are more, it may have forgotten one that is counted here, and none of them is checked."""
+NEGLIGIBLE = 1e-9
+"""Part of a limit that is forgotten, as the service does."""
+FORGOTTEN = 2
+"""Old holders that a new one makes forgotten at most."""
 
 Prices = tuple[float, float, float]
 """Units per request, per prompt token and per output token."""
@@ -52,9 +58,10 @@ class EndpointBudget:
 
     settings: Payload
     prices: Prices
-    uses: dict[tuple[str, str], BudgetUse] = field(default_factory=dict)
-    by_owner: dict[str, int] = field(default_factory=dict)
-    """Number of holders by owner: a tenant, or the endpoint itself as `""`."""
+    uses: dict[str, dict[str, BudgetUse]] = field(default_factory=dict)
+    """By owner and holder; the holders of an owner in the order in which they came last."""
+    unchecked: set[str] = field(default_factory=set)
+    """Owners of which the service may have forgotten holders."""
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -64,16 +71,33 @@ class EndpointBudget:
         return tuple(self.settings[name] for name in (names[:3] if forever else names))
 
     def use(self, request: HeldRequest) -> BudgetUse:
-        key = self.holder_of(request)
-        known = self.uses.get(key)
-        if known is None:
-            known = self.uses[key] = BudgetUse(self._meter())
-            self.by_owner[key[0]] = self.by_owner.get(key[0], 0) + 1
-        return known
+        """Return the use of a holder; one that is counted nowhere if its owner is not checked."""
+        owner, holder = self.holder_of(request)
+        if owner in self.unchecked:
+            return BudgetUse(self._meter())
+        own = self.uses.setdefault(owner, {})
+        if holder not in own:
+            own[holder] = BudgetUse(self._meter())
+        return own[holder]
 
     def is_checked(self, request: HeldRequest) -> bool:
         owner = self.holder_of(request)[0]
-        return self.by_owner.get(owner, 0) <= REMEMBERED and len(self.by_owner) <= REMEMBERED
+        return owner not in self.unchecked and len(self.uses) <= REMEMBERED
+
+    def _remember(self, request: HeldRequest, at: int) -> None:
+        """Make the holder the last of its owner, and forget the first ones if nothing is left."""
+        owner, holder = self.holder_of(request)
+        own = self.uses.get(owner, {})
+        if holder in own:
+            own[holder] = own.pop(holder)
+            return
+        for old in [*islice(own, FORGOTTEN)]:
+            if own[old].held or own[old].meter.total(at) > NEGLIGIBLE * self.settings["limit"]:
+                break
+            del own[old]
+        if len(own) >= REMEMBERED:
+            self.unchecked.add(owner)
+            del self.uses[owner]
 
     def holder_of(self, request: HeldRequest) -> tuple[str, str]:
         """Return owner and holder: users and applications are those of a tenant."""
@@ -87,6 +111,7 @@ class EndpointBudget:
 
     def queue(self, request: HeldRequest, at: int) -> float:
         """Hold the price of a request; return by how much the limit is passed with it."""
+        self._remember(request, at)
         use, (per_request, per_prompt, per_output) = self.use(request), self.prices
         tokens = request.queued["max_output_tokens"]
         use.held += per_prompt * request.queued["prompt_tokens"] + per_output * tokens

@@ -39,7 +39,7 @@ class BudgetLane:
         budget = EndpointBudget(wanted, prices_of(wanted["unit"], self.settings))
         for other in former:
             if other.kind == budget.kind:
-                budget.uses, budget.by_owner = deepcopy(other.uses), dict(other.by_owner)
+                budget.uses, budget.unchecked = deepcopy(other.uses), set(other.unchecked)
                 if other.prices != budget.prices:
                     self._reprice(budget)
                 return budget
@@ -48,8 +48,9 @@ class BudgetLane:
         return budget
 
     def _reprice(self, budget: EndpointBudget) -> None:
-        for use in budget.uses.values():
-            use.held = 0.0
+        for own in budget.uses.values():
+            for use in own.values():
+                use.held = 0.0
         for request in self.open.values():
             budget.hold_again(request)
 

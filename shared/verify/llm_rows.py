@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isclose
 
@@ -11,10 +11,12 @@ from asyncpg import Connection
 from shared.projections.ledger_events import LedgerEvent, Payload
 from shared.projections.llm_usage import HOUR_MS, KEPT_HOURS_MS, KEPT_REQUESTS_MS
 from shared.projections.source import LedgerPartition
+from shared.verify.row_store import Figures, RowStore, side_by_side
 from shared.verify.rules import Violation
 
-Figures = tuple[object, ...]
-"""The columns of a row except for its key."""
+DAY_MS = 24 * HOUR_MS
+PREFETCH = 5_000
+"""Rows that are read from the database at once."""
 
 REQUESTS = """
 SELECT request_key AS key, state, outcome, reason, prompt_tokens, output_tokens, cost, ended_at
@@ -31,15 +33,18 @@ SELECT partition || '/' || hour_at || '/' || tenant AS key, sum(requests)::bigin
 FROM llm_usage GROUP BY partition, hour_at, tenant
 """
 OPEN = "SELECT open_id AS key, tenant, is_running, made_tokens FROM llm_open"
-QUERIES = {"llm_request": REQUESTS, "llm_tenant": TENANTS, "llm_usage": HOURS, "llm_open": OPEN}
+REQUEST_TABLE = "llm_request"
+NO_REQUEST: Figures = ("", "", "", 0, 0, 0.0, 0)
+QUERIES = {REQUEST_TABLE: REQUESTS, "llm_tenant": TENANTS, "llm_usage": HOURS, "llm_open": OPEN}
 
 
-async def read_llm_rows(conn: Connection) -> dict[str, dict[str, Figures]]:
+async def read_llm_rows(conn: Connection) -> RowStore:
     """Return the rows by table and key; the caller's transaction makes them consistent."""
-    return {
-        table: {str(row["key"]): tuple(row)[1:] for row in await conn.fetch(sql)}
-        for table, sql in QUERIES.items()
-    }
+    store = RowStore()
+    for table, sql in QUERIES.items():
+        async for row in conn.cursor(sql, prefetch=PREFETCH):
+            store.put(table, str(row["key"]), tuple(row)[1:])
+    return store
 
 
 @dataclass(slots=True)
@@ -74,12 +79,15 @@ class LlmSums:
 
 @dataclass(slots=True)
 class LlmRowsRule:
-    """Requests that ended are kept for 30 days before the last hour of a lane, hours for 90."""
+    """Requests that ended are kept for 30 days before the last hour of a lane, hours for 90.
 
-    stored: Mapping[str, Mapping[str, Figures]]
+    Rows of requests, of which there are millions, are in files on both sides.
+    """
+
+    stored: RowStore
     seqs: Mapping[LedgerPartition, int]
     name: str = "read models of LLM requests equal the fold"
-    requests: dict[str, Figures] = field(default_factory=dict)
+    requests: RowStore = field(default_factory=RowStore)
     tenants: dict[str, LlmSums] = field(default_factory=dict)
     hours: dict[str, LlmSums] = field(default_factory=dict)
     last_hour: dict[int, int] = field(default_factory=dict)
@@ -117,7 +125,9 @@ class LlmRowsRule:
 
     def _set(self, event: LedgerEvent, state: str, ended_at: int) -> None:
         data, key = event.data, _key(event)
-        before = self.requests.get(key, ("", "", "", 0, 0, 0.0, 0))
+        before = self.requests.get(REQUEST_TABLE, key)
+        if before is None or self._is_dropped(event.partition, before):
+            before = NO_REQUEST
         outcome, reason, prompt, output, cost = before[1:6]
         match event.type:
             case "llm.queued.v1":
@@ -128,7 +138,8 @@ class LlmRowsRule:
                 cost = data.get("cost", 0.0)
             case "llm.rejected.v1":
                 reason = data["reason"]
-        self.requests[key] = (state, outcome, reason, prompt, output, cost, ended_at)
+        row = state, outcome, reason, prompt, output, cost, ended_at
+        self.requests.put(REQUEST_TABLE, key, row, ended_at)
 
     def _end(self, event: LedgerEvent) -> None:
         state = "finished" if event.type == "llm.finished.v1" else "rejected"
@@ -138,37 +149,42 @@ class LlmRowsRule:
         self.tenants.setdefault(account, LlmSums()).add(event)
         hour = self.hours.setdefault(f"{event.partition}/{hour_at}/{tenant}", LlmSums(hour_at))
         hour.add(event)
-        if self.last_hour.get(event.partition) != hour_at:
+        last_hour = self.last_hour.get(event.partition, 0)
+        if last_hour != hour_at:
             self.last_hour[event.partition] = hour_at
-            self._drop(event.partition, hour_at)
+            self._drop_hours(event.partition, hour_at)
+            if last_hour // DAY_MS != hour_at // DAY_MS:
+                before = hour_at - KEPT_REQUESTS_MS
+                self.requests.drop(REQUEST_TABLE, f"{event.partition}/", before)
 
-    def _drop(self, partition: int, hour_at: int) -> None:
-        """Drop what the projector drops when an hour begins in a partition."""
+    def _is_dropped(self, partition: int, row: Figures) -> bool:
+        """Whether the projector has dropped the row: it does so when an hour begins."""
+        last_hour = self.last_hour.get(partition, 0)
+        return 0 < int(str(row[-1])) < last_hour - KEPT_REQUESTS_MS
+
+    def _drop_hours(self, partition: int, hour_at: int) -> None:
         lane = f"{partition}/"
-        for key, row in [*self.requests.items()]:
-            if key.startswith(lane) and 0 < int(str(row[-1])) < hour_at - KEPT_REQUESTS_MS:
-                del self.requests[key]
         for key, sums in [*self.hours.items()]:
             if key.startswith(lane) and sums.at < hour_at - KEPT_HOURS_MS:
                 del self.hours[key]
 
     def finish(self) -> Iterator[Violation]:
-        folded: dict[str, Mapping[str, Figures]] = {
-            "llm_request": self.requests,
-            "llm_tenant": {k: sums.figures for k, sums in self.tenants.items()},
-            "llm_usage": {k: sums.figures for k, sums in self.hours.items()},
-            "llm_open": self.open,
+        folded: dict[str, Iterable[tuple[str, Figures]]] = {
+            REQUEST_TABLE: self._kept_requests(),
+            "llm_tenant": ((k, sums.figures) for k, sums in sorted(self.tenants.items())),
+            "llm_usage": ((k, sums.figures) for k, sums in sorted(self.hours.items())),
+            "llm_open": sorted(self.open.items()),
         }
         for table, rows in folded.items():
-            yield from self._compare(table, rows, self.stored[table])
+            for key, expected, stored in side_by_side(iter(rows), self.stored.rows(table)):
+                if not equal(expected, stored):
+                    detail = f"stored {stored}, the fold gives {expected}"
+                    yield Violation(self.name, f"{table} {key}", detail)
 
-    def _compare(
-        self, table: str, expected: Mapping[str, Figures], stored: Mapping[str, Figures]
-    ) -> Iterator[Violation]:
-        for key in sorted(expected.keys() | stored.keys()):
-            if not equal(expected.get(key), stored.get(key)):
-                detail = f"stored {stored.get(key)}, the fold gives {expected.get(key)}"
-                yield Violation(self.name, f"{table} {key}", detail)
+    def _kept_requests(self) -> Iterator[tuple[str, Figures]]:
+        for key, row in self.requests.rows(REQUEST_TABLE):
+            if not self._is_dropped(int(key.partition("/")[0]), row):
+                yield key, row
 
 
 def equal(expected: Figures | None, stored: Figures | None) -> bool:

@@ -10,7 +10,8 @@ from asyncpg import Connection
 from shared.projections import cursor
 from shared.projections.ledger_events import LedgerEvent
 from shared.projections.source import LedgerPartition
-from shared.verify.llm_rows import Figures, read_llm_rows
+from shared.verify.llm_rows import read_llm_rows
+from shared.verify.row_store import RowStore
 from shared.verify.rules import Violation
 
 Rows = dict[str, tuple[object, ...]]
@@ -49,7 +50,7 @@ class StoredRows:
     seqs: Mapping[LedgerPartition, int]
     """Ledger partition to the last seq in the rows."""
     tables: dict[str, Rows]
-    llm: Mapping[str, Mapping[str, Figures]] = field(default_factory=dict)
+    llm: RowStore = field(default_factory=RowStore)
     """The tables of LLM requests."""
 
 

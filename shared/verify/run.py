@@ -14,6 +14,7 @@ from shared.contracts.topics import INPUTS, LOSSY_INPUTS
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.reader import Cursor
 from shared.progress import ReportLine
+from shared.projections.cursor import read as read_cursors
 from shared.projections.ledger_events import decode_events
 from shared.projections.source import LedgerPartition, cursor_after, ledger_partitions
 from shared.verify.arrays import ArrayCancelRule
@@ -190,10 +191,9 @@ async def wait_for_rows(
     conn: Connection, consumption: Consumption, catch_up_s: float
 ) -> StoredRows:
     """Return the rows once the projector has reached the end of the first pass, or in time."""
-    stored = await read_stored_rows(conn)
     for _ in range(int(catch_up_s / READ_EVERY_S)):
-        if all(stored.seqs.get(p, 0) >= seq for p, seq in consumption.seqs.items()):
+        cursors = await read_cursors(conn)
+        if all(p in cursors and cursors[p].seq >= n for p, n in consumption.seqs.items() if n):
             break
         await asyncio.sleep(READ_EVERY_S)
-        stored = await read_stored_rows(conn)
-    return stored
+    return await read_stored_rows(conn)

@@ -130,10 +130,11 @@ class Load:
         """Yield each holder's held units as the decider has them, and as the rule has them."""
         guards = [g for g in self.state.discipline.guards if isinstance(g, Budget)]
         for guard, budget in zip(guards, self.limits.lanes[0].budgets, strict=True):
-            for (owner, holder), use in budget.uses.items():
+            for owner, uses in budget.uses.items():
                 own = guard.usages.get(owner)
-                known = own.get(holder) if own is not None else None
-                yield (owner, holder), known.held if known is not None else 0.0, use.held
+                for holder, use in uses.items():
+                    known = own.get(holder) if own is not None else None
+                    yield (owner, holder), known.held if known is not None else 0.0, use.held
 
 
 @pytest.mark.parametrize("seed", range(60))

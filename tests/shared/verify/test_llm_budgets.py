@@ -71,6 +71,17 @@ def test_holders_beyond_those_that_the_service_remembers_are_not_checked(
     assert users.is_checked(request(user="u"))
     users.queue(request(user="v"), 0)
     assert not users.is_checked(request(user="u"))
+    assert users.uses == {}
+
+
+def test_holders_that_came_once_are_forgotten_with_what_they_used() -> None:
+    users = budget(holder="user", memory="window", period_s=1.0)
+    for number in range(1_000):
+        one = request(user=f"u{number}")
+        users.queue(one, 100 * number)
+        users.start(one, 100 * number)
+        users.end(one, 30, 100 * number)
+    assert 10 <= len(users.uses["red"]) <= 12
 
 
 def test_a_newer_budget_counts_a_running_request_with_what_it_made() -> None:

@@ -16,7 +16,8 @@ from shared.contracts.llm import (
     TokensMade,
 )
 from shared.projections.llm_usage import HOUR_MS, KEPT_HOURS_MS, KEPT_REQUESTS_MS
-from shared.verify.llm_rows import Figures, LlmRowsRule, equal
+from shared.verify.llm_rows import LlmRowsRule, equal
+from shared.verify.row_store import Figures, RowStore
 from tests.shared.ledger_events import AT, ledger_event
 
 HOUR = AT - AT % HOUR_MS
@@ -47,10 +48,18 @@ def stored() -> dict[str, dict[str, Figures]]:
     }
 
 
+def stored_rows(rows: dict[str, dict[str, Figures]]) -> RowStore:
+    store = RowStore()
+    for table, by_key in rows.items():
+        for key, row in by_key.items():
+            store.put(table, key, row)
+    return store
+
+
 def violations(
     rows: dict[str, dict[str, Figures]], events: list[tuple[int, Event]], last_seq: int = 100
 ) -> list[str]:
-    rule = LlmRowsRule(rows, {("throttle", 0): last_seq})
+    rule = LlmRowsRule(stored_rows(rows), {("throttle", 0): last_seq})
     for seq, (at, event) in enumerate(events, start=1):
         rule.observe(ledger_event("throttle", event, seq=seq, at=at))
     return [violation.position for violation in rule.finish()]
@@ -93,10 +102,10 @@ def test_events_behind_the_cursor_are_not_expected() -> None:
 def test_what_the_projector_has_dropped_is_not_expected() -> None:
     later = AT + KEPT_HOURS_MS + 2 * HOUR_MS
     assert later > AT + KEPT_REQUESTS_MS
-    rule = LlmRowsRule({}, {("throttle", 0): 100})
+    rule = LlmRowsRule(RowStore(), {("throttle", 0): 100})
     for at, event in [*EVENTS, *((later, event) for event in served("r9"))]:
         rule.observe(ledger_event("throttle", event, at=at))
-    assert list(rule.requests) == ["0/red/r9"]
+    assert [key for key, _ in rule.requests.rows("llm_request")] == ["0/red/r9"]
     assert len(rule.hours) == 1
     assert rule.tenants["0/red"].requests == 2
 

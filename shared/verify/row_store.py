@@ -1,0 +1,106 @@
+"""Rows of the read models and of a fold of the ledgers, compared in little memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import msgspec
+
+Figures: TypeAlias = tuple[object, ...]
+"""The columns of a row except for its key."""
+
+CACHE_KIB = 64 * 1024
+"""Of rows that are kept in memory; the others are in a file that ends with the process."""
+
+BATCH = 10_000
+"""Rows that are written at once, and read at once."""
+
+SCHEMA = """
+PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{cache};
+CREATE TABLE row (name TEXT, key TEXT, figures BLOB, ended_at INTEGER, PRIMARY KEY (name, key))
+WITHOUT ROWID;
+"""
+PUT = "INSERT OR REPLACE INTO row VALUES (?, ?, ?, ?)"
+GET = "SELECT figures FROM row WHERE name = ? AND key = ?"
+DROP = """
+DELETE FROM row WHERE name = ? AND key >= ? AND key < ? AND ended_at > 0 AND ended_at < ?
+"""
+ALL = "SELECT key, figures FROM row WHERE name = ? ORDER BY key"
+
+LAST = "\U0010ffff"
+"""Comes behind every other character."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[object, ...]).decode
+
+
+class RowStore:
+    """Rows by table and key, of which the last ones that were written are in memory."""
+
+    def __init__(self) -> None:
+        # A database without a name is a file of its own, which ends with the connection.
+        self._file = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._file.executescript(SCHEMA.format(cache=CACHE_KIB))
+        self._recent: dict[tuple[str, str], tuple[Figures, int]] = {}
+
+    def put(self, table: str, key: str, figures: Figures, ended_at: int = 0) -> None:
+        """Set a row; one that has ended can be dropped by that time."""
+        self._recent[table, key] = figures, ended_at
+        if len(self._recent) >= BATCH:
+            self._write()
+
+    def put_all(self, table: str, rows: Iterable[tuple[str, Figures]]) -> None:
+        for key, figures in rows:
+            self.put(table, key, figures)
+
+    def get(self, table: str, key: str) -> Figures | None:
+        recent = self._recent.get((table, key))
+        if recent is not None:
+            return recent[0]
+        row = self._file.execute(GET, (table, key)).fetchone()
+        return None if row is None else _decode(row[0])
+
+    def rows(self, table: str) -> Iterator[tuple[str, Figures]]:
+        """Yield the rows of a table by their keys, in order."""
+        self._write()
+        for key, figures in self._file.execute(ALL, (table,)):
+            yield key, _decode(figures)
+
+    def drop(self, table: str, prefix: str, before: int) -> None:
+        """Drop the rows with keys that begin so, and that ended before a time."""
+        self._write()
+        self._file.execute(DROP, (table, prefix, f"{prefix}{LAST}", before))
+
+    def _write(self) -> None:
+        self._file.execute("BEGIN")
+        rows = (
+            (table, key, _encode(figures), ended_at)
+            for (table, key), (figures, ended_at) in self._recent.items()
+        )
+        self._file.executemany(PUT, rows)
+        self._file.execute("COMMIT")
+        self._recent.clear()
+
+
+Difference: TypeAlias = tuple[str, Figures | None, Figures | None]
+"""A key, and its rows on both sides."""
+
+
+def side_by_side(
+    first: Iterator[tuple[str, Figures]], second: Iterator[tuple[str, Figures]]
+) -> Iterator[Difference]:
+    """Yield every key of either side with its rows; both sides come in the order of keys."""
+    one, two = next(first, None), next(second, None)
+    while one is not None or two is not None:
+        if two is None or (one is not None and one[0] < two[0]):
+            assert one is not None
+            yield one[0], one[1], None
+            one = next(first, None)
+        elif one is None or two[0] < one[0]:
+            yield two[0], None, two[1]
+            two = next(second, None)
+        else:
+            yield one[0], one[1], two[1]
+            one, two = next(first, None), next(second, None)
