@@ -9,7 +9,7 @@ import pytest
 from benchmarks.parts.throttle.abuse import CELLS, abuse_row
 from benchmarks.parts.throttle.arena import KEYS, POLICIES, arena_row
 from benchmarks.parts.throttle.decider_speed import requests_per_s
-from benchmarks.parts.throttle.goals import goals_of
+from benchmarks.parts.throttle.goals import goals_of, wait_goals
 from benchmarks.parts.throttle.page import render_page
 from benchmarks.parts.throttle.speed import decisions_per_s
 from benchmarks.parts.throttle.wait_limit import waits_in_futures
@@ -69,3 +69,9 @@ def test_decisions_are_counted() -> None:
 
 def test_requests_of_the_whole_decider_are_counted() -> None:
     assert requests_per_s(tenants=5, requests=80) > 0
+
+
+def test_the_goal_of_waits_says_how_near_any_estimate_can_come() -> None:
+    ratio = {"p10": 0.74, "p50": 1.02, "p90": 1.42}
+    (text,) = wait_goals(ratio, {"p10": 0.75, "p50": 1.0, "p90": 1.34}).values()
+    assert text == "not met: 0.74 to 1.42, median 1.02; with lengths unknown at best 0.75 to 1.34"

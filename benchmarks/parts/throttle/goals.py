@@ -22,7 +22,7 @@ def goals_of(result: dict[str, Any]) -> dict[str, str]:
         **abuse_goals(result["abuse"]),
         **lighter_goals(result["abuse_lighter"]),
         **speed_goals(result),
-        **wait_goals(result["wait_ratio"]),
+        **wait_goals(result["wait_ratio"], result["wait_ratio_limit"]),
     }
 
 
@@ -76,11 +76,14 @@ def waits_text(abuse: Tables) -> str:
     return f"{met(len(lower) == len(cells))}: {len(lower)} of {len(cells)} cells"
 
 
-def wait_goals(ratio: dict[str, Any]) -> dict[str, str]:
+def wait_goals(ratio: dict[str, Any], limit: dict[str, Any]) -> dict[str, str]:
+    """Return the goal with the figures, and those of the best estimate without the lengths."""
     low, high = ratio["p10"], ratio["p90"]
     is_met = low >= LEAST_WAIT_RATIO and high <= MOST_WAIT_RATIO
     name = f"estimated to real wait within {LEAST_WAIT_RATIO} to {MOST_WAIT_RATIO}, p10 to p90"
-    return {name: f"{met(is_met)}: {low:.2f} to {high:.2f}, median {ratio['p50']:.2f}"}
+    figures = f"{low:.2f} to {high:.2f}, median {ratio['p50']:.2f}"
+    best = f"{limit['p10']:.2f} to {limit['p90']:.2f}"
+    return {name: f"{met(is_met)}: {figures}; with lengths unknown at best {best}"}
 
 
 def speed_goals(result: dict[str, Any]) -> dict[str, str]:

@@ -159,7 +159,8 @@ class RequestServer:
             user=command.user,
             model=command.model or command.endpoint,
         )
-        return rate_headers(dispatcher.state, served, int(time.time() * 1000))
+        state = dispatcher.state
+        return rate_headers(state, served, int(time.time() * 1000) - state.stepped_ms)
 
     async def _send(
         self,
