@@ -59,11 +59,15 @@ async def run(options: ProxyOptions, report_line: ReportLine) -> Json:
         for name, pair in others.items()
         if name in result
     }
-    result["goals"] = goals_of(result)
+    if not options.quick:
+        from benchmarks.parts.proxy.loop_lag import loop_lag
+
+        result["loop_lag"] = await loop_lag(not options.embedded, report_line)
     if options.kills:
         from benchmarks.parts.proxy.kills import kill_often
 
         result["kills"] = await kill_often(options.kills, not options.embedded, report_line)
+    result["goals"] = goals_of(result)
     if options.out:
         write_files(Path(options.out), result)
     return result

@@ -19,7 +19,8 @@ def figures(state: EndpointState, now: Millis) -> Iterator[Figure]:
     if not state.endpoint.drained and not all(up.drained for up in state.endpoint.upstreams):
         yield Figure("berth_llm_capacity_requests", state.capacity, label)
     oldest = next(iter(state.waiting.values()), None)
-    wait_ms = max(0, now - oldest.served.queued_at) if oldest is not None else 0
+    at = now - state.stepped_ms
+    wait_ms = max(0, at - oldest.served.queued_at) if oldest is not None else 0
     yield Figure("berth_llm_oldest_wait_seconds", wait_ms / 1000, label)
     yield Figure("berth_llm_tokens_per_second", state.speed.tokens_per_s() or 0.0, label)
     load = state.load

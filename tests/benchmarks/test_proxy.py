@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.parts.proxy.goals import goals_of
+from benchmarks.parts.proxy.loop_lag import quantiles_ms
 from benchmarks.parts.proxy.measure import CONCURRENCIES, LoadCell, figures_of, ratio_of
 from benchmarks.parts.proxy.page import NAMES, write_files
 from benchmarks.parts.proxy.target import Target
@@ -66,3 +68,24 @@ def test_the_page_has_a_row_for_each_way(tmp_path: Path) -> None:
     write_files(tmp_path, result)
     page = (tmp_path / "proxy.md").read_text()
     assert all(page.count(f"| {name} |") == 3 for name in NAMES)
+
+
+@pytest.mark.parametrize(("late_ms", "verdict"), [(25.0, "met"), (50.0, "not met")])
+def test_the_lag_under_the_largest_bodies_is_beside_that_under_small_ones(
+    tmp_path: Path, late_ms: float, verdict: str
+) -> None:
+    result = a_result("berth", "aiohttp", "direct")
+    figures = {"bodies": 40, "served": 40, "looks": 99.0, "p50_ms": 5.0, "most_ms": 100.0}
+    rows = {"largest": late_ms, "small": 10.0}
+    result["loop_lag"] = {name: {**figures, "p99_ms": ms} for name, ms in rows.items()}
+    result["goals"] = goals_of(result)
+    (text,) = (text for name, text in result["goals"].items() if name.startswith("largest"))
+    assert text == f"{verdict}: at most {late_ms:g} ms; under small ones 10 ms"
+    write_files(tmp_path, result)
+    assert "## Lag of the event loop" in (tmp_path / "proxy.md").read_text()
+
+
+def test_quantiles_of_the_lag_are_bounds_of_buckets() -> None:
+    lags = {0.001: 60.0, 0.025: 99.0, 0.5: 100.0, math.inf: 100.0}
+    assert quantiles_ms(lags) == {"looks": 100.0, "p50_ms": 1.0, "p99_ms": 25.0, "most_ms": 500.0}
+    assert quantiles_ms({})["looks"] == 0.0

@@ -8,12 +8,24 @@ from benchmarks.parts.goals import met
 
 MOST_OF_BARE = 2.5
 LEAST_OF_LITELLM = 10.0
+MOST_LAG_MS = 25.0
+"""The first bucket of the metric above 20 ms."""
 KINDS = ("plain", "stream64")
 
 
 def goals_of(result: dict[str, Any]) -> dict[str, str]:
     """Return each goal with `met`, `not met` or `not measured`, and its figures."""
-    return {goal: text for kind in KINDS for goal, text in _goals_of_kind(result, kind)}
+    goals = [goal for kind in KINDS for goal in _goals_of_kind(result, kind)]
+    return dict(goals) | _lag_goal(result.get("loop_lag"))
+
+
+def _lag_goal(lag: dict[str, dict[str, float]] | None) -> dict[str, str]:
+    if lag is None:
+        return {}
+    name = f"largest bodies: 99 % of looks at the event loop are at most {MOST_LAG_MS:g} ms late"
+    largest, small = lag["largest"]["p99_ms"], lag["small"]["p99_ms"]
+    beside = f"at most {largest:g} ms; under small ones {small:g} ms"
+    return {name: f"{met(largest <= MOST_LAG_MS)}: {beside}"}
 
 
 def _goals_of_kind(result: dict[str, Any], kind: str) -> list[tuple[str, str]]:

@@ -47,3 +47,11 @@ def test_the_capacity_is_shown_where_engines_should_be() -> None:
 
 def test_a_lane_without_an_endpoint_has_no_gauges() -> None:
     assert list(figures(EndpointState(0), AT)) == []
+
+
+def test_a_step_of_the_clock_makes_no_request_old() -> None:
+    state = lane(capacity=0)
+    run(Throttle(), state, [local_request("r1")])
+    state.stepped_ms = 3_600_000
+    values = {figure.name: figure.value for figure in figures(state, AT + 3_601_000)}
+    assert values["berth_llm_oldest_wait_seconds"] == 1
