@@ -108,9 +108,11 @@ class Vtc(Order):
         self._charge_or_refund(account, due)
 
     def finish(self, request: ServedRequest) -> None:
-        self._settle(request)
-        account = self.accounts.of(request.tenant)
-        account.forecast_cost -= self._output_cost(request, request.forecast_tokens)
+        if request.made_tokens != request.charged_tokens:
+            self._settle(request)
+        if request.forecast_tokens:
+            account = self.accounts.of(request.tenant)
+            account.forecast_cost -= self._output_cost(request, request.forecast_tokens)
         self.forecast.learn(request)
 
     def set_weight(self, tenant: str, weight: float) -> None:
@@ -136,8 +138,9 @@ class Vtc(Order):
         self.line.reindex()
 
     def _settle(self, request: ServedRequest) -> None:
-        due = self._output_cost(request, request.made_tokens) - self._output_cost(
-            request, request.charged_tokens
+        prompt_tokens = request.prompt_tokens
+        due = self.cost.of(prompt_tokens, request.made_tokens) - self.cost.of(
+            prompt_tokens, request.charged_tokens
         )
         request.charged_tokens = float(request.made_tokens)
         self._charge_or_refund(self.accounts.of(request.tenant), due)
