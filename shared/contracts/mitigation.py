@@ -24,7 +24,7 @@ class ApproveMitigation(Command):
 
 @event
 class MitigationPlanned(Event):
-    """The loss of a gang justifies a level of mitigation; it waits for an operator's approval."""
+    """The loss of a gang justifies a level of mitigation, as the pool's `mitigation` says."""
 
     TYPE: ClassVar[str] = "mitigation.planned.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
@@ -47,7 +47,7 @@ class MitigationPlanned(Event):
 
 @event
 class MitigationApplied(Event):
-    """An operator approved the plan; placement carries out those of Berth."""
+    """The plan was approved, or needs no approval; placement carries out those of Berth."""
 
     TYPE: ClassVar[str] = "mitigation.applied.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
@@ -60,6 +60,11 @@ class MitigationApplied(Event):
     actor: Actor = Field(description="program that applies it")
     node_ids: tuple[str, ...] = Field(description="nodes of the slow workers that it helps")
     reason: str = Field("", description="as given")
+    fault_ids: tuple[str, ...] = Field((), description="faults that it helps")
+    by: Literal["operator", "automatic"] = Field(
+        "operator", description="an operator, or the pool's setting `mitigation`"
+    )
+    cordons: bool = Field(False, description="whether nodes that the job leaves are cordoned")
 
 
 @event

@@ -196,6 +196,9 @@ class NodeCordoned(Event):
     draining: bool = Field(False, description="its jobs are evicted too")
     reason: str = Field("", description="reason as given in the command, or by the node itself")
     until_joined: bool = Field(False, description="lifted when the node joins anew")
+    fault_ids: tuple[str, ...] = Field(
+        (), description="suspicions of fail-slow that led to it; lifted when one is dismissed"
+    )
 
 
 @event

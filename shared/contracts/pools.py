@@ -35,6 +35,7 @@ EasyRuntime = Literal["user", "history"]
 Preemption = Literal["class", "ranked"]
 PreemptionProtection = Literal["residency", "progress"]
 Solver = Literal["greedy", "cpsat"]
+MitigationMode = Literal["off", "approve", "automatic"]
 NEVER_S = 1e9
 """The longest time that a pool accepts, in cluster seconds: it switches the feature off."""
 PREDICTED_WAIT_S = 1_209_600.0
@@ -254,6 +255,25 @@ class PoolSettings(Command):
         description="whether administrators may inject faults on its nodes, for drills "
         "(`berth inject`)",
     )
+    mitigation: MitigationMode = Field(
+        "approve",
+        description="`approve`: plans against slow workers wait for an operator; `automatic`: jobs "
+        "migrate off slow nodes, which are cordoned, without one; `off`: no plans are made",
+    )
+    mitigation_share: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="share of the pool's nodes that may be cordoned while mitigation cordons "
+        "further ones; one of several always may be, 0: none",
+    )
+    migration_cost_s: float = Field(
+        120.0,
+        ge=1,
+        le=1e6,
+        description="cluster s that a migration off a slow node is assumed to cost a job, until "
+        "migrations were observed",
+    )
     publish_predictions: bool = Field(
         True,
         description="whether priority publishes when waiting jobs are expected to start, and when "
@@ -381,6 +401,9 @@ class PoolConfigured(Event):
     spot_gpus: float | None = recorded("spot_gpus", "static spot quota, GPUs")
     tenants: tuple[str, ...] = recorded("tenants")
     allow_injection: bool = recorded("allow_injection")
+    mitigation: MitigationMode = recorded("mitigation", "who applies plans against slow workers")
+    mitigation_share: float = recorded("mitigation_share")
+    migration_cost_s: float = recorded("migration_cost_s")
     publish_predictions: bool = recorded(
         "publish_predictions", "whether priority publishes starts it expects, and drift"
     )

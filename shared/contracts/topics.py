@@ -114,6 +114,11 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
         "job.start-failed.v1",
         "job.migrated.v1",
         "job.resized.v1",
+        "job.started.v1",
+        "node.joined.v1",
+        "node.lost.v1",
+        "node.cordoned.v1",
+        "node.uncordoned.v1",
     },
     "throttle": ACCESS_FACTS | {"endpoint.configured.v2", "endpoint.deleted.v1"},
 }

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from services.failslow.core.answers import answer
+from services.failslow.core.automation import settle_plans
 from services.failslow.core.clearing import clear
 from services.failslow.core.evidence import is_new, windows_of
 from services.failslow.core.evolve import evolve
+from services.failslow.core.fleet import FleetChanges
 from services.failslow.core.gangs import GangChanges
 from services.failslow.core.pace_changes import note_pace
 from services.failslow.core.peers import SlowWorker, Thresholds, judge
@@ -36,10 +38,13 @@ class FailSlow:
         return FailSlowState(partition)
 
     def decide(self, state: FailSlowState, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
-        changes = GangChanges()
+        changes, nodes = GangChanges(), FleetChanges()
         for item in inputs:
             if item.source == "placement":
                 changes.add(state, item)
+                nodes.add(state.fleet, item)
+        if (noted := nodes.to_event(state.name, state.fleet)) is not None:
+            yield Decision(noted)
         yield from end_watch(state, changes)
         for item in inputs:
             match item.message:
@@ -54,12 +59,13 @@ class FailSlow:
                 case Undecodable() as bad:
                     yield item.decision(bad.rejection())
         yield from as_unit(plan_due(state, now), WakeStart)
+        yield from as_unit(settle_plans(state), WakeStart)
 
     def evolve(self, state: FailSlowState, fact: Fact) -> None:
         evolve(state, fact)
 
     def next_wake(self, state: FailSlowState) -> int | None:
-        return due_at(state)
+        return 0 if next(settle_plans(state), None) is not None else due_at(state)
 
     def _compare(
         self, state: FailSlowState, item: Input, times: tuple[IterationTimes, ...], now: int

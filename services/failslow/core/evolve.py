@@ -5,6 +5,7 @@ from __future__ import annotations
 from services.failslow.core.fold_care import apply_plan, begin_care, end_care, end_plan, note_plan
 from services.failslow.core.state import JOB, FailSlowState, GangState, SlowPace, TrackedFault
 from shared.contracts.base import Event
+from shared.contracts.breaker import BreakerChanged, NodesNoted
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected, GangsNoted
 from shared.contracts.mitigation import (
@@ -26,6 +27,7 @@ def apply_gangs(state: FailSlowState, event: GangsNoted, fact: Fact) -> None:
     for gang in event.started:
         workers = {worker.rank: worker for worker in gang.workers}
         state.gangs[gang.job_id] = GangState(gang.tenant, gang.attempt, workers, gang.traceparent)
+        state.fleet.nodes |= dict.fromkeys(worker.node_id for worker in gang.workers)
 
 
 def open_fault(state: FailSlowState, event: FaultSuspected, fact: Fact) -> None:
@@ -70,6 +72,14 @@ def close_in_gang(state: FailSlowState, fault_id: str, *, mute: bool) -> None:
         gang.muted.add(fault.rank)
 
 
+def note_nodes(state: FailSlowState, event: NodesNoted, fact: Fact) -> None:
+    state.fleet.note(event)
+
+
+def change_breaker(state: FailSlowState, event: BreakerChanged, fact: Fact) -> None:
+    state.fleet.is_breaker_open = event.is_open
+
+
 def configure(state: FailSlowState, event: PoolConfigured, fact: Fact) -> None:
     state.pool = event
 
@@ -83,6 +93,8 @@ FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
     MitigationApplied: apply_plan,
     MitigationCleared: end_plan,
     NodeHealthScored: ignore,
+    NodesNoted: note_nodes,
+    BreakerChanged: change_breaker,
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,
     PoolConfigured: configure,

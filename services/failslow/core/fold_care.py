@@ -38,7 +38,6 @@ def note_plan(state: FailSlowState, event: MitigationPlanned, fact: Fact) -> Non
         event.accumulated_loss_s,
         event.remaining,
         event.rule,
-        waits=True,
         evidence=event.evidence,
     )
     own = OpenPlan(event.plan_id, event.job_id, event.tenant, event.attempt, plan)
@@ -48,7 +47,10 @@ def note_plan(state: FailSlowState, event: MitigationPlanned, fact: Fact) -> Non
 def apply_plan(state: FailSlowState, event: MitigationApplied, fact: Fact) -> None:
     if (own := state.care.plans.get(event.plan_id)) is not None:
         own.is_applied = True
+        if event.cordons:
+            state.fleet.order(event.plan_id, event.node_ids)
 
 
 def end_plan(state: FailSlowState, event: MitigationCleared, fact: Fact) -> None:
     state.care.end_plan(event.plan_id)
+    state.fleet.end_order(event.plan_id)

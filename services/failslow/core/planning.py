@@ -19,7 +19,9 @@ from shared.ledger.decider import Decision, Input
 
 
 def due_at(state: FailSlowState) -> int | None:
-    """Return the ms when the next plan is due, None without any."""
+    """Return the ms when the next plan is due, None without any or where none is made."""
+    if not makes_plans(state):
+        return None
     due = (episode.due_s for episode in state.care.episodes.values())
     first_s = min((due_s for due_s in due if due_s is not None), default=None)
     scale = state.pool.time_scale if state.pool else 1.0
@@ -28,6 +30,8 @@ def due_at(state: FailSlowState) -> int | None:
 
 def plan_due(state: FailSlowState, now: int) -> Iterator[Decision]:
     """Plan for each gang of which the loss justifies a level by now."""
+    if not makes_plans(state):
+        return
     now_s = state.cluster_s(now)
     for job_id, episode in list(state.care.episodes.items()):
         if episode.due_s is None or episode.due_s > now_s:
@@ -52,6 +56,10 @@ def plan_due(state: FailSlowState, now: int) -> Iterator[Decision]:
             evidence=plan.evidence,
         )
         yield Decision(event, "", gang.traceparent if gang else "")
+
+
+def makes_plans(state: FailSlowState) -> bool:
+    return state.pool is None or state.pool.mitigation != "off"
 
 
 def end_plans(
@@ -85,6 +93,7 @@ def approve(state: FailSlowState, item: Input, command: ApproveMitigation) -> It
         actor=own.plan.actor,
         node_ids=own.plan.node_ids,
         reason=command.reason,
+        fault_ids=own.plan.fault_ids,
     )
     yield item.decision(event)
 

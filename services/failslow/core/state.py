@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from services.failslow.core.fleet import Fleet
 from services.failslow.core.mitigation.care import Care
 from shared.contracts.faults import GangWorker
 from shared.contracts.pools import PoolConfigured
@@ -70,6 +71,7 @@ class FailSlowState:
     closed: dict[str, None] = field(default_factory=dict)
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
     care: Care = field(default_factory=Care)
+    fleet: Fleet = field(default_factory=Fleet)
 
     @property
     def name(self) -> str:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """At most `share` of a pool's nodes are out of use; one always may be, in a pool of several."""
+    """At most `share` of a pool's nodes are out of use; one of several always may be, unless 0."""
 
     share: float = 0.1
 
     def most(self, nodes: int) -> int:
         """Return how many nodes may be out of use."""
-        return max(int(self.share * nodes), 1) if nodes > 1 else 0
+        return max(int(self.share * nodes), 1) if nodes > 1 and self.share else 0
 
     def allowed(
         self, wanted: Sequence[str], nodes: int, cordoned: Collection[str]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from services.failslow.core.mitigation.costs import CostBook
 from services.failslow.core.mitigation.durations import Survival
@@ -16,8 +15,6 @@ from services.failslow.core.mitigation.levels import LEVELS, Level, Reason
 from services.failslow.core.mitigation.policy import Option, Situation, choose
 from services.failslow.core.mitigation.redistribute import remaining_slowdown
 from shared.contracts.mitigation import Actor, LevelName
-
-Mode = Literal["advice", "approve", "automatic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class GangLoss:
 
 @dataclass(frozen=True, slots=True)
 class MitigationPlan:
-    """`waits` for an operator, except where Berth does the level and the mode is automatic."""
+    """A level and its figures; the pool's setting `mitigation` says who has to approve it."""
 
     level: LevelName
     actor: Actor
@@ -62,7 +59,6 @@ class MitigationPlan:
     accumulated_loss_s: float
     remaining: float
     rule: str
-    waits: bool
     evidence: tuple[str, ...] = ()
 
 
@@ -71,7 +67,6 @@ class Planner:
     """Plans by learned costs; `levels` are those that the installation can apply."""
 
     levels: tuple[Level, ...] = LEVELS
-    mode: Mode = "advice"
     costs: CostBook = field(default_factory=CostBook)
 
     def plan(
@@ -103,7 +98,6 @@ class Planner:
             accumulated_loss_s=loss.lost_s,
             remaining=choice.remaining,
             rule=choice.rule,
-            waits=not (self.mode == "automatic" and level.actor == "berth"),
             evidence=_evidence(faults, loss, survival),
         )
 

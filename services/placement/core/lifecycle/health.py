@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from services.placement.core.pool.state import Pool
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.mitigation import NodeHealthScored
-from shared.contracts.nodes import NodeHealthNoted
+from shared.contracts.nodes import NodeHealthNoted, NodeUncordoned
 from shared.ledger.decider import Decision, Input
 
 MEMORY_S = 3600.0
@@ -43,8 +43,11 @@ def note_fault(pool: Pool, message: Fault, item: Input, now: int) -> Iterator[De
         case FaultCleared(reason="recovered"):
             for other in [f for f in slowdowns if f == fault_id or is_fading(pool, f)]:
                 yield restate_health(pool, node_id, other, HEALTHY, item)
-        case FaultDismissed() if fault_id in slowdowns:
-            yield restate_health(pool, node_id, fault_id, HEALTHY, item)
+        case FaultDismissed():
+            if fault_id in slowdowns:
+                yield restate_health(pool, node_id, fault_id, HEALTHY, item)
+            if fault_id in pool.cordoned_for.get(node_id, ()):
+                yield item.decision(NodeUncordoned(node_id=node_id))
 
 
 def is_fading(pool: Pool, fault_id: str) -> bool:

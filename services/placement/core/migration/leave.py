@@ -17,6 +17,7 @@ from services.placement.core.round.plan import Migration
 from services.placement.core.round.reserve import reserve_freed
 from services.placement.core.round.view import view_of
 from shared.contracts.mitigation import MitigationApplied
+from shared.contracts.nodes import NodeCordoned
 from shared.ledger.decider import Decision, Input
 
 
@@ -25,7 +26,8 @@ def leave_slow_nodes(
 ) -> Iterator[Decision]:
     """Migrate the job if there is room on other nodes now; it goes on as it is otherwise.
 
-    A plan for an earlier attempt, or for a job that stops or migrates already, has no effect.
+    The nodes are cordoned where the plan says so, or the next job would suffer there. A plan for
+    an earlier attempt, or for a job that stops or migrates already, has no effect.
     """
     job = pool.jobs.get(message.job_id)
     if message.level != "migrate" or job is None or job.attempt != message.attempt:
@@ -33,7 +35,18 @@ def leave_slow_nodes(
     if job.phase != "running" or job.job_id in pool.migrations:
         return
     if target := room_without(pool, job, message.node_ids, now):
+        yield from cordon_left(pool, message, item)
         yield migrate_job(pool, Migration(job, target, "slow_node"), now, item.id)
+
+
+def cordon_left(pool: Pool, message: MitigationApplied, item: Input) -> Iterator[Decision]:
+    """Cordon the slow nodes until an operator lifts it or dismisses one of the suspicions."""
+    for node_id in message.node_ids if message.cordons else ():
+        if node_id in pool.board.nodes and node_id not in pool.cordons:
+            reason = f"slow: plan {message.plan_id}"
+            yield item.decision(
+                NodeCordoned(node_id=node_id, reason=reason, fault_ids=message.fault_ids)
+            )
 
 
 def room_without(pool: Pool, job: Job, nodes: Collection[str], now: int) -> list[Slot]:

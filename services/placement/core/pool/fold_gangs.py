@@ -156,6 +156,10 @@ def migrate(pool: Pool, event: JobMigrated, fact: Fact) -> None:
     stop_for(pool, event.job_id, "migrated", event.by_job_id, fact.at)
     if event.reason == "defragment":
         charge_loss(pool, event.job_id, fact.at)
+    if event.reason == "slow_node":
+        job, kept = pool.jobs[event.job_id], set(event.to_nodes)
+        left = (node_id for node_id in event.from_nodes if node_id not in kept)
+        job.avoid = tuple(dict.fromkeys((*job.avoid, *left)))
     keep_target(pool, event.job_id, event.target)
 
 

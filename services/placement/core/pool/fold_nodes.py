@@ -147,6 +147,7 @@ def forget_cordon(pool: Pool, node_id: str) -> None:
         forgotten = [name for name in pool.cordons if name not in pool.generations]
         for name in forgotten[:-CORDONS_KEPT]:
             del pool.cordons[name]
+            pool.cordoned_for.pop(name, None)
 
 
 def cordon(pool: Pool, event: NodeCordoned, fact: Fact) -> None:
@@ -155,11 +156,16 @@ def cordon(pool: Pool, event: NodeCordoned, fact: Fact) -> None:
         pool.leaving.add(event.node_id)
     else:
         pool.leaving.discard(event.node_id)
+    if event.fault_ids:
+        pool.cordoned_for[event.node_id] = event.fault_ids
+    else:
+        pool.cordoned_for.pop(event.node_id, None)
     reindex(pool, event.node_id, fact.at)
 
 
 def uncordon(pool: Pool, event: NodeUncordoned, fact: Fact) -> None:
     pool.cordons.pop(event.node_id, None)
+    pool.cordoned_for.pop(event.node_id, None)
     pool.leaving.discard(event.node_id)
     reindex(pool, event.node_id, fact.at)
 

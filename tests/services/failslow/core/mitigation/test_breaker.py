@@ -17,3 +17,7 @@ def test_nodes_that_are_cordoned_count() -> None:
     assert breaker.allowed(["a", "b"], 10, ["c"]) == ("a",)
     assert breaker.allowed(["a"], 10, ["c", "d"]) == ()
     assert breaker.allowed(["c", "a"], 10, ["c"]) == ("a",)
+
+
+def test_a_share_of_nothing_allows_no_node() -> None:
+    assert Breaker(0.0).most(100) == 0

@@ -18,7 +18,7 @@ ODD = OpenFault("f3", "n3", "unknown", 0.4)
 def test_a_slow_gpu_loses_micro_batches() -> None:
     plan = Planner().plan([GPU], GangLoss(20, 6), NEW, GangShape(8, 16))
     assert plan is not None
-    assert (plan.level, plan.actor, plan.waits) == ("redistribute", "framework", True)
+    assert (plan.level, plan.actor) == ("redistribute", "framework")
     assert plan.remaining == pytest.approx(1 / 16)
     assert plan.accumulated_loss_s == 6
     assert plan.evidence[0] == "1 open faults, the worst 50% slower (compute)"
@@ -44,25 +44,10 @@ def test_the_lesser_of_two_faults_limits_the_greater_ones_gain() -> None:
 
 
 def test_one_migration_leaves_all_slow_nodes() -> None:
-    only = Planner(levels=(BY_NAME["migrate"],), mode="automatic")
+    only = Planner(levels=(BY_NAME["migrate"],))
     plan = only.plan([GPU, LINK, ODD], GangLoss(60, 20), LONG)
     assert plan is not None
     assert plan.node_ids == ("n1", "n2", "n3")
-    assert not plan.waits
-
-
-@pytest.mark.parametrize("mode", ["advice", "approve"])
-def test_an_operator_is_awaited_unless_the_mode_is_automatic(mode: str) -> None:
-    only = Planner(levels=(BY_NAME["migrate"],), mode=mode)  # type: ignore[arg-type]
-    plan = only.plan([ODD], GangLoss(60, 20), LONG)
-    assert plan is not None
-    assert plan.waits
-
-
-def test_levels_of_the_framework_are_advice_in_any_mode() -> None:
-    plan = Planner(mode="automatic").plan([GPU], GangLoss(20, 6), NEW, GangShape(8, 16))
-    assert plan is not None
-    assert plan.waits
 
 
 def test_a_gang_without_loss_gets_no_plan() -> None:

@@ -6,7 +6,9 @@ from services.placement.core.migration.leave import leave_slow_nodes, room_witho
 from services.placement.core.pool.allocations import slots_by_rank
 from shared.contracts.attempts import JobMigrated
 from shared.contracts.base import Event
+from shared.contracts.faults import FaultDismissed
 from shared.contracts.mitigation import LevelName, MitigationApplied
+from shared.contracts.nodes import DrainNode, NodeCordoned, NodeUncordoned
 from shared.testing.decider import an_input
 from tests.services.placement.core.lane import Lane, job, lane
 
@@ -52,3 +54,52 @@ def test_other_levels_attempts_and_nodes_have_no_effect() -> None:
     assert applied(pool, "a", level="redistribute") == []
     assert applied(pool, "a", attempt=2) == []
     assert applied(pool, "c") == []
+
+
+def automatic(pool: Lane, *nodes: str) -> list[Event]:
+    message = MitigationApplied(
+        plan_id="j/1/migrate/1",
+        job_id="j",
+        attempt=1,
+        level="migrate",
+        actor="berth",
+        node_ids=nodes,
+        fault_ids=("j/1/0/1",),
+        by="automatic",
+        cordons=True,
+    )
+    return pool.feed(pool.an("failslow", message))
+
+
+def test_an_automatic_plan_cordons_the_node_that_the_job_leaves() -> None:
+    pool = gang("a", "b", "c")
+    cordoned, migrated = automatic(pool, "a")
+    assert cordoned == NodeCordoned(
+        node_id="a", reason="slow: plan j/1/migrate/1", fault_ids=("j/1/0/1",)
+    )
+    assert isinstance(migrated, JobMigrated)
+    assert pool.job("j").avoid == ("a",)
+    assert pool.state.cordons == {"a": False}
+
+
+def test_a_node_that_the_job_cannot_leave_is_not_cordoned() -> None:
+    pool = gang("a", "b")
+    assert automatic(pool, "a") == []
+
+
+def test_the_cordon_ends_when_the_suspicion_is_dismissed() -> None:
+    pool = gang("a", "b", "c")
+    automatic(pool, "a")
+    other = FaultDismissed(fault_id="j/1/1/1", node_id="a", false_alarm=True)
+    assert pool.feed(pool.an("failslow", other)) == []
+    alarm = FaultDismissed(fault_id="j/1/0/1", node_id="a", false_alarm=True)
+    assert pool.feed(pool.an("failslow", alarm)) == [NodeUncordoned(node_id="a")]
+    assert not pool.state.cordoned_for
+
+
+def test_the_cordon_of_an_operator_outlasts_the_suspicion() -> None:
+    pool = gang("a", "b", "c")
+    automatic(pool, "a")
+    pool.feed(pool.an("commands", DrainNode(node_id="a", reason="repair")))
+    alarm = FaultDismissed(fault_id="j/1/0/1", node_id="a", false_alarm=False)
+    assert pool.feed(pool.an("failslow", alarm)) == []
