@@ -25,6 +25,7 @@ class WatchedGang(Model):
     attempt: int = Field(ge=1, description="number of the attempt")
     workers: tuple[GangWorker, ...] = Field(description="in rank order")
     traceparent: str = Field("", description="trace of the placement that started it")
+    gpus: float = Field(0.0, ge=0, description="its GPUs, in devices")
 
 
 @command
@@ -108,6 +109,12 @@ class FaultCleared(Event):
     tenant: str = Field("", description="tenant that owns the job")
     node_id: str = Field("", description="node of the worker")
     reason: str = Field(description="recovered or job_ended")
+    lost_gpu_s: float = Field(
+        0.0,
+        ge=0,
+        description="cluster s times GPUs that the gang lost since its first open fault; at the "
+        "end of the last one",
+    )
 
 
 @event
@@ -123,3 +130,9 @@ class FaultDismissed(Event):
     node_id: str = Field("", description="node of the worker")
     false_alarm: bool = Field(description="the worker was healthy")
     reason: str = Field("", description="as given")
+    lost_gpu_s: float = Field(
+        0.0,
+        ge=0,
+        description="cluster s times GPUs that the gang lost since its first open fault; at the "
+        "end of the last one",
+    )

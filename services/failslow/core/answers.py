@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from services.failslow.core.clearing import lost_gpu_s
 from services.failslow.core.planning import approve, end_plans, score_node
 from services.failslow.core.state import FailSlowState, TrackedFault
 from shared.contracts.base import Command
@@ -34,7 +35,7 @@ def close(
         yield refuse_command(item, fault_id, refusal, f"fault_id: {fault_id!r}")
         return
     yield accept_command(item, fault_id)
-    yield item.decision(dismissal_of(fault, reason, false_alarm))
+    yield item.decision(dismissal_of(state, fault, reason, false_alarm, now))
     if false_alarm:
         yield from score_node(state, fault.node_id, fault_id, now)
     yield from end_plans(state, fault.job_id, "dismissed", item.id)
@@ -54,7 +55,9 @@ def refusal_of(state: FailSlowState, fault: TrackedFault | None, false_alarm: bo
     return ""
 
 
-def dismissal_of(fault: TrackedFault, reason: str, false_alarm: bool) -> FaultDismissed:
+def dismissal_of(
+    state: FailSlowState, fault: TrackedFault, reason: str, false_alarm: bool, now: int
+) -> FaultDismissed:
     return FaultDismissed(
         fault_id=fault.fault_id,
         job_id=fault.job_id,
@@ -62,4 +65,5 @@ def dismissal_of(fault: TrackedFault, reason: str, false_alarm: bool) -> FaultDi
         node_id=fault.node_id,
         false_alarm=false_alarm,
         reason=reason,
+        lost_gpu_s=lost_gpu_s(state, fault, now),
     )

@@ -11,6 +11,7 @@ from services.failslow.core.evidence import is_new, windows_of
 from services.failslow.core.evolve import evolve
 from services.failslow.core.fleet import FleetChanges
 from services.failslow.core.gangs import GangChanges
+from services.failslow.core.moves import follow_moves
 from services.failslow.core.pace_changes import note_pace
 from services.failslow.core.peers import SlowWorker, Thresholds, judge
 from services.failslow.core.planning import due_at, end_plans, plan_due, score_node
@@ -38,14 +39,7 @@ class FailSlow:
         return FailSlowState(partition)
 
     def decide(self, state: FailSlowState, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
-        changes, nodes = GangChanges(), FleetChanges()
-        for item in inputs:
-            if item.source == "placement":
-                changes.add(state, item)
-                nodes.add(state.fleet, item)
-        if (noted := nodes.to_event(state.name, state.fleet)) is not None:
-            yield Decision(noted)
-        yield from end_watch(state, changes)
+        yield from note_placement(state, inputs, now)
         for item in inputs:
             match item.message:
                 case Command() as command if state.answered.is_due(item, self.ledger):
@@ -53,7 +47,7 @@ class FailSlow:
                 case WorkersIterated(times=times):
                     yield from self._compare(state, item, times, now)
                 case JobPaceChanged() as change:
-                    yield from note_pace(state, item, change)
+                    yield from note_pace(state, item, change, now)
                 case PoolConfigured() if item.source == "access":
                     yield from restate_settings([item], PoolConfigured, state.partition, state.pool)
                 case Undecodable() as bad:
@@ -83,15 +77,30 @@ class FailSlow:
                     yield from score_node(state, event.node_id, event.fault_id, now)
             for rank in verdict.healthy:
                 if rank in gang.open:
-                    yield clear(state.faults[gang.open[rank]], "recovered", item.id)
+                    fault = state.faults[gang.open[rank]]
+                    yield clear(state, fault, "recovered", now, item.id)
                     yield from end_plans(state, job_id, "recovered", item.id)
 
 
-def end_watch(state: FailSlowState, changes: GangChanges) -> Iterator[Decision]:
+def note_placement(state: FailSlowState, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
+    """Note the nodes, the moves and the gangs of the inputs that come from placement."""
+    placement = [item for item in inputs if item.source == "placement"]
+    changes, nodes = GangChanges(), FleetChanges()
+    for item in placement:
+        changes.add(state, item)
+        nodes.add(state.fleet, item)
+    if (noted := nodes.to_event(state.name, state.fleet)) is not None:
+        yield Decision(noted)
+    for item in placement:
+        yield from follow_moves(state, item, now)
+    yield from end_watch(state, changes, now)
+
+
+def end_watch(state: FailSlowState, changes: GangChanges, now: int) -> Iterator[Decision]:
     """Clear the faults of gangs that ended, then note which gangs are watched."""
     for job_id in changes.ended:
         for fault_id in list(state.gangs[job_id].open.values()):
-            yield clear(state.faults[fault_id], "job_ended")
+            yield clear(state, state.faults[fault_id], "job_ended", now)
         yield from end_plans(state, job_id, "job_ended")
     if changes:
         yield Decision(changes.to_event(state))

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from services.failslow.core.fold_care import apply_plan, begin_care, end_care, end_plan, note_plan
+from services.failslow.core.fold_care import (
+    account_move,
+    apply_plan,
+    begin_care,
+    begin_move,
+    end_care,
+    end_plan,
+    measure_move,
+    note_plan,
+)
 from services.failslow.core.state import JOB, FailSlowState, GangState, SlowPace, TrackedFault
 from shared.contracts.base import Event
 from shared.contracts.breaker import BreakerChanged, NodesNoted
@@ -13,6 +22,11 @@ from shared.contracts.mitigation import (
     MitigationCleared,
     MitigationPlanned,
     NodeHealthScored,
+)
+from shared.contracts.mitigation_account import (
+    MitigationAccounted,
+    MitigationCarriedOut,
+    MitigationMeasured,
 )
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import fold_answer
@@ -26,7 +40,9 @@ def apply_gangs(state: FailSlowState, event: GangsNoted, fact: Fact) -> None:
         state.gangs.pop(job_id, None)
     for gang in event.started:
         workers = {worker.rank: worker for worker in gang.workers}
-        state.gangs[gang.job_id] = GangState(gang.tenant, gang.attempt, workers, gang.traceparent)
+        state.gangs[gang.job_id] = GangState(
+            gang.tenant, gang.attempt, workers, gang.traceparent, gpus=gang.gpus
+        )
         state.fleet.nodes |= dict.fromkeys(worker.node_id for worker in gang.workers)
 
 
@@ -82,6 +98,7 @@ def change_breaker(state: FailSlowState, event: BreakerChanged, fact: Fact) -> N
 
 def configure(state: FailSlowState, event: PoolConfigured, fact: Fact) -> None:
     state.pool = event
+    state.care.assume(event.migration_cost_s)
 
 
 FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
@@ -92,6 +109,9 @@ FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
     MitigationPlanned: note_plan,
     MitigationApplied: apply_plan,
     MitigationCleared: end_plan,
+    MitigationCarriedOut: begin_move,
+    MitigationMeasured: measure_move,
+    MitigationAccounted: account_move,
     NodeHealthScored: ignore,
     NodesNoted: note_nodes,
     BreakerChanged: change_breaker,

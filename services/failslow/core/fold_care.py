@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from services.failslow.core.mitigation.care import OpenPlan
+from services.failslow.core.mitigation.moves import Move
 from services.failslow.core.mitigation.plan import MitigationPlan, OpenFault
 from services.failslow.core.state import FailSlowState
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.mitigation import MitigationApplied, MitigationCleared, MitigationPlanned
+from shared.contracts.mitigation_account import (
+    MitigationAccounted,
+    MitigationCarriedOut,
+    MitigationMeasured,
+)
 from shared.ledger.decider import Fact
 
 
@@ -54,3 +60,27 @@ def apply_plan(state: FailSlowState, event: MitigationApplied, fact: Fact) -> No
 def end_plan(state: FailSlowState, event: MitigationCleared, fact: Fact) -> None:
     state.care.end_plan(event.plan_id)
     state.fleet.end_order(event.plan_id)
+
+
+def begin_move(state: FailSlowState, event: MitigationCarriedOut, fact: Fact) -> None:
+    state.care.moves[event.job_id] = Move(
+        event.plan_id,
+        event.tenant,
+        event.attempt,
+        event.slowdown,
+        event.elapsed_s,
+        event.lost_work_s,
+        state.cluster_s(fact.at),
+    )
+
+
+def measure_move(state: FailSlowState, event: MitigationMeasured, fact: Fact) -> None:
+    """Learn the cost of migrations from one that was carried out."""
+    state.care.costs.note("migrate", event.cost_s)
+    if (move := state.care.moves.get(event.job_id)) is not None:
+        move.started_s = state.cluster_s(fact.at)
+        move.cost_s, move.gpus = event.cost_s, event.gpus
+
+
+def account_move(state: FailSlowState, event: MitigationAccounted, fact: Fact) -> None:
+    state.care.moves.pop(event.job_id, None)

@@ -81,4 +81,5 @@ def watched_gang(placed: JobPlaced, item: Input) -> WatchedGang:
             for allocation in placed.allocations
         ),
         traceparent=item.traceparent,
+        gpus=sum(len(own.gpus) * own.gpu_milli / 1000 for own in placed.allocations),
     )

@@ -12,7 +12,9 @@ from shared.contracts.paces import JobPaceChanged
 from shared.ledger.decider import Decision, Input
 
 
-def note_pace(state: FailSlowState, item: Input, change: JobPaceChanged) -> Iterator[Decision]:
+def note_pace(
+    state: FailSlowState, item: Input, change: JobPaceChanged, now: int
+) -> Iterator[Decision]:
     """Open a fault of a job that became slow, or clear it; an earlier attempt has no effect."""
     gang = state.gangs.get(change.job_id)
     if gang is None or gang.attempt != change.attempt:
@@ -20,7 +22,7 @@ def note_pace(state: FailSlowState, item: Input, change: JobPaceChanged) -> Iter
     if change.is_slow and is_new(gang, JOB):
         yield Decision(slow_job(gang, change), item.id, gang.traceparent)
     elif not change.is_slow and JOB in gang.open:
-        yield clear(state.faults[gang.open[JOB]], "recovered", item.id)
+        yield clear(state, state.faults[gang.open[JOB]], "recovered", now, item.id)
 
 
 def slow_job(gang: GangState, change: JobPaceChanged) -> FaultSuspected:

@@ -56,6 +56,7 @@ class GangState:
     open: dict[int, str] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     muted: set[int] = field(default_factory=set)
+    gpus: float = 0.0
     pace: SlowPace | None = None
     """Of a job that is slow as a whole."""
 

@@ -27,6 +27,7 @@ def gang(job_id: str = "j1", workers: int = 4, attempt: int = 1) -> WatchedGang:
             GangWorker(rank=rank, node_id=f"n{rank}", allocation_id=f"0/9/0/{rank}")
             for rank in range(workers)
         ),
+        gpus=float(workers),
     )
 
 

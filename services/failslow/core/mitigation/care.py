@@ -10,13 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from services.failslow.core.health.score import PartHealth
+from services.failslow.core.mitigation.costs import CostBook
 from services.failslow.core.mitigation.durations import DurationBook
 from services.failslow.core.mitigation.levels import BY_NAME
+from services.failslow.core.mitigation.moves import Move
 from services.failslow.core.mitigation.plan import GangLoss, MitigationPlan, OpenFault, Planner
 from services.failslow.core.mitigation.policy import lost_share
 from shared.contracts.mitigation import LevelName
 
-PLANNER = Planner(levels=(BY_NAME["redistribute"], BY_NAME["migrate"]))
+APPLICABLE = (BY_NAME["redistribute"], BY_NAME["migrate"])
 """The levels that help a worker of which no more is known than that it computes slowly."""
 FIRST_LOOK_S = 5.0
 LOOKS = 20
@@ -65,6 +67,9 @@ class Care:
     plans_so_far: int = 0
     durations: DurationBook = field(default_factory=DurationBook)
     health: dict[str, PartHealth] = field(default_factory=dict)
+    costs: CostBook = field(default_factory=CostBook)
+    moves: dict[str, Move] = field(default_factory=dict)
+    """Migrations of which the gain is not estimated yet, by job."""
 
     def open_fault(
         self, job_id: str, tenant: str, attempt: int, fault: OpenFault, now_s: float
@@ -90,6 +95,19 @@ class Care:
             self._schedule(episode)
         else:
             del self.episodes[job_id]
+
+    def lost_by_s(self, job_id: str, fault_id: str, now_s: float) -> float:
+        """Return what the faults of a gang have cost, where this is the last open one of them."""
+        episode = self.episodes.get(job_id)
+        if episode is None or list(episode.faults) != [fault_id]:
+            return 0.0
+        return episode.loss_at(now_s).lost_s
+
+    def assume(self, migration_s: float) -> None:
+        """Take over the cost of a migration that the pool's settings assume."""
+        self.costs.assumed_s["migrate"] = migration_s
+        for episode in self.episodes.values():
+            self._schedule(episode)
 
     def take_back(self, node_id: str, fault_id: str, now_s: float) -> None:
         """Note that a fault was a false alarm."""
@@ -117,7 +135,8 @@ class Care:
 
     def _plan(self, episode: Episode, now_s: float) -> MitigationPlan | None:
         faults = tuple(episode.faults.values())
-        return PLANNER.plan(faults, episode.loss_at(now_s), self.durations.survival())
+        planner = Planner(APPLICABLE, self.costs)
+        return planner.plan(faults, episode.loss_at(now_s), self.durations.survival())
 
     def _schedule(self, episode: Episode) -> None:
         """Find the first time from the last change on at which a plan is worth its cost."""

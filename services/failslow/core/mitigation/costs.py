@@ -27,15 +27,19 @@ class CostBook:
     """The learned figures by level."""
 
     levels: dict[LevelName, LearnedLevel] = field(default_factory=dict)
+    assumed_s: dict[LevelName, float] = field(default_factory=dict)
+    """Costs that the pool's settings assume, in the place of those of the levels."""
 
     def of(self, name: LevelName) -> LearnedLevel:
         level = BY_NAME[name]
-        return self.levels.get(name) or LearnedLevel(level.cost_s, level.leaves)
+        assumed = LearnedLevel(self.assumed_s.get(name, level.cost_s), level.leaves)
+        return self.levels.get(name) or assumed
 
-    def note(self, name: LevelName, cost_s: float, leaves: float) -> None:
-        """Note an application: for how long the job stopped, and what part was left after it."""
+    def note(self, name: LevelName, cost_s: float, leaves: float | None = None) -> None:
+        """Note an application: what it cost the job, and what part was left, if that is known."""
         learned = self.levels.setdefault(name, self.of(name))
         learned.count += 1
         weight = max(1 / learned.count, NEWEST_WEIGHT)
         learned.cost_s += weight * (max(0.0, cost_s) - learned.cost_s)
-        learned.leaves += weight * (min(1.0, max(0.0, leaves)) - learned.leaves)
+        if leaves is not None:
+            learned.leaves += weight * (min(1.0, max(0.0, leaves)) - learned.leaves)

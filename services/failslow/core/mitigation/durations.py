@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 REMEMBERED = 200
 PRIOR_WEIGHT = 2.0
 PRIOR_MEDIAN_S = 300.0
+REST_STEPS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,14 @@ class Survival:
         observed = self._after[index - 1] if index else 1.0
         prior = PRIOR_MEDIAN_S / (PRIOR_MEDIAN_S + elapsed_s)
         return (self.count * observed + PRIOR_WEIGHT * prior) / (self.count + PRIOR_WEIGHT)
+
+    def rest_s(self, elapsed_s: float, most_s: float) -> float:
+        """Return how long a fault of this age lasts on average, counting `most_s` at most."""
+        now, step_s = self.at(elapsed_s), most_s / REST_STEPS
+        if now <= 0 or most_s <= 0:
+            return 0.0
+        middles = (elapsed_s + (step + 0.5) * step_s for step in range(REST_STEPS))
+        return step_s * sum(self.at(middle_s) for middle_s in middles) / now
 
 
 @dataclass(slots=True)

@@ -30,3 +30,11 @@ def test_implausible_figures_are_bounded() -> None:
     book.note("redistribute", -5, 7)
     assert book.of("redistribute").cost_s == pytest.approx(3.75)
     assert book.of("redistribute").leaves <= 1
+
+
+def test_the_assumption_of_the_pool_counts_until_others_are_observed() -> None:
+    book = CostBook(assumed_s={"migrate": 10})
+    assert book.of("migrate").cost_s == 10
+    book.note("migrate", 50)
+    assert book.of("migrate").cost_s == pytest.approx(20)
+    assert book.of("migrate").leaves == 0

@@ -1,0 +1,83 @@
+"""Decisions about migrations by a plan: when the job has left, what it cost, what it saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services.failslow.core.gangs import ENDS
+from services.failslow.core.mitigation.care import OpenPlan
+from services.failslow.core.mitigation.moves import Move
+from services.failslow.core.state import FailSlowState
+from shared.contracts.attempts import JobCancelled, JobFailed, JobMigrated, JobStarted, JobSucceeded
+from shared.contracts.mitigation_account import (
+    MitigationAccounted,
+    MitigationCarriedOut,
+    MitigationMeasured,
+)
+from shared.ledger.decider import Decision, Input
+
+OVER = (JobSucceeded, JobFailed, JobCancelled)
+
+
+def follow_moves(state: FailSlowState, item: Input, now: int) -> Iterator[Decision]:
+    """Follow one input of the placement ledger; most are of jobs that no plan has moved."""
+    match item.message:
+        case JobStarted() as started:
+            move = state.care.moves.get(started.job_id)
+            if move is not None and move.started_s is None and started.attempt > move.attempt:
+                yield item.decision(measured(state, move, started, now))
+        case message if isinstance(message, ENDS):
+            move = state.care.moves.get(message.job_id)
+            if move is not None and (move.started_s is not None or isinstance(message, OVER)):
+                yield item.decision(accounted(state, message.job_id, move, now))
+            if isinstance(message, JobMigrated) and (own := plan_of(state, message)) is not None:
+                yield item.decision(carried_out(state, own, message, now))
+
+
+def plan_of(state: FailSlowState, migrated: JobMigrated) -> OpenPlan | None:
+    """Return the plan that led to a migration, if one did."""
+    if migrated.reason != "slow_node":
+        return None
+    plans = (plan for plan in state.care.plans.values() if plan.job_id == migrated.job_id)
+    return next((plan for plan in plans if plan.is_applied and plan.plan.level == "migrate"), None)
+
+
+def carried_out(
+    state: FailSlowState, own: OpenPlan, migrated: JobMigrated, now: int
+) -> MitigationCarriedOut:
+    now_s, episode = state.cluster_s(now), state.care.episodes.get(own.job_id)
+    faults = episode.faults.values() if episode else ()
+    return MitigationCarriedOut(
+        plan_id=own.plan_id,
+        job_id=own.job_id,
+        tenant=own.tenant,
+        attempt=migrated.attempt,
+        slowdown=max((fault.slowdown for fault in faults), default=0.0),
+        elapsed_s=max(0.0, now_s - episode.began_s) if episode else 0.0,
+        lost_work_s=migrated.lost_work_s,
+    )
+
+
+def measured(state: FailSlowState, move: Move, started: JobStarted, now: int) -> MitigationMeasured:
+    return MitigationMeasured(
+        plan_id=move.plan_id,
+        job_id=started.job_id,
+        tenant=move.tenant,
+        attempt=started.attempt,
+        cost_s=move.cost_at(state.cluster_s(now)),
+        gpus=started.gpus,
+    )
+
+
+def accounted(state: FailSlowState, job_id: str, move: Move, now: int) -> MitigationAccounted:
+    now_s, survival = state.cluster_s(now), state.care.durations.survival()
+    return MitigationAccounted(
+        plan_id=move.plan_id,
+        job_id=job_id,
+        tenant=move.tenant,
+        ran_s=move.ran_s(now_s),
+        gpus=move.gpus,
+        cost_s=move.cost_at(now_s) if move.started_s is None else move.cost_s,
+        avoided_s=move.avoided_s(now_s, survival),
+        observed_faults=survival.count,
+    )
