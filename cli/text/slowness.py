@@ -46,6 +46,8 @@ def _paragraph(suspicion: Row, timeline: Sequence[Row], as_of: int) -> Iterator[
     period = f"since {clock(since)}" if end is None else f"from {clock(since)} to {clock(until)}"
     yield f"{_subject(fault)} {tense} slow {period} ({span(until - since)}): {_size(fault)}"
     yield f"  evidence: {_evidence(fault)}"
+    if "cause" in fault:
+        yield f"  cause: {_cause(fault)}"
     yield f"  done: {'; '.join(_actions(timeline, since, until)) or 'nothing'}"
     yield from _plans(str(fault["fault_id"]), timeline)
     if end is not None:
@@ -79,6 +81,17 @@ def _evidence(fault: Row) -> str:
     )
 
 
+def _cause(fault: Row) -> str:
+    """Return compute or communication, the part, and why; unknown stays unknown."""
+    evidence = "; ".join(cast("Sequence[str]", fault.get("cause_evidence") or ()))
+    cause = str(fault.get("cause") or "unknown")
+    if cause == "unknown":
+        return f"unknown ({evidence or 'nothing shows it'})"
+    part = f" of a {fault['part']}" if fault.get("part") else ""
+    confidence = float(cast("float", fault.get("cause_confidence") or 0.0))
+    return f"{cause}{part}, confidence {confidence:.2f} ({evidence})"
+
+
 def _actions(timeline: Sequence[Row], since: int, until: int) -> Iterator[str]:
     for row in timeline:
         words = ACTIONS.get(str(row["type"]))
@@ -105,7 +118,12 @@ def _plans(fault_id: str, timeline: Sequence[Row]) -> Iterator[str]:
         if approval is None:
             yield f"    not approved; berth faults approve {plan['plan_id']}"
         else:
-            yield f"    approved at {clock(approval['at'])}"
+            by = (
+                "applied without an operator"
+                if _data(approval).get("by") == "automatic"
+                else "approved"
+            )
+            yield f"    {by} at {clock(approval['at'])}"
 
 
 def _end_of(fault_id: str, timeline: Sequence[Row]) -> Row | None:

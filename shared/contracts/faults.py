@@ -8,6 +8,9 @@ from pydantic import Field
 
 from shared.contracts.base import Command, Event, Model, Text, command, event
 
+Cause = Literal["compute", "communication", "unknown"]
+FaultyPart = Literal["gpu", "node", "link", ""]
+
 
 class GangWorker(Model):
     """The node and allocation of one worker of a watched gang."""
@@ -92,6 +95,12 @@ class FaultSuspected(Event):
     confidence: float | None = Field(
         None, ge=0, le=1, description="of a job: probability of the change point"
     )
+    cause: Cause = Field(
+        "unknown", description="whether computing or communicating is slow, as reports show it"
+    )
+    part: FaultyPart = Field("", description="the part that is slow, or empty")
+    cause_confidence: float = Field(0.0, ge=0, le=1, description="0 where the cause is unknown")
+    cause_evidence: tuple[str, ...] = Field((), description="sentences with figures")
     work: float = Field(
         0.0, ge=0, description="of a job: tokens or samples of its last iterations; 0: unknown"
     )

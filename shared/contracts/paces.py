@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from shared.contracts.base import Local
+from shared.contracts.faults import Cause
 
 
 class JobPaceChanged(Local):
@@ -20,4 +21,7 @@ class JobPaceChanged(Local):
     usual_s: float = Field(ge=0, description="s of an iteration of as much work before")
     score: float = Field(description="the shift in its standard errors")
     confidence: float = Field(ge=0, le=1, description="probability of the change point")
+    cause: Cause = Field("unknown", description="compute or communication, as reports show it")
+    cause_confidence: float = Field(0.0, ge=0, le=1, description="0 where the cause is unknown")
+    cause_evidence: tuple[str, ...] = Field((), description="sentences with figures")
     work: float = Field(0.0, ge=0, description="tokens or samples of an iteration; 0: unknown")

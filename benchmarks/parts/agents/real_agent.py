@@ -63,28 +63,30 @@ def interpreter_rss_mib() -> float:
     return rss_mib
 
 
-def state_of(bench: Bench) -> Path:
-    """Return the state folder of the real agent."""
-    return bench.stack.data_dir / "agent"
+def state_of(bench: Bench, node_id: str = NODE) -> Path:
+    """Return the state folder of a real agent."""
+    return bench.stack.data_dir / ("agent" if node_id == NODE else node_id)
 
 
 @asynccontextmanager
-async def running_agent(bench: Bench, token: str) -> AsyncIterator[Running]:
+async def running_agent(
+    bench: Bench, token: str, node_id: str = NODE, gpus: int = GPUS
+) -> AsyncIterator[Running]:
     """Join and run an agent; afterwards end it and its steps, which would outlive it."""
-    state = state_of(bench)
+    state = state_of(bench, node_id)
     config = state.with_suffix(".toml")
     # Cgroups would stay behind on the machine; they are no part of a process's memory.
     config.write_text(
         f'state = "{state}"\nrun = "{state}-run"\ncgroups = false\n'
-        f'uid_first = 0\ngpu_type = "{GPU_TYPE}"\ngpus = {GPUS}\ncpus = {GPUS}\nmem_gib = {GPUS}\n'
+        f'uid_first = 0\ngpu_type = "{GPU_TYPE}"\ngpus = {gpus}\ncpus = {gpus}\nmem_gib = {gpus}\n'
     )
     command = [sys.executable, "-P", "-m", "berth_agent", "--config", str(config)]
-    join = [*command, "join", bench.stack.gateway, "--node-id", NODE]
+    join = [*command, "join", bench.stack.gateway, "--node-id", node_id]
     env = {**os.environ, "PYTHONPATH": str(PACKAGE)}
     await asyncio.to_thread(
         subprocess.run, join, check=True, env=env, input=f"{token}\n".encode(), stdout=sys.stderr
     )
-    log = bench.stack.data_dir / "logs" / "agent.log"
+    log = bench.stack.data_dir / "logs" / f"{state.name}.log"
     agent = spawn("berth-agent", [*command, "run"], log, env)
     try:
         yield agent

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Sequence
 from services.failslow.core.answers import answer
 from services.failslow.core.automation import settle_plans
 from services.failslow.core.clearing import clear
-from services.failslow.core.evidence import is_new, windows_of
+from services.failslow.core.diagnosis.verdict import Diagnosis
+from services.failslow.core.diagnosis.worker import cause_of_worker
+from services.failslow.core.evidence import is_new, judge_gang
 from services.failslow.core.evolve import evolve
 from services.failslow.core.fleet import FleetChanges
 from services.failslow.core.gangs import GangChanges
 from services.failslow.core.moves import follow_moves
 from services.failslow.core.pace_changes import note_pace
-from services.failslow.core.peers import SlowWorker, Thresholds, judge
+from services.failslow.core.peers import SlowWorker, Thresholds
 from services.failslow.core.planning import due_at, end_plans, plan_due, score_node
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.base import Command
@@ -69,10 +71,11 @@ class FailSlow:
             if gang is None:
                 continue
             own = tuple(worker for worker in times if worker.job_id == job_id)
-            verdict = judge(windows_of(gang, own), self.limits)
+            verdict = judge_gang(gang, own, self.limits)
             for rank, slow in verdict.slow.items():
                 if is_new(gang, rank):
-                    event = suspicion_of(job_id, gang, rank, slow)
+                    cause = cause_of_worker(own, nodes_of(gang), rank, self.limits.reports)
+                    event = suspicion_of(job_id, gang, rank, slow, cause)
                     yield Decision(event, item.id, gang.traceparent)
                     yield from score_node(state, event.node_id, event.fault_id, now)
             for rank in verdict.healthy:
@@ -106,7 +109,13 @@ def end_watch(state: FailSlowState, changes: GangChanges, now: int) -> Iterator[
         yield Decision(changes.to_event(state))
 
 
-def suspicion_of(job_id: str, gang: GangState, rank: int, slow: SlowWorker) -> FaultSuspected:
+def nodes_of(gang: GangState) -> dict[int, str]:
+    return {rank: worker.node_id for rank, worker in gang.workers.items()}
+
+
+def suspicion_of(
+    job_id: str, gang: GangState, rank: int, slow: SlowWorker, cause: Diagnosis
+) -> FaultSuspected:
     worker = gang.workers[rank]
     return FaultSuspected(
         fault_id=f"{job_id}/{gang.attempt}/{rank}/{gang.counts.get(rank, 0) + 1}",
@@ -119,4 +128,8 @@ def suspicion_of(job_id: str, gang: GangState, rank: int, slow: SlowWorker) -> F
         peers_s=slow.peers_s,
         score=slow.score,
         reports=slow.reports,
+        cause=cause.cause,
+        part=cause.suspects[0].kind if cause.suspects else "",
+        cause_confidence=cause.confidence,
+        cause_evidence=cause.evidence,
     )

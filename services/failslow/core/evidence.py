@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from services.failslow.core.diagnosis.cohorts import split
 from services.failslow.core.own_times import own_times
-from services.failslow.core.peers import Thresholds, Windows, judge
+from services.failslow.core.peers import Thresholds, Verdict, Windows, judge
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersIterated
 
@@ -28,6 +29,9 @@ class ReportWindow:
 
     at: int = 0
     medians: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    is_own: bool = False
+    """Whether the newest one is of own work, and not of whole iterations."""
+    layout: dict[str, int] = field(default_factory=dict)
 
 
 class Evidence:
@@ -55,7 +59,7 @@ class Evidence:
             gang = state.gangs.get(job_id)
             if gang is not None:
                 times = self._times(job_id, gang)
-                if has_news(gang, windows_of(gang, times), self._limits):
+                if has_news(gang, judge_gang(gang, times, self._limits)):
                     messages.append(WorkersIterated(times=times))
         return messages
 
@@ -68,6 +72,7 @@ class Evidence:
             return
         window.at = at
         window.medians.append(median(own))
+        window.is_own, window.layout = bool(times.own_s), times.layout
         self._touched[times.job_id] = None
 
     def _times(self, job_id: str, gang: GangState) -> tuple[IterationTimes, ...]:
@@ -81,6 +86,8 @@ class Evidence:
                 node_id=worker.node_id,
                 rank=rank,
                 iteration_s=tuple(window.medians),
+                own_s=tuple(window.medians) if window.is_own else (),
+                layout=window.layout,
             )
             for rank, worker in gang.workers.items()
             if (window := windows.get(worker.allocation_id)) and newest - window.at < FRESH_MS
@@ -102,8 +109,15 @@ def is_plausible(iteration_s: Sequence[float]) -> bool:
     return all(SHORTEST_S <= value <= LONGEST_S for value in iteration_s)
 
 
-def has_news(gang: GangState, windows: Windows, limits: Thresholds) -> bool:
-    verdict = judge(windows, limits)
+def judge_gang(gang: GangState, times: tuple[IterationTimes, ...], limits: Thresholds) -> Verdict:
+    """Compare the workers that do the same work with each other."""
+    layouts = {row.rank: row.layout for row in times}
+    verdicts = [judge(part, limits) for part in split(windows_of(gang, times), layouts)]
+    slow = {rank: worker for verdict in verdicts for rank, worker in verdict.slow.items()}
+    return Verdict(slow, tuple(rank for verdict in verdicts for rank in verdict.healthy))
+
+
+def has_news(gang: GangState, verdict: Verdict) -> bool:
     return any(is_new(gang, rank) for rank in verdict.slow) or any(
         rank in gang.open for rank in verdict.healthy
     )

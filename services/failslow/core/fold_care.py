@@ -21,7 +21,7 @@ def begin_care(state: FailSlowState, event: FaultSuspected, fact: Fact) -> None:
     if not event.node_id:
         return
     attempt = int(event.fault_id.split("/")[1])
-    fault = OpenFault(event.fault_id, event.node_id, "compute", event.slowdown - 1)
+    fault = OpenFault(event.fault_id, event.node_id, event.cause, event.slowdown - 1)
     state.care.open_fault(event.job_id, event.tenant, attempt, fault, state.cluster_s(fact.at))
 
 

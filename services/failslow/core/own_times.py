@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shared.contracts.reports import IterationTimes
 
 TRAIN = "train"
@@ -13,8 +15,11 @@ def own_times(times: IterationTimes) -> tuple[float, ...]:
     Without own times those of whole iterations count, which are equal in a gang whose workers wait
     for each other: they show no culprit, and raise no false alarm either.
     """
-    trained = [kind == TRAIN for kind in times.kinds] or [True] * len(times.iteration_s)
-    values = times.own_s or times.iteration_s
-    return tuple(
-        value for value, counts in zip(values, trained, strict=True) if counts and value is not None
-    )
+    values = trained(times, times.own_s or times.iteration_s)
+    return tuple(value for value in values if value is not None)
+
+
+def trained(times: IterationTimes, column: Sequence[float | None]) -> list[float | None]:
+    """Return the values of a column in iterations of training; none of an empty column."""
+    counts = [kind == TRAIN for kind in times.kinds] or [True] * len(times.iteration_s)
+    return [value for value, is_counted in zip(column, counts, strict=False) if is_counted]

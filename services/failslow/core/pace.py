@@ -19,6 +19,7 @@ from services.failslow.core.detection.detector import Detector
 from services.failslow.core.detection.kinds import is_training
 from services.failslow.core.evidence import LONGEST_S, SHORTEST_S
 from services.failslow.core.state import FailSlowState, GangState
+from services.failslow.core.wait_profiles import WaitProfiles
 from shared.contracts.paces import JobPaceChanged
 from shared.contracts.reports import IterationTimes, TelemetryReported
 
@@ -51,9 +52,11 @@ class JobPaces:
     def __init__(self) -> None:
         self._paces: dict[str, JobPace] = {}
         self._free: list[tuple[Detector, int]] = []
+        self._profiles = WaitProfiles()
 
     def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
         """Add a report; one that is read twice changes nothing."""
+        self._profiles.add(report, gangs)
         for times in report.times:
             gang = gangs.get(times.job_id)
             if gang is None or times.rank != min(gang.workers):
@@ -68,7 +71,8 @@ class JobPaces:
         changes: list[JobPaceChanged] = []
         while waiting := {job: pace for job, pace in self._paces.items() if pace.pending}:
             changes += self._step(waiting)
-        return changes
+        self._profiles.forget_ended(state)
+        return [self._profiles.diagnosed(c) if c.is_slow else c for c in changes]
 
     def _pace(self, job_id: str, gang: GangState) -> JobPace:
         pace = self._paces.get(job_id)

@@ -41,4 +41,7 @@ def slow_job(gang: GangState, change: JobPaceChanged) -> FaultSuspected:
         since_step=change.since_step,
         confidence=change.confidence,
         work=change.work,
+        cause=change.cause,
+        cause_confidence=change.cause_confidence,
+        cause_evidence=change.cause_evidence,
     )

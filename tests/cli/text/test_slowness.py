@@ -104,3 +104,19 @@ def test_a_verdict_of_an_operator_is_shown() -> None:
         NOW,
     )
     assert text[3] == "  end: marked a false alarm by an operator: cold cache"
+
+
+def test_the_cause_has_its_part_and_confidence_or_is_unknown() -> None:
+    known = {
+        "cause": "compute",
+        "part": "gpu",
+        "cause_confidence": 0.83,
+        "cause_evidence": ["gpu of ranks 2: 1.50 times the median of its peers"],
+    }
+    lines = slowness_lines([row("fault.suspected.v1", NOW, **{**JOB, **known})], NOW)
+    assert lines[2] == (
+        "  cause: compute of a gpu, confidence 0.83 (gpu of ranks 2: 1.50 times the median of its"
+        " peers)"
+    )
+    unknown = slowness_lines([row("fault.suspected.v1", NOW, **{**JOB, "cause": "unknown"})], NOW)
+    assert unknown[2] == "  cause: unknown (nothing shows it)"

@@ -48,8 +48,10 @@ def placed(job_id: str = "j1", workers: int = 4, attempt: int = 1) -> Input:
     return an_input(message, "placement", place="0/9/0")
 
 
-def times(windows: Sequence[Sequence[float]], job_id: str = "j1") -> tuple[IterationTimes, ...]:
-    """One entry per worker, ranks in order."""
+def times(
+    windows: Sequence[Sequence[float]], job_id: str = "j1", *, own: bool = False
+) -> tuple[IterationTimes, ...]:
+    """One entry per worker, ranks in order; `own`: they are times of own work."""
     return tuple(
         IterationTimes(
             job_id=job_id,
@@ -57,13 +59,14 @@ def times(windows: Sequence[Sequence[float]], job_id: str = "j1") -> tuple[Itera
             node_id=f"n{rank}",
             rank=rank,
             iteration_s=tuple(window),
+            own_s=tuple(window) if own and all(0 <= s <= 1e9 for s in window) else (),
         )
         for rank, window in enumerate(windows)
     )
 
 
 def iterated(*windows: Sequence[float], job_id: str = "j1") -> Input:
-    return an_input(WorkersIterated(times=times(windows, job_id)), "local")
+    return an_input(WorkersIterated(times=times(windows, job_id, own=True)), "local")
 
 
 def report(at: int, *values: float, job_id: str = "j1", executor: str = "e1") -> TelemetryReported:

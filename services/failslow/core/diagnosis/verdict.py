@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from services.failslow.core.diagnosis.layout import Axis
 from services.failslow.core.diagnosis.validation import Pair
+from shared.contracts.faults import Cause, FaultyPart
 
-Cause = Literal["compute", "communication", "unknown"]
 Part = TypeVar("Part", int, Pair)
-PartKind = Literal["gpu", "node", "link", ""]
 
 COMPUTE_SLOWER = 1.1
 """FALCON uses 2 for compute, which overlooks a GPU that is 1.5 times as slow."""
@@ -33,11 +32,15 @@ TO_SIGMA = 1.4826
 class Suspect:
     """A part that deviates: `ranks` is one of a GPU, all of a node, the pair of a link."""
 
-    kind: PartKind
+    kind: FaultyPart
     ranks: tuple[int, ...]
     node_ids: tuple[str, ...]
     slower: float
     score: float
+
+    @property
+    def confidence(self) -> float:
+        return self.score / (self.score + SCORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +129,4 @@ def _of(cause: Cause, suspects: Sequence[Suspect]) -> Diagnosis:
         f" the median of its peers, {suspect.score:.1f} deviations"
         for suspect in ranked
     )
-    return Diagnosis(cause, ranked, worst.score / (worst.score + SCORE), evidence)
+    return Diagnosis(cause, ranked, worst.confidence, evidence)
