@@ -10,6 +10,7 @@ from shared.contracts.base import Command, Event, Model, Text, command, event
 
 Cause = Literal["compute", "communication", "unknown"]
 FaultyPart = Literal["gpu", "node", "link", ""]
+SuspicionKind = Literal["worker", "job"]
 
 
 class GangWorker(Model):
@@ -86,7 +87,7 @@ class FaultSuspected(Event):
     peers_s: float = Field(ge=0, description="median of its peers, or of the job before, cluster s")
     score: float = Field(description="robust z of the worker among its peers, of a job the shift")
     reports: int = Field(ge=1, description="consecutive reports, of a job iterations, when slow")
-    kind: Literal["worker", "job"] = Field(
+    kind: SuspicionKind = Field(
         "worker", description="whether a worker is slower than others or a job than before"
     )
     since_step: int | None = Field(
@@ -145,3 +146,18 @@ class FaultDismissed(Event):
         description="cluster s times GPUs that the gang lost since its first open fault; at the "
         "end of the last one",
     )
+
+
+@event
+class ThresholdsAdjusted(Event):
+    """An operator's verdict made suspicions of a kind stricter, or less strict, in the pool."""
+
+    TYPE: ClassVar[str] = "thresholds.adjusted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
+    SUBJECT: ClassVar[str] = "pool"
+    pool: str = Field(description="the pool")
+    kind: SuspicionKind = Field(description="suspicions of workers, or of jobs as a whole")
+    steps: int = Field(ge=0, description="steps above the configured thresholds, at most 4")
+    strictness: float = Field(ge=1, description="multiple of the least size and score, at most 2")
+    false_alarms: int = Field(ge=0, description="false alarms so far")
+    confirmed: int = Field(ge=0, description="plans that operators approved so far")

@@ -174,6 +174,7 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "tenant.noted": "note",
         "tenant.registered": "access",
         "tenant.retired": "access",
+        "thresholds.adjusted": "note",
     }
 )
 

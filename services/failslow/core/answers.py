@@ -38,6 +38,8 @@ def close(
     yield item.decision(dismissal_of(state, fault, reason, false_alarm, now))
     if false_alarm:
         yield from score_node(state, fault.node_id, fault_id, now)
+        adjusted = state.strictness.adjusted(state.name, fault.kind, false_alarm=True)
+        yield item.decision(adjusted)
     yield from end_plans(state, fault.job_id, "dismissed", item.id)
 
 

@@ -71,7 +71,7 @@ class FailSlow:
             if gang is None:
                 continue
             own = tuple(worker for worker in times if worker.job_id == job_id)
-            verdict = judge_gang(gang, own, self.limits)
+            verdict = judge_gang(gang, own, state.strictness.thresholds(self.limits))
             for rank, slow in verdict.slow.items():
                 if is_new(gang, rank):
                     cause = cause_of_worker(own, nodes_of(gang), rank, self.limits.reports)

@@ -53,13 +53,14 @@ class Evidence:
     def take_news(self, state: FailSlowState) -> list[WorkersIterated]:
         """Return one message per gang with a new suspicion or recovery since the last call."""
         touched, self._touched = self._touched, {}
+        limits = state.strictness.thresholds(self._limits)
         self._windows = {job: w for job, w in self._windows.items() if job in state.gangs}
         messages: list[WorkersIterated] = []
         for job_id in touched:
             gang = state.gangs.get(job_id)
             if gang is not None:
                 times = self._times(job_id, gang)
-                if has_news(gang, judge_gang(gang, times, self._limits)):
+                if has_news(gang, judge_gang(gang, times, limits)):
                     messages.append(WorkersIterated(times=times))
         return messages
 

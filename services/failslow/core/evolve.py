@@ -16,7 +16,13 @@ from services.failslow.core.state import JOB, FailSlowState, GangState, SlowPace
 from shared.contracts.base import Event
 from shared.contracts.breaker import BreakerChanged, NodesNoted
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
-from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected, GangsNoted
+from shared.contracts.faults import (
+    FaultCleared,
+    FaultDismissed,
+    FaultSuspected,
+    GangsNoted,
+    ThresholdsAdjusted,
+)
 from shared.contracts.mitigation import (
     MitigationApplied,
     MitigationCleared,
@@ -92,6 +98,10 @@ def note_nodes(state: FailSlowState, event: NodesNoted, fact: Fact) -> None:
     state.fleet.note(event)
 
 
+def adjust_thresholds(state: FailSlowState, event: ThresholdsAdjusted, fact: Fact) -> None:
+    state.strictness.note(event)
+
+
 def change_breaker(state: FailSlowState, event: BreakerChanged, fact: Fact) -> None:
     state.fleet.is_breaker_open = event.is_open
 
@@ -115,6 +125,7 @@ FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
     NodeHealthScored: ignore,
     NodesNoted: note_nodes,
     BreakerChanged: change_breaker,
+    ThresholdsAdjusted: adjust_thresholds,
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,
     PoolConfigured: configure,

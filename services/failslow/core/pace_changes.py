@@ -19,7 +19,8 @@ def note_pace(
     gang = state.gangs.get(change.job_id)
     if gang is None or gang.attempt != change.attempt:
         return
-    if change.is_slow and is_new(gang, JOB):
+    is_large = state.strictness.accepts_job(change.slowdown, change.score)
+    if change.is_slow and is_new(gang, JOB) and is_large:
         yield Decision(slow_job(gang, change), item.id, gang.traceparent)
     elif not change.is_slow and JOB in gang.open:
         yield clear(state, state.faults[gang.open[JOB]], "recovered", now, item.id)

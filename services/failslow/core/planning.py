@@ -96,6 +96,7 @@ def approve(state: FailSlowState, item: Input, command: ApproveMitigation) -> It
         fault_ids=own.plan.fault_ids,
     )
     yield item.decision(event)
+    yield item.decision(state.strictness.adjusted(state.name, "worker", false_alarm=False))
 
 
 def refusal_of(state: FailSlowState, own: OpenPlan | None) -> str:

@@ -7,7 +7,8 @@ from typing import Literal
 
 from services.failslow.core.fleet import Fleet
 from services.failslow.core.mitigation.care import Care
-from shared.contracts.faults import GangWorker
+from services.failslow.core.strictness import Strictness
+from shared.contracts.faults import GangWorker, SuspicionKind
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import AnsweredCommands
 
@@ -33,6 +34,10 @@ class TrackedFault:
     status: Status = "open"
     traceparent: str = ""
     """Of the suspicion."""
+
+    @property
+    def kind(self) -> SuspicionKind:
+        return "job" if self.rank == JOB else "worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,7 @@ class FailSlowState:
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
     care: Care = field(default_factory=Care)
     fleet: Fleet = field(default_factory=Fleet)
+    strictness: Strictness = field(default_factory=Strictness)
 
     @property
     def name(self) -> str:

@@ -209,7 +209,11 @@ def test_a_closed_fault_may_be_marked_a_false_alarm_once() -> None:
         return [getattr(event, "reason", event.TYPE) for event in events]
 
     assert answers(DismissFault(fault_id=FAULT)) == ["already_closed"]
-    assert answers(MarkFalseAlarm(fault_id=FAULT)) == ["command.accepted.v1", ""]
+    assert answers(MarkFalseAlarm(fault_id=FAULT)) == [
+        "command.accepted.v1",
+        "",
+        "thresholds.adjusted.v1",
+    ]
     assert state.faults[FAULT].status == "false_alarm"
     assert answers(MarkFalseAlarm(fault_id=FAULT)) == ["already_closed"]
 

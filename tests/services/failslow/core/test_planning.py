@@ -70,7 +70,7 @@ def test_an_approved_plan_is_applied_once() -> None:
     state = slow_gang()
     plan_id = planned(state).plan_id
     approve = ApproveMitigation(plan_id=plan_id, reason="go")
-    accepted, applied = run(FAILSLOW, state, [an_input(approve, "commands")])
+    accepted, applied, _ = run(FAILSLOW, state, [an_input(approve, "commands")])
     assert isinstance(accepted, CommandAccepted)
     assert isinstance(applied, MitigationApplied)
     assert (applied.level, applied.node_ids, applied.reason) == ("redistribute", ("n2",), "go")
