@@ -34,10 +34,10 @@ NODES = 5
 
 @dataclass(frozen=True, slots=True)
 class SlowWorkerOptions:
-    """A minute or two per training on two cores."""
+    """One to three minutes per training on two busy cores."""
 
-    steps: int = 800
-    batch: int = 512
+    steps: int = 150
+    batch: int = 64
     factor: float = 8.0
     migration_cost_s: float = 10.0
     """That plans assume at first: a checkpoint every 20 steps and a start of Python."""

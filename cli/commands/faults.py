@@ -12,7 +12,7 @@ from cli.app import ListGroup
 from cli.commands.jobs import JobArgument
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
 from cli.text.output import emit, lines, table
-from cli.text.slowness import slowness_lines
+from cli.text.slowness import slowness_lines, summary_row
 from cli.text.times import clock, now_ms
 
 faults = typer.Typer(cls=ListGroup, help="Slow workers; without a verb: list.")
@@ -55,6 +55,22 @@ def _row(fault: Json) -> tuple[object, ...]:
         clock(fault["suspected_at"]),
         clock(fault["closed_at"]),
     )
+
+
+@faults.command()
+def summary(pool: OnlyPool = None, as_json: AsJson = False, data: Data = None) -> None:
+    """Show per pool who applies plans, the breaker, and what slow workers cost.
+
+    GPU-hours lost and the cost of migrations are measured; those avoided are an estimate, by the
+    durations of earlier faults.
+    """
+    rows = items(api(data).get("/v1/faults/summary", {"pool": pool}))
+    if as_json:
+        emit(rows)
+        return
+    columns = ("POOL", "MITIGATION", "BREAKER", "FAULTS", "OPEN", "FALSE ALARMS", "STRICTNESS")
+    hours = ("GPU-H LOST", "GPU-H COST", "GPU-H AVOIDED")
+    table((*columns, *hours), map(summary_row, rows), "no pools")
 
 
 @faults.command()

@@ -20,6 +20,7 @@ from cli.text.nodes import backend_text
 from cli.text.output import emit, lines, report_line, table
 from cli.text.progress import progress_lines
 from cli.text.reasons import deciding, phase, start_lines, words
+from cli.text.slowness import open_suspicions
 from cli.text.times import clock, span
 
 EVENTS = "/v1/events"
@@ -60,7 +61,8 @@ def _present_lines(client: Api, job: str, rows: list[Json]) -> list[str]:
     document = client.get(f"/v1/jobs/{part(job)}")
     if runs:
         silent = silent_lines(client, document["pool"], cast("list[str]", document["nodes"]))
-        return [*progress_lines(document), *silent]
+        timeline = items(client.get(f"/v1/jobs/{part(job)}/timeline"))
+        return [*progress_lines(document), *silent, *open_suspicions(timeline, job)]
     return away_lines(client, document["pool"])
 
 

@@ -38,6 +38,34 @@ def slowness_lines(timeline: Sequence[Row], as_of: int) -> list[str]:
     return [line for row in suspicions for line in _paragraph(row, timeline, as_of)]
 
 
+def open_suspicions(timeline: Sequence[Row], job: str) -> list[str]:
+    """Return a line per suspicion of a job that is neither cleared nor dismissed."""
+    suspicions = (row for row in timeline if row["type"] == SUSPECTED)
+    faults = [_data(row) for row in suspicions]
+    still = [fault for fault in faults if _end_of(str(fault["fault_id"]), timeline) is None]
+    return [
+        f"{_subject(fault)} is suspected to be slow, "
+        f"{_number(fault, 'slowdown'):.2f} times the usual: berth why-slow {job}"
+        for fault in still
+    ]
+
+
+def summary_row(pool: Row) -> tuple[object, ...]:
+    """Return the cells of a pool; strictness is that of suspicions of workers and of jobs."""
+    hours = (_number(pool, name) / 3600 for name in ("lost_gpu_s", "cost_gpu_s", "avoided_gpu_s"))
+    counts = (pool["faults"], pool["open"], pool["false_alarms"])
+    strict = (pool["worker_strictness"] or 1.0, pool["job_strictness"] or 1.0)
+    strictness = "/".join(f"{value:g}" for value in strict)
+    mode, breaker = pool["mitigation"] or "approve", _breaker(pool)
+    return (pool["pool"], mode, breaker, *counts, strictness, *(f"{h:.2f}" for h in hours))
+
+
+def _breaker(pool: Row) -> str:
+    if not pool["is_open"]:
+        return "-" if pool["is_open"] is None else "closed"
+    return f"open: {pool['out_of_use']} of {pool['nodes']} nodes out of use, {pool['most']} may be"
+
+
 def _paragraph(suspicion: Row, timeline: Sequence[Row], as_of: int) -> Iterator[str]:
     fault, since = _data(suspicion), _at(suspicion)
     end = _end_of(str(fault["fault_id"]), timeline)

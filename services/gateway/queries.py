@@ -191,12 +191,27 @@ DEAD_LETTER = DEAD_COLUMNS + " AND dead_id = $2"
 
 FAULTS = """
 SELECT f.fault_id, p.pool, f.job_id, f.tenant, f.node_id, f.allocation_id, f.slowdown, f.score,
-       f.state, f.reason, f.suspected_at, f.closed_at, n.health
+       f.cause, f.part, f.lost_gpu_s, f.cost_gpu_s, f.avoided_gpu_s, f.state,
+       f.reason, f.suspected_at, f.closed_at, n.health
 FROM fault f LEFT JOIN pool p ON p.partition = f.partition LEFT JOIN node n USING (node_id)
 WHERE ($1::text IS NULL OR f.tenant = $1) AND ($2::text IS NULL OR p.pool = $2)
   AND ($3::text IS NULL OR f.node_id = $3) AND ($4::text IS NULL OR f.state = $4)
   AND ($5::bigint IS NULL OR (f.suspected_at, f.fault_id) < ($5, $6::text))
 ORDER BY f.suspected_at DESC, f.fault_id DESC LIMIT $7
+"""
+
+MITIGATION = """
+SELECT p.pool, p.settings::json ->> 'mitigation' AS mitigation, m.is_open, m.plan_id, m.nodes,
+       m.out_of_use, m.most, m.worker_strictness, m.job_strictness, f.*
+FROM pool p LEFT JOIN mitigation m USING (partition) CROSS JOIN LATERAL (
+  SELECT count(*) AS faults, count(*) FILTER (WHERE state = 'suspected') AS open,
+         count(*) FILTER (WHERE state = 'false_alarm') AS false_alarms,
+         coalesce(sum(lost_gpu_s) FILTER (WHERE state <> 'false_alarm'), 0) AS lost_gpu_s,
+         coalesce(sum(cost_gpu_s), 0) AS cost_gpu_s,
+         coalesce(sum(avoided_gpu_s) FILTER (WHERE state <> 'false_alarm'), 0) AS avoided_gpu_s
+  FROM fault WHERE fault.partition = p.partition AND ($1::text IS NULL OR tenant = $1)) f
+WHERE $2::text IS NULL OR p.pool = $2
+ORDER BY p.pool
 """
 
 LANE_OF_FAULT = "SELECT partition FROM fault WHERE fault_id = $1"

@@ -17,6 +17,7 @@ class MitigationCarriedOut(Event):
     LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
     SUBJECT: ClassVar[str] = "plan_id"
     plan_id: str = Field(description="the plan")
+    fault_id: str = Field(description="the first of the faults that it helps")
     job_id: str = Field(description="the job")
     tenant: str = Field("", description="tenant that owns the job")
     attempt: int = Field(ge=1, description="number of the attempt that stops")
@@ -33,6 +34,7 @@ class MitigationMeasured(Event):
     LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
     SUBJECT: ClassVar[str] = "plan_id"
     plan_id: str = Field(description="the plan")
+    fault_id: str = Field(description="the first of the faults that it helps")
     job_id: str = Field(description="the job")
     tenant: str = Field("", description="tenant that owns the job")
     attempt: int = Field(ge=1, description="number of the attempt that runs now")
@@ -52,6 +54,7 @@ class MitigationAccounted(Event):
     LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
     SUBJECT: ClassVar[str] = "plan_id"
     plan_id: str = Field(description="the plan")
+    fault_id: str = Field(description="the first of the faults that it helps")
     job_id: str = Field(description="the job")
     tenant: str = Field("", description="tenant that owns the job")
     ran_s: float = Field(ge=0, description="run of the attempt after the migration, cluster s")

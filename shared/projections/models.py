@@ -6,7 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from shared.projections import answers, dead_letters, faults, jobs, llm, nodes, queue, tenants
+from shared.projections import (
+    answers,
+    dead_letters,
+    faults,
+    jobs,
+    llm,
+    mitigation,
+    nodes,
+    queue,
+    tenants,
+)
 from shared.projections.audit import AUDIT
 from shared.projections.ledger_events import LedgerEvent
 from shared.projections.llm_endpoints import LLM_ENDPOINT as LLM_ENDPOINTS
@@ -96,6 +106,12 @@ DEAD_LETTER = Projection(
 FAULT = Projection(
     faults.FAULT, by_field("fault_id"), new_row_of_lane(faults.FaultRow), faults.fold_fault
 )
+MITIGATION = Projection(
+    mitigation.MITIGATION,
+    by_lane,
+    new_row_of_lane(mitigation.MitigationRow),
+    mitigation.fold_mitigation,
+)
 LLM_REQUEST = Projection(
     llm.LLM_REQUEST,
     request_key,
@@ -132,6 +148,7 @@ TABLES: tuple[RowTable[Any], ...] = (
             COMMAND,
             DEAD_LETTER,
             FAULT,
+            MITIGATION,
             LLM_REQUEST,
             LLM_TENANT,
             LLM_ENDPOINT,
@@ -194,6 +211,9 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
     ("failslow", "fault.suspected.v1"): (FAULT,),
     ("failslow", "fault.cleared.v1"): (FAULT,),
     ("failslow", "fault.dismissed.v1"): (FAULT,),
+    ("failslow", "mitigation.accounted.v1"): (FAULT,),
+    ("failslow", "mitigation.breaker.v1"): (MITIGATION,),
+    ("failslow", "thresholds.adjusted.v1"): (MITIGATION,),
     ("placement", "fault.injected.v1"): (NODE,),
     ("placement", "fault.injection-ended.v1"): (NODE,),
     ("throttle", "endpoint.configured.v2"): (LLM_ENDPOINT,),

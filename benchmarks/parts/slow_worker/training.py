@@ -17,6 +17,7 @@ from berth_agent.core.environment import DEFAULT_PATH
 from cli.api.answers import items
 from cli.api.http import Api
 from cli.errors import NotFound
+from shared.telemetry.traced import spans_from_json
 
 WORKERS = 4
 SLOWED = 2
@@ -114,7 +115,14 @@ class Training:
         if node:
             figures |= {"slow_node": node, "nodes_at_end": row["nodes"]}
             figures["s_from_start"] = dict(moments(timeline, began_ms))
+            figures["spans"] = self._span_names(job_id)
         return figures
+
+    def _span_names(self, job_id: str) -> list[str]:
+        """Return the names of the spans of its trace, as `berth trace JOB` draws them."""
+        document = self.client.get(f"/v1/jobs/{job_id}/trace")
+        spans = spans_from_json(cast("list[object]", document["spans"]))
+        return sorted({span.name for span in spans})
 
 
 def moments(timeline: Sequence[Json], began_ms: int) -> Iterator[tuple[str, float]]:

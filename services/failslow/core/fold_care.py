@@ -65,6 +65,7 @@ def end_plan(state: FailSlowState, event: MitigationCleared, fact: Fact) -> None
 def begin_move(state: FailSlowState, event: MitigationCarriedOut, fact: Fact) -> None:
     state.care.moves[event.job_id] = Move(
         event.plan_id,
+        event.fault_id,
         event.tenant,
         event.attempt,
         event.slowdown,

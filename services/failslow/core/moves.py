@@ -49,6 +49,7 @@ def carried_out(
     faults = episode.faults.values() if episode else ()
     return MitigationCarriedOut(
         plan_id=own.plan_id,
+        fault_id=own.plan.fault_ids[0],
         job_id=own.job_id,
         tenant=own.tenant,
         attempt=migrated.attempt,
@@ -61,6 +62,7 @@ def carried_out(
 def measured(state: FailSlowState, move: Move, started: JobStarted, now: int) -> MitigationMeasured:
     return MitigationMeasured(
         plan_id=move.plan_id,
+        fault_id=move.fault_id,
         job_id=started.job_id,
         tenant=move.tenant,
         attempt=started.attempt,
@@ -73,6 +75,7 @@ def accounted(state: FailSlowState, job_id: str, move: Move, now: int) -> Mitiga
     now_s, survival = state.cluster_s(now), state.care.durations.survival()
     return MitigationAccounted(
         plan_id=move.plan_id,
+        fault_id=move.fault_id,
         job_id=job_id,
         tenant=move.tenant,
         ran_s=move.ran_s(now_s),

@@ -64,6 +64,22 @@ async def list_faults(
     return json_response(page_of(rows, limit, "suspected_at", "fault_id"))
 
 
+@router.get("/summary", responses=problem_responses(422))
+async def summarize(
+    request: Request, pool: Annotated[Name | None, Query(description="only this pool")] = None
+) -> Response:
+    """Return per pool who applies plans, the breaker, and what faults cost and mitigation spared.
+
+    Losses and costs are measured, in cluster s times GPUs; `avoided_gpu_s` is an estimate by the
+    durations of earlier faults. Faults that are open are not in them yet.
+    """
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
+    check_pool(gateway, pool)
+    rows = await gateway.database.rows(bearer, queries.MITIGATION, bearer.tenant, pool)
+    return json_response({"items": rows, "next": None})
+
+
 @router.post("/{fault_id:path}/dismiss", **command_route(FaultRequest, 404, required=False))
 async def dismiss(request: Request, fault_id: FaultId) -> Response:
     """Dismiss a suspicion: nothing is to be done about it."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.text.slowness import UNKNOWN, slowness_lines
+from cli.text.slowness import UNKNOWN, open_suspicions, slowness_lines, summary_row
 
 NOW = 2_000_000
 WORKER: dict[str, Any] = {
@@ -120,3 +120,36 @@ def test_the_cause_has_its_part_and_confidence_or_is_unknown() -> None:
     )
     unknown = slowness_lines([row("fault.suspected.v1", NOW, **{**JOB, "cause": "unknown"})], NOW)
     assert unknown[2] == "  cause: unknown (nothing shows it)"
+
+
+def test_a_pool_is_summed_up_in_gpu_hours() -> None:
+    pool = {
+        "pool": "gpu",
+        "mitigation": "automatic",
+        "is_open": True,
+        "nodes": 20,
+        "out_of_use": 2,
+        "most": 2,
+        "worker_strictness": 1.25,
+        "job_strictness": None,
+        "faults": 4,
+        "open": 1,
+        "false_alarms": 1,
+        "lost_gpu_s": 7200.0,
+        "cost_gpu_s": 360.0,
+        "avoided_gpu_s": 36_000.0,
+    }
+    cells = summary_row(pool)
+    assert cells[:3] == ("gpu", "automatic", "open: 2 of 20 nodes out of use, 2 may be")
+    assert cells[3:] == (4, 1, 1, "1.25/1", "2.00", "0.10", "10.00")
+    fresh = {**pool, "mitigation": None, "is_open": None}
+    assert summary_row(fresh)[:3] == ("gpu", "approve", "-")
+
+
+def test_only_suspicions_that_are_open_are_named() -> None:
+    timeline = [row("fault.suspected.v1", NOW, **JOB)]
+    (line,) = open_suspicions(timeline, "j1")
+    assert line.startswith("the job as a whole is suspected to be slow, ")
+    assert line.endswith(" berth why-slow j1")
+    ended = row("fault.cleared.v1", NOW + 1, fault_id=JOB["fault_id"], reason="recovered")
+    assert open_suspicions([*timeline, ended], "j1") == []

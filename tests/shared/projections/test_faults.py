@@ -6,6 +6,7 @@ import pytest
 
 from shared.contracts.base import Event
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
+from shared.contracts.mitigation_account import MitigationAccounted
 from shared.contracts.nodes import NodeUncordoned
 from shared.projections.faults import FaultRow, fold_fault
 from shared.projections.ledger_events import NotFolded
@@ -62,3 +63,24 @@ def test_a_suspicion_may_come_back() -> None:
 def test_an_event_of_another_kind_is_an_error() -> None:
     with pytest.raises(NotFolded, match=r"node\.uncordoned\.v1"):
         fold_fault(FaultRow("f", 0), ledger_event("failslow", NodeUncordoned(node_id="n1")))
+
+
+def test_a_fault_has_its_cause_its_loss_and_the_gain_of_its_migration() -> None:
+    row = FaultRow("f", 0)
+    known = SUSPECTED.model_copy(update={"cause": "compute", "part": "gpu"})
+    fold_fault(row, ledger_event("failslow", known))
+    cleared = FaultCleared(fault_id="f", job_id="j1", reason="job_ended", lost_gpu_s=80)
+    fold_fault(row, ledger_event("failslow", cleared))
+    account = MitigationAccounted(
+        plan_id="p",
+        fault_id="f",
+        job_id="j1",
+        ran_s=100,
+        gpus=4,
+        cost_s=10,
+        avoided_s=50,
+        observed_faults=3,
+    )
+    fold_fault(row, ledger_event("failslow", account))
+    assert (row.cause, row.part) == ("compute", "gpu")
+    assert (row.lost_gpu_s, row.cost_gpu_s, row.avoided_gpu_s) == (80, 40, 200)

@@ -32,6 +32,7 @@ def test_events_keep_the_order_of_their_ledger() -> None:
         "draining": False,
         "reason": "hot",
         "until_joined": False,
+        "fault_ids": [],
     }
     assert events[2].at == pen.at
 

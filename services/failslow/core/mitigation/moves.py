@@ -13,6 +13,7 @@ class Move:
     """A migration by a plan; times are cluster seconds."""
 
     plan_id: str
+    fault_id: str
     tenant: str
     attempt: int
     """The attempt that stopped."""

@@ -49,6 +49,7 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("GET", "/v1/queue"): "viewer",
     ("GET", "/v1/allocations"): "viewer",
     ("GET", "/v1/faults"): "viewer",
+    ("GET", "/v1/faults/summary"): "viewer",
     ("GET", "/v1/llm/fairness"): "viewer",
     ("POST", "/v1/faults/{fault_id}/dismiss"): "operator",
     ("POST", "/v1/faults/{fault_id}/false-alarm"): "operator",

@@ -12,7 +12,7 @@ SHORT = Survival.of([ObservedFault(110)] * 1000)
 
 
 def move(slowdown: float = 1.0) -> Move:
-    return Move("p", "acme", 1, slowdown, elapsed_s=100, lost_work_s=20, left_s=500)
+    return Move("p", "f", "acme", 1, slowdown, elapsed_s=100, lost_work_s=20, left_s=500)
 
 
 def test_the_cost_is_the_stop_and_the_work_that_is_lost() -> None:
