@@ -27,7 +27,7 @@ def test_each_kind_of_suspicion_has_its_strictness() -> None:
     for kind, steps in (("worker", 1), ("job", 2)):
         event = ThresholdsAdjusted(
             pool="p",
-            kind=kind,  # type: ignore[arg-type]
+            kind=kind,
             steps=steps,
             strictness=1 + 0.25 * steps,
             false_alarms=steps,
