@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "0017"
+revision = "0015"
 down_revision = "0014"
 
 STATEMENTS = """
