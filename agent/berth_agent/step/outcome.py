@@ -95,9 +95,6 @@ def _limit_detail(requested: str, spec: Spec) -> str:
 
 
 def _signal_name(number: int) -> str:
-    from signal import Signals
-
-    try:
-        return Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    """Return the name, of two the first: those of Linux are sorted like the usual ones."""
+    names = (name for name in sorted(dir(signal)) if name[:3] == "SIG" and name[3] != "_")
+    return next((name for name in names if getattr(signal, name) == number), f"signal {number}")
