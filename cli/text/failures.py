@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import cast
 
 from cli.text.output import printable, text_of
-from shared.contracts.failures import MISSING_ON_NODE
 
 Data = Mapping[str, object]
 
@@ -69,6 +68,8 @@ def failure_words(failure: Data) -> str:
 
 def failure_lines(failure: Data) -> list[str]:
     """Return the failure with its last output and what to do about it."""
+    from shared.contracts.failures import MISSING_ON_NODE
+
     shown = [f"failed: {failure_words(failure)}"]
     output = failure.get("output")
     if isinstance(output, (list, tuple)):

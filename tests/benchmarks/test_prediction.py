@@ -34,7 +34,7 @@ async def test_the_goals_hold_on_the_trace_that_names_users() -> None:
     assert {name for name, verdict in goals.items() if verdict == "not met"} == set()
 
 
-@pytest.mark.slow
+@pytest.mark.parts
 async def test_boosted_trees_are_trained_and_judged() -> None:
     result = await run(
         PredictionOptions(trace="synthetic:philly", live_jobs=1_000), lambda line: None

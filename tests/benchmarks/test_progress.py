@@ -11,7 +11,7 @@ import pytest
 from benchmarks.progress import ProgressOptions, run
 
 
-@pytest.mark.slow
+@pytest.mark.parts
 def test_both_pools_are_compared_and_a_page_is_written(tmp_path: Path) -> None:
     lines: list[str] = []
     options = ProgressOptions("synthetic:helios", jobs=600, parts=1, seeds=1, out=str(tmp_path))

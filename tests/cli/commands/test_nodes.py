@@ -123,6 +123,7 @@ def test_a_running_job_names_its_silent_nodes(
     running = {**HELD, "type": "job.started.v1", "data": {"attempt": 1}}
     documents["/v1/jobs/j/why"] = {"items": [running]}
     documents["/v1/jobs/j"] = {"pool": "gpu", "nodes": ["vm"]}
+    documents["/v1/jobs/j/timeline"] = {"items": []}
     documents["/v1/nodes"] = {"items": [SILENT, {**SILENT, "node_id": "other"}]}
     settings = {"stop_after_s": stop_after_s, "lease_s": 30.0}
     documents["/v1/pools"] = {"items": [{"pool": "gpu", "settings": settings}]}

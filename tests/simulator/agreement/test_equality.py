@@ -411,7 +411,7 @@ def test_preemption_that_makes_progress_agrees(policy: str, rules: str, mode: Qu
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
-@pytest.mark.parametrize("policy", ["srsf", "gittins"])
+@pytest.mark.parametrize("policy", [pytest.param("srsf", marks=pytest.mark.parts), "gittins"])
 @pytest.mark.parametrize("ranked", [False, True])
 def test_jobs_that_tenants_are_entitled_to_agree(
     policy: str, mode: QueueMode, ranked: bool

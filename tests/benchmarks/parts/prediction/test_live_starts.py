@@ -37,7 +37,7 @@ def test_the_first_estimate_and_the_first_start_count() -> None:
     assert first.starts == {"a": 1_100}
 
 
-@pytest.mark.slow
+@pytest.mark.parts
 def test_published_intervals_of_a_queue_that_waits_are_in_cluster_seconds() -> None:
     starts = estimate_live_starts("synthetic:helios", "skip", 2_000)
     assert starts is not None and len(starts.delay_s) >= 20

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.parts.prediction.starts import estimate_starts
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.parts
 
 
 def test_the_intervals_of_a_queue_hold_about_as_often_as_they_claim() -> None:

@@ -48,7 +48,7 @@ class Kept:
         return len(pickle.dumps((self.budget, self.rate, self.interactions)))
 
 
-@pytest.mark.parametrize("users", [25_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("users", [25_000, pytest.param(1_000_000, marks=pytest.mark.parts)])
 def test_what_a_flood_of_new_users_leaves_is_bounded(users: int) -> None:
     kept = Kept(HalfLife())
     for number in range(users):
