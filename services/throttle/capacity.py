@@ -42,8 +42,14 @@ class CapacityReports:
                     await changed.wait()
 
     def observe(self, now: float) -> CapacityObserved | None:
-        """Return what is to be reported at this time, s; None if nothing is."""
+        """Return what is to be reported at this time, s; None if nothing is.
+
+        A lane without engines has nothing to report: earlier releases cannot read the event, and
+        their endpoints have none.
+        """
         state, upstreams = self._state(), self._upstreams
+        if not upstreams.states() and not state.capacity:
+            return None
         seen = upstreams.capacity, upstreams.overloaded, upstreams.away
         engines = self._due(now) if state.endpoint is not None else ()
         if not engines and seen == (state.capacity, state.overloaded, state.away):

@@ -32,6 +32,7 @@ ELSEWHERE = {
     "capacity": "is made by benchmarks",
     "chaos": "tests/chaos",
     "compose": "tests/compose",
+    "drills": "tests/e2e/test_drill.py",
     "nodes": "tests/operations/test_nodes.py and tests/services/gateway/routes/test_joining.py",
     "observability": "tests/infra and tests/e2e/test_browser.py",
     "quarantine": "tests/operations/test_quarantine.py",

@@ -47,6 +47,15 @@ async def test_standings_are_reported_first_and_loads_after_a_while() -> None:
         assert [e.in_flight for e in later.engines] == [1]
 
 
+async def test_a_lane_without_engines_reports_only_that_they_are_gone() -> None:
+    """An endpoint of an earlier release has no engine, and that release cannot read the report."""
+    async with pool_of() as pool:
+        assert reports_of(lane(capacity=0), pool).observe(0.0) is None
+        assert reports_of(EndpointState(0), pool).observe(0.0) is None
+        gone = reports_of(lane(capacity=4), pool).observe(0.0)
+        assert gone is not None and gone.requests == 0
+
+
 async def test_an_engine_that_goes_away_is_reported_after_a_second_at_most() -> None:
     async with pool_of(NOWHERE) as pool:
         state = lane(capacity=0)
