@@ -303,6 +303,7 @@ LEGACY_DEFAULTS: Final[Mapping[str, Any]] = {
     "guard_predictions": False,
     "use_progress": False,
     "rank_changes": False,
+    "mitigation": "off",
 }
 """Values of settings that an event lacks, where they are not the declared default: what pools did
 before the setting existed. If a declared default changes, its old value is added."""

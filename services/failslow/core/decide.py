@@ -92,7 +92,9 @@ def note_placement(state: FailSlowState, inputs: Sequence[Input], now: int) -> I
     for item in placement:
         changes.add(state, item)
         nodes.add(state.fleet, item)
-    if (noted := nodes.to_event(state.name, state.fleet)) is not None:
+    # Earlier releases cannot read it; a pool that they configured makes no plans, and needs none.
+    is_planned = state.pool is not None and state.pool.mitigation != "off"
+    if is_planned and (noted := nodes.to_event(state.name, state.fleet)) is not None:
         yield Decision(noted)
     for item in placement:
         yield from follow_moves(state, item, now)

@@ -15,7 +15,7 @@ from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersI
 from shared.ledger.decider import Input
 from shared.testing.decider import AT, an_input, run
 
-POOL = PoolConfigured(partition=0, pool="main")
+POOL = PoolConfigured(partition=0, pool="main", mitigation="approve")
 
 
 def gang(job_id: str = "j1", workers: int = 4, attempt: int = 1) -> WatchedGang:
