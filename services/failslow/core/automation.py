@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from services.failslow.core.mitigation.breaker import Breaker
 from services.failslow.core.mitigation.care import OpenPlan
+from services.failslow.core.planning import applied
 from services.failslow.core.state import FailSlowState
 from shared.contracts.breaker import BreakerChanged
-from shared.contracts.mitigation import MitigationApplied
 from shared.ledger.decider import Decision
 
 
@@ -25,7 +25,9 @@ def settle_plans(state: FailSlowState) -> Iterator[Decision]:
         for own in [plan for plan in state.care.plans.values() if may_apply(plan)]:
             if has_room(state, own):
                 gang = state.gangs.get(own.job_id)
-                yield Decision(applied_by_itself(own), "", gang.traceparent if gang else "")
+                yield Decision(
+                    applied(own, is_automatic=True), "", gang.traceparent if gang else ""
+                )
             else:
                 blocked = blocked or own.plan_id
     if bool(blocked) != state.fleet.is_breaker_open:
@@ -56,19 +58,4 @@ def breaker_of(state: FailSlowState, plan_id: str) -> BreakerChanged:
         nodes=nodes,
         out_of_use=len(state.fleet.out_of_use),
         most=breaker(state).most(nodes),
-    )
-
-
-def applied_by_itself(own: OpenPlan) -> MitigationApplied:
-    return MitigationApplied(
-        plan_id=own.plan_id,
-        job_id=own.job_id,
-        tenant=own.tenant,
-        attempt=own.attempt,
-        level=own.plan.level,
-        actor=own.plan.actor,
-        node_ids=own.plan.node_ids,
-        fault_ids=own.plan.fault_ids,
-        by="automatic",
-        cordons=True,
     )

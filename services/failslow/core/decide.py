@@ -16,7 +16,7 @@ from services.failslow.core.gangs import GangChanges
 from services.failslow.core.moves import follow_moves
 from services.failslow.core.pace_changes import note_pace
 from services.failslow.core.peers import SlowWorker, Thresholds
-from services.failslow.core.planning import due_at, end_plans, plan_due, score_node
+from services.failslow.core.planning import due_at, end_plans, makes_plans, plan_due, score_node
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultSuspected
@@ -93,7 +93,7 @@ def note_placement(state: FailSlowState, inputs: Sequence[Input], now: int) -> I
         changes.add(state, item)
         nodes.add(state.fleet, item)
     # Earlier releases cannot read it; a pool that they configured makes no plans, and needs none.
-    is_planned = state.pool is not None and state.pool.mitigation != "off"
+    is_planned = state.pool is not None and makes_plans(state)
     if is_planned and (noted := nodes.to_event(state.name, state.fleet)) is not None:
         yield Decision(noted)
     for item in placement:

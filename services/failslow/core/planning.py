@@ -84,7 +84,13 @@ def approve(state: FailSlowState, item: Input, command: ApproveMitigation) -> It
         yield refuse_command(item, command.plan_id, refusal, detail)
         return
     yield accept_command(item, command.plan_id)
-    event = MitigationApplied(
+    yield item.decision(applied(own, reason=command.reason))
+    yield item.decision(state.strictness.adjusted(state.name, "worker", false_alarm=False))
+
+
+def applied(own: OpenPlan, *, reason: str = "", is_automatic: bool = False) -> MitigationApplied:
+    """Return that the plan is applied, by an operator or by the pool, which also cordons."""
+    return MitigationApplied(
         plan_id=own.plan_id,
         job_id=own.job_id,
         tenant=own.tenant,
@@ -92,11 +98,11 @@ def approve(state: FailSlowState, item: Input, command: ApproveMitigation) -> It
         level=own.plan.level,
         actor=own.plan.actor,
         node_ids=own.plan.node_ids,
-        reason=command.reason,
+        reason=reason,
         fault_ids=own.plan.fault_ids,
+        by="automatic" if is_automatic else "operator",
+        cordons=is_automatic,
     )
-    yield item.decision(event)
-    yield item.decision(state.strictness.adjusted(state.name, "worker", false_alarm=False))
 
 
 def refusal_of(state: FailSlowState, own: OpenPlan | None) -> str:
