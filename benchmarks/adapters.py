@@ -21,7 +21,7 @@ from benchmarks.parts.adapters.accuracy import (
 from benchmarks.parts.adapters.baselines import BASELINES, engines_needed
 from benchmarks.parts.adapters.goals import goals_of
 from benchmarks.parts.adapters.page import render_page
-from benchmarks.parts.adapters.scenarios import Scenario, grid, servegen
+from benchmarks.parts.adapters.scenarios import AdapterScenario, grid, servegen
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.result import finish
 from shared.progress import ReportLine
@@ -75,12 +75,12 @@ async def run(options: AdapterOptions, report_line: ReportLine) -> Json:
     return finish(result, began_s, options.out, render_page)
 
 
-def part_of(scenario: Scenario) -> list[AdapterLoad]:
+def part_of(scenario: AdapterScenario) -> list[AdapterLoad]:
     """Return at most 64 adapters: one engine's, whose rates are then scaled to its capacity."""
     return list(scenario.loads[:64])
 
 
-def scenario_row(scenario: Scenario) -> dict[str, Any]:
+def scenario_row(scenario: AdapterScenario) -> dict[str, Any]:
     packer = Packer(scenario.engine)
     scaled = [load.scaled(1 + HEADROOM) for load in scenario.loads]
     began_s = time.process_time()

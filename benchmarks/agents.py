@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.parts.agents.figures import judge, per_agent_ms, quantiles, render_page
-from benchmarks.parts.agents.fleet import Fleet, running_fleet
+from benchmarks.parts.agents.fleet import AgentFleet, running_fleet
 from benchmarks.parts.agents.node_pool import agents_stack, prepare_pool
 from benchmarks.parts.agents.observation import wall_ms
 from benchmarks.parts.agents.outage import measure_outage
@@ -132,7 +132,7 @@ def settings(options: AgentsOptions) -> Json:
 
 
 async def measure_fleet(
-    bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions, report_line: ReportLine
+    bench: Bench, fleet: AgentFleet, lane: int, options: AgentsOptions, report_line: ReportLine
 ) -> Json:
     """Measure the join, and then heartbeats and polls, of simulated agents alone."""
     begun_ms = wall_ms()
@@ -144,7 +144,7 @@ async def measure_fleet(
 
 
 async def measure_events(
-    bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions, report_line: ReportLine
+    bench: Bench, fleet: AgentFleet, lane: int, options: AgentsOptions, report_line: ReportLine
 ) -> Json:
     """Measure starts, beside a real agent, and what reconnecting costs."""
     rates = options.jobs_per_s, options.real_jobs_per_s
@@ -157,7 +157,7 @@ async def measure_events(
     return {**figures, "faults": dict(fleet.faults.most_common(8))}
 
 
-async def steady(bench: Bench, fleet: Fleet, options: AgentsOptions) -> Json:
+async def steady(bench: Bench, fleet: AgentFleet, options: AgentsOptions) -> Json:
     """Measure heartbeats and waiting polls alone."""
     fleet.heartbeats.clear()
     fleet.loop_lags.clear()
@@ -186,7 +186,7 @@ async def spend(bench: Bench, seconds: float) -> dict[str, float]:
     return used(before, bench.cpu_s())
 
 
-async def reconnect_after_kill(bench: Bench, fleet: Fleet) -> float:
+async def reconnect_after_kill(bench: Bench, fleet: AgentFleet) -> float:
     """Kill the executor, which the supervisor starts again; return s until all are back."""
     pid = await asyncio.to_thread(supervise.pid_of, bench.stack.data_dir, AGENT_EXECUTOR)
     since_ms = wall_ms()
@@ -194,7 +194,7 @@ async def reconnect_after_kill(bench: Bench, fleet: Fleet) -> float:
     return round(await fleet.all_connected(since_ms, CONNECT_S), 2)
 
 
-async def reconnect_at_once(fleet: Fleet) -> Json:
+async def reconnect_at_once(fleet: AgentFleet) -> Json:
     """Return s until all agents, whose sessions end at the same time, are back."""
     since_ms = wall_ms()
     fleet.reconnect()

@@ -63,7 +63,7 @@ async def run(options: RankingOptions, report_line: ReportLine) -> Json:
     now = AT + 3_600_000
     view = queue.view(now)
     x, context = compute_features(view)
-    changes = QueueChanges(queue, now)
+    changes = QueueTurnover(queue, now)
     onnx_scores, numpy_scores = model.scores(x, context), numpy_scores_of(x, context)
     report_line(f"{options.waiting} waiting and {options.running} running jobs, {times} times each")
     decider = Priority({options.model: model})
@@ -95,7 +95,7 @@ async def run(options: RankingOptions, report_line: ReportLine) -> Json:
 
 
 @dataclass(slots=True)
-class QueueChanges:
+class QueueTurnover:
     """Changes of the queue between two rankings."""
 
     queue: Queue

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.parts.command import Json, serve
-from benchmarks.parts.load import Load
+from benchmarks.parts.load import JobLoad
 from benchmarks.parts.stack import Bench, bench_stack
 from benchmarks.spine import RunningLoad, used
 from infra.supervisor.running import Broker
@@ -76,7 +76,7 @@ async def saturate(bench: Bench, options: ScaleOptions, lanes: int, copies: int)
     """Measure while each lane has so many jobs outstanding that it is never without work."""
     idle = await idle_cores(bench, options.idle_s)
     memory_mib = sum(bench.pss_mib().values())
-    loads = [Load(bench, options.mean_ms / 1000, seed=lane, lane=lane) for lane in range(lanes)]
+    loads = [JobLoad(bench, options.mean_ms / 1000, seed=lane, lane=lane) for lane in range(lanes)]
     async with AsyncExitStack() as stack:
         for load in loads:
             await stack.enter_async_context(RunningLoad(bench, load))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from benchmarks.parts import relay
 from benchmarks.parts.command import Json, serve
-from benchmarks.parts.load import Load
+from benchmarks.parts.load import JobLoad
 from benchmarks.parts.percentiles import percentile
 from benchmarks.parts.stack import Bench, bench_stack
 from infra.supervisor import control
@@ -81,7 +81,7 @@ def settings(options: SpineOptions) -> Json:
 
 async def saturate(bench: Bench, options: SpineOptions) -> Json:
     """Measure throughput and CPU while so many jobs are outstanding."""
-    async with RunningLoad(bench, Load(bench, options.mean_ms / 1000, seed=2)) as load:
+    async with RunningLoad(bench, JobLoad(bench, options.mean_ms / 1000, seed=2)) as load:
         driver = asyncio.ensure_future(load.keep_outstanding(options.outstanding))
         await asyncio.sleep(options.warm_s)
         cpu, begin = bench.cpu_s(), time.perf_counter()
@@ -98,7 +98,7 @@ async def saturate(bench: Bench, options: SpineOptions) -> Json:
 
 async def run_at_rate(bench: Bench, options: SpineOptions) -> Json:
     """Measure latency and CPU at a fixed rate."""
-    async with RunningLoad(bench, Load(bench, options.mean_ms / 1000)) as load:
+    async with RunningLoad(bench, JobLoad(bench, options.mean_ms / 1000)) as load:
         await load.at_rate(options.slow_per_s, 5.0)
         counted, cpu = len(load.placed_s), bench.cpu_s()
         lag = lag_buckets(bench)
@@ -119,11 +119,11 @@ async def run_at_rate(bench: Bench, options: SpineOptions) -> Json:
 class RunningLoad:
     """A load whose ledger reader runs until the block ends."""
 
-    def __init__(self, bench: Bench, load: Load) -> None:
+    def __init__(self, bench: Bench, load: JobLoad) -> None:
         self._load = load
         self._tail = LedgerTail(bench.log("bench-reader"), {"placement": [load.lane]})
 
-    async def __aenter__(self) -> Load:
+    async def __aenter__(self) -> JobLoad:
         await self._tail.start()
         while await self._tail.poll(0.3) or not self._tail.caught_up:
             pass

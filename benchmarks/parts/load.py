@@ -19,7 +19,7 @@ ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1")
 
 
 @dataclass(slots=True)
-class Load:
+class JobLoad:
     """Jobs of one pool; times are `time.perf_counter()` of this process."""
 
     bench: Bench

@@ -20,7 +20,7 @@ from cli.text.output import emit, lines, report_line, table
 if TYPE_CHECKING:
     from simulator.engine.policy_change import Choice
     from simulator.engine.recorded import RecordedPool
-    from simulator.engine.trial import Candidate, TrialResult
+    from simulator.engine.trial import TrialCandidate, TrialResult
 
 
 def validate(
@@ -106,7 +106,7 @@ async def _past(pool: str, ledgers: Path | None, data: Path | None) -> RecordedP
     return await read_pool(MemoryLog(broker), 1, pool)
 
 
-def _apply(past: RecordedPool, best: Candidate, data: Path | None) -> None:
+def _apply(past: RecordedPool, best: TrialCandidate, data: Path | None) -> None:
     """Apply the recommended settings to the pool; other settings stay."""
     from simulator.engine.trial import configure_command
 

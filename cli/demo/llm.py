@@ -27,7 +27,7 @@ MOST_PASSED = ENGINES * BATCH
 SHOWN = 5
 
 
-class Verdict(NamedTuple):
+class LlmResult(NamedTuple):
     """The summary of the LLM part, and whether all was as it has to be."""
 
     good: bool
@@ -70,13 +70,13 @@ class LlmDemo:
             for name in TENANTS
         )
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> LlmResult:
         """Return the figures; good if the polite were answered, and passed by no more than due."""
         failures = self.clients.failures if self.clients is not None else []
         passed_by = max(self.figures.passed_by, default=0)
         refused = [name for name in TENANTS if self.figures.refused(name)]
         good = self.is_enough and not failures and not refused and passed_by <= MOST_PASSED
-        return Verdict(good, {**self.figures.summary(), "failures": failures[:SHOWN]})
+        return LlmResult(good, {**self.figures.summary(), "failures": failures[:SHOWN]})
 
     def advice(self) -> list[str]:
         """Return the lines that say how to reach the endpoint."""

@@ -13,7 +13,7 @@ from cli.demo.llm import LlmDemo
 from cli.demo.memory import Peaks
 from cli.errors import CliError, Unreachable
 from cli.replay.feeder import Feeder, Timed
-from cli.replay.progress import Progress
+from cli.replay.progress import ReplayProgress
 from cli.replay.screen import Screen, screen, shown
 from cli.replay.submission import Submission
 from cli.replay.watch import follow, until
@@ -33,10 +33,10 @@ GUARANTEED_GPUS = 64.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReplayOutcome:
     """Result of a replay; `missing` lists the jobs that did not end."""
 
-    progress: Progress
+    progress: ReplayProgress
     replayed: list[str]
     local: list[str]
     memory: Peaks
@@ -59,9 +59,9 @@ class Replaying:
     stays: bool
     advice: Sequence[str]
     llm: LlmDemo | None = None
-    progress: Progress = field(default_factory=Progress)
+    progress: ReplayProgress = field(default_factory=ReplayProgress)
 
-    async def run(self) -> Outcome:
+    async def run(self) -> ReplayOutcome:
         """Run until all jobs have ended; with `stays` until cancelled."""
         replayed = [item.submission.job_id for item in self.due]
         local = [item.job_id for item in self.local]
@@ -76,7 +76,9 @@ class Replaying:
             await self._until_ready(watching)
             tasks += [asyncio.ensure_future(self._feed(feeder)), *self._begin_llm()]
             missing = await self._show(feeder, tasks, memory)
-            return Outcome(self.progress, replayed, local, memory, self.stack, missing, self.llm)
+            return ReplayOutcome(
+                self.progress, replayed, local, memory, self.stack, missing, self.llm
+            )
         finally:
             for task in tasks:
                 task.cancel()

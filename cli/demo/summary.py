@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from cli.demo.llm import LlmDemo
 from cli.demo.local_jobs import local_jobs
-from cli.demo.replay import Outcome
+from cli.demo.replay import ReplayOutcome
 from cli.replay.progress import TERMINAL
 from cli.replay.submission import exit_code
 from cli.stack.addresses import address_lines
@@ -24,7 +24,7 @@ LLM_VERBS = (
 
 
 def summary(
-    outcome: Outcome, jobs: Sequence[WorkloadJob], speed: float, began_s: float
+    outcome: ReplayOutcome, jobs: Sequence[WorkloadJob], speed: float, began_s: float
 ) -> dict[str, object]:
     """Return the JSON summary.
 

@@ -31,7 +31,7 @@ TERMINAL = ("succeeded", "failed", "cancelled", "rejected")
 
 
 @dataclass(slots=True)
-class Progress:
+class ReplayProgress:
     """Two ledgers have no order between them: placement's phase of a job takes precedence."""
 
     expected: set[str] = field(default_factory=set)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from cli.replay.feeder import Feeder, Timed
-from cli.replay.progress import TERMINAL, Progress
+from cli.replay.progress import TERMINAL, ReplayProgress
 from cli.replay.screen import screen, shown
 from cli.replay.watch import follow
 from infra.supervisor.running import RunningStack
@@ -40,7 +40,7 @@ def replayed(run: Run) -> Replayed:
 
 
 async def _replayed(run: Run) -> Replayed:
-    progress = Progress({timed.submission.job_id for timed in run.due})
+    progress = ReplayProgress({timed.submission.job_id for timed in run.due})
     feeder = Feeder(run.stack.connection("operator"), run.stack.partitions)
     watching = asyncio.ensure_future(
         follow(progress.see, run.stack.connection("verify"), run.stack.partitions)
@@ -60,7 +60,7 @@ async def _replayed(run: Run) -> Replayed:
 
 async def _until_over(
     run: Run,
-    progress: Progress,
+    progress: ReplayProgress,
     feeder: Feeder,
     watching: asyncio.Future[None],
     feeding: asyncio.Future[None],

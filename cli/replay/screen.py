@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from cli.replay.progress import TERMINAL, Progress
+from cli.replay.progress import TERMINAL, ReplayProgress
 from shared.bus.clock import now_ms
 
 PLAIN_EVERY_S = 5.0
@@ -39,7 +39,7 @@ class Shown:
         return self.ended.total()
 
 
-def shown(progress: Progress, sent: int, total: int) -> Shown:
+def shown(progress: ReplayProgress, sent: int, total: int) -> Shown:
     counts = progress.counts()
     unsent = total - sent
     return Shown(
@@ -56,7 +56,7 @@ def shown(progress: Progress, sent: int, total: int) -> Shown:
 class Screen:
     """Shows figures; `update` may be called at any rate."""
 
-    def __init__(self, progress: Progress, speed: float, live: Live | None) -> None:
+    def __init__(self, progress: ReplayProgress, speed: float, live: Live | None) -> None:
         self._progress = progress
         self._speed = speed
         self._live = live
@@ -84,7 +84,7 @@ class Screen:
 
 
 @contextmanager
-def screen(progress: Progress, speed: float) -> Iterator[Screen]:
+def screen(progress: ReplayProgress, speed: float) -> Iterator[Screen]:
     """Open a display; plain lines on stderr if it is not a terminal."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:

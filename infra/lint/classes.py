@@ -6,20 +6,39 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import TypeAlias
 
 from infra.lint.source import Source
 
+Imports: TypeAlias = Mapping[str, frozenset[str]]
+"""Dotted names that each module imports, or packages that each package imports."""
+
+KEPT = frozenset(
+    {
+        ("Attempt", "services.throttle.upstreams.failures", "shared.contracts.access"),
+        ("Drill", "benchmarks.parts.slow_worker.training", "berth_agent.step.drill"),
+        ("Order", "services.throttle.core.disciplines.seam", "shared.contracts.agents"),
+        ("Pace", "services.throttle.core.estimate", "shared.bus.kafka"),
+        ("Retry", "shared.bus.gather", "shared.contracts.job_spec"),
+    }
+)
+"""Names of two modules that no module imports both of, though their packages meet."""
+
 
 def check(sources: Sequence[Source]) -> Iterator[str]:
-    """Yield a finding per pair of public classes of one name whose modules meet.
+    """Yield a finding per pair of public classes of one name in packages that meet.
 
-    Two modules meet where they are of the same package, where one imports the other, or where a
-    third imports both.
+    Two packages meet where one imports the other. Modules of other packages meet where a third
+    module imports both.
     """
-    imports = {source.module: set(_imported(source)) for source in sources}
+    imports = {source.module: frozenset(_imported(source)) for source in sources}
+    packages = _by_package(imports)
     for name, places in sorted(_public_classes(sources).items()):
         for (module, where), (other, _) in combinations(sorted(places), 2):
-            if _meet(module, other, imports):
+            is_shared = _packages_meet(module, other, packages) and (
+                (name, module, other) not in KEPT
+            )
+            if is_shared or _modules_meet(module, other, imports):
                 yield f"{where}: public class {name} has the name of one in {other}"
 
 
@@ -43,10 +62,21 @@ def _imported(source: Source) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
-def _meet(module: str, other: str, imports: Mapping[str, set[str]]) -> bool:
+def _by_package(imports: Imports) -> Imports:
+    packages: dict[str, set[str]] = defaultdict(set)
+    for module, names in imports.items():
+        packages[package_of(module)].update(map(package_of, names))
+    return {package: frozenset(names) for package, names in packages.items()}
+
+
+def _packages_meet(module: str, other: str, imports: Imports) -> bool:
+    one, two = package_of(module), package_of(other)
+    return one == two or two in imports[one] or one in imports[two]
+
+
+def _modules_meet(module: str, other: str, imports: Imports) -> bool:
     return (
-        package_of(module) == package_of(other)
-        or other in imports[module]
+        other in imports[module]
         or module in imports[other]
         or any(module in names and other in names for names in imports.values())
     )

@@ -28,8 +28,8 @@ from infra.supervisor.stack import (
     SERVICES,
     STEPS,
     Service,
+    SetupStep,
     Site,
-    Step,
     Tls,
     environment,
     step_environment,
@@ -88,7 +88,7 @@ class StackOptions:
     ready_timeout_s: float = START_S
     awaited: tuple[str, ...] = ()
     services: tuple[Service, ...] = SERVICES
-    steps: tuple[Step, ...] = STEPS
+    steps: tuple[SetupStep, ...] = STEPS
     env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     beside: tuple[Program, ...] = ()
     """More programs, which start on request and end with the stack."""
@@ -267,7 +267,7 @@ def _wait(stack: RunningStack, name: str, is_ready: Callable[[], bool]) -> None:
         time.sleep(POLL_S)
 
 
-def _run(stack: RunningStack, step: Step, site: Site, needs: list[Future[None]]) -> None:
+def _run(stack: RunningStack, step: SetupStep, site: Site, needs: list[Future[None]]) -> None:
     for need in needs:
         need.result()
     env = {name: os.environ[name] for name in KEPT if name in os.environ}

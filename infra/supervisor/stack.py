@@ -38,7 +38,7 @@ class ThirdParty:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SetupStep:
     """A one-shot program that must succeed before its dependents start."""
 
     name: str
@@ -135,14 +135,14 @@ PARTS = (
 TABLES = ("postgres", "postgres_projector", "postgres_gateway")
 
 STEPS = (
-    Step(
+    SetupStep(
         "topics",
         ("-m", "infra.broker.topics"),
         ("kafka", "partitions", "durable"),
         ("broker",),
         True,
     ),
-    Step("migrate", ("-m", "shared.projections.migrate"), TABLES, ("postgres",)),
+    SetupStep("migrate", ("-m", "shared.projections.migrate"), TABLES, ("postgres",)),
 )
 
 WITH_POSTGRES = (*COMMON, "postgres")
@@ -210,7 +210,7 @@ def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[
     return taken | own
 
 
-def step_environment(step: Step, site: Site) -> dict[str, str]:
+def step_environment(step: SetupStep, site: Site) -> dict[str, str]:
     """Return the environment variables of a step."""
     values = _values(site)
     variables = {f"BERTH_{name.upper()}": values[name] for name in step.takes}

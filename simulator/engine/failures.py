@@ -20,7 +20,7 @@ MTBF_S = 60 * 86_400.0
 REPAIR_S = 4 * 3_600.0
 
 
-class Failure(NamedTuple):
+class NodeFailure(NamedTuple):
     """A node is down from `down_s` to `up_s`, cluster seconds of the trace's clock."""
 
     node_id: str
@@ -36,15 +36,15 @@ def draw_failures(
     *,
     mtbf_s: float = MTBF_S,
     repair_s: float = REPAIR_S,
-) -> list[Failure]:
+) -> list[NodeFailure]:
     """Draw failures: a Poisson process per node, and repairs of exponential length."""
     chance = Random(seed)
-    failures: list[Failure] = []
+    failures: list[NodeFailure] = []
     for node_id in node_ids:
         down_s = begin_s + chance.expovariate(1 / mtbf_s)
         while down_s < end_s:
             up_s = down_s + chance.expovariate(1 / repair_s)
-            failures.append(Failure(node_id, down_s, up_s))
+            failures.append(NodeFailure(node_id, down_s, up_s))
             down_s = up_s + chance.expovariate(1 / mtbf_s)
     return merge_failures(failures)
 
@@ -68,7 +68,7 @@ def failures_from_faults(
     node_ids: Sequence[str],
     begin_s: float,
     seed: int = 0,
-) -> list[Failure]:
+) -> list[NodeFailure]:
     """Map faults (server, start, end) of a real cluster of `SERVERS` to these nodes.
 
     A seeded shuffle assigns servers to nodes, healthy ones included, so that a small pool has as
@@ -80,15 +80,15 @@ def failures_from_faults(
     Random(seed).shuffle(dealt)
     node_of = {server: node for server, node in zip(dealt, node_ids, strict=False) if server}
     return merge_failures(
-        Failure(node_of[server], begin_s + start, begin_s + end)
+        NodeFailure(node_of[server], begin_s + start, begin_s + end)
         for server, start, end in valid_faults
         if server in node_of
     )
 
 
-def merge_failures(failures: Iterable[Failure]) -> list[Failure]:
+def merge_failures(failures: Iterable[NodeFailure]) -> list[NodeFailure]:
     """Return failures by time; overlapping ones of one node are merged."""
-    of_node: dict[str, list[Failure]] = {}
+    of_node: dict[str, list[NodeFailure]] = {}
     for failure in sorted(failures, key=lambda failure: (failure.down_s, failure.node_id)):
         merged = of_node.setdefault(failure.node_id, [])
         if merged and failure.down_s <= merged[-1].up_s:

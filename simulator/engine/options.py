@@ -13,7 +13,7 @@ from shared.contracts.pools import (
     PoolSettings,
     default_of,
 )
-from simulator.engine.failures import Failure, draw_failures, failures_from_faults
+from simulator.engine.failures import NodeFailure, draw_failures, failures_from_faults
 from simulator.engine.scenario import POOL, Scenario, Walltime, simulated_pool
 from simulator.engine.sizing import (
     Sizing,
@@ -134,7 +134,7 @@ def size_pool(
 
 def plan_failures(
     jobs: Sequence[WorkloadJob], nodes: dict[str, InventoryNode], options: SimulationOptions
-) -> list[Failure]:
+) -> list[NodeFailure]:
     """Return the failures of the nodes during the trace, none unless requested."""
     if not options.failures:
         return []

@@ -13,7 +13,7 @@ from services.executor.core.virtual.inventory import InventoryNode
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import Gang, JobSpec, Simulated
 from shared.contracts.pools import PoolConfigured, default_of
-from simulator.engine.failures import Failure
+from simulator.engine.failures import NodeFailure
 from simulator.engine.lane import LANE
 from simulator.workload.fixed import draw_fixed
 from simulator.workload.rows import WorkloadJob
@@ -55,7 +55,7 @@ class Scenario:
     fixed_share: float = 0.0
     walltime: Walltime = "none"
     gpus_only: bool = True
-    failures: Sequence[Failure] = ()
+    failures: Sequence[NodeFailure] = ()
     slow: Mapping[str, float] = field(default_factory=dict)
     """Node to the factor by which its workers are slower."""
     gpu_speeds: Mapping[str, float] = field(default_factory=dict)

@@ -21,7 +21,7 @@ POLICY_SETTINGS = ("base_policy", "learned", "preemption", "preempt_margin")
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class TrialCandidate:
     """A display name and the pool settings that it changes."""
 
     name: str
@@ -32,7 +32,7 @@ class Candidate:
 class TrialResult:
     """Measures of a candidate over the counted jobs, in cluster seconds."""
 
-    candidate: Candidate
+    candidate: TrialCandidate
     jobs: int
     mean_wait_s: float
     """JCT less work: restarts and lost work count as waits."""
@@ -54,23 +54,23 @@ class TrialResult:
         return own | {"candidate": asdict(self.candidate)}
 
 
-def candidates(pool: PoolConfigured, family: str = FAMILY) -> list[Candidate]:
+def candidates(pool: PoolConfigured, family: str = FAMILY) -> list[TrialCandidate]:
     """Return the present settings, then the other candidates; the base alone is the last."""
     ranked: dict[str, object] = {"preemption": "ranked", "preempt_margin": LOG_SCORE_MARGIN}
     by_class: dict[str, object] = {"preemption": "class", "preempt_margin": 0.0}
-    learned = Candidate("learned, preemption by rank", {"learned": family, **ranked})
+    learned = TrialCandidate("learned, preemption by rank", {"learned": family, **ranked})
     if uses_history(pool):
         first = [base_by_rank("gittins", ranked), learned]
     else:
         first = [learned, base_by_rank("las", ranked | {"preempt_margin": 0.0})]
     others = [
         *first,
-        Candidate("learned", {"learned": family, **by_class}),
-        Candidate(pool.base_policy, {"learned": None, **by_class}),
+        TrialCandidate("learned", {"learned": family, **by_class}),
+        TrialCandidate(pool.base_policy, {"learned": None, **by_class}),
     ]
     present = policy_of(pool)
     return [
-        Candidate(PRESENT, present),
+        TrialCandidate(PRESENT, present),
         *(one for one in others if present | one.settings != present),
     ]
 
@@ -80,12 +80,12 @@ def policy_of(pool: PoolConfigured) -> dict[str, object]:
     return {name: getattr(pool, name) for name in POLICY_SETTINGS}
 
 
-def base_by_rank(policy: str, ranked: dict[str, object]) -> Candidate:
+def base_by_rank(policy: str, ranked: dict[str, object]) -> TrialCandidate:
     settings = {"base_policy": policy, "learned": None, **ranked}
-    return Candidate(f"{policy}, preemption by rank", settings)
+    return TrialCandidate(f"{policy}, preemption by rank", settings)
 
 
-def run_trial(scenario: Scenario, candidate: Candidate) -> TrialResult:
+def run_trial(scenario: Scenario, candidate: TrialCandidate) -> TrialResult:
     """Simulate the whole past under these settings; the warm-up is not counted."""
     pool = PoolConfigured.model_validate(scenario.pool.model_dump() | candidate.settings)
     outcome = simulate(replace(scenario, pool=pool)).outcome
@@ -105,7 +105,7 @@ def run_trial(scenario: Scenario, candidate: Candidate) -> TrialResult:
     )
 
 
-def configure_command(pool: PoolConfigured, candidate: Candidate) -> ConfigurePool:
+def configure_command(pool: PoolConfigured, candidate: TrialCandidate) -> ConfigurePool:
     """Return the command that applies the candidate; other settings stay as they are.
 
     It is refused if the pool was changed since its settings were read.

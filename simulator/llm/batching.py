@@ -49,7 +49,7 @@ class EngineLimits:
 
 
 @dataclass(slots=True)
-class StartedRequest(Generic[Key]):
+class BatchedRequest(Generic[Key]):
     """A request of the batch; steps are counted from the engine's first."""
 
     key: Key
@@ -86,8 +86,8 @@ class BatchingEngine(Generic[Key]):
     held_tokens: int = 0
     """Tokens in the KV cache: prompts of the running requests, and what they made."""
     _steps: int = 0
-    _running: dict[Key, StartedRequest[Key]] = field(default_factory=dict)
-    _by_limit: list[StartedRequest[Key]] = field(default_factory=list)
+    _running: dict[Key, BatchedRequest[Key]] = field(default_factory=dict)
+    _by_limit: list[BatchedRequest[Key]] = field(default_factory=list)
     """The running requests, the one that may run longest first; of equals, the latest first."""
     _ends: dict[int, list[Key]] = field(default_factory=dict)
     """Requests by their last step; those that were aborted stay until that step."""
@@ -159,7 +159,7 @@ class BatchingEngine(Generic[Key]):
         if not 0 <= cached_tokens <= prompt_tokens:
             raise ValueError(f"cached_tokens: {cached_tokens} is not in 0..{prompt_tokens}")
         now = self._steps
-        request = StartedRequest(key, prompt_tokens, now, now + max_output_tokens, now + length)
+        request = BatchedRequest(key, prompt_tokens, now, now + max_output_tokens, now + length)
         self._running[key] = request
         self._by_limit.insert(self._place(request.limit_step), request)
         self._ends.setdefault(request.last_step, []).append(key)
@@ -202,7 +202,7 @@ class BatchingEngine(Generic[Key]):
             self._started.remove(key)
         self._leave(request)
 
-    def _leave(self, request: StartedRequest[Key]) -> None:
+    def _leave(self, request: BatchedRequest[Key]) -> None:
         self.held_tokens -= request.offset + self._steps
         place = self._place(request.limit_step)
         while self._by_limit[place] is not request:

@@ -12,7 +12,7 @@ from benchmarks.parts.proxy.goals import goals_of
 from benchmarks.parts.proxy.loop_lag import quantiles_ms
 from benchmarks.parts.proxy.measure import CONCURRENCIES, LoadCell, figures_of, ratio_of
 from benchmarks.parts.proxy.page import NAMES, write_files
-from benchmarks.parts.proxy.target import Target
+from benchmarks.parts.proxy.target import ProxyTarget
 
 KINDS = ("plain", "stream64")
 CPU_MS = {"berth": 2.0, "aiohttp": 1.0, "litellm": 30.0, "direct": 0.0}
@@ -34,7 +34,7 @@ def a_result(*names: str, berth_ms: float = 2.0) -> dict[str, Any]:
         "rounds": 2,
         "cores": 2,
         "broker": "kafka",
-        **{name: figures_of(cells, Target(name, "", "")) for name in names},
+        **{name: figures_of(cells, ProxyTarget(name, "", "")) for name in names},
         "ratios": {
             name: {kind: ratio_of(cells, *pair, kind) for kind in KINDS}
             for name, pair in pairs.items()

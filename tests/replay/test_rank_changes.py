@@ -23,7 +23,7 @@ from shared.ledger.reader import Accepted
 from shared.projections.ledger_events import LedgerEvent, decode_events
 from shared.projections.queue import QueueRankRow, fold_order
 from shared.testing.ledger import accepted
-from simulator.engine.failures import Failure
+from simulator.engine.failures import NodeFailure
 from simulator.engine.lane import LANE
 from simulator.engine.models import load_models
 from simulator.engine.run import schedule_actions
@@ -90,7 +90,7 @@ def world_of(jobs: list[WorkloadJob], settings: dict[str, Any], changes: bool) -
         walltime="oracle",
         checkpoint_s=30.0,
         restart_s=5.0,
-        failures=(Failure(min(nodes), 200.0, 260.0),),
+        failures=(NodeFailure(min(nodes), 200.0, 260.0),),
     )
     tenants = sorted({job.tenant for job in jobs})
     world = World(pool, tenants, nodes, ledgers=True, models=load_models(pool))

@@ -27,7 +27,7 @@ MOST_TOKENS = 8000
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class AdapterScenario:
     name: str
     engine: AdapterEngine
     loads: tuple[AdapterLoad, ...]
@@ -37,7 +37,7 @@ class Scenario:
         return sum(load.rate_per_s for load in self.loads)
 
 
-def grid(seeds: int) -> Iterator[Scenario]:
+def grid(seeds: int) -> Iterator[AdapterScenario]:
     """Yield a scenario per count and seed: three of the rates, ranks up to one of three."""
     for seed in range(seeds):
         for count in COUNTS:
@@ -50,10 +50,10 @@ def grid(seeds: int) -> Iterator[Scenario]:
                 AdapterLoad(f"a{n:03d}", draw.choice(ranks), draw.choice(rates), prompt, output)
                 for n in range(count)
             )
-            yield Scenario(f"{count} adapters, {seed}", engine, tuple(loads))
+            yield AdapterScenario(f"{count} adapters, {seed}", engine, tuple(loads))
 
 
-def servegen(folder: Path | None) -> Iterator[Scenario]:
+def servegen(folder: Path | None) -> Iterator[AdapterScenario]:
     """Yield a scenario per model of ServeGen: its clients with their shares, lengths and CVs.
 
     Yields nothing where the traces are absent.
@@ -78,7 +78,7 @@ def servegen(folder: Path | None) -> Iterator[Scenario]:
         loads = (
             replace(load, rate_per_s=_rate_per_s(load, TOTAL_PER_S / total)) for load in clients
         )
-        yield Scenario(f"ServeGen {model}", ENGINES["llama-3.1-8b"], tuple(loads))
+        yield AdapterScenario(f"ServeGen {model}", ENGINES["llama-3.1-8b"], tuple(loads))
 
 
 def _rate_per_s(load: AdapterLoad, scale: float) -> float:

@@ -13,12 +13,12 @@ Answer = TypeVar("Answer", bound=BaseModel)
 FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The executor refused a request, or did not answer; the text says which."""
 
 
 class ExecutorClient:
-    """Posts messages with the credential of one node. Raises Refused."""
+    """Posts messages with the credential of one node. Raises RequestRefused."""
 
     def __init__(self, url: str, credential: str) -> None:
         self._client = aiohttp.ClientSession(
@@ -48,7 +48,7 @@ class ExecutorClient:
                 content = await reply.read()
                 status = reply.status
         except FAILURES as error:
-            raise Refused(f"{name}: {type(error).__name__}") from None
+            raise RequestRefused(f"{name}: {type(error).__name__}") from None
         if status >= 300:
-            raise Refused(f"{name}: {status}")
+            raise RequestRefused(f"{name}: {status}")
         return content

@@ -19,7 +19,7 @@ STOP_S = 15.0
 
 
 @dataclass(slots=True)
-class Fleet:
+class AgentFleet:
     """State of the agents by their observations so far; times are wall milliseconds."""
 
     agents: int
@@ -106,9 +106,9 @@ class Fleet:
 @asynccontextmanager
 async def running_fleet(
     gateway: str, token: str, agents: int, clients: int, run_s: float
-) -> AsyncIterator[Fleet]:
+) -> AsyncIterator[AgentFleet]:
     """Run simulated agents in so many processes until the block ends; a lost process ends it."""
-    fleet = Fleet(agents)
+    fleet = AgentFleet(agents)
     nodes = [f"node-{number:05}" for number in range(agents)]
     try:
         async with asyncio.TaskGroup() as group:

@@ -6,7 +6,7 @@ import asyncio
 import os
 from contextlib import suppress
 
-from benchmarks.parts.agents.fleet import Fleet, running_fleet
+from benchmarks.parts.agents.fleet import AgentFleet, running_fleet
 from benchmarks.parts.agents.node_pool import agents_stack, prepare_pool
 from benchmarks.parts.agents.observation import wall_ms
 from benchmarks.parts.command import Json
@@ -51,7 +51,7 @@ async def measure_outage(
             }
 
 
-def describe_return(fleet: Fleet, healed_ms: float, stop_after_s: float) -> Json:
+def describe_return(fleet: AgentFleet, healed_ms: float, stop_after_s: float) -> Json:
     """Return how many agents are back since then, how soon, and how many lost their lease.
 
     An agent has lost it if an executor fenced it, or if the whole lease passed between the sending

@@ -14,7 +14,7 @@ import psutil
 
 from benchmarks.parts.agents.node_pool import POOL
 from benchmarks.parts.command import Json
-from benchmarks.parts.load import Load
+from benchmarks.parts.load import JobLoad
 from benchmarks.parts.stack import Bench
 from infra.machine.process import Running, spawn
 
@@ -99,7 +99,7 @@ async def running_agent(
 
 async def start_step(bench: Bench, lane: int, state: Path) -> list[psutil.Process]:
     """Submit a job for the node, and return the processes of its step once its worker runs."""
-    load = Load(bench, 0.0, seed=0, lane=lane, pool=POOL, command=COMMAND, gpu_types=(GPU_TYPE,))
+    load = JobLoad(bench, 0.0, seed=0, lane=lane, pool=POOL, command=COMMAND, gpu_types=(GPU_TYPE,))
     await load.start()
     try:
         await load.submit()

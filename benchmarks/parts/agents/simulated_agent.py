@@ -7,7 +7,7 @@ import random
 from time import CLOCK_BOOTTIME, clock_gettime_ns
 from uuid import uuid4
 
-from benchmarks.parts.agents.executor_client import ExecutorClient, Refused
+from benchmarks.parts.agents.executor_client import ExecutorClient, RequestRefused
 from benchmarks.parts.agents.observation import Observer, wall_ms
 from shared.contracts.agents import (
     MAX_REPORTS,
@@ -69,7 +69,7 @@ class SimulatedAgent:
                 self._observe("session", self._node_id, begun_ms, wall_ms())
                 failures, longest_s = 0, welcome.terms.reconnect_s
                 await self._serve(client, welcome)
-            except* Refused as refused:
+            except* RequestRefused as refused:
                 for error in refused.exceptions:
                     self._observe("fault", str(error), begun_ms, wall_ms())
             finally:
@@ -95,7 +95,7 @@ class SimulatedAgent:
         )
         welcome = await client.post("hello", hello, Welcome, HELLO_S)
         if welcome.action in ("fence", "behind"):
-            raise Refused(f"hello: {welcome.action}")
+            raise RequestRefused(f"hello: {welcome.action}")
         if welcome.action == "register" and not self._unacknowledged:
             self._unacknowledged.append(self._registration(welcome.terms))
         return welcome
@@ -156,7 +156,7 @@ class SimulatedAgent:
             case "forget":
                 self._states.pop(name, None)
             case "fence":
-                raise Refused("orders: fence")
+                raise RequestRefused("orders: fence")
             case "joined" | "terms":
                 pass
 
@@ -197,4 +197,4 @@ class SimulatedAgent:
 
 
 async def _fail() -> None:
-    raise Refused("session: dropped on request")
+    raise RequestRefused("session: dropped on request")

@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from benchmarks.parts.agents.figures import quantiles
-from benchmarks.parts.agents.fleet import Fleet
+from benchmarks.parts.agents.fleet import AgentFleet
 from benchmarks.parts.agents.node_pool import POOL
 from benchmarks.parts.agents.observation import Observation
 from benchmarks.parts.agents.placements import Placements
 from benchmarks.parts.agents.real_agent import GPU_TYPE
 from benchmarks.parts.agents.simulated_agent import SHAPE
 from benchmarks.parts.command import Json
-from benchmarks.parts.load import Load
+from benchmarks.parts.load import JobLoad
 from benchmarks.parts.stack import Bench
 from shared.bus.tail import LedgerTail
 
@@ -26,7 +26,7 @@ NOTE_START = 'echo "$BERTH_JOB_ID $(date +%s%3N)" >> "$0"'
 
 
 async def measure_starts(
-    bench: Bench, fleet: Fleet, lane: int, jobs_per_s: float, real_per_s: float, seconds: float
+    bench: Bench, fleet: AgentFleet, lane: int, jobs_per_s: float, real_per_s: float, seconds: float
 ) -> Json:
     """Measure from the time of each JobPlaced.
 
@@ -36,11 +36,11 @@ async def measure_starts(
     """
     fleet.loop_lags.clear()
     noted = bench.stack.data_dir / "starts"
-    simulated = Load(
+    simulated = JobLoad(
         bench, 0.0, lane=lane, pool=POOL, command=("true",), gpu_types=(str(SHAPE["gpu_type"]),)
     )
     command = ("sh", "-c", NOTE_START, str(noted))
-    real = Load(bench, 0.0, 2, lane, POOL, command, (GPU_TYPE,))
+    real = JobLoad(bench, 0.0, 2, lane, POOL, command, (GPU_TYPE,))
     async with watched_placements(bench, lane) as placements, running(simulated), running(real):
         await asyncio.gather(
             simulated.at_rate(jobs_per_s, seconds), real.at_rate(real_per_s, seconds)
@@ -53,7 +53,11 @@ async def measure_starts(
 
 
 def describe_starts(
-    placements: Placements, fleet: Fleet, simulated: Load, real: Load, started_ms: dict[str, int]
+    placements: Placements,
+    fleet: AgentFleet,
+    simulated: JobLoad,
+    real: JobLoad,
+    started_ms: dict[str, int],
 ) -> Json:
     allocations, jobs = placements.allocation_ms, placements.job_ms
     orders = [at - allocations[name] for name, at in fleet.go_ms.items() if name in allocations]
@@ -90,7 +94,7 @@ async def watched_placements(bench: Bench, lane: int) -> AsyncIterator[Placement
 
 
 @asynccontextmanager
-async def running(load: Load) -> AsyncIterator[None]:
+async def running(load: JobLoad) -> AsyncIterator[None]:
     await load.start()
     try:
         yield

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from benchmarks.parts.command import Json
 from services.placement.core.decide import Placement
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.state import Pool
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.greedy import GREEDY, plan
 from services.placement.core.round.plan import Plan
 from services.placement.core.round.view import View, view_of
@@ -80,11 +80,11 @@ def median_ms(work: Callable[[], object], times: int = TIMES) -> float:
 
 def take_plan(view: View, proposal: Plan) -> None:
     """Take the slots of a plan in one pass over the ranked queue, without a search."""
-    draft = Draft(view.board)
+    trial = Trial(view.board)
     slots = {assignment.job.job_id: assignment.slots for assignment in proposal.assignments}
     for job in GREEDY.rank(view):
-        draft.take(slots.get(job.job_id, ()))
-    draft.rollback()
+        trial.take(slots.get(job.job_id, ()))
+    trial.rollback()
 
 
 def make_pool(seed: int) -> Pool:

@@ -33,7 +33,7 @@ WAIT = "mean_wait_s"
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class LeftOutNetwork:
     """One trained network, with its place in `training/left_out.json`."""
 
     fold: str
@@ -55,17 +55,17 @@ class Networks:
     """All networks, and how they were trained."""
 
     settings: dict[str, Any]
-    all: tuple[Network, ...]
+    all: tuple[LeftOutNetwork, ...]
 
     def fold_of(self, trace: str) -> str:
         """Return the fold that leaves the trace out; "" if none does."""
         folds: dict[str, list[str]] = self.settings["folds"]
         return next((fold for fold, traces in folds.items() if trace in traces), "")
 
-    def of(self, fold: str) -> list[Network]:
+    def of(self, fold: str) -> list[LeftOutNetwork]:
         return [network for network in self.all if network.fold == fold]
 
-    def chosen(self, fold: str, method: str) -> Network:
+    def chosen(self, fold: str, method: str) -> LeftOutNetwork:
         """Return the network of the method that validated best."""
         own = [network for network in self.of(fold) if network.method == method]
         return min(own, key=lambda network: network.validated)
@@ -110,13 +110,13 @@ def read_networks(path: Path = NETWORKS) -> Networks:
     return Networks(content["settings"], tuple(map(network_of, content["networks"])))
 
 
-def network_of(figures: dict[str, Any]) -> Network:
+def network_of(figures: dict[str, Any]) -> LeftOutNetwork:
     figures = dict(figures)
     theta = np.array(figures.pop("theta"), np.float64)
     name = f"{figures['method']} {figures['seed']}"
     rules = replace(GITTINS.rules, policy="learned", runtime="history", theta=theta)
     place = (figures["fold"], figures["method"], figures["seed"], figures["validated"])
-    return Network(*place, figures, NamedRules(name, "history", rules))
+    return LeftOutNetwork(*place, figures, NamedRules(name, "history", rules))
 
 
 def compare_networks(
@@ -136,7 +136,11 @@ def compare_networks(
 
 
 def cell_of(
-    trace: str, share: float, network: Network, chosen: bool, sides: tuple[PolicyJobs, PolicyJobs]
+    trace: str,
+    share: float,
+    network: LeftOutNetwork,
+    chosen: bool,
+    sides: tuple[PolicyJobs, PolicyJobs],
 ) -> LeftOutCell:
     """Return the cell of a network, given the jobs under the Gittins rank and under it."""
     gittins, ours = sides

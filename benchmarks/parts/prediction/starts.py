@@ -83,7 +83,7 @@ def estimate_starts(trace: str, mode: QueueMode) -> EstimatedStarts | None:
     """Replay the trace by FCFS in that queue mode; None if hardly any job waits."""
     replay = replay_of(trace, LOAD, CLUSTERS.get(trace))
     outcome = simulate(replay.work, replay.sizes, Rules("fcfs", mode)).outcome
-    snapshots = Snapshots.of(replay, outcome.start_s, outcome.end_s)
+    snapshots = ReplaySnapshots.of(replay, outcome.start_s, outcome.end_s)
     chosen = np.flatnonzero(outcome.fits & (snapshots.start_s - snapshots.submit_s > LEAST_WAIT_S))
     if len(chosen) < 20:
         return None
@@ -91,7 +91,9 @@ def estimate_starts(trace: str, mode: QueueMode) -> EstimatedStarts | None:
     return follow(snapshots, chosen.tolist(), mode)
 
 
-def follow(snapshots: Snapshots, chosen: list[int], mode: QueueMode) -> EstimatedStarts | None:
+def follow(
+    snapshots: ReplaySnapshots, chosen: list[int], mode: QueueMode
+) -> EstimatedStarts | None:
     """Estimate the chosen jobs in the order of their submission, learning from their starts."""
     calibration = StartCalibration()
     waiting: list[WaitingEstimate] = []
@@ -122,7 +124,7 @@ def table_of(estimates: list[WaitingEstimate]) -> EstimatedStarts:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshots:
+class ReplaySnapshots:
     """The jobs of a replay, of which those that run or wait at a time are picked."""
 
     work: Work
@@ -135,7 +137,7 @@ class Snapshots:
     judged_from_s: float
 
     @classmethod
-    def of(cls, replay: Replay, start_s: Floats, end_s: Floats) -> Snapshots:
+    def of(cls, replay: Replay, start_s: Floats, end_s: Floats) -> ReplaySnapshots:
         submit_s = replay.work.submit_ms / 1000.0
         zero_s = float(np.nanmin(start_s - submit_s))
         starts_s = np.where(np.isnan(start_s), np.inf, start_s)

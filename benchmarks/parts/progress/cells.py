@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from benchmarks.parts.goals import met
-from benchmarks.parts.progress.replays import Part, PartOutcome, play, scenario_of
+from benchmarks.parts.progress.replays import PartOutcome, TracePart, play, scenario_of
 from simulator.metrics.bootstrap import Gain, gain, hours
 from simulator.metrics.outcome import Floats, Ints
 
@@ -74,12 +74,12 @@ class ProgressCell:
         return asdict(self) | {"goals": self.goals}
 
 
-def compare(trace: str, setting: str, parts: Sequence[Part], seeds: int) -> ProgressCell:
+def compare(trace: str, setting: str, parts: Sequence[TracePart], seeds: int) -> ProgressCell:
     """Replay every part without and with reports."""
     return summarise(trace, setting, [compare_part(part, setting, seeds) for part in parts])
 
 
-def compare_part(part: Part, setting: str, seeds: int) -> ComparedPart:
+def compare_part(part: TracePart, setting: str, seeds: int) -> ComparedPart:
     scenario = scenario_of(part, setting)
     reported = tuple(play(scenario, SHARE, seed) for seed in range(seeds))
     return ComparedPart(part.name, play(scenario, 0.0, 0), reported)

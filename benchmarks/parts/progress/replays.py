@@ -31,7 +31,7 @@ SETTINGS: dict[str, SimulationOptions] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TracePart:
     """Jobs of one cluster that follow each other, on a pool of their own."""
 
     name: str
@@ -64,7 +64,7 @@ class PartOutcome:
         )
 
 
-def parts_of(trace: str, jobs: int, parts: int) -> Iterator[Part]:
+def parts_of(trace: str, jobs: int, parts: int) -> Iterator[TracePart]:
     """Yield up to that many parts of each cluster of the trace, evenly over its jobs."""
     rows = load(trace).jobs
     for cluster in CLUSTERS if trace == "msft_itp" else (None,):
@@ -73,10 +73,10 @@ def parts_of(trace: str, jobs: int, parts: int) -> Iterator[Part]:
         for number in range(count):
             first = number * len(own) // count
             name = f"{cluster or trace}#{number + 1}"
-            yield Part(name, own[first : first + jobs])
+            yield TracePart(name, own[first : first + jobs])
 
 
-def scenario_of(part: Part, setting: str) -> Scenario:
+def scenario_of(part: TracePart, setting: str) -> Scenario:
     scenario, _ = build_scenario(part.jobs, SETTINGS[setting])
     return replace(scenario, pool=scenario.pool.model_copy(update={"use_progress": True}))
 

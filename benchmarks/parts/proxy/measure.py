@@ -9,7 +9,7 @@ from statistics import median
 from benchmarks.parts.percentiles import percentile
 from benchmarks.parts.proxy.load import Phase, run_phase
 from benchmarks.parts.proxy.site import body, session
-from benchmarks.parts.proxy.target import Target
+from benchmarks.parts.proxy.target import ProxyTarget
 from shared.progress import ReportLine
 
 CONCURRENCIES = (1, 8, 64)
@@ -45,7 +45,7 @@ Cells = dict[tuple[str, str, int], LoadCell]
 
 
 async def measure(
-    targets: Sequence[Target], rounds: int, phase_s: float, report_line: ReportLine
+    targets: Sequence[ProxyTarget], rounds: int, phase_s: float, report_line: ReportLine
 ) -> Cells:
     """Measure all targets in each round, in an order that is turned by one each time."""
     cells: Cells = {}
@@ -57,7 +57,7 @@ async def measure(
     return cells
 
 
-async def _measure_target(cells: Cells, target: Target, phase_s: float) -> None:
+async def _measure_target(cells: Cells, target: ProxyTarget, phase_s: float) -> None:
     async with session(target.url, target.key) as client:
         for kind, request in BODIES.items():
             await run_phase(client, request, CPU_AT, WARM_S)
@@ -69,7 +69,7 @@ async def _measure_target(cells: Cells, target: Target, phase_s: float) -> None:
                 cell.add(phase, used_s, beside_used_s)
 
 
-def figures_of(cells: Cells, target: Target) -> dict[str, object]:
+def figures_of(cells: Cells, target: ProxyTarget) -> dict[str, object]:
     """Return the row of one target; latencies are added to those without a proxy, alone."""
     row: dict[str, object] = {}
     for kind in BODIES:

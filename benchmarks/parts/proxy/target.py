@@ -10,7 +10,7 @@ MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ProxyTarget:
     """A proxy by its address and its process; without one it is the engine itself."""
 
     name: str

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from benchmarks.parts.proxy import litellm
 from benchmarks.parts.proxy.site import KEY, ROOT, ProxySite, proxy_site, settings_of, until_served
-from benchmarks.parts.proxy.target import Target
+from benchmarks.parts.proxy.target import ProxyTarget
 from infra.machine.environments import EnvironmentMissing
 from infra.machine.process import DidNotStart, Running, free_ports, is_open, spawn
 from shared.progress import ReportLine
@@ -34,7 +34,7 @@ class Options(Protocol):
 
 async def started_targets(
     options: Options, otlp: str, open_: AsyncExitStack, report_line: ReportLine
-) -> tuple[list[Target], Missing]:
+) -> tuple[list[ProxyTarget], Missing]:
     """Start all ways; what is started is stopped when `open_` is closed."""
     report_line("starting the broker, the engine and the services")
     variables = {"BERTH_OTLP": otlp, "BERTH_TRACE_SAMPLE": SAMPLE}
@@ -49,14 +49,14 @@ async def started_targets(
     open_.callback(bare[0].stop)
     broker = site.broker.pid if site.broker is not None else None
     targets = [
-        Target("berth", site.url, KEY, throttle.pid, broker),
-        Target("aiohttp", bare[1], KEY, bare[0].pid),
+        ProxyTarget("berth", site.url, KEY, throttle.pid, broker),
+        ProxyTarget("aiohttp", bare[1], KEY, bare[0].pid),
     ]
     missing: Missing = {"missing": "left out by an option"}
     if not options.without_litellm:
         other, missing = await _start_litellm(site, open_, report_line)
         targets += [other] if other is not None else []
-    return [*targets, Target("direct", site.engine_url, KEY)], missing
+    return [*targets, ProxyTarget("direct", site.engine_url, KEY)], missing
 
 
 def _start_bare(site: ProxySite) -> tuple[Running, str]:
@@ -69,7 +69,7 @@ def _start_bare(site: ProxySite) -> tuple[Running, str]:
 
 async def _start_litellm(
     site: ProxySite, open_: AsyncExitStack, report_line: ReportLine
-) -> tuple[Target | None, Missing]:
+) -> tuple[ProxyTarget | None, Missing]:
     report_line("starting LiteLLM, installed on first use")
     (port,) = free_ports(1)
     try:
@@ -82,4 +82,6 @@ async def _start_litellm(
         await until_served(url, LITELLM_KEY)
     except (EnvironmentMissing, DidNotStart, TimeoutError) as error:
         return None, {"missing": str(error) or "it served no request in time"}
-    return Target("litellm", url, LITELLM_KEY, running.pid), {"version": litellm.version(folder)}
+    return ProxyTarget("litellm", url, LITELLM_KEY, running.pid), {
+        "version": litellm.version(folder)
+    }

@@ -39,7 +39,7 @@ EDGE = 1e-5
 """Features stay this far inside 0 and 1, as in RLTune."""
 
 
-class Episode(NamedTuple):
+class RltuneEpisode(NamedTuple):
     """Start of each job [n], and what each decision saw: jobs in sight, their features, the pick
     and the logarithm of its probability. Rows of `features` follow each other, `counts` [n] of each
     decision.
@@ -54,12 +54,12 @@ class Episode(NamedTuple):
 
 def run_episode(
     jobs: tuple[Floats, Floats, Ints], nodes: int, actor: Floats, uniforms: Floats
-) -> Episode:
+) -> RltuneEpisode:
     """Run jobs given as (submit_s, run_s, gpus), each [n] and by submission.
 
     `uniforms` [n] in [0, 1) draw the picks; below 0 the base picks, NaN takes the likeliest job.
     """
-    return Episode(*_run(*jobs, nodes, actor, uniforms))
+    return RltuneEpisode(*_run(*jobs, nodes, actor, uniforms))
 
 
 @compiled

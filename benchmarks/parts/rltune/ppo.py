@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.parts.rltune.episode import WINDOW, Episode, Floats, Ints, run_episode
+from benchmarks.parts.rltune.episode import WINDOW, Floats, Ints, RltuneEpisode, run_episode
 from benchmarks.parts.rltune.network import ACTOR, FEATURES, backward, forward, initial, layers_of
 from simulator.kernel.adam import Adam
 
@@ -51,7 +51,7 @@ class Rollout:
     """Decisions of each episode."""
 
 
-def mean_wait_s(jobs: Jobs, episode: Episode) -> float:
+def mean_wait_s(jobs: Jobs, episode: RltuneEpisode) -> float:
     return float((episode.start_s - jobs[0]).mean())
 
 

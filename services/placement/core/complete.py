@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from services.placement.core.migration.rules import allowed_migrations
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.state import Pool
+from services.placement.core.pool.trial import Trial
 from services.placement.core.resize.elastic import elastic_jobs
 from services.placement.core.resize.grow import grow
 from services.placement.core.resize.shrink import shrink
@@ -25,10 +25,10 @@ def complete_plan(pool: Pool, view: View, plan: Plan) -> None:
 def add_resizes(pool: Pool, view: View, plan: Plan) -> None:
     """Shrink elastic jobs for the first one that waits; let them grow if none does."""
     jobs = elastic_jobs(pool, view.now)
-    with Draft(view.board) as draft:
+    with Trial(view.board) as trial:
         for assignment in plan.assignments:
-            draft.take(assignment.slots)
+            trial.take(assignment.slots)
         if view.waiting:
-            shrink(jobs, view, draft, plan)
+            shrink(jobs, view, trial, plan)
         else:
-            grow(jobs, view, draft, plan)
+            grow(jobs, view, trial, plan)

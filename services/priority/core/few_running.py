@@ -24,7 +24,7 @@ ENDS_S = (*(bin_start_s(b) for b in range(1, BINS)), math.inf)
 GPUS, GO, LEFT, GITTINS = (COLUMN[name] for name in ("gpus", "go_ms", "left_s", "gittins_s"))
 
 
-class RunningRow(NamedTuple):
+class RunningFigures(NamedTuple):
     """One running job: its GPUs, its distribution, and what it attained."""
 
     gpus: float
@@ -46,7 +46,9 @@ class RunningRow(NamedTuple):
         return now + max(0.0, wait_s * 1000.0 / time_scale - 2.0)
 
 
-def running_row(table: JobTable, row: int, now: int, time_scale: float) -> tuple[RunningRow, float]:
+def running_row(
+    table: JobTable, row: int, now: int, time_scale: float
+) -> tuple[RunningFigures, float]:
     """Return a running job, and the ms before which its numbers hold."""
     values = table.values[:, row].tolist()
     go_ms = values[GO]
@@ -54,16 +56,16 @@ def running_row(table: JobTable, row: int, now: int, time_scale: float) -> tuple
     attained_s = 0.0
     left_s, gittins_s = values[LEFT], values[GITTINS]
     if not math.isnan(reported_s := left_of_row_s(values, now, time_scale)):
-        return RunningRow(values[GPUS], reported_s, reported_s, p, attained_s), float(now)
+        return RunningFigures(values[GPUS], reported_s, reported_s, p, attained_s), float(now)
     if 0 < go_ms < now:
         attained_s = attained_ms(values, now, time_scale) / 1000.0 * time_scale
         p = table.distribution[row].tolist()
         left_s, gittins_s = rest_of(p, attained_s)
-    job = RunningRow(values[GPUS], left_s, gittins_s, p, attained_s)
+    job = RunningFigures(values[GPUS], left_s, gittins_s, p, attained_s)
     return job, job.until_ms(now, time_scale, go_ms > 0)
 
 
-KEYS: Mapping[str, Callable[[RunningRow], float]] = {
+KEYS: Mapping[str, Callable[[RunningFigures], float]] = {
     "gittins": lambda job: job.gittins_s * job.gpus,
     "srtf": lambda job: keys.srtf(job.left_s),
     "srsf": lambda job: keys.srsf(job.left_s, job.gpus),

@@ -11,7 +11,7 @@ from cli.commands import validate as validate_command
 from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.settings_version import version_of
 from simulator.engine.recorded import RecordedPool
-from simulator.engine.trial import Candidate
+from simulator.engine.trial import TrialCandidate
 
 
 class RecordingApi:
@@ -41,7 +41,7 @@ def test_an_applied_candidate_changes_the_settings_that_it_names_and_no_others(
         spot_gpus=4.0,
     )
     settings: dict[str, object] = {"learned": None, "preemption": "class", "preempt_margin": 0.0}
-    candidate = Candidate("fair_share", settings)
+    candidate = TrialCandidate("fair_share", settings)
     api = RecordingApi()
     monkeypatch.setattr(validate_command, "api", lambda data: api)
     monkeypatch.setattr(validate_command, "await_answer", lambda client, receipt: receipt)

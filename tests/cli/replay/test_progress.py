@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.replay.progress import Progress
+from cli.replay.progress import ReplayProgress
 from shared.contracts.admission import JobAdmitted, JobRejected
 from shared.contracts.attempts import AllocationReleased, JobSucceeded
 from shared.contracts.base import Event
@@ -54,7 +54,7 @@ def succeeded(job_id: str) -> Fact:
 
 
 def test_a_job_without_a_record_is_missing() -> None:
-    progress = Progress({"a"})
+    progress = ReplayProgress({"a"})
     assert progress.counts() == {"unknown": 1}
     assert progress.missing() == ["a (unknown)"]
 
@@ -62,21 +62,21 @@ def test_a_job_without_a_record_is_missing() -> None:
 def test_placement_goes_before_admission_in_whatever_order_they_come() -> None:
     life = [admitted("a"), enqueued("a"), succeeded("a")]
     for order in (life, life[::-1][-1:] + life[1:], [*life[1:], life[0]]):
-        progress = Progress({"a"})
+        progress = ReplayProgress({"a"})
         progress.see(order)
         assert progress.counts() == {"succeeded": 1}
         assert progress.missing() == []
 
 
 def test_a_rejected_job_has_ended() -> None:
-    progress = Progress({"a"})
+    progress = ReplayProgress({"a"})
     progress.see([fact(JobRejected(job_id="a", tenant="t", reason="infeasible"), "admission")])
     assert progress.missing() == []
     assert "infeasible" in progress.decisions[0]
 
 
 def test_gpus_are_used_from_placed_to_released() -> None:
-    progress = Progress({"a"})
+    progress = ReplayProgress({"a"})
     progress.see([joined("n1"), placed("a", "n1", 7, 2000)])
     assert progress.utilisation() == {"a100": (2.0, 8)}
     assert (progress.first_placed_at, progress.p50_wait_s()) == (2000, 0.5)
@@ -86,6 +86,6 @@ def test_gpus_are_used_from_placed_to_released() -> None:
 
 
 def test_jobs_of_others_are_not_counted() -> None:
-    progress = Progress({"a"})
+    progress = ReplayProgress({"a"})
     progress.see([enqueued("b"), succeeded("b")])
     assert progress.counts() == {"unknown": 1}

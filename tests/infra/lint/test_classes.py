@@ -1,6 +1,8 @@
-"""Two public classes of one name are a finding where their modules meet, and nowhere else."""
+"""Two public classes of one name are a finding where their packages meet, and nowhere else."""
 
 from __future__ import annotations
+
+import pytest
 
 from infra.lint.classes import check
 from infra.lint.source import parse
@@ -34,6 +36,21 @@ def test_a_module_that_imports_both_lets_them_meet() -> None:
 def test_a_module_that_imports_the_other_meets_it() -> None:
     other = parse("simulator/job.py", f"import services.admission.core.state\n{JOB}")
     assert len(list(check([ADMISSION, other]))) == 1
+
+
+def test_packages_meet_where_any_module_of_one_imports_the_other() -> None:
+    engine = parse("simulator/engine/world.py", "from services.admission.core import decide")
+    other = parse("simulator/engine/job.py", JOB)
+    assert len(list(check([ADMISSION, engine, other]))) == 1
+
+
+@pytest.mark.parametrize("names", [[], ["shared.bus.gather", "shared.contracts.job_spec"]])
+def test_a_kept_name_is_a_finding_where_one_module_imports_both(names: list[str]) -> None:
+    retry = "class Retry: ..."
+    bus = parse("shared/bus/gather.py", f"import shared.contracts.base\n{retry}")
+    spec = parse("shared/contracts/job_spec.py", retry)
+    reader = parse("shared/bus/reader.py", "\n".join(f"import {name}" for name in names))
+    assert len(list(check([bus, spec, reader]))) == len(names) // 2
 
 
 def test_a_private_class_is_no_finding() -> None:

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.engine.failures import Failure, draw_failures, failures_from_faults, merge_failures
+from simulator.engine.failures import (
+    NodeFailure,
+    draw_failures,
+    failures_from_faults,
+    merge_failures,
+)
 
 
 def test_overlapping_faults_of_one_node_are_merged() -> None:
-    faults = [Failure("a", 0, 5), Failure("b", 1, 2), Failure("a", 4, 9), Failure("a", 10, 11)]
-    assert merge_failures(faults) == [Failure("a", 0, 9), Failure("b", 1, 2), Failure("a", 10, 11)]
+    faults = [
+        NodeFailure("a", 0, 5),
+        NodeFailure("b", 1, 2),
+        NodeFailure("a", 4, 9),
+        NodeFailure("a", 10, 11),
+    ]
+    assert merge_failures(faults) == [
+        NodeFailure("a", 0, 9),
+        NodeFailure("b", 1, 2),
+        NodeFailure("a", 10, 11),
+    ]
 
 
 def test_drawn_failures_have_the_requested_rate() -> None:

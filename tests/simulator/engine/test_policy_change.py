@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simulator.engine.policy_change import Choice, choose_trial
-from simulator.engine.trial import Candidate, TrialResult
+from simulator.engine.trial import TrialCandidate, TrialResult
 from simulator.metrics.outcome import HOUR_S, Floats, Ints
 
 HOURS = 96
@@ -18,7 +18,7 @@ def trial(delay_s: Floats, submit_s: Floats = SUBMIT_S, tenant: Ints | None = No
     mean_s, p99_s = float(delay_s.mean()), float(np.quantile(delay_s, 0.99))
     figures = (len(delay_s), mean_s, p99_s, mean_s, 0.5, 0)
     tenants = np.zeros(len(delay_s), np.int64) if tenant is None else tenant
-    return TrialResult(Candidate("other", {}), *figures, submit_s, delay_s, tenants)
+    return TrialResult(TrialCandidate("other", {}), *figures, submit_s, delay_s, tenants)
 
 
 def waits(seed: int, mean_s: float = 600.0) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.engine.failures import Failure
+from simulator.engine.failures import NodeFailure
 from simulator.engine.publishing import publish, verify_ledgers
 from simulator.engine.recording import dump, restore_broker
 from simulator.engine.run import Simulation, simulate
@@ -123,7 +123,7 @@ def test_gpu_seconds_are_conserved() -> None:
 
 DAY = [(float(n % 7 * 40), 60.0 + 37 * (n % 5), 1 + n % 3, float(1 << n % 4)) for n in range(24)]
 DAY.sort()
-FALLS = (Failure("n1", 50.0, 400.0), Failure("n0", 300.0, 310.0))
+FALLS = (NodeFailure("n1", 50.0, 400.0), NodeFailure("n0", 300.0, 310.0))
 RANKED: dict[str, Any] = {
     "base_policy": "srsf",
     "runtime": "oracle",

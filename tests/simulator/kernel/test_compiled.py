@@ -13,9 +13,9 @@ import pytest
 from numba import njit
 
 from services.placement.core.pool.board import Board
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.node import Kind, Node
 from services.placement.core.pool.shape import GPU, Shape
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round import fit
 from services.priority.core import history, keys
 from services.priority.core import learned as live
@@ -59,7 +59,7 @@ def test_a_gang_takes_the_nodes_that_the_live_best_fit_takes(seed: int) -> None:
     fitted = 0
     for _ in range(40):
         workers, gpus = random.choice([(1, 1), (1, 2), (2, 2), (3, 3), (1, 8), (2, 4), (5, 1)])
-        slots = fit.place(Draft(nodes), Shape(gpus, GPU, 0, 0, (), (), workers, workers), ())
+        slots = fit.place(Trial(nodes), Shape(gpus, GPU, 0, 0, (), (), workers, workers), ())
         count = placed_by(free, levels, workers, gpus, placed)
         nodes_taken = [(f"n{placed.node[k]:02d}", int(placed.gpus[k])) for k in range(count)]
         taken: dict[str, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from benchmarks.parts.chaos.nodes.node_load import Attempt
+from benchmarks.parts.chaos.nodes.node_load import RecordedAttempt
 
 EVERYWHERE = ""
 """The node of an outage that all nodes have."""
@@ -23,7 +23,7 @@ class Outage:
 
 
 @dataclass(slots=True)
-class Account:
+class OutageAccount:
     """The outages, targets and recoveries of the rounds so far."""
 
     least_s: float
@@ -35,7 +35,9 @@ class Account:
     """Time from healing to recovery by kind of fault."""
     not_recovered: list[str] = field(default_factory=list)
 
-    def stopped_by_slow_recovery(self, attempts: Iterable[Attempt]) -> list[Attempt]:
+    def stopped_by_slow_recovery(
+        self, attempts: Iterable[RecordedAttempt]
+    ) -> list[RecordedAttempt]:
         """Return those that are explained by outages that were meant to be shorter."""
         return [
             attempt
@@ -45,14 +47,14 @@ class Account:
             and not any(outage.is_long for outage in explaining)
         ]
 
-    def unexplained(self, attempts: Iterable[Attempt]) -> list[Attempt]:
+    def unexplained(self, attempts: Iterable[RecordedAttempt]) -> list[RecordedAttempt]:
         """Return those that no fault explains: the control plane has stopped them."""
         return [attempt for attempt in attempts if not self._explains(attempt)]
 
-    def _explains(self, attempt: Attempt) -> bool:
+    def _explains(self, attempt: RecordedAttempt) -> bool:
         return bool(self.targets & attempt.nodes.keys() or self._explaining(attempt))
 
-    def _explaining(self, attempt: Attempt) -> list[Outage]:
+    def _explaining(self, attempt: RecordedAttempt) -> list[Outage]:
         """Return the outages of its nodes that were long enough to stop its workers."""
         return [
             outage

@@ -12,9 +12,9 @@ from itertools import product
 from typing import Literal
 
 from benchmarks.parts.chaos import faults
-from benchmarks.parts.chaos.nodes.account import Account, Outage
-from benchmarks.parts.chaos.nodes.node import Node
-from benchmarks.parts.chaos.nodes.site import Site
+from benchmarks.parts.chaos.nodes.account import Outage, OutageAccount
+from benchmarks.parts.chaos.nodes.node import RealNode
+from benchmarks.parts.chaos.nodes.site import ChaosSite
 from benchmarks.parts.chaos.nodes.ticks import GpuUse, boot_ms
 from infra.drills.hosts import Network, Way
 
@@ -100,9 +100,9 @@ class CutOff:
 class CutRounds:
     """Runs the rounds, on all nodes at the same time; one node has one cut at a time."""
 
-    site: Site
+    site: ChaosSite
     network: Network
-    account: Account
+    account: OutageAccount
     stop_after_s: float
     done: list[CutOff] = field(default_factory=list)
 
@@ -112,13 +112,13 @@ class CutRounds:
             for node in self.site.nodes:
                 group.create_task(self._run_node(node, waiting))
 
-    async def _run_node(self, node: Node, waiting: Iterator[CutRound]) -> None:
+    async def _run_node(self, node: RealNode, waiting: Iterator[CutRound]) -> None:
         for planned in waiting:
             await faults.wait_until(lambda: bool(node.steps()), STEP_WITHIN_S)
             await asyncio.sleep(planned.phase_s)
             await self._run(planned, node)
 
-    async def _run(self, planned: CutRound, node: Node) -> None:
+    async def _run(self, planned: CutRound, node: RealNode) -> None:
         """Cut the node off, and wait for the fact that it was heard again."""
         assert node.host is not None
         name, way = node.host.name, planned.cut

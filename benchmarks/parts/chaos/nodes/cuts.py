@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.chaos import faults
-from benchmarks.parts.chaos.nodes.account import Account
+from benchmarks.parts.chaos.nodes.account import OutageAccount
 from benchmarks.parts.chaos.nodes.cut_rounds import CutOff, CutRounds, plan_cuts
 from benchmarks.parts.chaos.nodes.run import FIRST_JOBS_S, MOST_OPEN, PER_S, SHOWN, judge
 from benchmarks.parts.chaos.nodes.site import (
@@ -85,7 +85,7 @@ async def run_here(options: ChaosOptions) -> Json:
     """Run the rounds with this process's namespace as the host of the control plane."""
     terms = quick_terms(options.stop_after_s) | {"request_timeout_s": REQUEST_TIMEOUT_S}
     planned = plan_cuts(options.seed, options.rounds)
-    account = Account(options.stop_after_s - GRACE_S - LOOK_S)
+    account = OutageAccount(options.stop_after_s - GRACE_S - LOOK_S)
     began = time.monotonic()
     with hosts.network(host_names(options.agents), own=CONTROL_HOST) as network:
         site_options = site_of(options, terms, network)

@@ -13,8 +13,8 @@ import psutil
 
 from benchmarks.parts.chaos import faults
 from benchmarks.parts.chaos.nodes.account import EVERYWHERE
-from benchmarks.parts.chaos.nodes.node import Node
-from benchmarks.parts.chaos.nodes.site import Site
+from benchmarks.parts.chaos.nodes.node import RealNode
+from benchmarks.parts.chaos.nodes.site import ChaosSite
 from infra.drills.proxy import Mode
 from infra.supervisor import supervise
 
@@ -63,7 +63,7 @@ class Injected:
     """The allocation that it ends."""
 
 
-def cut(node: Node, mode: Mode) -> Injected:
+def cut(node: RealNode, mode: Mode) -> Injected:
     proxy = node.proxy
     assert proxy is not None
 
@@ -76,14 +76,14 @@ def cut(node: Node, mode: Mode) -> Injected:
     return Injected(mode, set_mode, node.is_renewed_since, reset, node.node_id)
 
 
-def agent_killed(node: Node) -> Injected:
+def agent_killed(node: RealNode) -> Injected:
     async def start() -> None:
         node.start()
 
     return Injected("agent_killed", node.end_agent, node.is_renewed_since, start, node.node_id)
 
 
-def agent_paused(node: Node) -> Injected:
+def agent_paused(node: RealNode) -> Injected:
     async def pause() -> None:
         node.send_signal(signal.SIGSTOP)
 
@@ -93,7 +93,7 @@ def agent_paused(node: Node) -> Injected:
     return Injected("agent_paused", pause, node.is_renewed_since, resume, node.node_id)
 
 
-async def of_step(kind: str, node: Node, draw: random.Random) -> Injected:
+async def of_step(kind: str, node: RealNode, draw: random.Random) -> Injected:
     """Return a fault of a step that runs, or of its worker."""
     await faults.wait_until(lambda: bool(node.steps()), STEP_WITHIN_S)
     allocation, pid = draw.choice(sorted(node.steps().items()) or [("", 0)])
@@ -119,7 +119,7 @@ async def of_step(kind: str, node: Node, draw: random.Random) -> Injected:
     return Injected(kind, action, is_gone, target=allocation)
 
 
-def of_service(kind: str, site: Site) -> Injected:
+def of_service(kind: str, site: ChaosSite) -> Injected:
     """Return a fault of a process of the control plane; the supervisor starts it again."""
     name, action = kind.split()
     number = signal.SIGKILL if action == "killed" else signal.SIGSTOP
@@ -137,13 +137,13 @@ def of_service(kind: str, site: Site) -> Injected:
     return Injected(kind, strike, is_over, resume, EVERYWHERE)
 
 
-def is_serving(site: Site, name: str) -> bool:
+def is_serving(site: ChaosSite, name: str) -> bool:
     if name == "broker":
         return site.load.broker_is_open()
     return supervise.is_ready(site.load.bench.stack.ports[name]["metrics"])
 
 
-async def make(kind: str, site: Site, node: Node | None, draw: random.Random) -> Injected:
+async def make(kind: str, site: ChaosSite, node: RealNode | None, draw: random.Random) -> Injected:
     """Return a fault by its kind; those of services have no node."""
     if node is None:
         return of_service(kind, site)

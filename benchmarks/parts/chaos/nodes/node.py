@@ -26,7 +26,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 @dataclass(slots=True)
-class Node:
+class RealNode:
     """State, run folder, agent and link of one node; the agent is started again by the run.
 
     Its processes and control groups are those with its name, which no other run may have. It

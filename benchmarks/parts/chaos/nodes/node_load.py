@@ -22,7 +22,7 @@ READ = frozenset({"job.placed.v1", "job.started.v1", "allocation.released.v1"})
 
 
 @dataclass(slots=True)
-class Attempt:
+class RecordedAttempt:
     """One attempt of a job as placement recorded it; times are `time.time()`."""
 
     job_id: str
@@ -50,7 +50,7 @@ class NodeLoad(LoadedStack):
     """Run time of every tenth job, longer than any short outage."""
     is_uniform: bool = False
     """Whether all jobs are long, and have one worker with one GPU."""
-    attempts: dict[tuple[str, int], Attempt] = field(default_factory=dict)
+    attempts: dict[tuple[str, int], RecordedAttempt] = field(default_factory=dict)
 
     def end_all(self) -> None:
         """Submit no more jobs, and let all that run end at their next tick."""
@@ -86,7 +86,7 @@ class NodeLoad(LoadedStack):
                 case JobPlaced() as event:
                     place = f"{accepted.partition}/{fact.seq}/{fact.index}"
                     nodes = {f"{place}/{a.rank}": a.node_id for a in event.allocations}
-                    attempt = Attempt(event.job_id, event.attempt, at, nodes)
+                    attempt = RecordedAttempt(event.job_id, event.attempt, at, nodes)
                     self.attempts[event.job_id, event.attempt] = attempt
                 case JobStarted() as event:
                     self.attempts[event.job_id, event.attempt].is_started = True
@@ -104,7 +104,7 @@ class NodeLoad(LoadedStack):
             for rank, at in attempt.released_at.items()
         }
 
-    def failed_attempts(self) -> list[Attempt]:
+    def failed_attempts(self) -> list[RecordedAttempt]:
         """Return the attempts after which their jobs were tried again."""
         return [a for (job, n), a in self.attempts.items() if (job, n + 1) in self.attempts]
 

@@ -10,12 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.parts.agents.fleet import Fleet, running_fleet
+from benchmarks.parts.agents.fleet import AgentFleet, running_fleet
 from benchmarks.parts.agents.observation import wall_ms
 from benchmarks.parts.chaos import faults
-from benchmarks.parts.chaos.nodes.account import Account
+from benchmarks.parts.chaos.nodes.account import OutageAccount
 from benchmarks.parts.chaos.nodes.run import judge
-from benchmarks.parts.chaos.nodes.site import Site, SiteOptions, quick_terms, running_site
+from benchmarks.parts.chaos.nodes.site import ChaosSite, SiteOptions, quick_terms, running_site
 from benchmarks.parts.chaos.nodes.ticks import boot_ms, read_ticks
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.command import Json
@@ -61,7 +61,7 @@ async def outage(options: ChaosOptions, report_line: ReportLine) -> Json:
         took_s = await nodes_back(site)
         sessions_back = await count_back(fleet, healed_ms)
         after = {node.node_id: node.lease().get("incarnation") for node in site.nodes}
-        figures = await judge(site, Account(least_s=float("inf")))
+        figures = await judge(site, OutageAccount(least_s=float("inf")))
         return {
             "outage_s": options.outage_s,
             "jobs": JOBS,
@@ -88,7 +88,7 @@ def terms_of(outage_s: float, sessions: int = 0) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def simulated_agents(site: Site, count: int) -> AsyncIterator[Fleet]:
+async def simulated_agents(site: ChaosSite, count: int) -> AsyncIterator[AgentFleet]:
     """Join so many agents without workers, and keep their sessions until the block ends."""
     gateway = site.load.bench.stack.gateway
     async with running_fleet(gateway, site.token, count, CLIENTS, run_s=0.0) as fleet:
@@ -96,30 +96,30 @@ async def simulated_agents(site: Site, count: int) -> AsyncIterator[Fleet]:
         yield fleet
 
 
-async def count_back(fleet: Fleet, since_ms: float) -> int:
+async def count_back(fleet: AgentFleet, since_ms: float) -> int:
     """Wait until all simulated agents are heard again; return how many are."""
     with suppress(TimeoutError):
         await fleet.wait_until(lambda: fleet.connected_since(since_ms) == fleet.agents, BACK_S)
     return fleet.connected_since(since_ms)
 
 
-def count_fenced(fleet: Fleet) -> int:
+def count_fenced(fleet: AgentFleet) -> int:
     """Return how often a simulated agent was to begin a new incarnation."""
     return sum(count for fault, count in fleet.faults.items() if fault.endswith("fence"))
 
 
-async def start_jobs(site: Site, count: int) -> None:
+async def start_jobs(site: ChaosSite, count: int) -> None:
     """Submit long jobs, and wait until all their workers run."""
     for _ in range(count):
         site.load.submit()
     await faults.wait_until(lambda: running(site) == count, STARTED_S)
 
 
-def running(site: Site) -> int:
+def running(site: ChaosSite) -> int:
     return sum(attempt.is_started for attempt in site.load.attempts.values())
 
 
-async def nodes_back(site: Site) -> float | None:
+async def nodes_back(site: ChaosSite) -> float | None:
     """Return s until all nodes are heard again, None if they are not."""
     began, healed_ms = time.monotonic(), boot_ms()
     if await faults.wait_until(lambda: site.are_renewed_since(healed_ms), BACK_S) is None:

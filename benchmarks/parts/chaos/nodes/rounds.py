@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.parts.chaos import faults
-from benchmarks.parts.chaos.nodes.account import Account, Outage
+from benchmarks.parts.chaos.nodes.account import Outage, OutageAccount
 from benchmarks.parts.chaos.nodes.injected import (
     AGENT_FAULTS,
     CUTS,
@@ -21,8 +21,8 @@ from benchmarks.parts.chaos.nodes.injected import (
     Injected,
     make,
 )
-from benchmarks.parts.chaos.nodes.node import Node
-from benchmarks.parts.chaos.nodes.site import Site
+from benchmarks.parts.chaos.nodes.node import RealNode
+from benchmarks.parts.chaos.nodes.site import ChaosSite
 from benchmarks.parts.chaos.nodes.ticks import boot_ms
 
 CONTROL = -1
@@ -39,7 +39,7 @@ SHORT_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class FaultRound:
     """One or two faults of a lane: a node, by its number, or the services."""
 
     number: int
@@ -55,7 +55,7 @@ class Round:
 
 def plan_rounds(
     seed: int, count: int, nodes: int, terms: dict[str, Any], *, is_durable: bool = True
-) -> list[Round]:
+) -> list[FaultRound]:
     """Return the rounds of a seed; a long one outlasts the lease of its node.
 
     Without `is_durable` the broker, which keeps its data in memory, is not killed.
@@ -71,7 +71,7 @@ def plan_rounds(
         hold_s = draw.uniform(SHORTEST_S, SHORT_SHARE * terms["stop_after_s"])
         if is_long:
             hold_s += terms["stop_after_s"] + terms["kill_s"]
-        rounds.append(Round(number, lane, kinds, hold_s, is_long))
+        rounds.append(FaultRound(number, lane, kinds, hold_s, is_long))
     return rounds
 
 
@@ -110,21 +110,21 @@ class Patience:
 
 
 @dataclass(slots=True)
-class Rounds:
+class FaultRounds:
     """Runs the rounds: those of one lane one after the other, lanes at the same time."""
 
-    site: Site
-    account: Account
+    site: ChaosSite
+    account: OutageAccount
     seed: int
     patience: Patience = field(default_factory=Patience)
 
-    async def run(self, rounds: list[Round]) -> None:
+    async def run(self, rounds: list[FaultRound]) -> None:
         async with asyncio.TaskGroup() as group:
             for lane in range(CONTROL, len(self.site.nodes)):
                 own = iter([planned for planned in rounds if planned.lane == lane])
                 group.create_task(self._run_lane(own))
 
-    async def _run_lane(self, rounds: Iterator[Round]) -> None:
+    async def _run_lane(self, rounds: Iterator[FaultRound]) -> None:
         for planned in rounds:
             if planned.lane == CONTROL:
                 self.patience.service_changes += 1
@@ -138,7 +138,7 @@ class Rounds:
             finally:
                 self.site.faulty.discard(node.node_id)
 
-    async def _run(self, planned: Round, node: Node | None) -> None:
+    async def _run(self, planned: FaultRound, node: RealNode | None) -> None:
         draw = random.Random(f"{self.seed}-{planned.number}")
         injected = [await make(kind, self.site, node, draw) for kind in planned.kinds]
         begun_at = time.time()
@@ -156,7 +156,7 @@ class Rounds:
         await self._recover(planned, injected, healed, begun_at)
 
     async def _recover(
-        self, planned: Round, injected: list[Injected], healed: list[int], begun_at: float
+        self, planned: FaultRound, injected: list[Injected], healed: list[int], begun_at: float
     ) -> None:
         """Wait for the fact that each fault is over, and note the outages."""
         began = time.monotonic()

@@ -8,12 +8,12 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.parts.chaos import faults
-from benchmarks.parts.chaos.nodes.account import Account
-from benchmarks.parts.chaos.nodes.node import Node
-from benchmarks.parts.chaos.nodes.node_load import Attempt
-from benchmarks.parts.chaos.nodes.rounds import Round, Rounds, plan_rounds
+from benchmarks.parts.chaos.nodes.account import OutageAccount
+from benchmarks.parts.chaos.nodes.node import RealNode
+from benchmarks.parts.chaos.nodes.node_load import RecordedAttempt
+from benchmarks.parts.chaos.nodes.rounds import FaultRound, FaultRounds, plan_rounds
 from benchmarks.parts.chaos.nodes.site import (
-    Site,
+    ChaosSite,
     SiteOptions,
     harmless_s,
     quick_terms,
@@ -54,12 +54,12 @@ async def nodes(options: ChaosOptions, report_line: ReportLine) -> Json:
     planned = plan_rounds(
         options.seed, options.rounds, options.agents, terms, is_durable=is_durable
     )
-    account = Account(harmless_s(terms))
+    account = OutageAccount(harmless_s(terms))
     began = time.monotonic()
     async with running_site(site_options, report_line) as site:
         await faults.wait_until(lambda: len(site.load.ended) > 5, FIRST_JOBS_S)
         report_line(f"seed {options.seed}: {len(planned)} rounds")
-        await Rounds(site, account, options.seed).run(planned)
+        await FaultRounds(site, account, options.seed).run(planned)
         figures = await judge(site, account)
     return (
         figures
@@ -74,14 +74,14 @@ async def nodes(options: ChaosOptions, report_line: ReportLine) -> Json:
     )
 
 
-async def judge(site: Site, account: Account) -> Json:
+async def judge(site: ChaosSite, account: OutageAccount) -> Json:
     """End the load, wait for all jobs, and compare what workers, ledger and nodes say.
 
     Raises RuntimeError if no running worker is found by the names of what may be left behind.
     """
     load = site.load
     if (
-        await faults.wait_until(lambda: any(map(Node.finds_a_worker, site.nodes)), FIRST_JOBS_S)
+        await faults.wait_until(lambda: any(map(RealNode.finds_a_worker, site.nodes)), FIRST_JOBS_S)
         is None
     ):
         raise RuntimeError(f"no running worker is found on {[n.node_id for n in site.nodes]}")
@@ -122,7 +122,7 @@ async def judge(site: Site, account: Account) -> Json:
     }
 
 
-def describe_attempt(attempt: Attempt) -> str:
+def describe_attempt(attempt: RecordedAttempt) -> str:
     """Return a failed attempt that no fault explains, in one line."""
     return (
         f"{attempt.job_id} attempt {attempt.number} on {sorted(set(attempt.nodes.values()))} "
@@ -131,7 +131,7 @@ def describe_attempt(attempt: Attempt) -> str:
     )
 
 
-def describe_rounds(planned: list[Round], account: Account) -> Json:
+def describe_rounds(planned: list[FaultRound], account: OutageAccount) -> Json:
     """Return what was done, and how long it took to recover."""
     return {
         "rounds": len(planned),

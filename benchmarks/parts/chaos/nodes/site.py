@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.parts.agents.node_pool import agent_port, agents_stack, prepare_pool
 from benchmarks.parts.chaos.loaded_stack import running_load
-from benchmarks.parts.chaos.nodes.node import Node
+from benchmarks.parts.chaos.nodes.node import RealNode
 from benchmarks.parts.chaos.nodes.node_load import NodeLoad
 from benchmarks.parts.stack import Bench, until_joined
 from infra.drills.hosts import Network
@@ -45,11 +45,11 @@ class SiteOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ChaosSite:
     """A running installation."""
 
     load: NodeLoad
-    nodes: tuple[Node, ...]
+    nodes: tuple[RealNode, ...]
     token: str
     """With which further nodes join."""
     faulty: set[str] = field(default_factory=set)
@@ -95,10 +95,10 @@ def listen_of(network: Network | None) -> Listen | None:
     return None if network is None else Listen(network.hosts[CONTROL_HOST].address, API_PORT)
 
 
-def make_node(options: SiteOptions, bench: Bench, number: int) -> Node:
+def make_node(options: SiteOptions, bench: Bench, number: int) -> RealNode:
     """Return a node that has not joined: on its host, or behind a proxy."""
     name, data_dir = f"node-{number}", bench.stack.data_dir
-    node = Node(f"chaos-{os.getpid()}-{number}", data_dir / name, None, options.gpus)
+    node = RealNode(f"chaos-{os.getpid()}-{number}", data_dir / name, None, options.gpus)
     if options.network is None:
         node.proxy = Proxy(agent_port(bench))
     else:
@@ -107,7 +107,7 @@ def make_node(options: SiteOptions, bench: Bench, number: int) -> Node:
 
 
 @asynccontextmanager
-async def running_site(options: SiteOptions, report_line: ReportLine) -> AsyncIterator[Site]:
+async def running_site(options: SiteOptions, report_line: ReportLine) -> AsyncIterator[ChaosSite]:
     """Run everything until the block ends, and remove it."""
     async with AsyncExitStack() as open_:
         listen = listen_of(options.network)
@@ -127,4 +127,4 @@ async def running_site(options: SiteOptions, report_line: ReportLine) -> AsyncIt
         load.lane, load.folder, load.long_s = lane, str(ticks), options.long_s
         load.is_uniform = options.is_uniform
         await open_.enter_async_context(running_load(load, [lane]))
-        yield Site(load, tuple(nodes), token)
+        yield ChaosSite(load, tuple(nodes), token)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks.parts.agents.real_agent import PACKAGE
 from benchmarks.parts.chaos import faults
-from benchmarks.parts.chaos.nodes.account import Account
-from benchmarks.parts.chaos.nodes.node import Node, read_json
+from benchmarks.parts.chaos.nodes.account import OutageAccount
+from benchmarks.parts.chaos.nodes.node import RealNode, read_json
 from benchmarks.parts.chaos.nodes.outage import UNTIL_ENDED_S, longest_gap_s, start_jobs
 from benchmarks.parts.chaos.nodes.run import judge
 from benchmarks.parts.chaos.nodes.site import SiteOptions, running_site
@@ -41,7 +41,7 @@ async def upgrade(options: ChaosOptions, report_line: ReportLine) -> Json:
         before = node.lease().get("incarnation")
         took_s = [await install(node, f"99.{number}") for number in range(options.upgrades)]
         after = node.lease().get("incarnation")
-        figures = await judge(site, Account(least_s=float("inf")))
+        figures = await judge(site, OutageAccount(least_s=float("inf")))
         complete = count_complete(node)
         return {
             "jobs": options.upgrade_jobs,
@@ -54,7 +54,7 @@ async def upgrade(options: ChaosOptions, report_line: ReportLine) -> Json:
         }
 
 
-async def install(node: Node, version: str) -> float:
+async def install(node: RealNode, version: str) -> float:
     """Stop the agent, start it from a copy of another version; return s until it is heard."""
     package = node.folder / f"agent-{version}"
     shutil.copytree(PACKAGE / "berth_agent", package / "berth_agent")
@@ -74,7 +74,7 @@ async def install(node: Node, version: str) -> float:
     return time.monotonic() - began
 
 
-def count_complete(node: Node) -> int:
+def count_complete(node: RealNode) -> int:
     """Return the workers of the node whose output has its last line."""
     folders = (node.state / "ended").glob("*")
     return sum(

@@ -8,10 +8,10 @@ from services.placement.core.lifecycle import gangs
 from services.placement.core.migration.migrate import migrate_job
 from services.placement.core.migration.targets import targets_reserved
 from services.placement.core.pool.allocations import slots_by_rank
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.state import Pool
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import place
 from services.placement.core.round.plan import Migration
 from services.placement.core.round.reserve import reserve_freed
@@ -39,25 +39,25 @@ def room_elsewhere(pool: Pool, jobs: list[Job], now: int) -> dict[str, list[Slot
     running = [job for job in jobs if job.phase == "running"]
     view = view_of(pool, now)
     targets: dict[str, list[Slot]] = {}
-    with targets_reserved(pool), Draft(pool.board) as draft:
+    with targets_reserved(pool), Trial(pool.board) as trial:
         for job_id in pool.reservations:
             if job := pool.waiting.get(job_id):
-                reserve_freed(view, draft, job, job.shape)
+                reserve_freed(view, trial, job, job.shape)
         for job in sorted(running, key=lambda job: (job.tier, job.placed_at, job.job_id)):
-            if target := relocate(draft, job):
+            if target := relocate(trial, job):
                 targets[job.job_id] = target
     return targets
 
 
-def relocate(draft: Draft, job: Job) -> list[Slot]:
+def relocate(trial: Trial, job: Job) -> list[Slot]:
     """Return a slot per worker, new ones for workers on nodes out of use; empty if one has none.
 
-    The new slots are taken on the draft.
+    The new slots are taken on the trial.
     """
-    board = draft.board
+    board = trial.board
     slots = slots_by_rank(job)
     away = sum(not board.is_indexed(slot) for slot in slots)
-    new = iter(place(draft, with_workers(job.shape, away), job.avoid))
+    new = iter(place(trial, with_workers(job.shape, away), job.avoid))
     target = [slot if board.is_indexed(slot) else next(new, None) for slot in slots]
     return [slot for slot in target if slot] if None not in target else []
 

@@ -8,10 +8,10 @@ from services.placement.core.migration.drain import with_workers
 from services.placement.core.migration.migrate import migrate_job
 from services.placement.core.migration.targets import targets_reserved
 from services.placement.core.pool.allocations import slots_by_rank
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import Slot
 from services.placement.core.pool.state import Pool
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import place
 from services.placement.core.round.plan import Migration
 from services.placement.core.round.reserve import reserve_freed
@@ -55,11 +55,11 @@ def room_without(pool: Pool, job: Job, nodes: Collection[str], now: int) -> list
     leaving = [slot for slot in slots if slot.node_id in nodes]
     if not leaving:
         return []
-    with targets_reserved(pool), Draft(pool.board) as draft:
+    with targets_reserved(pool), Trial(pool.board) as trial:
         for job_id in pool.reservations:
             if other := pool.waiting.get(job_id):
-                reserve_freed(view, draft, other, other.shape)
+                reserve_freed(view, trial, other, other.shape)
         shape = with_workers(job.shape, len(leaving))
-        new = iter(place(draft, shape, (*job.avoid, *nodes)))
+        new = iter(place(trial, shape, (*job.avoid, *nodes)))
         target = [next(new, None) if slot in leaving else slot for slot in slots]
     return [slot for slot in target if slot] if None not in target else []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from services.placement.core.pool.allocations import slots_by_rank
 from services.placement.core.pool.board import Board
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.state import Pool
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.plan import Migration, Plan
 from services.placement.core.round.protection import movable_from_ms
 from services.placement.core.round.view import View
@@ -25,9 +25,9 @@ def allowed_migrations(pool: Pool, view: View, plan: Plan) -> list[Migration]:
         return []
     busy = {eviction.job.job_id for eviction in plan.evictions} | set(pool.migrations)
     allowed: list[Migration] = []
-    with Draft(view.board) as draft:
+    with Trial(view.board) as trial:
         for assignment in plan.assignments:
-            draft.take(assignment.slots)
+            trial.take(assignment.slots)
         for migration in plan.migrations:
             if len(allowed) == MIGRATIONS_PER_ROUND:
                 break
@@ -35,7 +35,7 @@ def allowed_migrations(pool: Pool, view: View, plan: Plan) -> list[Migration]:
             movable_ms = movable_from_ms(job, pool.min_residency_ms, pool.time_scale)
             if job.job_id in busy or movable_ms > view.now:
                 continue
-            if suits(draft.board, migration) and take_target(draft, migration):
+            if suits(trial.board, migration) and take_target(trial, migration):
                 busy.add(job.job_id)
                 allowed.append(migration)
     return allowed
@@ -57,14 +57,14 @@ def fits(board: Board, shape: Shape, slot: Slot) -> bool:
     return is_worker and board.nodes[slot.node_id].kind.workers(shape) > 0
 
 
-def take_target(draft: Draft, migration: Migration) -> bool:
+def take_target(trial: Trial, migration: Migration) -> bool:
     """Take the target if it is free or the job's own; what the job leaves stays taken."""
-    mark = len(draft.log)
+    mark = len(trial.log)
     own = slots_by_rank(migration.job)
-    draft.give(own)
-    if not draft.board.are_free(migration.slots):
-        draft.rollback(mark)
+    trial.give(own)
+    if not trial.board.are_free(migration.slots):
+        trial.rollback(mark)
         return False
-    draft.take(migration.slots)
-    draft.reserve([slot for slot in own if slot not in migration.slots])
+    trial.take(migration.slots)
+    trial.reserve([slot for slot in own if slot not in migration.slots])
     return True

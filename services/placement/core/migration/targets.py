@@ -13,10 +13,10 @@ from contextlib import contextmanager
 
 from services.placement.core.lifecycle import gangs
 from services.placement.core.pool.allocations import allocations_of, gpus_in
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import Slot
 from services.placement.core.pool.state import Pool
+from services.placement.core.pool.trial import Trial
 from shared.ledger.decider import Decision
 
 POLICY = "kept"
@@ -27,11 +27,11 @@ POLICY = "kept"
 def targets_reserved(pool: Pool) -> Iterator[None]:
     """Take the targets of all migrations and resizes on the board while the context is open."""
     board = pool.board
-    with Draft(board) as draft:
+    with Trial(board) as trial:
         for job_id, target in pool.migrations.items():
             job = pool.jobs[job_id]
             if job.phase != "waiting" or can_land(pool, job, target):
-                draft.reserve([slot for slot in target if board.is_indexed(slot)])
+                trial.reserve([slot for slot in target if board.is_indexed(slot)])
         yield
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from services.placement.core.pool.queue import UNRANKED, QueueEntry
+from services.placement.core.pool.queue import UNRANKED, QueueKey
 from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.checkpoint import interval_ms, kept_ms, restart_ms, stop_cost_ms, wall_ms
 from shared.contracts.failures import WorkerFailure
@@ -142,11 +142,11 @@ class Job:
         """Note how long the attempt that is over at `at` ms ran."""
         self.longest_ms = max(self.longest_ms, self.ran_ms(at))
 
-    def entry(self, scores: Mapping[str, float]) -> QueueEntry:
-        """Return its entry in the queue, as ranked by these scores."""
+    def queue_key(self, scores: Mapping[str, float]) -> QueueKey:
+        """Return its place in the queue, as ranked by these scores."""
         score = scores.get(self.job_id)
         negated_score = UNRANKED if score is None else -score
-        return QueueEntry(True, self.tier, True, negated_score, self.submitted_at, self.job_id)
+        return QueueKey(True, self.tier, True, negated_score, self.submitted_at, self.job_id)
 
     def lost_ms(self, now: int, time_scale: float) -> int:
         """Return the wall ms of work since the last checkpoint, which a preemption would undo.

@@ -30,8 +30,8 @@ class EquivalenceClass(NamedTuple):
     """Job id of one that avoids nodes or is in backoff: a class of its own."""
 
 
-class QueueEntry(NamedTuple):
-    """A job's place in the queue: entries compare in the order of the queue."""
+class QueueKey(NamedTuple):
+    """The place of a job in the queue: keys compare in its order."""
 
     has_no_reservation: bool
     tier: int
@@ -42,7 +42,7 @@ class QueueEntry(NamedTuple):
     job_id: str
 
 
-Group: TypeAlias = list[QueueEntry]
+Group: TypeAlias = list[QueueKey]
 
 
 def bucket_of(run_ms: int | None) -> int:
@@ -61,36 +61,36 @@ class Queue:
 
     groups: dict[EquivalenceClass, Group] = field(default_factory=dict)
 
-    def add(self, equivalence_class: EquivalenceClass, entry: QueueEntry) -> None:
+    def add(self, equivalence_class: EquivalenceClass, key: QueueKey) -> None:
         group = self.groups.get(equivalence_class)
         if group is None:
-            self.groups[equivalence_class] = [entry]
+            self.groups[equivalence_class] = [key]
         else:
-            insort(group, entry)
+            insort(group, key)
 
-    def remove(self, equivalence_class: EquivalenceClass, entry: QueueEntry) -> None:
+    def remove(self, equivalence_class: EquivalenceClass, key: QueueKey) -> None:
         group = self.groups[equivalence_class]
-        del group[bisect_left(group, entry)]
+        del group[bisect_left(group, key)]
         if not group:
             del self.groups[equivalence_class]
 
-    def before(self, entry: QueueEntry) -> int:
+    def before(self, key: QueueKey) -> int:
         """Return how many entries go before this one."""
-        return sum(bisect_left(group, entry) for group in self.groups.values())
+        return sum(bisect_left(group, key) for group in self.groups.values())
 
 
 class QueueScan:
     """One pass over the queue, best first.
 
-    `out_of_turn`: jobs whose place differs from their usual one, as usual entry -> own entry.
+    `out_of_turn`: jobs whose place differs from their usual one, as usual key -> key of this order.
     """
 
     def __init__(
-        self, queue: Queue, out_of_turn: Mapping[QueueEntry, QueueEntry] | None = None
+        self, queue: Queue, out_of_turn: Mapping[QueueKey, QueueKey] | None = None
     ) -> None:
         self._queue = queue
         self._own = dict(out_of_turn or {})
-        self._heap: list[tuple[QueueEntry, int, Group, EquivalenceClass | None]] = [
+        self._heap: list[tuple[QueueKey, int, Group, EquivalenceClass | None]] = [
             (group[0], 0, group, equivalence_class)
             for equivalence_class, group in queue.groups.items()
         ]
@@ -103,11 +103,11 @@ class QueueScan:
     def __iter__(self) -> Iterator[str]:
         """Yield job ids."""
         while self._heap:
-            entry, at, group, equivalence_class = self._heap[0]
+            key, at, group, equivalence_class = self._heap[0]
             self._over = False
-            if equivalence_class is None or entry not in self._own:
+            if equivalence_class is None or key not in self._own:
                 self.equivalence_class = equivalence_class
-                yield entry.job_id
+                yield key.job_id
             if self._over or at + 1 == len(group):
                 heappop(self._heap)
             else:
@@ -117,10 +117,10 @@ class QueueScan:
         """Skip the rest of the group of the job at hand."""
         self._over = True
 
-    def position(self, entry: QueueEntry) -> int:
-        """Return the place of that entry in this order, from 0."""
-        entry = self._own.get(entry, entry)
-        ahead = self._queue.before(entry)
+    def position(self, key: QueueKey) -> int:
+        """Return the number of jobs before that place in this order."""
+        key = self._own.get(key, key)
+        ahead = self._queue.before(key)
         for usual, own in self._own.items():
-            ahead += (own < entry) - (usual < entry)
+            ahead += (own < key) - (usual < key)
         return ahead

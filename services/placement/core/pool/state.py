@@ -215,14 +215,14 @@ class Pool:
         job.phase = "waiting"
         job.round_no = self.round_no
         self.waiting[job.job_id] = job
-        self.queue.add(self.equivalence_class(job), job.entry(self.ranks.scores))
+        self.queue.add(self.equivalence_class(job), job.queue_key(self.ranks.scores))
         self.unreported[job.job_id] = None
         self.unscanned += 1
 
     def leave(self, job: Job) -> None:
         """Take the job out of the queue, with its reservation and target."""
         if self.waiting.pop(job.job_id, None) is not None:
-            self.queue.remove(self.equivalence_class(job), job.entry(self.ranks.scores))
+            self.queue.remove(self.equivalence_class(job), job.queue_key(self.ranks.scores))
             self.unreported.pop(job.job_id, None)
             self.unscanned -= job.round_no == self.round_no
         self.reservations.pop(job.job_id, None)
@@ -257,7 +257,7 @@ class Pool:
         """Return the waiting jobs in the order of these scores."""
         queue = Queue()
         for job in self.waiting.values():
-            queue.groups.setdefault(self.equivalence_class(job), []).append(job.entry(scores))
+            queue.groups.setdefault(self.equivalence_class(job), []).append(job.queue_key(scores))
         for group in queue.groups.values():
             group.sort()
         return queue
@@ -277,8 +277,8 @@ class Pool:
             return
         for job in map(waiting.__getitem__, moved):
             equivalence_class = self.equivalence_class(job)
-            self.queue.remove(equivalence_class, job.entry(old))
-            self.queue.add(equivalence_class, job.entry(new))
+            self.queue.remove(equivalence_class, job.queue_key(old))
+            self.queue.add(equivalence_class, job.queue_key(new))
 
     def predict(self, ranks: Ranks) -> None:
         """Take over the run times of a new order: the class of a waiting job depends on its own."""
@@ -287,7 +287,7 @@ class Pool:
         for job in [self.waiting[name] for name in ranks.scores if name in self.waiting]:
             run_s = ranks.run_s.get(job.job_id)
             if job.predicted_s != run_s:
-                entry = job.entry(self.ranks.scores)
-                self.queue.remove(self.equivalence_class(job), entry)
+                key = job.queue_key(self.ranks.scores)
+                self.queue.remove(self.equivalence_class(job), key)
                 job.predicted_s = run_s
-                self.queue.add(self.equivalence_class(job), entry)
+                self.queue.add(self.equivalence_class(job), key)

@@ -8,9 +8,9 @@ half done. It keeps the GPUs that it has and takes free ones beside them, no slo
 
 from __future__ import annotations
 
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import Slot
+from services.placement.core.pool.trial import Trial
 from services.placement.core.resize.elastic import RESIZES_PER_ROUND, ElasticJob
 from services.placement.core.round.fit import probe
 from services.placement.core.round.plan import Plan, Resize
@@ -22,7 +22,7 @@ WORTH = 2.0
 LEAST_S = 60.0
 
 
-def grow(jobs: list[ElasticJob], view: View, draft: Draft, plan: Plan) -> None:
+def grow(jobs: list[ElasticJob], view: View, trial: Trial, plan: Plan) -> None:
     """Grow jobs, the highest class first; request another round where one may grow later."""
     again_ms = max(1, wall_ms(LEAST_S, view.time_scale))
     for elastic in sorted(jobs, key=in_order):
@@ -32,9 +32,9 @@ def grow(jobs: list[ElasticJob], view: View, draft: Draft, plan: Plan) -> None:
         if len(plan.resizes) == RESIZES_PER_ROUND:
             plan.unfinished = True
             return
-        extra = extra_slots(draft, elastic)
+        extra = extra_slots(trial, elastic)
         if extra and movable_ms <= view.now and is_worth_it(view, elastic, len(extra)):
-            draft.take(extra)
+            trial.take(extra)
             plan.resizes.append(Resize(job, elastic.slots + extra))
         elif extra and movable_ms != NEVER:
             plan.repeat_at(movable_ms if movable_ms > view.now else view.now + again_ms)
@@ -45,16 +45,16 @@ def in_order(elastic: ElasticJob) -> tuple[int, int, str]:
     return elastic.job.tier, elastic.job.started_at, elastic.job.job_id
 
 
-def extra_slots(draft: Draft, elastic: ElasticJob) -> list[Slot]:
+def extra_slots(trial: Trial, elastic: ElasticJob) -> list[Slot]:
     """Return free slots beside its own, no slower than its slowest."""
     if not elastic.is_in_use:
         return []
-    board, job = draft.board, elastic.job
+    board, job = trial.board, elastic.job
     slowest = min(board.health(name) for name in job.nodes)
     slower = tuple(sorted(name for name in board.slow if board.health(name) < slowest))
     missing = job.shape.max_workers - len(job.allocations)
     shape = job.shape._replace(min_workers=1, max_workers=missing)
-    return probe(draft, shape, (*job.avoid, *slower))
+    return probe(trial, shape, (*job.avoid, *slower))
 
 
 def is_worth_it(view: View, elastic: ElasticJob, extra: int) -> bool:

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import SPOT_TIER, Slot
+from services.placement.core.pool.trial import Trial
 from services.placement.core.resize.elastic import RESIZES_PER_ROUND, ElasticJob
 from services.placement.core.round.fit import probe_anywhere
 from services.placement.core.round.plan import Plan, Resize
 from services.placement.core.round.view import View
 
 
-def shrink(jobs: list[ElasticJob], view: View, draft: Draft, plan: Plan) -> None:
+def shrink(jobs: list[ElasticJob], view: View, trial: Trial, plan: Plan) -> None:
     """Shrink jobs for the first one that the plan does not start; its evictions are withdrawn.
 
-    One job at a time: while it waits for what others give up no more of them shrink. The draft is
+    One job at a time: while it waits for what others give up no more of them shrink. The trial is
     the board after the plan's assignments.
     """
     blocked = plan.first_blocked
@@ -30,10 +30,10 @@ def shrink(jobs: list[ElasticJob], view: View, draft: Draft, plan: Plan) -> None
     if any(eviction.by is not blocked for eviction in plan.evictions):
         return
     shrinking = [Shrinking(elastic) for elastic in shrinkable(jobs, view.now, blocked)]
-    enough = first_enough(draft, blocked, shrinking[:RESIZES_PER_ROUND])
+    enough = first_enough(trial, blocked, shrinking[:RESIZES_PER_ROUND])
     if enough:
         plan.evictions.clear()
-        plan.resizes += least_resizes(draft, blocked, enough)
+        plan.resizes += least_resizes(trial, blocked, enough)
 
 
 def shrinkable(jobs: list[ElasticJob], now: int, blocked: Job) -> list[ElasticJob]:
@@ -72,21 +72,21 @@ class Shrinking:
         return [slot for slot in self._by_rank if slot in kept]
 
 
-def first_enough(draft: Draft, blocked: Job, shrinking: list[Shrinking]) -> list[Shrinking]:
+def first_enough(trial: Trial, blocked: Job, shrinking: list[Shrinking]) -> list[Shrinking]:
     """Return the first jobs that are enough when each is as small as it may be; else none."""
     for count in range(1, len(shrinking) + 1):
-        if would_start(draft, blocked, shrinking[:count]):
+        if would_start(trial, blocked, shrinking[:count]):
             return shrinking[:count]
     return []
 
 
-def least_resizes(draft: Draft, blocked: Job, enough: list[Shrinking]) -> Iterator[Resize]:
+def least_resizes(trial: Trial, blocked: Job, enough: list[Shrinking]) -> Iterator[Resize]:
     """Let each job keep as many workers as it can, the last one first; skip those that keep all."""
     for shrinking in reversed(enough):
         least, most = shrinking.least, shrinking.most
         while least < most:
             shrinking.workers = (least + most + 1) // 2
-            if would_start(draft, blocked, enough):
+            if would_start(trial, blocked, enough):
                 least = shrinking.workers
             else:
                 most = shrinking.workers - 1
@@ -95,10 +95,10 @@ def least_resizes(draft: Draft, blocked: Job, enough: list[Shrinking]) -> Iterat
             yield Resize(shrinking.job, shrinking.kept(), blocked)
 
 
-def would_start(draft: Draft, blocked: Job, shrinking: list[Shrinking]) -> bool:
+def would_start(trial: Trial, blocked: Job, shrinking: list[Shrinking]) -> bool:
     """Whether the blocked job fits on what these jobs give up."""
     released = [slot for job in shrinking for slot in job.released()]
-    return bool(probe_anywhere(draft, blocked.shape, blocked, released))
+    return bool(probe_anywhere(trial, blocked.shape, blocked, released))
 
 
 def keep_order(slots: list[Slot]) -> list[Slot]:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from services.placement.core.pool.allocations import slots_by_rank
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.node import Node
 from services.placement.core.pool.shape import GPU, Shape, Slot
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import place, probe_anywhere, too_few
 from services.placement.core.round.plan import Migration, Plan
 from services.placement.core.round.protection import movable_from_ms, stoppable
@@ -51,9 +51,9 @@ class NodeToEmpty(NamedTuple):
 class DefragmentationSearch:
     """The searches for migrations in one round, with the shapes for which there are none."""
 
-    def __init__(self, view: View, draft: Draft, plan: Plan) -> None:
+    def __init__(self, view: View, trial: Trial, plan: Plan) -> None:
         self._view = view
-        self._draft = draft
+        self._draft = trial
         self._plan = plan
         self._scattered: set[Shape] = set()
         self._nodes: list[NodeToEmpty] | None = None
@@ -88,54 +88,54 @@ class DefragmentationSearch:
         return self._plan.stopped_jobs() | starts
 
 
-def may_defragment(view: View, draft: Draft, shape: Shape) -> bool:
+def may_defragment(view: View, trial: Trial, shape: Shape) -> bool:
     """Whether the gang would fit if the free GPUs lay side by side."""
     rules = view.rank_rules
     if rules is None or rules.defragment_after_ms is None or rules.is_paused:
         return False
-    return not shape.is_share and shape.gpus > 0 and not too_few(draft.board, shape)
+    return not shape.is_share and shape.gpus > 0 and not too_few(trial.board, shape)
 
 
 def defragment(
-    draft: Draft, nodes_to_empty: list[NodeToEmpty], job: Job, shape: Shape, busy: frozenset[str]
+    trial: Trial, nodes_to_empty: list[NodeToEmpty], job: Job, shape: Shape, busy: frozenset[str]
 ) -> Defragmentation | None:
-    """Return the migrations that make room; None where none are enough. The draft stays as it was.
+    """Return the migrations that make room; None where none are enough. The trial stays as it was.
 
     `busy`: jobs that this round stops, and nodes on which it starts some.
     """
     left = shape.min_workers * shape.gpus // LEAST_SHARE
     emptied: frozenset[str] = frozenset()
     migrations: list[Migration] = []
-    mark = len(draft.log)
+    mark = len(trial.log)
     try:
-        for donor in candidates(draft, nodes_to_empty, job, shape, busy):
+        for donor in candidates(trial, nodes_to_empty, job, shape, busy):
             if donor.gpus > left:
                 return None
             targets = {slot.node_id for migration in migrations for slot in migration.slots}
             if donor.node_id in targets or len(migrations) + len(donor.migrating) > MIGRATIONS_MOST:
                 continue
-            new = migrate_all(draft, donor, emptied | {donor.node_id}, job)
+            new = migrate_all(trial, donor, emptied | {donor.node_id}, job)
             if new is None:
                 continue
             migrations += new
             left -= donor.gpus
             emptied |= {donor.node_id}
-            if slots := probe_anywhere(draft, shape, job):
+            if slots := probe_anywhere(trial, shape, job):
                 return Defragmentation(migrations, slots)
         return None
     finally:
-        draft.rollback(mark)
+        trial.rollback(mark)
 
 
 def candidates(
-    draft: Draft, nodes_to_empty: list[NodeToEmpty], job: Job, shape: Shape, busy: frozenset[str]
+    trial: Trial, nodes_to_empty: list[NodeToEmpty], job: Job, shape: Shape, busy: frozenset[str]
 ) -> Iterator[NodeToEmpty]:
     """Yield the nodes that would hold one more worker if they were empty.
 
     Their jobs are of the job's class or a lower one.
     """
     for donor in nodes_to_empty:
-        node = draft.board.nodes[donor.node_id]
+        node = trial.board.nodes[donor.node_id]
         if donor.node_id in busy or donor.node_id in job.avoid or not node.kind.workers(shape):
             continue
         if not is_half_free(node):
@@ -192,18 +192,18 @@ def is_movable(view: View, job: Job) -> bool:
 
 
 def migrate_all(
-    draft: Draft, donor: NodeToEmpty, emptied: frozenset[str], by: Job
+    trial: Trial, donor: NodeToEmpty, emptied: frozenset[str], by: Job
 ) -> list[Migration] | None:
-    """Return a migration per job of the node, taken on the draft; None if one finds no room."""
-    mark = len(draft.log)
+    """Return a migration per job of the node, taken on the trial; None if one finds no room."""
+    mark = len(trial.log)
     migrations = []
     for migrating_job in donor.migrating:
         alone = migrating_job.shape._replace(min_workers=1, max_workers=1)
-        slots = place(draft, alone, emptied.union(migrating_job.avoid))
+        slots = place(trial, alone, emptied.union(migrating_job.avoid))
         if not slots:
-            draft.rollback(mark)
+            trial.rollback(mark)
             return None
         migrations.append(Migration(migrating_job, slots, "defragment", by))
     for migrating_job in donor.migrating:
-        draft.give(slots_by_rank(migrating_job))
+        trial.give(slots_by_rank(migrating_job))
     return migrations

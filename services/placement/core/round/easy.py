@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from services.placement.core.pool.allocations import slots_of
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.node import Node
 from services.placement.core.pool.shape import Shape, Slot
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import Avoid, place
 from services.placement.core.round.plan import Assignment
 from services.placement.core.round.view import View
@@ -80,21 +80,21 @@ def estimated_end(job: Job, now: int, time_scale: float) -> int | None:
 
 
 def head_of(
-    view: View, draft: Draft, job: Job, shape: Shape, avoid: Avoid, placed: Iterable[Assignment]
+    view: View, trial: Trial, job: Job, shape: Shape, avoid: Avoid, placed: Iterable[Assignment]
 ) -> QueueHead:
     """Return the head: jobs on GPUs end one by one, as expected, until it fits."""
-    mark = len(draft.log)
+    mark = len(trial.log)
     try:
-        room = RoomCounter(draft, shape, avoid)
+        room = RoomCounter(trial, shape, avoid)
         for end, slots in releases(view, placed):
             room.give(slots)
-            if room.fits() and (target := place(draft, shape, avoid)):
+            if room.fits() and (target := place(trial, shape, avoid)):
                 nodes = frozenset(slot.node_id for slot in target)
                 longest_ms = longest_runs(view) if view.guards_estimates else None
                 return QueueHead(job.job_id, end, nodes, longest_ms)
         return QueueHead(job.job_id, None)
     finally:
-        draft.rollback(mark)
+        trial.rollback(mark)
 
 
 def longest_runs(view: View) -> dict[Program, int]:
@@ -124,11 +124,11 @@ def releases(view: View, placed: Iterable[Assignment]) -> Iterator[tuple[int, li
 class RoomCounter:
     """The number of workers of one shape that fit, updated slot by slot as GPUs come back."""
 
-    def __init__(self, draft: Draft, shape: Shape, avoid: Avoid) -> None:
-        self._draft = draft
+    def __init__(self, trial: Trial, shape: Shape, avoid: Avoid) -> None:
+        self._draft = trial
         self._shape = shape
         self._avoid = avoid
-        board = draft.board
+        board = trial.board
         self._workers = (
             0
             if shape.is_share

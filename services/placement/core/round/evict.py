@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from services.placement.core.pool.allocations import slots_of
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU, Shape, Slot
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import probe_anywhere
 from services.placement.core.round.plan import Plan
 from services.placement.core.round.slot_search import Failures
@@ -20,9 +20,9 @@ SEARCHES_PER_ROUND = 32
 class EvictionSearch:
     """The searches for victims in one round, with the needs for which there are not enough."""
 
-    def __init__(self, view: View, draft: Draft, plan: Plan, evict: Evict) -> None:
+    def __init__(self, view: View, trial: Trial, plan: Plan, evict: Evict) -> None:
         self._view = view
-        self._draft = draft
+        self._draft = trial
         self._plan = plan
         self._evict = evict
         self._hopeless = Failures()
@@ -62,29 +62,29 @@ class EvictionSearch:
 
 
 def evict(
-    view: View, draft: Draft, job: Job, shape: Shape, taken: frozenset[str]
+    view: View, trial: Trial, job: Job, shape: Shape, taken: frozenset[str]
 ) -> EvictionPlan | None:
     """Return victims of which each is needed; None when even all of them are not enough.
 
-    The draft is left as it was: victims keep their GPUs until their stop is reported.
+    The trial is left as it was: victims keep their GPUs until their stop is reported.
     """
     victims = view.victims.of(job)
     if taken:
         victims = [victim for victim in victims if victim.job_id not in taken]
-    if are_too_few(draft, shape, victims):
+    if are_too_few(trial, shape, victims):
         return None
-    mark = len(draft.log)
+    mark = len(trial.log)
     try:
-        return spare_victims(draft, shape, job, shortlist(draft, shape, job, victims))
+        return spare_victims(trial, shape, job, shortlist(trial, shape, job, victims))
     finally:
-        draft.rollback(mark)
+        trial.rollback(mark)
 
 
-def are_too_few(draft: Draft, shape: Shape, victims: list[Job]) -> bool:
+def are_too_few(trial: Trial, shape: Shape, victims: list[Job]) -> bool:
     """Whether fewer GPUs would be free than the gang needs, wherever they are, without them all."""
     if shape.milli != GPU:
         return False
-    short = shape.min_workers * shape.gpus - draft.board.free_of(shape.types)
+    short = shape.min_workers * shape.gpus - trial.board.free_of(shape.types)
     for victim in victims:
         if short <= 0:
             break
@@ -93,22 +93,22 @@ def are_too_few(draft: Draft, shape: Shape, victims: list[Job]) -> bool:
     return short > 0
 
 
-def shortlist(draft: Draft, shape: Shape, job: Job, victims: list[Job]) -> list[Job]:
+def shortlist(trial: Trial, shape: Shape, job: Job, victims: list[Job]) -> list[Job]:
     """Return the first victims that are enough together; empty if all of them are not.
 
-    The number of victims doubles from one trial to the next.
+    The number of victims doubles with each try.
     """
     stopped: list[Job] = []
     while len(stopped) < len(victims):
         for victim in victims[len(stopped) : 2 * len(stopped) + 1]:
-            draft.give(slots_of(victim))
+            trial.give(slots_of(victim))
             stopped.append(victim)
-        if probe_anywhere(draft, shape, job):
+        if probe_anywhere(trial, shape, job):
             return stopped
     return []
 
 
-def spare_victims(draft: Draft, shape: Shape, job: Job, stopped: list[Job]) -> EvictionPlan | None:
+def spare_victims(trial: Trial, shape: Shape, job: Job, stopped: list[Job]) -> EvictionPlan | None:
     """Return the victims without which the job does not fit, and its slots.
 
     The victims that lose most are tried first: one that is not needed is not stopped.
@@ -117,8 +117,8 @@ def spare_victims(draft: Draft, shape: Shape, job: Job, stopped: list[Job]) -> E
         return None
     needed: list[Job] = []
     for victim in reversed(stopped):
-        draft.take(slots_of(victim))
-        if not probe_anywhere(draft, shape, job):
-            draft.give(slots_of(victim))
+        trial.take(slots_of(victim))
+        if not probe_anywhere(trial, shape, job):
+            trial.give(slots_of(victim))
             needed.append(victim)
-    return EvictionPlan(needed, probe_anywhere(draft, shape, job)) if needed else None
+    return EvictionPlan(needed, probe_anywhere(trial, shape, job)) if needed else None

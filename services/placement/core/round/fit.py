@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from services.placement.core.pool.board import Board, could_hold
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.node import Kind
 from services.placement.core.pool.shape import GPU, Shape, Slot
+from services.placement.core.pool.trial import Trial
 
 Avoid = tuple[str, ...] | frozenset[str]
 
@@ -18,41 +18,41 @@ def too_few(board: Board, shape: Shape) -> bool:
     return shape.milli == GPU and shape.min_workers * shape.gpus > board.free_of(shape.types)
 
 
-def place(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
-    """Take slots for the gang on the draft and return them; none if fewer than its least fit."""
-    board = draft.board
+def place(trial: Trial, shape: Shape, avoid: Avoid) -> list[Slot]:
+    """Take slots for the gang on the trial and return them; none if fewer than its least fit."""
+    board = trial.board
     if too_few(board, shape):
         return []
-    mark = len(draft.log)
+    mark = len(trial.log)
     slots: list[Slot] = []
     while left := shape.max_workers - len(slots):
         new = board.best_fit(shape, left, avoid)
         if not new:
             break
-        draft.take(new)
+        trial.take(new)
         slots += new
     if len(slots) < shape.min_workers:
-        draft.rollback(mark)
+        trial.rollback(mark)
         return []
     return slots
 
 
-def probe(draft: Draft, shape: Shape, avoid: Avoid, released: Iterable[Slot] = ()) -> list[Slot]:
+def probe(trial: Trial, shape: Shape, avoid: Avoid, released: Iterable[Slot] = ()) -> list[Slot]:
     """Return slots for the gang once `released` is free as well; nothing stays taken."""
-    mark = len(draft.log)
-    draft.give(released)
-    slots = place(draft, shape, avoid)
-    draft.rollback(mark)
+    mark = len(trial.log)
+    trial.give(released)
+    slots = place(trial, shape, avoid)
+    trial.rollback(mark)
     return slots
 
 
 def probe_anywhere(
-    draft: Draft, shape: Shape, job: Job, released: Iterable[Slot] = ()
+    trial: Trial, shape: Shape, job: Job, released: Iterable[Slot] = ()
 ) -> list[Slot]:
     """Return the same for this job, on nodes that it avoids if there are no others."""
     released = list(released)
-    slots = probe(draft, shape, job.avoid, released)
-    return probe(draft, shape, (), released) if job.avoid and not slots else slots
+    slots = probe(trial, shape, job.avoid, released)
+    return probe(trial, shape, (), released) if job.avoid and not slots else slots
 
 
 def nodes_to_avoid(board: Board, job: Job, shape: Shape) -> tuple[str, ...]:
@@ -80,5 +80,5 @@ def fits_now(board: Board, shape: Shape) -> int:
 
 def shares_now(board: Board, shape: Shape) -> int:
     as_many_as_fit = shape._replace(min_workers=1, max_workers=shape.min_workers)
-    with Draft(board) as draft:
-        return len(place(draft, as_many_as_fit, ()))
+    with Trial(board) as trial:
+        return len(place(trial, as_many_as_fit, ()))

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.placement.core.pool.board import could_hold
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import EquivalenceClass, least_ms
 from services.placement.core.pool.shape import Shape, Slot
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.defragment import DefragmentationSearch
 from services.placement.core.round.easy import QueueHead, head_of
 from services.placement.core.round.evict import EvictionSearch, evict
@@ -45,24 +45,24 @@ GREEDY = Policy("best_fit", rank, allot, place, evict)
 
 def plan(view: View, policy: Policy = GREEDY, spared: frozenset[str] = frozenset()) -> Plan:
     """Return greedy's plan of the view; `spared`: jobs that stop no others this time."""
-    with Draft(view.board) as draft:
-        return RoundPlanner(view, policy, draft, spared).run()
+    with Trial(view.board) as trial:
+        return RoundPlanner(view, policy, trial, spared).run()
 
 
 class RoundPlanner:
     """Builds one plan: the queue scan with what it has taken, reserved and tried so far."""
 
     def __init__(
-        self, view: View, policy: Policy, draft: Draft, spared: frozenset[str] = frozenset()
+        self, view: View, policy: Policy, trial: Trial, spared: frozenset[str] = frozenset()
     ) -> None:
         self.view = view
         self.spared = spared
         self.policy = policy
-        self.draft = draft
+        self.trial = trial
         self.plan = Plan(waiting=len(view.waiting))
-        self.slots = SlotSearch(draft, policy.place)
-        self.evictions = EvictionSearch(view, draft, self.plan, policy.evict)
-        self.defragmentations = DefragmentationSearch(view, draft, self.plan)
+        self.slots = SlotSearch(trial, policy.place)
+        self.evictions = EvictionSearch(view, trial, self.plan, policy.evict)
+        self.defragmentations = DefragmentationSearch(view, trial, self.plan)
         self.scan = scan_of(view)
         self.exhausted: set[EquivalenceClass] = set()
         """Classes of which no more jobs start, or stop others, in this round."""
@@ -83,7 +83,7 @@ class RoundPlanner:
                 self.plan.first_blocked = self.plan.first_blocked or job
                 self.plan.unfinished = True
                 break
-        report_holds(self.view, self.draft, self.plan, self.passed_over())
+        report_holds(self.view, self.trial, self.plan, self.passed_over())
         return self.plan
 
     def passed_over(self) -> PassedOver:
@@ -111,7 +111,7 @@ class RoundPlanner:
     def consider(self, job: Job) -> bool:
         """Place the job or hold it; return False if it fits but the round is full."""
         shape = self.policy.allot(self.view, job)
-        mark = len(self.draft.log)
+        mark = len(self.trial.log)
         slots, is_last = self.find_slots(job, shape)
         if not slots:
             self.note(job)
@@ -120,17 +120,17 @@ class RoundPlanner:
                 self.exhausted.add(self.scan.equivalence_class)
             return True
         if self.allocations and self.allocations + len(slots) > ALLOCATIONS_PER_ROUND:
-            self.draft.rollback(mark)
+            self.trial.rollback(mark)
             return False
         self.allocations += len(slots)
-        left = self.draft.board.nodes[slots[0].node_id].whole
-        position = self.scan.position(job.entry(self.view.scores))
+        left = self.trial.board.nodes[slots[0].node_id].whole
+        position = self.scan.position(job.queue_key(self.view.scores))
         self.plan.assignments.append(Assignment(job, slots, position, left))
         return True
 
     def find_slots(self, job: Job, shape: Shape) -> tuple[list[Slot], bool]:
         """Return slots; if there are none, also whether no job of its class will get any."""
-        avoid: Avoid = nodes_to_avoid(self.draft.board, job, shape)
+        avoid: Avoid = nodes_to_avoid(self.trial.board, job, shape)
         head = self.head
         if not (head and head.delayed_by(job, self.view.now, self.view.time_scale)):
             return self.slots.place(shape, avoid), True
@@ -154,7 +154,7 @@ class RoundPlanner:
         reserved: list[Slot] = []
         served = self.evictions.served + self.defragmentations.served
         if job.job_id in self.view.reservations:
-            reserved = reserve_freed(self.view, self.draft, job, shape)
+            reserved = reserve_freed(self.view, self.trial, job, shape)
         if (
             not reserved
             and not self.head
@@ -167,9 +167,9 @@ class RoundPlanner:
             if self.view.overdue.lapses_at_ms is not None:
                 self.plan.repeat_at(self.view.overdue.lapses_at_ms)
             if not reserved:
-                avoid = nodes_to_avoid(self.draft.board, job, shape)
+                avoid = nodes_to_avoid(self.trial.board, job, shape)
                 order = node_order(self.view, self.plan.assignments)
-                reserved = reserve_roomiest(self.draft, shape, avoid, order)
+                reserved = reserve_roomiest(self.trial, shape, avoid, order)
         if reserved:
             self.reserved += reserved
             self.reserved_for.add(job.job_id)
@@ -179,11 +179,11 @@ class RoundPlanner:
 
     def could_ever_fit(self, shape: Shape) -> bool:
         """Whether the pool could hold the gang if it were empty; else no job waits behind it."""
-        return could_hold(self.draft.board, shape, ()) >= shape.min_workers
+        return could_hold(self.trial.board, shape, ()) >= shape.min_workers
 
     def lead(self, job: Job, shape: Shape, has_reservation: bool) -> QueueHead:
         """Return the job as head of the queue; with slots reserved it needs no expected start."""
         if has_reservation or self.view.queue_mode == "strict":
             return QueueHead(job.job_id, None)
-        avoid = nodes_to_avoid(self.draft.board, job, shape)
-        return head_of(self.view, self.draft, job, shape, avoid, self.plan.assignments)
+        avoid = nodes_to_avoid(self.trial.board, job, shape)
+        return head_of(self.view, self.trial, job, shape, avoid, self.plan.assignments)

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from services.placement.core.lifecycle import ends
 from services.placement.core.pool.board import could_hold
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.overdue import LACKS_NODES
 from services.placement.core.pool.queue import QueueScan
 from services.placement.core.pool.shape import GPU, Shape, Slot
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.easy import QueueHead
 from services.placement.core.round.fit import fits_now, would_hold
 from services.placement.core.round.plan import Hold, Plan
@@ -38,7 +38,7 @@ class PassedOver(NamedTuple):
     """The job that all others in the queue are behind, if there is one."""
 
 
-def report_holds(view: View, draft: Draft, plan: Plan, blocked: PassedOver) -> None:
+def report_holds(view: View, trial: Trial, plan: Plan, blocked: PassedOver) -> None:
     """Add new hold reasons to the plan, best first; reserved slots are given back before."""
     jobs = (
         blocked.first
@@ -47,8 +47,8 @@ def report_holds(view: View, draft: Draft, plan: Plan, blocked: PassedOver) -> N
     )
     if not jobs:
         return
-    draft.give(blocked.reserved)
-    reasons = HoldReasons(view, draft, blocked)
+    trial.give(blocked.reserved)
+    reasons = HoldReasons(view, trial, blocked)
     for job in jobs:
         if reasons.is_unchanged(job) or (reason := reasons.of(job)) == job.hold_reason:
             continue
@@ -66,19 +66,19 @@ def unreported_jobs(view: View, plan: Plan, blocked: PassedOver) -> list[Job]:
     known.update(assignment.job.job_id for assignment in plan.assignments)
     jobs = [view.waiting[name] for name in view.unreported if name not in known]
     jobs = [job for job in jobs if job.not_before <= view.now]
-    return sorted(jobs, key=lambda job: job.entry(view.scores))
+    return sorted(jobs, key=lambda job: job.queue_key(view.scores))
 
 
 class HoldReasons:
     """Hold reasons of one round, remembered by shape: most blocked jobs look alike."""
 
-    def __init__(self, view: View, draft: Draft, blocked: PassedOver) -> None:
+    def __init__(self, view: View, trial: Trial, blocked: PassedOver) -> None:
         self.view = view
-        self.draft = draft
+        self.trial = trial
         self.blocked = blocked
         self.known: dict[tuple[Shape, bool], HoldReason] = {}
         self.counts: dict[tuple[Shape, bool], int] = {}
-        self.slots = SlotSearch(draft)
+        self.slots = SlotSearch(trial)
 
     def is_unchanged(self, job: Job) -> bool:
         """Whether the published reason holds: with no job in the way only nodes change it."""
@@ -100,7 +100,7 @@ class HoldReasons:
         return reason
 
     def find(self, shape: Shape, waits_for_gpus: bool) -> HoldReason:
-        board = self.draft.board
+        board = self.trial.board
         ever = could_hold(board, shape, ())
         if ever < shape.min_workers:
             away = would_hold((board.nodes[n].kind for n in cordoned_nodes(self.view)), shape)
@@ -116,11 +116,11 @@ class HoldReasons:
         return "reserved_for_head" if head and head.nodes else "behind_reservation"
 
     def make_hold(self, job: Job, reason: HoldReason) -> Hold:
-        shape, board = job.shape, self.draft.board
+        shape, board = job.shape, self.trial.board
         workers = self.count(shape, reason in LACKS_NODES)
         short = max(0, shape.min_workers - workers) * shape.worker_milli / GPU
         detail: dict[str, float | str] = {
-            "position": float(self.blocked.scan.position(job.entry(self.view.scores))),
+            "position": float(self.blocked.scan.position(job.queue_key(self.view.scores))),
             "waiting": float(len(self.view.waiting)),
             "workers": float(shape.min_workers),
             "workers_that_fit": float(min(workers, shape.min_workers)),
@@ -170,7 +170,7 @@ class HoldReasons:
         """Return how many workers fit now, or would fit on empty nodes (`ever`)."""
         workers = self.counts.get((shape, ever))
         if workers is None:
-            board = self.draft.board
+            board = self.trial.board
             workers = could_hold(board, shape, ()) if ever else fits_now(board, shape)
             self.counts[shape, ever] = workers
         return workers

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from services.placement.core.pool.allocations import slots_of
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.node import Node
 from services.placement.core.pool.shape import GPU, Shape, Slot
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import probe_anywhere
 from services.placement.core.round.plan import Assignment
 from services.placement.core.round.view import View
 
 
-def reserve_freed(view: View, draft: Draft, job: Job, shape: Shape) -> list[Slot]:
+def reserve_freed(view: View, trial: Trial, job: Job, shape: Shape) -> list[Slot]:
     """Reserve the slots that the job will get once its victims are gone; none if too few."""
     stopping = [
         victim
@@ -26,7 +26,7 @@ def reserve_freed(view: View, draft: Draft, job: Job, shape: Shape) -> list[Slot
     if not stopping:
         return []
     released = [slot for victim in stopping for slot in slots_of(victim)]
-    return draft.reserve(probe_anywhere(draft, shape, job, released))
+    return trial.reserve(probe_anywhere(trial, shape, job, released))
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ def missing(node: Node, shape: Shape, held: Mapping[str, HeldPart]) -> int:
 
 
 def reserve_roomiest(
-    draft: Draft, shape: Shape, avoid: tuple[str, ...], order: NodeOrder
+    trial: Trial, shape: Shape, avoid: tuple[str, ...], order: NodeOrder
 ) -> list[Slot]:
     """Reserve the roomiest nodes until the smallest gang of that shape has enough of them.
 
@@ -103,17 +103,17 @@ def reserve_roomiest(
     """
     left = shape.min_workers
     wanted: list[Slot] = []
-    nodes = draft.board.downward(shape.types, 0)
+    nodes = trial.board.downward(shape.types, 0)
     if order.late or order.outlasting:
-        nodes = iter(sorted(nodes, key=lambda name: order.key_of(draft.board.nodes[name], shape)))
+        nodes = iter(sorted(nodes, key=lambda name: order.key_of(trial.board.nodes[name], shape)))
     for name in nodes:
-        node = draft.board.nodes[name]
+        node = trial.board.nodes[name]
         workers = min(left, node.kind.workers(shape)) if name not in avoid else 0
         if workers:
             wanted += part_of(node, shape, workers)
             left -= workers
         if not left:
-            return draft.reserve(wanted)
+            return trial.reserve(wanted)
     return []
 
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.shape import Shape, Slot
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import Avoid, place, too_few
 
-Place = Callable[[Draft, Shape, Avoid], list[Slot]]
+Place = Callable[[Trial, Shape, Avoid], list[Slot]]
 
 
 class SlotSearch:
-    """The search for slots on one draft, on which slots are only taken."""
+    """The search for slots on one trial, on which slots are only taken."""
 
-    def __init__(self, draft: Draft, place: Place = place) -> None:
-        self._draft = draft
+    def __init__(self, trial: Trial, place: Place = place) -> None:
+        self._draft = trial
         self._place = place
         self._failures = Failures()
 
     def place(self, shape: Shape, avoid: Avoid) -> list[Slot]:
-        """Take slots for the gang on the draft and return them; none if it does not fit."""
+        """Take slots for the gang on the trial and return them; none if it does not fit."""
         if too_few(self._draft.board, shape) or self._failures.covers(shape, avoid):
             return []
         slots = self._place(self._draft, shape, avoid)

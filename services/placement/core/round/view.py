@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from services.placement.core.pool.board import Board
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.overdue import Overdue, overdue_at
 from services.placement.core.pool.queue import Queue, QueueScan
 from services.placement.core.pool.settings import per_settings
 from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.state import Pool
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import Avoid
 from services.placement.core.round.peers import RankRules
 from services.placement.core.round.progress import scaled_price
@@ -31,7 +31,7 @@ BASE_ORDER = "class_submit"
 
 
 class View(NamedTuple):
-    """One pool at one moment; a policy changes nothing of it but through a draft of the board."""
+    """One pool at one moment; a policy changes nothing of it but through a trial of the board."""
 
     now: int
     time_scale: float
@@ -83,7 +83,7 @@ def scan_of(view: View) -> QueueScan:
     names = [*view.reservations, overdue] if overdue else list(view.reservations)
     own = {}
     for job in (view.waiting[name] for name in names if name in view.waiting):
-        usual = job.entry(view.scores)
+        usual = job.queue_key(view.scores)
         own[usual] = usual._replace(
             has_no_reservation=job.job_id not in view.reservations, is_in_turn=job.job_id != overdue
         )
@@ -175,7 +175,7 @@ class EvictionPlan(NamedTuple):
     slots: list[Slot]
 
 
-Evict: TypeAlias = Callable[[View, Draft, Job, Shape, frozenset[str]], EvictionPlan | None]
+Evict: TypeAlias = Callable[[View, Trial, Job, Shape, frozenset[str]], EvictionPlan | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,5 +185,5 @@ class Policy:
     name: str
     rank: Callable[[View], Iterable[Job]]
     allot: Callable[[View, Job], Shape]
-    place: Callable[[Draft, Shape, Avoid], list[Slot]]
+    place: Callable[[Trial, Shape, Avoid], list[Slot]]
     evict: Evict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.greedy import plan as greedy_plan
 from services.placement.core.round.plan import Plan
 from services.placement.core.round.view import View
@@ -18,25 +18,25 @@ from services.placement.core.solver.window import Window
 
 def instance_of(view: View, greedy: Plan | None = None) -> Instance:
     """Return the instance of a view; `greedy`: greedy's plan of it, if it is known already."""
-    with Draft(view.board) as draft:
+    with Trial(view.board) as trial:
         greedy_plan_of_view = greedy or greedy_plan(view)
         window = Window(
             view,
-            draft,
+            trial,
             {assignment.job.job_id: assignment for assignment in greedy_plan_of_view.assignments},
         )
         window.look()
-        return export(view, draft, window, greedy_plan_of_view)
+        return export(view, trial, window, greedy_plan_of_view)
 
 
-def export(view: View, draft: Draft, window: Window, greedy: Plan) -> Instance:
-    """Return the instance of a window, whose fixed jobs hold their slots on the draft."""
+def export(view: View, trial: Trial, window: Window, greedy: Plan) -> Instance:
+    """Return the instance of a window, whose fixed jobs hold their slots on the trial."""
     victims = offer_victims(window, greedy)
     nodes = group_nodes(view.board, window, victims.shares)
     numbers = victims.numbers()
     builder = RequestBuilder(view, window, numbers, nodes)
     requests = tuple(builder.request(candidate) for candidate in window.candidates)
-    plan = plan_of_window(draft, window, greedy, numbers)
+    plan = plan_of_window(trial, window, greedy, numbers)
     return Instance(
         tuple(nodes.classes),
         requests if window.fixed else require_first(requests, plan),

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from services.placement.core.pool.allocations import slots_of
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import place
 from services.placement.core.round.plan import Plan
 from services.placement.core.solver.instance import Reservation, RoundPlan, Start
@@ -15,18 +15,18 @@ from services.placement.core.solver.window import Candidate, Window
 
 
 def plan_of_window(
-    draft: Draft, window: Window, greedy: Plan, victims: Mapping[str, int]
+    trial: Trial, window: Window, greedy: Plan, victims: Mapping[str, int]
 ) -> RoundPlan:
     """Return greedy's starts, reservations and stops; `victims`: job id -> number."""
     number = {candidate.job.job_id: index for index, candidate in enumerate(window.candidates)}
-    mark = len(draft.log)
+    mark = len(trial.log)
     starts = []
     for assignment in greedy.assignments:
         slots = tuple(assignment.slots)
         # The window reserves for jobs whose victims stop before it knows what others take, so it
         # may have reserved slots of greedy's plan.
-        if assignment.job.job_id in number and draft.board.are_free(slots):
-            draft.take(slots)
+        if assignment.job.job_id in number and trial.board.are_free(slots):
+            trial.take(slots)
             starts.append(Start(number[assignment.job.job_id], slots))
     by: dict[str, list[Job]] = {}
     for eviction in greedy.evictions:
@@ -37,22 +37,22 @@ def plan_of_window(
         candidate = window.candidates[number[job_id]] if job_id in number else None
         if candidate is None or not may_stop(candidate, evicted, victims):
             continue
-        if nodes := reserve_freed_slots(draft, candidate, evicted):
+        if nodes := reserve_freed_slots(trial, candidate, evicted):
             reservations.append(Reservation(number[job_id], nodes))
             stops += [victims[job.job_id] for job in evicted]
-    draft.rollback(mark)
+    trial.rollback(mark)
     return RoundPlan(tuple(starts), tuple(reservations), tuple(stops))
 
 
 def reserve_freed_slots(
-    draft: Draft, candidate: Candidate, evicted: Iterable[Job]
+    trial: Trial, candidate: Candidate, evicted: Iterable[Job]
 ) -> tuple[tuple[str, int], ...]:
-    """Free the victims' slots on the draft; return the candidate's workers by node, () if it does
+    """Free the victims' slots on the trial; return the candidate's workers by node, () if it does
     not fit even then."""
     for job in evicted:
-        draft.give(slots_of(job))
+        trial.give(slots_of(job))
     shape = candidate.shape._replace(max_workers=candidate.shape.min_workers)
-    slots = place(draft, shape, candidate.avoid)
+    slots = place(trial, shape, candidate.avoid)
     return tuple(Counter(slot.node_id for slot in slots).items())
 
 

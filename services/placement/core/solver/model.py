@@ -14,7 +14,7 @@ from services.placement.core.solver.places import Place, bins_of, workers_later,
 from services.placement.core.solver.variables import GangVariables, Var, Variables, need_of, total
 
 
-class Model(Variables):
+class RoundModel(Variables):
     """The whole model, built once per instance; `solve.py` runs it and reads the plan back."""
 
     def __init__(self, instance: Instance, places: list[Place]) -> None:

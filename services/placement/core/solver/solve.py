@@ -20,7 +20,7 @@ from services.placement.core.solver.instance import (
     Start,
     VictimMigration,
 )
-from services.placement.core.solver.model import Model
+from services.placement.core.solver.model import RoundModel
 from services.placement.core.solver.objective import score
 from services.placement.core.solver.places import gpus_of, layout
 from services.placement.core.solver.variables import GangVariables
@@ -38,7 +38,7 @@ def solve(instance: Instance, deterministic_limit: float, wall_s: float | None =
     this is called at once, see `contended.solve_now`.
     """
     greedy = score(instance, instance.greedy).total
-    model = Model(instance, layout(instance, instance.greedy))
+    model = RoundModel(instance, layout(instance, instance.greedy))
     Hint(model).give(instance.greedy)
     solver = cp_model.CpSolver()
     limit(solver, deterministic_limit, wall_s)
@@ -81,7 +81,7 @@ def greedy_solution(
     return Solution(instance.greedy, status, greedy, greedy, bound, value.terms, exact)
 
 
-def read(instance: Instance, model: Model, solver: cp_model.CpSolver) -> RoundPlan:
+def read(instance: Instance, model: RoundModel, solver: cp_model.CpSolver) -> RoundPlan:
     """Return the plan in the solver's numbers; GPUs by their indices, lowest first."""
     return SolutionReader(instance, model, solver).plan()
 
@@ -89,7 +89,7 @@ def read(instance: Instance, model: Model, solver: cp_model.CpSolver) -> RoundPl
 class SolutionReader:
     """Translates the solver's numbers to slots; nodes and GPUs are taken in a fixed order."""
 
-    def __init__(self, instance: Instance, model: Model, solver: cp_model.CpSolver) -> None:
+    def __init__(self, instance: Instance, model: RoundModel, solver: cp_model.CpSolver) -> None:
         self.instance = instance
         self.model = model
         self.solver = solver

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU, Shape
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import Avoid, nodes_to_avoid
 from services.placement.core.round.greedy import GREEDY
 from services.placement.core.round.plan import Assignment
@@ -48,10 +48,10 @@ class Candidate:
 
 @dataclass(slots=True)
 class Window:
-    """The window; `placed` is greedy's plan by job id, fixed slots are taken on the draft."""
+    """The window; `placed` is greedy's plan by job id, fixed slots are taken on the trial."""
 
     view: View
-    draft: Draft
+    trial: Trial
     placed: Mapping[str, Assignment]
     candidates: list[Candidate] = field(default_factory=list)
     fixed: list[tuple[int, Job, Assignment]] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Window:
     _slots: SlotSearch = field(init=False)
 
     def __post_init__(self) -> None:
-        self._slots = SlotSearch(self.draft)
+        self._slots = SlotSearch(self.trial)
 
     def look(self) -> None:
         """Scan the queue until the window is full."""
@@ -101,7 +101,7 @@ class Window:
 
     def _fix(self, candidate: Candidate) -> None:
         assignment = self.placed[candidate.job.job_id]
-        self.draft.take(assignment.slots)
+        self.trial.take(assignment.slots)
         self.fixed.append((candidate.position, candidate.job, assignment))
 
     def _passed_over(self, candidate: Candidate) -> None:
@@ -111,7 +111,7 @@ class Window:
             return
         self.blocked = self.blocked or shape
         if job.job_id in self.view.reservations:
-            reserve_freed(self.view, self.draft, job, shape)
+            reserve_freed(self.view, self.trial, job, shape)
         elif self._may_reserve(job, shape):
             victims = tuple(filter(is_whole, self.view.victims.of(job)[:VICTIMS]))
             if victims:

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from benchmarks.parts.agents.fleet import Fleet
+from benchmarks.parts.agents.fleet import AgentFleet
 from benchmarks.parts.agents.observation import Observation
 
 
-def fleet_of_two() -> Fleet:
-    fleet = Fleet(2)
+def fleet_of_two() -> AgentFleet:
+    fleet = AgentFleet(2)
     for node in ("a", "b"):
         fleet.note(Observation("session", node, 10.0, 11.0))
         fleet.note(Observation("heartbeat", node, 12.0, 15.0))
@@ -42,7 +42,7 @@ async def test_a_wait_has_an_end() -> None:
 
 
 def test_the_first_go_counts_and_faults_are_counted() -> None:
-    fleet = Fleet(1)
+    fleet = AgentFleet(1)
     for ended_ms in (5.0, 6.0):
         fleet.note(Observation("go", "0/1/0/0", 0.0, ended_ms))
         fleet.note(Observation("fault", "hello: 503", 0.0, 1.0))

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from benchmarks.parts.agents.fleet import Fleet
+from benchmarks.parts.agents.fleet import AgentFleet
 from benchmarks.parts.agents.observation import Observation
 from benchmarks.parts.agents.outage import describe_return
 
 HEALED_MS, LEASE_S = 60_000.0, 60.0
 
 
-def heartbeat(fleet: Fleet, node: str, begun_ms: float, ended_ms: float) -> None:
+def heartbeat(fleet: AgentFleet, node: str, begun_ms: float, ended_ms: float) -> None:
     fleet.note(Observation("session", node, begun_ms - 1, begun_ms))
     fleet.note(Observation("heartbeat", node, begun_ms, ended_ms))
 
 
-def fleet_of_two() -> Fleet:
-    fleet = Fleet(2)
+def fleet_of_two() -> AgentFleet:
+    fleet = AgentFleet(2)
     heartbeat(fleet, "a", 5_000.0, 5_100.0)
     heartbeat(fleet, "b", 4_000.0, 4_100.0)
     return fleet

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from benchmarks.parts.agents.fleet import Fleet
+from benchmarks.parts.agents.fleet import AgentFleet
 from benchmarks.parts.agents.observation import Kind, Observation
 from benchmarks.parts.agents.simulated_agent import SimulatedAgent
 from tests.patience import PATIENCE_S, until
@@ -18,7 +18,7 @@ def reported(site: Installation) -> list[str]:
 
 
 async def test_it_registers_runs_a_worker_and_reconnects(tmp_path: Path) -> None:
-    site, fleet = Installation(tmp_path), Fleet(1)
+    site, fleet = Installation(tmp_path), AgentFleet(1)
 
     def observe(kind: Kind, name: str, begun_ms: float, ended_ms: float) -> None:
         fleet.note(Observation(kind, name, begun_ms, ended_ms))

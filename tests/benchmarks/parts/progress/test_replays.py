@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.parts.progress.replays import SETTINGS, Part, parts_of, play, scenario_of
+from benchmarks.parts.progress.replays import SETTINGS, TracePart, parts_of, play, scenario_of
 from tests.simulator.kernel.workloads import job
 
 
@@ -17,7 +17,7 @@ def test_parts_lie_evenly_over_the_trace() -> None:
     assert firsts == sorted(firsts) and len(set(firsts)) == 3
 
 
-def busy_part() -> Part:
+def busy_part() -> TracePart:
     """Jobs of half an hour to many hours, of two users, on few nodes."""
     draw = np.random.default_rng(5)
     submits = np.cumsum(draw.exponential(1200.0, 240)).tolist()
@@ -26,7 +26,7 @@ def busy_part() -> Part:
         job(n, (submit, 3600.0 * length, 1, int(draw.choice([1, 4, 8]))), "red", f"u{n % 2}")
         for n, (submit, length) in enumerate(zip(submits, hours, strict=True))
     ]
-    return Part("busy#1", jobs)
+    return TracePart("busy#1", jobs)
 
 
 @pytest.mark.slow

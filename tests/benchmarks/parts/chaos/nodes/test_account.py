@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.parts.chaos.nodes.account import EVERYWHERE, Account, Outage
-from benchmarks.parts.chaos.nodes.node_load import Attempt
+from benchmarks.parts.chaos.nodes.account import EVERYWHERE, Outage, OutageAccount
+from benchmarks.parts.chaos.nodes.node_load import RecordedAttempt
 
-ATTEMPT = Attempt("j", 1, placed_at=100.0, nodes={"0/1/0/0": "n1"}, ended_at=130.0)
+ATTEMPT = RecordedAttempt("j", 1, placed_at=100.0, nodes={"0/1/0/0": "n1"}, ended_at=130.0)
 
 
 def is_explained(*outages: Outage, targets: tuple[str, ...] = ()) -> bool:
-    account = Account(least_s=10.0, outages=list(outages), targets=set(targets))
+    account = OutageAccount(least_s=10.0, outages=list(outages), targets=set(targets))
     return not account.unexplained([ATTEMPT])
 
 
@@ -33,7 +33,7 @@ def test_short_outages_and_those_of_other_nodes_or_times_do_not() -> None:
 
 def test_slow_recoveries_are_counted_by_themselves() -> None:
     for is_long, expected in ((False, [ATTEMPT]), (True, [])):
-        account = Account(10.0, [Outage("n1", 110.0, 125.0, is_long)])
+        account = OutageAccount(10.0, [Outage("n1", 110.0, 125.0, is_long)])
         assert account.stopped_by_slow_recovery([ATTEMPT]) == expected
 
 

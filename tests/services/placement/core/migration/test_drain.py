@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.placement.core.migration.drain import relocate, room_elsewhere, with_workers
 from services.placement.core.pool.allocations import slots_by_rank
-from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.trial import Trial
 from shared.contracts.nodes import CordonNode
 from tests.services.placement.core.lane import Lane, job, lane
 
@@ -18,8 +18,8 @@ def out_of_use(*nodes: str) -> Lane:
 
 
 def new_nodes(pool: Lane) -> list[str]:
-    with Draft(pool.state.board) as draft:
-        return [slot.node_id for slot in relocate(draft, pool.job("j"))]
+    with Trial(pool.state.board) as trial:
+        return [slot.node_id for slot in relocate(trial, pool.job("j"))]
 
 
 def test_only_workers_on_nodes_out_of_use_get_a_new_slot() -> None:

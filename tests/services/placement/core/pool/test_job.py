@@ -33,8 +33,8 @@ def test_a_predicted_run_time_is_at_most_what_the_user_estimates() -> None:
 
 def test_a_higher_score_comes_first_and_an_unranked_job_last() -> None:
     job_ = made()
-    assert job_.entry({"a": 2.0}) < job_.entry({"a": 1.0}) < job_.entry({})
-    assert job_.entry({}).negated_score == UNRANKED
+    assert job_.queue_key({"a": 2.0}) < job_.queue_key({"a": 1.0}) < job_.queue_key({})
+    assert job_.queue_key({}).negated_score == UNRANKED
 
 
 def test_a_preemption_before_the_start_costs_nothing() -> None:

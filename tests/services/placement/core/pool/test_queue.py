@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import (
     NO_ESTIMATE,
     EquivalenceClass,
     Queue,
-    QueueEntry,
+    QueueKey,
     QueueScan,
     bucket_of,
     least_ms,
 )
 from services.placement.core.pool.state import Pool
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.greedy import GREEDY, RoundPlanner, plan, rank
 from services.placement.core.round.plan import Plan
 from services.placement.core.round.view import View, view_of
@@ -64,15 +64,15 @@ class PlainScan(QueueScan):
             self.equivalence_class = EquivalenceClass(each.tier, each.shape, 0, each.job_id)
             yield each.job_id
 
-    def position(self, entry: QueueEntry) -> int:
-        return self._at[entry.job_id]
+    def position(self, key: QueueKey) -> int:
+        return self._at[key.job_id]
 
 
 class PlainRound(RoundPlanner):
     """Asks every job in the queue, one by one."""
 
-    def __init__(self, view: View, draft: Draft) -> None:
-        super().__init__(view, GREEDY, draft)
+    def __init__(self, view: View, trial: Trial) -> None:
+        super().__init__(view, GREEDY, trial)
         self.scan = PlainScan(view)
 
     def is_last_of_its_class(self, *_: object) -> bool:
@@ -80,8 +80,8 @@ class PlainRound(RoundPlanner):
 
 
 def plainly(view: View) -> Plan:
-    with Draft(view.board) as draft:
-        return PlainRound(view, draft).run()
+    with Trial(view.board) as trial:
+        return PlainRound(view, trial).run()
 
 
 def busy_pool(chance: Random, mode: str, preemption: str) -> Lane:
@@ -173,9 +173,9 @@ def test_positions_are_those_in_the_sorted_line(seed: int) -> None:
     pool = busy_pool(Random(seed), "skip", "class")
     pool.pool(round_ms=60_000, reserve_after_s=0.0)
     view = view_of(pool.state, pool.now)
-    round_ = RoundPlanner(view, GREEDY, Draft(view.board))
+    round_ = RoundPlanner(view, GREEDY, Trial(view.board))
     for at, each in enumerate(in_order(view)):
-        assert round_.scan.position(each.entry(view.scores)) == at
+        assert round_.scan.position(each.queue_key(view.scores)) == at
 
 
 @pytest.mark.parametrize("mode", MODES)

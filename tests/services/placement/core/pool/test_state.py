@@ -54,7 +54,7 @@ def test_a_predicted_run_time_moves_a_waiting_job_to_another_class() -> None:
     state = pool.state
     state.rank(Ranks(1, "fcfs", "", {"a": 2.0, "b": 1.0}, run_s={"a": 60.0, "b": 9000.0}))
     (group,) = state.queue.groups.values()
-    assert [entry.job_id for entry in group] == ["a", "b"]
+    assert [key.job_id for key in group] == ["a", "b"]
     state.rank(Ranks(2, "fcfs", "", {"a": 2.0, "b": 1.0}))
     assert pool.job("a").predicted_s is None
     assert len(state.queue.groups) == 2

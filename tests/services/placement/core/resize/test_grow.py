@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.trial import Trial
 from services.placement.core.resize.elastic import elastic_jobs
 from services.placement.core.resize.grow import extra_slots, is_worth_it, left_s
 from services.placement.core.round.view import view_of
@@ -38,8 +38,8 @@ def test_growth_must_save_more_than_the_restart_costs(walltime_s: float, is_wort
 def test_extra_workers_go_to_nodes_no_slower_than_its_own() -> None:
     pool = elastic(1000)
     board, (running,) = pool.state.board, elastic_jobs(pool.state, pool.now)
-    with Draft(board) as draft:
-        assert [slot.node_id for slot in extra_slots(draft, running)] == ["b", "b"]
+    with Trial(board) as trial:
+        assert [slot.node_id for slot in extra_slots(trial, running)] == ["b", "b"]
     board.suspect("b", "f", 2.0, None)
-    with Draft(board) as draft:
-        assert extra_slots(draft, running) == []
+    with Trial(board) as trial:
+        assert extra_slots(trial, running) == []

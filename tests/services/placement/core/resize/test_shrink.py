@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from services.placement.core.pool.allocations import slots_by_rank
-from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.trial import Trial
 from services.placement.core.resize.elastic import elastic_jobs
 from services.placement.core.resize.shrink import (
     Shrinking,
@@ -38,10 +38,10 @@ def test_a_job_shrinks_no_more_than_is_needed_and_the_draft_stays_as_it_was() ->
     pool = full()
     pool.submit(job("w", 8, preemptible=False))
     shrinking = Shrinking(*elastic_jobs(pool.state, pool.now))
-    with Draft(pool.state.board) as draft:
+    with Trial(pool.state.board) as trial:
         assert len(shrinking.released()) == 10
-        assert would_start(draft, pool.job("w"), [shrinking])
-        (resize,) = least_resizes(draft, pool.job("w"), [shrinking])
-        assert draft.log == []
+        assert would_start(trial, pool.job("w"), [shrinking])
+        (resize,) = least_resizes(trial, pool.job("w"), [shrinking])
+        assert trial.log == []
     assert {slot.node_id for slot in resize.slots} == {"a"} and len(resize.slots) == 8
     assert resize.by is pool.job("w")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import Shape
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round import evict
 from shared.contracts.attempts import JobPreempted
 from tests.services.placement.core.lane import Lane, job, kinds, lane, only
@@ -161,9 +161,9 @@ def test_no_search_is_made_where_all_victims_together_have_too_few_gpus(
     searches: list[int] = []
     shortlist = evict.shortlist
 
-    def counted(draft: Draft, shape: Shape, by: Job, among: list[Job]) -> list[Job]:
+    def counted(trial: Trial, shape: Shape, by: Job, among: list[Job]) -> list[Job]:
         searches.append(len(among))
-        return shortlist(draft, shape, by, among)
+        return shortlist(trial, shape, by, among)
 
     monkeypatch.setattr(evict, "shortlist", counted)
     pool = lane("n1", "n2", gpus=2)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from services.placement.core.pool.board import could_hold
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.shape import Shape, shape_of
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import fits_now, place, probe_anywhere, too_few
 from tests.services.placement.core.lane import Lane, job, lane
 
@@ -12,8 +12,8 @@ def shape(gpus: float, workers: int = 1) -> Shape:
 
 
 def nodes_for(pool: Lane, needed: Shape, avoid: tuple[str, ...] = ()) -> list[str]:
-    with Draft(pool.state.board) as draft:
-        return [slot.node_id for slot in place(draft, needed, avoid)]
+    with Trial(pool.state.board) as trial:
+        return [slot.node_id for slot in place(trial, needed, avoid)]
 
 
 def pool() -> Lane:
@@ -39,16 +39,16 @@ def test_nodes_to_avoid_are_left_out() -> None:
 def test_shares_fill_a_gpu_before_another_is_opened() -> None:
     made = pool()
     made.run(job("s", 0.5))
-    with Draft(made.state.board) as draft:
-        (first,), (second,) = (place(draft, shape(0.5), ()) for _ in range(2))
+    with Trial(made.state.board) as trial:
+        (first,), (second,) = (place(trial, shape(0.5), ()) for _ in range(2))
     assert (first.node_id, first.gpus) == (made.nodes_of("s")[0], (0,))
     assert second.gpus != first.gpus
 
 
 def test_a_gang_that_does_not_fit_leaves_the_draft_untouched() -> None:
     made = pool()
-    with Draft(made.state.board) as draft:
-        assert place(draft, shape(8, 3), ()) == [] == draft.log
+    with Trial(made.state.board) as trial:
+        assert place(trial, shape(8, 3), ()) == [] == trial.log
 
 
 def test_what_fits_now_and_what_could_ever_be_held_are_counted_in_workers() -> None:
@@ -66,9 +66,9 @@ def test_a_trial_counts_what_is_released_and_leaves_the_draft_as_it_was() -> Non
     made.run(job("x", 8), job("y", 8))
     waiting = made.job("x")
     released = [allocation.slot for allocation in made.job("y").allocations.values()]
-    with Draft(made.state.board) as draft:
-        assert probe_anywhere(draft, shape(8), waiting) == []
-        assert probe_anywhere(draft, shape(8), waiting, released) == released
+    with Trial(made.state.board) as trial:
+        assert probe_anywhere(trial, shape(8), waiting) == []
+        assert probe_anywhere(trial, shape(8), waiting, released) == released
         waiting.avoid = (released[0].node_id,)
-        assert probe_anywhere(draft, shape(8), waiting, released) == released
-        assert draft.log == []
+        assert probe_anywhere(trial, shape(8), waiting, released) == released
+        assert trial.log == []

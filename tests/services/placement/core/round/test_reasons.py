@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.plan import Plan
 from services.placement.core.round.reasons import HoldReasons, PassedOver, unreported_jobs
 from services.placement.core.round.view import View, scan_of, view_of
@@ -14,8 +14,8 @@ def passed_over(view: View, *first: str) -> PassedOver:
 
 def reason(pool: Lane, job_id: str) -> str:
     view = view_of(pool.state, pool.now)
-    with Draft(view.board) as draft:
-        return HoldReasons(view, draft, passed_over(view)).of(pool.job(job_id))
+    with Trial(view.board) as trial:
+        return HoldReasons(view, trial, passed_over(view)).of(pool.job(job_id))
 
 
 def test_the_reason_tells_a_full_pool_from_one_that_could_never_hold_the_job() -> None:
@@ -32,8 +32,8 @@ def test_the_detail_counts_workers_and_free_gpus() -> None:
     pool.run(job("x", 6))
     pool.submit(job("w", 2, workers=3))
     view = view_of(pool.state, pool.now)
-    with Draft(view.board) as draft:
-        hold = HoldReasons(view, draft, passed_over(view)).make_hold(pool.job("w"), "no_capacity")
+    with Trial(view.board) as trial:
+        hold = HoldReasons(view, trial, passed_over(view)).make_hold(pool.job("w"), "no_capacity")
     assert hold.short_gpus == 4
     assert hold.detail == {
         "position": 0.0,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.shape import shape_of
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.reserve import (
     HeldPart,
     NodeOrder,
@@ -16,17 +16,17 @@ from tests.services.placement.core.lane import job, lane
 def test_the_roomiest_nodes_are_reserved_as_far_as_they_are_free() -> None:
     pool = lane("a", "b")
     pool.run(job("x", 6))
-    with Draft(pool.state.board) as draft:
-        slots = reserve_roomiest(draft, shape_of(job("w", 8).spec), (), NodeOrder())
+    with Trial(pool.state.board) as trial:
+        slots = reserve_roomiest(trial, shape_of(job("w", 8).spec), (), NodeOrder())
         assert {slot.node_id for slot in slots} == {"b"}
         assert pool.free("b") == [0] * 8
 
 
 def test_nothing_is_reserved_for_a_gang_that_the_pool_could_never_hold() -> None:
     pool = lane("a")
-    with Draft(pool.state.board) as draft:
-        assert reserve_roomiest(draft, shape_of(job("w", 8, workers=2).spec), (), NodeOrder()) == []
-        assert draft.log == []
+    with Trial(pool.state.board) as trial:
+        assert reserve_roomiest(trial, shape_of(job("w", 8, workers=2).spec), (), NodeOrder()) == []
+        assert trial.log == []
 
 
 def test_nodes_on_which_jobs_started_since_then_come_last() -> None:
@@ -37,14 +37,14 @@ def test_nodes_on_which_jobs_started_since_then_come_last() -> None:
     roomiest = min(first, key=first.__getitem__)
     (other,) = first.keys() - {roomiest}
     late = NodeOrder({roomiest: HeldPart({0})})
-    with Draft(pool.state.board) as draft:
-        slots = reserve_roomiest(draft, shape_of(job("w", 8).spec), (), NodeOrder())
+    with Trial(pool.state.board) as trial:
+        slots = reserve_roomiest(trial, shape_of(job("w", 8).spec), (), NodeOrder())
         assert {slot.node_id for slot in slots} == {roomiest}
-    with Draft(pool.state.board) as draft:
-        slots = reserve_roomiest(draft, shape_of(job("w", 8).spec), (), late)
+    with Trial(pool.state.board) as trial:
+        slots = reserve_roomiest(trial, shape_of(job("w", 8).spec), (), late)
         assert {slot.node_id for slot in slots} == {other}
-    with Draft(pool.state.board) as draft:
-        slots = reserve_roomiest(draft, shape_of(job("w", 4).spec), (), late)
+    with Trial(pool.state.board) as trial:
+        slots = reserve_roomiest(trial, shape_of(job("w", 4).spec), (), late)
         assert {slot.node_id for slot in slots} == {roomiest}, "seven others are as early"
 
 
@@ -60,8 +60,8 @@ def test_a_job_without_victims_has_nothing_to_wait_for() -> None:
     pool.run(job("x", 8))
     pool.submit(job("w", 8))
     view = view_of(pool.state, pool.now)
-    with Draft(pool.state.board) as draft:
-        assert reserve_freed(view, draft, pool.job("w"), pool.job("w").shape) == []
+    with Trial(pool.state.board) as trial:
+        assert reserve_freed(view, trial, pool.job("w"), pool.job("w").shape) == []
 
 
 def test_gpus_that_stopping_victims_give_back_are_reserved() -> None:
@@ -70,7 +70,7 @@ def test_gpus_that_stopping_victims_give_back_are_reserved() -> None:
     pool.submit(job("high", 8, priority_class="high"), after_ms=1000)
     assert pool.job("low").makes_room_for == "high"
     view = view_of(pool.state, pool.now)
-    with Draft(pool.state.board) as draft:
-        slots = reserve_freed(view, draft, pool.job("high"), pool.job("high").shape)
+    with Trial(pool.state.board) as trial:
+        slots = reserve_freed(view, trial, pool.job("high"), pool.job("high").shape)
         assert sum(slot.milli * len(slot.gpus) for slot in slots) == 2000
         assert pool.state.board.free_of(()) == 0

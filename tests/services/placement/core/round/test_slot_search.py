@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.shape import Shape, Slot, shape_of
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import Avoid, place
 from services.placement.core.round.slot_search import Failures, SlotSearch
 from tests.services.placement.core.lane import job, lane
@@ -14,18 +14,18 @@ def shape(gpus: float, workers: int = 1) -> Shape:
 def test_a_gang_that_needs_no_less_than_one_that_did_not_fit_is_not_tried() -> None:
     tried: list[Shape] = []
 
-    def count(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
+    def count(trial: Trial, shape: Shape, avoid: Avoid) -> list[Slot]:
         tried.append(shape)
-        return place(draft, shape, avoid)
+        return place(trial, shape, avoid)
 
-    with Draft(lane("a", "b").state.board) as draft:
-        search = SlotSearch(draft, count)
+    with Trial(lane("a", "b").state.board) as trial:
+        search = SlotSearch(trial, count)
         assert len(search.place(shape(5), ())) == 1
         assert not search.has_room(shape(6, 2), ()) and len(tried) == 1, "too few are free"
         assert search.place(shape(5, 2), ()) == [] and len(tried) == 2
         assert search.place(shape(5, 2), ()) == [] and len(tried) == 2
         assert search.has_room(shape(8), ()) and len(tried) == 3
-        assert len(draft.log) == 1
+        assert len(trial.log) == 1
 
 
 def test_a_shape_that_needs_no_less_than_a_failed_one_fails_too() -> None:

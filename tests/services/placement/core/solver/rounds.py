@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.trial import Trial
 from services.placement.core.round.greedy import plan as greedy_plan
 from services.placement.core.round.plan import Plan
 from services.placement.core.round.view import view_of
@@ -37,9 +37,9 @@ def exported(pool: Lane) -> Instance:
 def window_of(pool: Lane) -> Iterator[tuple[Window, Plan]]:
     """Give the window of the pool's next round and greedy's plan of it."""
     view = view_of(pool.state, pool.now)
-    with Draft(view.board) as draft:
+    with Trial(view.board) as trial:
         greedy = greedy_plan(view)
         placed = {assignment.job.job_id: assignment for assignment in greedy.assignments}
-        window = Window(view, draft, placed)
+        window = Window(view, trial, placed)
         window.look()
         yield window, greedy

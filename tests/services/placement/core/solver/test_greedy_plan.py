@@ -18,15 +18,15 @@ def test_a_job_that_stops_another_reserves_what_is_freed() -> None:
         board = window.view.board
         before = list(board.nodes["x"].free)
         numbers = offer_victims(window, greedy).numbers()
-        plan = plan_of_window(window.draft, window, greedy, numbers)
+        plan = plan_of_window(window.trial, window, greedy, numbers)
         assert [(kept.request, kept.workers) for kept in plan.reservations] == [(0, (("x", 1),))]
         assert plan.stops == (0,) and not plan.starts
-        assert board.nodes["x"].free == before, "the draft is as it was"
+        assert board.nodes["x"].free == before, "the trial is as it was"
 
 
 def test_a_victim_that_is_not_offered_frees_nothing_for_a_reservation() -> None:
     with window_of(preempting("x")) as (window, greedy):
-        plan = plan_of_window(window.draft, window, greedy, {})
+        plan = plan_of_window(window.trial, window, greedy, {})
         assert not plan.reservations and not plan.stops
 
 
@@ -39,5 +39,5 @@ def test_a_start_on_gpus_that_the_window_has_reserved_is_not_part_of_the_plan() 
     assert sorted(pool.state.reservations) == ["high", "system"]
     with window_of(pool) as (window, greedy):
         assert [assignment.job.job_id for assignment in greedy.assignments] == ["system"]
-        assert not plan_of_window(window.draft, window, greedy, {}).starts
+        assert not plan_of_window(window.trial, window, greedy, {}).starts
     assert exported(pool).requests[0].job_id == "system"

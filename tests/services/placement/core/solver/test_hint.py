@@ -19,7 +19,7 @@ from services.placement.core.solver.instance import (
     VictimMigration,
     VictimShare,
 )
-from services.placement.core.solver.model import Model
+from services.placement.core.solver.model import RoundModel
 from services.placement.core.solver.objective import score
 from services.placement.core.solver.places import layout
 
@@ -59,7 +59,7 @@ PLANS = {
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_the_hinted_decisions_are_feasible_and_worth_the_score_of_the_plan(plan: RoundPlan) -> None:
     given = instance()
-    model = Model(given, layout(given, plan))
+    model = RoundModel(given, layout(given, plan))
     hint = Hint(model)
     hint.give(plan)
     for var, value in hint.values.values():
@@ -72,7 +72,7 @@ def test_the_hinted_decisions_are_feasible_and_worth_the_score_of_the_plan(plan:
 
 def test_every_decision_has_a_value() -> None:
     given, plan = instance(), PLANS["a migration"]
-    model = Model(given, layout(given, plan))
+    model = RoundModel(given, layout(given, plan))
     hint = Hint(model)
     hint.give(plan)
     begins = [gang.begins for gang in [*model.gangs, *model.migrants]]

@@ -11,7 +11,7 @@ from services.placement.core.solver.instance import (
     NodeClass,
     RoundPlan,
 )
-from services.placement.core.solver.model import Model
+from services.placement.core.solver.model import RoundModel
 from services.placement.core.solver.places import layout
 from services.placement.core.solver.variables import need_of, total
 
@@ -26,7 +26,7 @@ def instance(*gpus: int, must_start: bool = False) -> Instance:
 
 
 def started(given: Instance) -> list[bool]:
-    model = Model(given, layout(given, given.greedy))
+    model = RoundModel(given, layout(given, given.greedy))
     Hint(model).give(RoundPlan())
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1

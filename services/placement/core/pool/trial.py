@@ -9,7 +9,7 @@ from services.placement.core.pool.board import Board
 from services.placement.core.pool.shape import GPU, Slot
 
 
-class Draft:
+class Trial:
     """Takes and gives slots on the board, and undoes all of it in reverse order."""
 
     __slots__ = ("board", "log")

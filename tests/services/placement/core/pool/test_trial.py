@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.shape import GPU, Slot
+from services.placement.core.pool.trial import Trial
 from tests.services.placement.core.lane import lane
 
 
@@ -11,16 +11,16 @@ def slot(*gpus: int, node: str = "a") -> Slot:
 
 def test_a_draft_leaves_the_board_as_it_was() -> None:
     board = lane("a").state.board
-    with Draft(board) as draft:
-        draft.take([slot(0, 1)])
+    with Trial(board) as trial:
+        trial.take([slot(0, 1)])
         assert board.free_of(()) == 6
     assert board.free_of(()) == 8 and board.nodes["a"].free == [GPU] * 8
 
 
 def test_what_is_free_of_a_slot_is_reserved() -> None:
     board = lane("a").state.board
-    with Draft(board) as draft:
-        draft.take([slot(0)])
-        reserved = draft.reserve([slot(0, 1)])
+    with Trial(board) as trial:
+        trial.take([slot(0)])
+        reserved = trial.reserve([slot(0, 1)])
         assert [(part.gpus, part.milli) for part in reserved] == [((), GPU), ((0,), 0), ((1,), GPU)]
         assert board.free_of(()) == 6
