@@ -6,9 +6,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from shared.contracts import topics
 from shared.contracts.base import Event, event
-
-DECIDERS = ("access", "admission", "priority", "placement", "failslow", "throttle")
 
 
 @event
@@ -16,7 +15,7 @@ class InputRejected(Event):
     """A record of an input topic is not a valid message; the topic `dead` holds its bytes."""
 
     TYPE: ClassVar[str] = "input.rejected.v1"
-    LEDGERS: ClassVar[tuple[str, ...]] = DECIDERS
+    LEDGERS: ClassVar[tuple[str, ...]] = topics.LEDGERS
     SUBJECT: ClassVar[str] = "topic"
     topic: str = Field(description="topic of the record")
     partition: int = Field(ge=0, description="partition of the record")
@@ -35,7 +34,7 @@ class InputQuarantined(Event):
     """
 
     TYPE: ClassVar[str] = "input.quarantined.v1"
-    LEDGERS: ClassVar[tuple[str, ...]] = DECIDERS
+    LEDGERS: ClassVar[tuple[str, ...]] = topics.LEDGERS
     SUBJECT: ClassVar[str] = "topic"
     PUBLIC: ClassVar[bool] = False
     topic: str = Field(description="topic of the record; `local`: an input of the service itself")
@@ -79,7 +78,7 @@ class InputRetried(Event):
     """A quarantined input was given to its decider again; its events come before this."""
 
     TYPE: ClassVar[str] = "input.retried.v1"
-    LEDGERS: ClassVar[tuple[str, ...]] = DECIDERS
+    LEDGERS: ClassVar[tuple[str, ...]] = topics.LEDGERS
     SUBJECT: ClassVar[str] = "input_id"
     PUBLIC: ClassVar[bool] = False
     input_id: str = Field(description="id of its InputQuarantined")
