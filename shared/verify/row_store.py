@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import msgspec
@@ -50,10 +50,6 @@ class RowStore:
         self._recent[table, key] = figures, ended_at
         if len(self._recent) >= BATCH:
             self._write()
-
-    def put_all(self, table: str, rows: Iterable[tuple[str, Figures]]) -> None:
-        for key, figures in rows:
-            self.put(table, key, figures)
 
     def get(self, table: str, key: str) -> Figures | None:
         recent = self._recent.get((table, key))

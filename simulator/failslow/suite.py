@@ -1,7 +1,7 @@
 """Labelled synthetic jobs: the suite on which detectors of slow jobs are tuned and compared.
 
 Every parameter of the generator is a constant of this file. A job is drawn from its suite's name,
-the jitter and a seed, so it can be drawn again. Thresholds were chosen on the seeds `TUNED`;
+the jitter and a seed, so it can be drawn again. Thresholds were chosen on the seeds 0 to 199;
 results are reported on the seeds `REPORTED`.
 """
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from simulator.failslow.series import Bools, Floats, Label, Series
 
-TUNED = range(200)
 REPORTED = range(1000, 1100)
 JITTERS = (1, 2, 4, 8)
 """Standard deviation of the iteration time, %."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from simulator.failslow import baselines, berth
-from simulator.failslow.scores import Score
+from simulator.failslow.scores import Score, score_all
 from simulator.failslow.series import Detection, Series
 
 Detect = Callable[[Sequence[Series]], list[list[Detection]]]
@@ -22,11 +22,7 @@ Plain = dict[str, float | None]
 
 
 def score_of(jobs: Sequence[Series], detect: Detect) -> Score:
-    score = Score()
-    for portion in portions_of(jobs):
-        for series, detections in zip(portion, detect(portion), strict=True):
-            score.add(series, detections)
-    return score
+    return score_all(jobs, [own for portion in portions_of(jobs) for own in detect(portion)])
 
 
 def compare(jobs: Sequence[Series]) -> dict[str, Plain]:
