@@ -221,7 +221,7 @@ def _next_step(client: Api, name: str) -> str:
         settings = settings_of(row)
         names = (cast("list[str]", settings[of]) for of in ("aliases", "adapters"))
         if any(name in known for known in names):
-            return f"it is another name of {row['endpoint']}: give that one"
+            return f"it is another name of {row['endpoint']}"
     return f"`berth endpoints list` shows all, `berth endpoints create {name}` creates it"
 
 

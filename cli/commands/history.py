@@ -103,7 +103,7 @@ def events(
     subject: Annotated[str, typer.Option(help="Filter by subject, such as a job or node id.")] = "",
     since: Annotated[str, typer.Option(help="`start`, or an event position.")] = "",
     last: Annotated[
-        int | None, typer.Option(min=1, help="Print only so many, the latest; not with --follow.")
+        int | None, typer.Option(min=1, help="Number of events, from the last; not with --follow.")
     ] = None,
     as_json: AsJson = False,
     data: Data = None,

@@ -71,7 +71,7 @@ def lost(
         bool,
         typer.Option(
             "--powered-off",
-            help="The machine is off: release its GPUs at once; refused while it is heard.",
+            help="The machine is off: release its GPUs now; refused while heartbeats arrive.",
         ),
     ] = False,
     reason: Reason = "",

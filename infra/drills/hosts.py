@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-Way = Literal["from_host", "to_host"]
+Direction = Literal["from_host", "to_host"]
 """A direction of a host's link."""
 
 RUN_S = 180.0
@@ -63,17 +63,17 @@ class Network:
         """Set the link of a host up again."""
         self._set(name, "up")
 
-    def lose(self, name: str, way: Way) -> None:
+    def lose(self, name: str, direction: Direction) -> None:
         """Lose all packets of one direction of a host's link; the sender gets no error."""
-        self._queue(name, way, "add", "blackhole")
+        self._queue(name, direction, "add", "blackhole")
 
-    def lose_no_more(self, name: str, way: Way) -> None:
+    def lose_no_more(self, name: str, direction: Direction) -> None:
         """Let the packets of that direction pass again."""
-        self._queue(name, way, "delete")
+        self._queue(name, direction, "delete")
 
-    def _queue(self, name: str, way: Way, action: str, *kind: str) -> None:
+    def _queue(self, name: str, direction: Direction, action: str, *kind: str) -> None:
         """Change the queue of the interface that sends in that direction."""
-        if way == "from_host":
+        if direction == "from_host":
             pid, interface = self.hosts[name].pid, "eth0"
         else:
             pid, interface = self.switch, f"port-{name}"

@@ -27,7 +27,7 @@ from berth_agent.linux import processes
 from cli.commands.jobs import ENDS
 from infra.broker import kafka
 from infra.drills import hosts
-from infra.drills.hosts import Host, Network, Way
+from infra.drills.hosts import Direction, Host, Network
 from tests.operations.machines_page import BLOCK, PAGE, PAGE_S, environment, run_blocks
 from tests.patience import PATIENCE_S
 
@@ -281,9 +281,14 @@ def cuts(network: Network) -> list[tuple[Callable[[], None], Callable[[], None]]
     pairs: list[tuple[Callable[[], None], Callable[[], None]]] = [
         (partial(network.cut, "two"), partial(network.restore, "two"))
     ]
-    ways: tuple[Way, ...] = ("to_host", "from_host")
-    for way in ways:
-        pairs.append((partial(network.lose, "two", way), partial(network.lose_no_more, "two", way)))
+    directions: tuple[Direction, ...] = ("to_host", "from_host")
+    for direction in directions:
+        pairs.append(
+            (
+                partial(network.lose, "two", direction),
+                partial(network.lose_no_more, "two", direction),
+            )
+        )
     return pairs
 
 

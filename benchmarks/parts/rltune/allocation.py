@@ -1,10 +1,10 @@
-"""RLTune's allocation: the ways in which a gang fits, and the one that its program would choose.
+"""RLTune's allocation: the splits in which a gang fits, and the one that its program would choose.
 
-A way takes GPUs of the fewest nodes (tier 1), or of one more if that leaves no more nodes in part
+A split takes GPUs of the fewest nodes (tier 1), or of one more if that leaves no more nodes in part
 free (tier 2; not for a single GPU, and here for gangs of two nodes at most). Nodes with equally
-many free GPUs are alike. Of the best way for defragmentation and for balance of either tier the
+many free GPUs are alike. Of the best split for defragmentation and for balance of either tier the
 program takes the one with the least `nodes in part free + 0.3 x spread of free GPUs - 0.5 x nodes
-that fit the next job`; with at most four ways that is a minimum, no solver is needed. As released
+that fit the next job`; with at most four splits that is a minimum, no solver is needed. As released
 the first term has no effect, by a constraint in one direction only; here it has its intended one.
 """
 
@@ -22,7 +22,7 @@ PAIRS = np.array(
 )
 """[36, 2] free GPUs of a node and those that a gang takes of it."""
 MAX_NODES = 20
-MAX_WAYS = 64
+MAX_SPLITS = 64
 ALPHA, BETA, GAMMA = 1.0, 0.3, 0.5
 TWO_NODES = 2
 
@@ -35,8 +35,8 @@ def compiled(function: F) -> F:
 
 
 @compiled
-def find_ways(levels: Any, gpus: int, nodes: int, ways: Any) -> int:
-    """Write the first ways [64, nodes] as rows of `PAIRS`, and return their number.
+def find_splits(levels: Any, gpus: int, nodes: int, splits: Any) -> int:
+    """Write the first splits [64, nodes] as rows of `PAIRS`, and return their number.
 
     `levels` [9] has the number of nodes by their free GPUs.
     """
@@ -69,19 +69,19 @@ def find_ways(levels: Any, gpus: int, nodes: int, ways: Any) -> int:
             depth += 1
             picks[depth] = pick - 1
         else:
-            ways[count, :nodes] = picks
+            splits[count, :nodes] = picks
             count += 1
-            if count == len(ways):
+            if count == len(splits):
                 return count
     return count
 
 
 @compiled
-def after_way(levels: Any, way: Any, nodes: int) -> Any:
-    """Return the levels after a way was taken."""
+def after_split(levels: Any, split: Any, nodes: int) -> Any:
+    """Return the levels after a split was taken."""
     after = levels.copy()
     for at in range(nodes):
-        free, part = PAIRS[way[at], 0], PAIRS[way[at], 1]
+        free, part = PAIRS[split[at], 0], PAIRS[split[at], 1]
         after[free] -= 1
         after[free - part] += 1
     return after
@@ -107,7 +107,7 @@ def imbalance(levels: Any) -> float:
 
 @compiled
 def program_cost(levels: Any, next_gpus: int) -> float:
-    """Return what the program minimises, of the levels after a way."""
+    """Return what the program minimises, of the levels after a split."""
     most, least, fitting = 0, NODE_GPUS, 0
     for free in range(NODE_GPUS + 1):
         if levels[free]:
@@ -118,44 +118,44 @@ def program_cost(levels: Any, next_gpus: int) -> float:
 
 
 @compiled
-def tier_ways(levels: Any, gpus: int, tier: int, ways: Any) -> int:
-    """Write the ways of a tier, and return their number."""
+def tier_splits(levels: Any, gpus: int, tier: int, splits: Any) -> int:
+    """Write the splits of a tier, and return their number."""
     nodes = (gpus + NODE_GPUS - 1) // NODE_GPUS + tier - 1
     if tier == 1:
-        return int(find_ways(levels, gpus, nodes, ways))
+        return int(find_splits(levels, gpus, nodes, splits))
     if gpus == 1 or nodes > TWO_NODES + 1:
         return 0
-    total, kept = find_ways(levels, gpus, nodes, ways), 0
+    total, kept = find_splits(levels, gpus, nodes, splits), 0
     for at in range(total):
-        if partly_free(after_way(levels, ways[at], nodes)) <= partly_free(levels):
-            ways[kept, :nodes] = ways[at, :nodes]
+        if partly_free(after_split(levels, splits[at], nodes)) <= partly_free(levels):
+            splits[kept, :nodes] = splits[at, :nodes]
             kept += 1
     return int(kept)
 
 
 @compiled
-def choose_way(levels: Any, gpus: int, next_gpus: int, ways: Any, chosen: Any) -> int:
-    """Write the chosen way, and return the number of its nodes; 0: the gang does not fit.
+def choose_split(levels: Any, gpus: int, next_gpus: int, splits: Any, chosen: Any) -> int:
+    """Write the chosen split, and return the number of its nodes; 0: the gang does not fit.
 
     `next_gpus` are those of the job that comes next in the base's order; 0: there is none.
     """
     least, taken = np.inf, 0
     for tier in (1, 2):
         nodes = (gpus + NODE_GPUS - 1) // NODE_GPUS + tier - 1
-        count = tier_ways(levels, gpus, tier, ways)
+        count = tier_splits(levels, gpus, tier, splits)
         if tier == 1 and count == 0:
             return 0
         best, best_values = np.full(2, -1, np.int64), np.full(2, np.inf)
         for at in range(count):
-            after = after_way(levels, ways[at], nodes)
+            after = after_split(levels, splits[at], nodes)
             values = (float(partly_free(after)), imbalance(after))
             for goal in range(2):
                 if values[goal] < best_values[goal]:
                     best[goal], best_values[goal] = at, values[goal]
         for goal in range(2):
             if best[goal] >= 0:
-                cost = program_cost(after_way(levels, ways[best[goal]], nodes), next_gpus)
+                cost = program_cost(after_split(levels, splits[best[goal]], nodes), next_gpus)
                 if cost < least:
                     least, taken = cost, nodes
-                    chosen[:nodes] = ways[best[goal], :nodes]
+                    chosen[:nodes] = splits[best[goal], :nodes]
     return taken

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from benchmarks.parts.rltune.allocation import (
     MAX_NODES,
-    MAX_WAYS,
+    MAX_SPLITS,
     NODE_GPUS,
     PAIRS,
-    choose_way,
+    choose_split,
     compiled,
     partly_free,
-    tier_ways,
+    tier_splits,
 )
 from benchmarks.parts.rltune.network import FEATURES, actor_logits
 
@@ -64,7 +64,7 @@ def run_episode(
 
 @compiled
 def _write_features(
-    seen: Any, now: float, submit_s: Any, gpus: Any, levels: Any, ways: Any, rows: Any
+    seen: Any, now: float, submit_s: Any, gpus: Any, levels: Any, splits: Any, rows: Any
 ) -> None:
     free_gpus, capacity = 0, levels.sum() * NODE_GPUS
     for free in range(NODE_GPUS + 1):
@@ -77,9 +77,9 @@ def _write_features(
     for at in range(len(seen)):
         own = gpus[seen[at]]
         if numbers[own] < 0:
-            first = tier_ways(levels, own, 1, ways)
+            first = tier_splits(levels, own, 1, splits)
             number = min(first, 2)
-            if tier_ways(levels, own, 2, ways):
+            if tier_splits(levels, own, 2, splits):
                 number += 1
             numbers[own] = number if first else -number - 2
         fits = numbers[own] >= 0
@@ -128,9 +128,9 @@ def _release(end_s: Any, running: Any, now: float, free: Any, held: Any, levels:
 
 
 @compiled
-def _occupy(way: Any, job: int, free: Any, held: Any, levels: Any) -> None:
-    """Take the GPUs of a way, from the first nodes that have as many free."""
-    for pair in way:
+def _occupy(split: Any, job: int, free: Any, held: Any, levels: Any) -> None:
+    """Take the GPUs of a split, from the first nodes that have as many free."""
+    for pair in split:
         own_free, part = PAIRS[pair, 0], PAIRS[pair, 1]
         for node in range(len(free)):
             if free[node] == own_free and held[job, node] == 0:
@@ -154,7 +154,7 @@ def _program(sources: str) -> Any:
         free, held = np.full(nodes, NODE_GPUS, np.int64), np.zeros((n, nodes), np.int64)
         levels = np.zeros(NODE_GPUS + 1, np.int64)
         levels[NODE_GPUS] = nodes
-        ways, chosen = np.zeros((MAX_WAYS, MAX_NODES), np.int64), np.zeros(MAX_NODES, np.int64)
+        splits, chosen = np.zeros((MAX_SPLITS, MAX_NODES), np.int64), np.zeros(MAX_NODES, np.int64)
         queue, running = np.zeros(0, np.int64), np.zeros(0, np.int64)
         now, arrived = submit_s[0], 0
         for decision in range(n):
@@ -169,14 +169,14 @@ def _program(sources: str) -> Any:
                 if job < 0:
                     seen = queue[:WINDOW]
                     rows = features[filled : filled + len(seen)]
-                    _write_features(seen, now, submit_s, gpus, levels, ways, rows)
+                    _write_features(seen, now, submit_s, gpus, levels, splits, rows)
                     slot, log_chance = _pick(actor_logits(actor, rows), uniforms[decision])
                     counts[decision], picks[decision] = len(seen), slot
                     log_chances[decision] = log_chance
                     filled += len(seen)
                     job = seen[slot]
                 after = 0 if len(queue) == 1 else gpus[queue[1 if slot == 0 else 0]]
-                taken = choose_way(levels, gpus[job], after, ways, chosen)
+                taken = choose_split(levels, gpus[job], after, splits, chosen)
                 if taken == 0:
                     now = end_s[running].min()
                     if arrived < n:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from infra.drills import hosts
-from infra.drills.hosts import Host, Way
+from infra.drills.hosts import Direction, Host
 
 PORT = "5000"
 RECEIVE = """
@@ -34,7 +34,7 @@ def namespaces() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sender", "receiver", "way", "passed"),
+    ("sender", "receiver", "direction", "passed"),
     [
         ("one", "two", "from_host", ["first", "last"]),
         ("two", "one", "to_host", ["first", "last"]),
@@ -43,7 +43,7 @@ def namespaces() -> None:
     ],
 )
 def test_what_is_sent_meanwhile_is_lost_in_one_direction_alone(
-    sender: str, receiver: str, way: Way, passed: list[str]
+    sender: str, receiver: str, direction: Direction, passed: list[str]
 ) -> None:
     with hosts.network(("one", "two")) as network:
         source, target = network.hosts[sender], network.hosts[receiver]
@@ -53,9 +53,9 @@ def test_what_is_sent_meanwhile_is_lost_in_one_direction_alone(
             assert next(lines) == "bound"
             send(source, target, "first")
             got = [next(lines)]  # Both know each other's addresses now.
-            network.lose("one", way)
+            network.lose("one", direction)
             send(source, target, "between")
-            network.lose_no_more("one", way)
+            network.lose_no_more("one", direction)
             send(source, target, "last")
             while got[-1] != "last":
                 got.append(next(lines))

@@ -16,9 +16,9 @@ from benchmarks.parts.chaos.nodes.account import Outage, OutageAccount
 from benchmarks.parts.chaos.nodes.node import RealNode
 from benchmarks.parts.chaos.nodes.site import ChaosSite
 from benchmarks.parts.chaos.nodes.ticks import GpuUse, boot_ms
-from infra.drills.hosts import Network, Way
+from infra.drills.hosts import Direction, Network
 
-Cut = Literal[Way, "both"]
+Cut = Literal[Direction, "both"]
 """Loss of one direction of the node's link, or of both, without an error at the sender."""
 
 CUTS: tuple[Cut, ...] = ("from_host", "to_host", "both")
@@ -121,9 +121,9 @@ class CutRounds:
     async def _run(self, planned: CutRound, node: RealNode) -> None:
         """Cut the node off, and wait for the fact that it was heard again."""
         assert node.host is not None
-        name, way = node.host.name, planned.cut
+        name, cut = node.host.name, planned.cut
         before = node.lease().get("incarnation")
-        await asyncio.to_thread(begin, self.network, name, way)
+        await asyncio.to_thread(begin, self.network, name, cut)
         try:
             await asyncio.sleep(UNDER_WAY_S)
             sent_ms = int(node.lease().get("sent_boot_ms", boot_ms()))
@@ -131,7 +131,7 @@ class CutRounds:
             await asyncio.sleep(planned.share * self.stop_after_s - UNDER_WAY_S)
         finally:
             healed_ms = boot_ms()
-            await asyncio.to_thread(end, self.network, name, way)
+            await asyncio.to_thread(end, self.network, name, cut)
         recovery_s = await faults.wait_until(lambda: node.is_renewed_since(healed_ms), RECOVERED_S)
         if recovery_s is None:
             self.account.not_recovered.append(str(planned))
@@ -150,15 +150,15 @@ class CutRounds:
         )
 
 
-def ways_of(cut: Cut) -> tuple[Way, ...]:
+def directions_of(cut: Cut) -> tuple[Direction, ...]:
     return ("from_host", "to_host") if cut == "both" else (cut,)
 
 
 def begin(network: Network, name: str, cut: Cut) -> None:
-    for way in ways_of(cut):
-        network.lose(name, way)
+    for direction in directions_of(cut):
+        network.lose(name, direction)
 
 
 def end(network: Network, name: str, cut: Cut) -> None:
-    for way in ways_of(cut):
-        network.lose_no_more(name, way)
+    for direction in directions_of(cut):
+        network.lose_no_more(name, direction)

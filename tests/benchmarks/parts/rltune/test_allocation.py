@@ -1,4 +1,4 @@
-"""Ways in which a gang fits, against all ways of small clusters, and the choice among them."""
+"""Splits in which a gang fits, against all of small clusters, and the choice among them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 from benchmarks.parts.rltune.allocation import (
     MAX_NODES,
-    MAX_WAYS,
+    MAX_SPLITS,
     PAIRS,
-    choose_way,
+    choose_split,
     program_cost,
-    tier_ways,
+    tier_splits,
 )
 
 Way = tuple[tuple[int, int], ...]
@@ -24,23 +24,23 @@ def levels_of(free: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def ways_of(free: list[int], gpus: int, tier: int) -> set[Way]:
-    ways = np.zeros((MAX_WAYS, MAX_NODES), np.int64)
-    count = tier_ways(levels_of(free), gpus, tier, ways)
+    splits = np.zeros((MAX_SPLITS, MAX_NODES), np.int64)
+    count = tier_splits(levels_of(free), gpus, tier, splits)
     nodes = -(-gpus // 8) + tier - 1
-    return {tuple(sorted(map(tuple, PAIRS[way[:nodes]].tolist()))) for way in ways[:count]}
+    return {tuple(sorted(map(tuple, PAIRS[split[:nodes]].tolist()))) for split in splits[:count]}
 
 
 def expected(free: list[int], gpus: int, tier: int) -> set[Way]:
     nodes = -(-gpus // 8) + tier - 1
-    ways = set()
+    splits = set()
     for chosen in combinations(range(len(free)), nodes):
         for parts in product(*(range(1, free[node] + 1) for node in chosen)):
             broken = sum(0 < free[n] - part < 8 for n, part in zip(chosen, parts, strict=True))
             before = sum(0 < free[node] < 8 for node in chosen)
             if sum(parts) == gpus and (tier == 1 or (gpus > 1 and broken <= before)):
                 taken = zip((free[node] for node in chosen), parts, strict=True)
-                ways.add(tuple(sorted(taken)))
-    return ways
+                splits.add(tuple(sorted(taken)))
+    return splits
 
 
 @pytest.mark.parametrize("tier", [1, 2])
@@ -52,10 +52,10 @@ def test_every_way_of_a_tier_is_found_once(free: list[int], gpus: int, tier: int
 
 def test_a_gang_takes_what_is_left_of_a_node_that_is_in_part_free() -> None:
     chosen = np.zeros(MAX_NODES, np.int64)
-    ways = np.zeros((MAX_WAYS, MAX_NODES), np.int64)
-    assert choose_way(levels_of([8, 8, 2]), 2, 8, ways, chosen) == 1
+    splits = np.zeros((MAX_SPLITS, MAX_NODES), np.int64)
+    assert choose_split(levels_of([8, 8, 2]), 2, 8, splits, chosen) == 1
     assert PAIRS[chosen[0]].tolist() == [2, 2]
-    assert choose_way(levels_of([2, 2]), 8, 0, ways, chosen) == 0
+    assert choose_split(levels_of([2, 2]), 8, 0, splits, chosen) == 0
 
 
 def test_the_program_counts_broken_nodes_the_spread_and_nodes_for_the_next_job() -> None:

@@ -11,8 +11,8 @@ from benchmarks.parts.chaos.nodes.cut_rounds import (
     SHARES,
     CutOff,
     CutRound,
+    directions_of,
     plan_cuts,
-    ways_of,
 )
 from benchmarks.parts.chaos.nodes.ticks import GpuUse
 
@@ -48,8 +48,8 @@ def test_half_of_the_lengths_are_beyond_the_lease() -> None:
 
 
 def test_both_directions_are_two() -> None:
-    assert ways_of("both") == ("from_host", "to_host")
-    assert [ways_of(cut) for cut in CUTS[:2]] == [("from_host",), ("to_host",)]
+    assert directions_of("both") == ("from_host", "to_host")
+    assert [directions_of(cut) for cut in CUTS[:2]] == [("from_host",), ("to_host",)]
 
 
 def use(first_ms: int, last_ms: int, node: str = "n1") -> GpuUse:
