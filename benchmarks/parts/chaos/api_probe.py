@@ -79,20 +79,20 @@ class ApiProbe:
         except OSError:
             return NO_ANSWER, {}
 
-    def first_s(self, kind: str, status: int, since: float) -> float | None:
-        """Return the seconds from `since` to the first answer of that kind and status."""
+    def first_s(self, kind: str, status: int, since_s: float) -> float | None:
+        """Return the seconds from `since_s` to the first answer of that kind and status."""
         times = [
             answer.at
             for answer in self.answers
-            if (answer.kind, answer.status) == (kind, status) and answer.at > since
+            if (answer.kind, answer.status) == (kind, status) and answer.at > since_s
         ]
-        return round(min(times) - since, 2) if times else None
+        return round(min(times) - since_s, 2) if times else None
 
-    def count_statuses(self, kind: str, begin: float, end: float) -> dict[str, int]:
-        """Return how often each status was received after `begin`, up to `end`."""
+    def count_statuses(self, kind: str, begin_s: float, end_s: float) -> dict[str, int]:
+        """Return how often each status was received after `begin_s`, up to `end_s`."""
         statuses = Counter(
             str(answer.status)
             for answer in self.answers
-            if answer.kind == kind and begin < answer.at <= end
+            if answer.kind == kind and begin_s < answer.at <= end_s
         )
         return dict(sorted(statuses.items()))

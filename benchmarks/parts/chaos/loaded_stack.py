@@ -145,10 +145,12 @@ class LoadedStack:
         elif type_ in EXECUTOR_EVENTS:
             self.executor_event_at = max(self.executor_event_at, at)
 
-    async def wait_for_decision(self, ledger: str, since: float, within_s: float = 120.0) -> float:
-        """Return the seconds from `since` to the next record of that ledger."""
-        await wait_until(lambda: self.last_record_at.get(ledger, 0.0) > since + 0.05, within_s)
-        return max(time.time() - since, 0.0)
+    async def wait_for_decision(
+        self, ledger: str, since_s: float, within_s: float = 120.0
+    ) -> float:
+        """Return the seconds from `since_s` to the next record of that ledger."""
+        await wait_until(lambda: self.last_record_at.get(ledger, 0.0) > since_s + 0.05, within_s)
+        return max(time.time() - since_s, 0.0)
 
     def broker_is_open(self) -> bool:
         return is_open(int(self.bench.stack.kafka.rpartition(":")[2]))

@@ -68,7 +68,7 @@ class KillTally:
 async def kills(options: ChaosOptions, loaded: LoadedStack, results: ResultFile) -> Json:
     """Kill each service `kills` times in a random order, then run the load on to `jobs` jobs."""
     tally = KillTally(options.kills, options.killers)
-    ends = time.monotonic() + options.minutes * 60
+    ends_s = time.monotonic() + options.minutes * 60
 
     def figures() -> Json:
         return tally.figures() | {"jobs": len(loaded.acked), "wanted_jobs": options.jobs}
@@ -79,9 +79,9 @@ async def kills(options: ChaosOptions, loaded: LoadedStack, results: ResultFile)
 
     loaded.progress = progress
     try:
-        await kill_all(loaded, tally, options.seed, ends)
+        await kill_all(loaded, tally, options.seed, ends_s)
         result = figures()
-        while len(loaded.acked) < options.jobs and time.monotonic() < ends:
+        while len(loaded.acked) < options.jobs and time.monotonic() < ends_s:
             await asyncio.sleep(0.5)
     finally:
         loaded.progress = str
@@ -104,10 +104,10 @@ async def recovery(options: ChaosOptions, loaded: LoadedStack, results: ResultFi
     return tally.figures()
 
 
-async def kill_all(loaded: LoadedStack, tally: KillTally, seed: int, ends: float) -> None:
+async def kill_all(loaded: LoadedStack, tally: KillTally, seed: int, ends_s: float) -> None:
     """Kill every service `tally.wanted` times in a random order, by `tally.killers` tasks.
 
-    No kill begins after `ends` (monotonic), and none before its service has recovered.
+    No kill begins after `ends_s` (monotonic), and none before its service has recovered.
     """
     draw = random.Random(seed)
     order = [service.name for service in SERVICES] * tally.wanted
@@ -117,7 +117,7 @@ async def kill_all(loaded: LoadedStack, tally: KillTally, seed: int, ends: float
     pauses = random.Random(seed + 1)
     async with asyncio.TaskGroup() as group:
         for _ in range(tally.killers):
-            group.create_task(_killer(loaded, tally, remaining, locks, pauses, ends))
+            group.create_task(_killer(loaded, tally, remaining, locks, pauses, ends_s))
 
 
 async def _killer(
@@ -126,11 +126,11 @@ async def _killer(
     remaining: Iterator[str],
     locks: dict[str, asyncio.Lock],
     pauses: random.Random,
-    ends: float,
+    ends_s: float,
 ) -> None:
     for name in remaining:
         async with locks[name]:
-            if time.monotonic() > ends:
+            if time.monotonic() > ends_s:
                 return
             tally.add(name, await kill(loaded, name))
         await asyncio.sleep(pauses.uniform(0.2, 1.0))

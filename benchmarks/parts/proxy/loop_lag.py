@@ -51,9 +51,9 @@ async def loop_lag(is_durable: bool, report_line: ReportLine) -> dict[str, dict[
             throttle.stop()
 
 
-async def _lag_under(site: ProxySite, port: int, size: int, bodies: int) -> dict[str, float]:
+async def _lag_under(site: ProxySite, port: int, size_bytes: int, bodies: int) -> dict[str, float]:
     before = await _stalls(port)
-    statuses = await _send_bodies(site, size, bodies)
+    statuses = await _send_bodies(site, size_bytes, bodies)
     await asyncio.sleep(1.0)
     lags = {bound: looks - before[bound] for bound, looks in (await _stalls(port)).items()}
     served = sum(status == 200 for status in statuses)
@@ -74,8 +74,8 @@ def quantiles_ms(lags: Buckets) -> dict[str, float]:
     }
 
 
-async def _send_bodies(site: ProxySite, size: int, bodies: int) -> list[int]:
-    image = base64.b64encode(bytes(size * 3 // 4)).decode()
+async def _send_bodies(site: ProxySite, size_bytes: int, bodies: int) -> list[int]:
+    image = base64.b64encode(bytes(size_bytes * 3 // 4)).decode()
     text = {"type": "text", "text": "What is this?"}
     url = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{image}"}}
     body = {"model": MODEL, "max_tokens": 4, "messages": [{"role": "user", "content": [text, url]}]}
