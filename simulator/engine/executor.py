@@ -92,7 +92,7 @@ class VirtualExecutor:
         """Stop the node and its workers without a report; return the lost incarnation, "" if
         none.
         """
-        gone = self._lane.mine.pop(node_id, "")
+        gone = self._lane.own_incarnations.pop(node_id, "")
         self._lane.usurped.add(node_id)
         for worker in self._lane.living_workers():
             if worker.node_id == node_id:

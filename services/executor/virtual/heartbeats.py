@@ -55,7 +55,7 @@ class HeartbeatSender:
         sent_ms, epoch = boot_ms(), self._lease.epoch
         alive = {
             node_id: Alive(incarnation=incarnation, sent_boot_ms=sent_ms)
-            for node_id, incarnation in self._performer.state.mine.items()
+            for node_id, incarnation in self._performer.state.own_incarnations.items()
         }
         if not alive or self._has_passed():
             return
@@ -79,7 +79,9 @@ class HeartbeatSender:
         pile up while the broker is away.
         """
         state = self._performer.state
-        is_due = bool(state.living_workers()) or (bool(state.mine) and self._has_reported())
+        is_due = bool(state.living_workers()) or (
+            bool(state.own_incarnations) and self._has_reported()
+        )
         if self._has_passed() and is_due:
             log.warning("no heartbeat acknowledged, stopping workers", extra={"lane": self._tp.key})
             self.begin()

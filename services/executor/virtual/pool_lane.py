@@ -87,7 +87,9 @@ class PoolLane:
         refused = [n.node_id for n in lane.nodes.values() if n.backend not in lane.backends]
         if refused:
             return f"{self.pool}: the pool does not allow the backend of {refused}"
-        absent = [name for name in lane.nodes if lane.joined.get(name) != lane.mine.get(name)]
+        absent = [
+            name for name in lane.nodes if lane.joined.get(name) != lane.own_incarnations.get(name)
+        ]
         return f"{self.pool}: not joined yet: {absent}" if absent else ""
 
     async def run(self, pools: PoolDirectory, stop: asyncio.Event) -> None:

@@ -107,7 +107,7 @@ class Script:
     def at_work(self, base: str = "boot") -> Script:
         """Take over the lane and let its nodes join."""
         take_over(self.lane, base)
-        for name, incarnation in self.lane.mine.items():
+        for name, incarnation in self.lane.own_incarnations.items():
             self.when(joined(self.lane.nodes[name], incarnation))
         return self
 

@@ -23,13 +23,15 @@ def configure(state: ExecutorState, pool: PoolConfigured) -> list[Effect]:
     if state.terms is None:
         state.lease_s = pool.lease_s
     away = state.usurped | state.rejoining
-    absent = [name for name in state.nodes if name not in state.mine and name not in away]
+    absent = [
+        name for name in state.nodes if name not in state.own_incarnations and name not in away
+    ]
     return _register(state, absent) if state.base else []
 
 
 def resume(state: ExecutorState, pool: ExecutorState) -> None:
     """Take over a restored state: no worker of an earlier process lives in this one."""
-    state.mine, state.base, state.use = {}, "", {}
+    state.own_incarnations, state.base, state.use = {}, "", {}
     state.time_scale, state.backends = pool.time_scale, pool.backends
     if state.terms is None:
         state.lease_s = pool.lease_s
@@ -44,7 +46,7 @@ def take_over(state: ExecutorState, base: str) -> list[Effect]:
 
     The nodes join anew; then the workers are reported stopped, and their jobs wait again.
     """
-    state.base, state.rejoins, state.use, state.mine = base, 0, {}, {}
+    state.base, state.rejoins, state.use, state.own_incarnations = base, 0, {}, {}
     state.usurped.clear()
     state.rejoining.clear()
     ends: list[Effect] = []
@@ -57,7 +59,7 @@ def take_over(state: ExecutorState, base: str) -> list[Effect]:
 
 def rejoin(state: ExecutorState) -> list[Effect]:
     """Stop all workers and join anew, as the lease of this executor is in doubt."""
-    return _rejoin(state, list(state.mine))
+    return _rejoin(state, list(state.own_incarnations))
 
 
 def register_idle(state: ExecutorState) -> list[Effect]:
@@ -72,7 +74,7 @@ def register_idle(state: ExecutorState) -> list[Effect]:
 
 def _rejoin(state: ExecutorState, node_ids: list[str]) -> list[Effect]:
     for name in node_ids:
-        del state.mine[name]
+        del state.own_incarnations[name]
         state.rejoining.add(name)
     workers = [worker for worker in state.living_workers() if worker.node_id in node_ids]
     return [*stop(workers), *register_idle(state)]
@@ -83,9 +85,9 @@ def leave(state: ExecutorState) -> list[Effect]:
     rejoining = {name: state.joined[name] for name in state.rejoining if name in state.joined}
     effects: list[Effect] = [
         SendReport(NodeLeaving(node_id=name, incarnation=incarnation))
-        for name, incarnation in sorted((rejoining | state.mine).items())
+        for name, incarnation in sorted((rejoining | state.own_incarnations).items())
     ]
-    state.mine, state.base = {}, ""
+    state.own_incarnations, state.base = {}, ""
     state.rejoining.clear()
     return [*effects, *stop(state.living_workers())]
 
@@ -93,7 +95,9 @@ def leave(state: ExecutorState) -> list[Effect]:
 def register_again(state: ExecutorState) -> list[Effect]:
     """Report again the nodes that have not joined yet; a repeated registration is harmless."""
     late = [
-        name for name, incarnation in state.mine.items() if state.joined.get(name) != incarnation
+        name
+        for name, incarnation in state.own_incarnations.items()
+        if state.joined.get(name) != incarnation
     ]
     return [SendReport(_registration(state, state.nodes[name])) for name in late]
 
@@ -104,7 +108,7 @@ def on_terms(state: ExecutorState, fact: Fact, pool: PoolConfigured) -> list[Eff
     state.lease_s = pool.lease_s
     if old is None or old.in_executor == state.terms.in_executor:
         return []
-    return [_terms_applied(state, node_id) for node_id in state.mine]
+    return [_terms_applied(state, node_id) for node_id in state.own_incarnations]
 
 
 def on_joined(state: ExecutorState, e: NodeJoined) -> list[Effect]:
@@ -114,17 +118,17 @@ def on_joined(state: ExecutorState, e: NodeJoined) -> list[Effect]:
     state.joined[e.node_id] = e.incarnation
     known = state.generations.get(e.node_id, 0)
     state.generations[e.node_id] = max(known, e.generation)
-    if state.mine.get(e.node_id) == e.incarnation:
+    if state.own_incarnations.get(e.node_id) == e.incarnation:
         # A placement that knows no terms would reject the record that reports them.
         is_current = state.terms is None or e.terms_id in ("", state.terms.in_executor.terms_id)
         return [] if is_current else [_terms_applied(state, e.node_id)]
-    is_overtaken = e.node_id in state.mine and e.generation >= known
+    is_overtaken = e.node_id in state.own_incarnations and e.generation >= known
     return _register(state, [e.node_id]) if is_overtaken else []
 
 
 def _terms_applied(state: ExecutorState, node_id: str) -> SendReport:
     terms_id = state.terms.in_executor.terms_id if state.terms else ""
-    incarnation = state.mine[node_id]
+    incarnation = state.own_incarnations[node_id]
     report = NodeTermsReported(node_id=node_id, incarnation=incarnation, terms_id=terms_id)
     return SendReport(report)
 
@@ -140,11 +144,11 @@ def on_lost(state: ExecutorState, e: NodeLost) -> list[Effect]:
         if state.base and e.node_id in state.usurped and e.reason != "replaced":
             state.usurped.discard(e.node_id)
             return _register(state, [e.node_id])
-    if state.mine.get(e.node_id) != e.incarnation:
+    if state.own_incarnations.get(e.node_id) != e.incarnation:
         return []
     if e.reason != "replaced":
         return _rejoin(state, [e.node_id])
-    del state.mine[e.node_id]
+    del state.own_incarnations[e.node_id]
     state.usurped.add(e.node_id)
     # Its GPUs belong to the other executor already.
     return stop([w for w in state.living_workers() if w.node_id == e.node_id])
@@ -156,7 +160,7 @@ def _register(state: ExecutorState, node_ids: Iterable[str]) -> list[Effect]:
     state.rejoins += 1
     for node in state.own_nodes(node_ids):
         if node.backend in state.backends:
-            state.mine[node.node_id] = incarnation
+            state.own_incarnations[node.node_id] = incarnation
             state.generations[node.node_id] = state.generations.get(node.node_id, 0) + 1
             effects.append(SendReport(_registration(state, node)))
     return effects
@@ -167,7 +171,7 @@ def _registration(state: ExecutorState, node: InventoryNode) -> NodeRegistered:
 
     To placement each start of the process is a reboot of the same machine.
     """
-    incarnation = state.mine[node.node_id]
+    incarnation = state.own_incarnations[node.node_id]
     return NodeRegistered(
         node_id=node.node_id,
         incarnation=incarnation,

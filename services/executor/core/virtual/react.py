@@ -118,8 +118,8 @@ def _prepare(
         # Another executor runs it, or the new incarnation will end it.
         worker.phase = WorkerPhase.GONE
         return []
-    mine = state.mine.get(worker.node_id)
-    if mine is None or state.joined.get(worker.node_id) != mine:
+    incarnation = state.own_incarnations.get(worker.node_id)
+    if incarnation is None or state.joined.get(worker.node_id) != incarnation:
         return _report_end(worker, WorkerStopped(**_ids(worker)))
     problem = _problem(state, worker, job)
     if job is None or problem:

@@ -80,9 +80,10 @@ class ExecutorState:
     """Present terms of leases, as of the placement ledger; nothing registers before they are."""
     gpu_types: dict[str, str] = field(default_factory=dict)
     """GPU type of every node of the pool."""
-    mine: dict[str, str] = field(default_factory=dict)
+    own_incarnations: dict[str, str] = field(default_factory=dict)
     """Incarnation of each own node in this process; empty while it only folds."""
     base: str = ""
+    """First part of the incarnations of this process; empty while it only folds."""
     injections: dict[str, FaultInjected] = field(default_factory=dict)
     """Faults that are injected, by node; also on nodes of other executors, which gangs share."""
     rejoins: int = 0

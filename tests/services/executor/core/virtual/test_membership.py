@@ -93,7 +93,7 @@ def test_a_node_declared_silent_stops_its_workers_and_joins_anew() -> None:
     assert [
         getattr(r, "node_id", "") for r in sent_reports(script.on_outcome(WorkerEnded(one, 0)))
     ] == ["n1"]
-    assert "n2" in script.lane.mine
+    assert "n2" in script.lane.own_incarnations
 
 
 def test_a_node_that_an_operator_gave_up_stops_its_workers() -> None:
