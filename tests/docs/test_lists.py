@@ -6,6 +6,9 @@ import ast
 import re
 from pathlib import Path
 
+from infra.supervisor.stack import SERVICES
+from shared.contracts.topics import INPUTS
+
 ROOT = Path(__file__).parents[2]
 ACCESS = ROOT / "services" / "access"
 
@@ -38,3 +41,24 @@ def test_the_readme_names_every_benchmark() -> None:
     )
     assert row is not None
     assert names == set(re.findall(r"\w+", row[1]))
+
+
+def drawn_in_the_readme() -> set[tuple[str, str]]:
+    """Return topic and reader of each labelled arrow of the picture: `a -- topic --> b & c`."""
+    picture = (ROOT / "README.md").read_text().partition("```mermaid\n")[2].partition("```")[0]
+    arrows = re.findall(r"--? ([\w. ]+) -->? (\w+(?: & \w+)*)", picture)
+    return {(topic, reader) for topic, readers in arrows for reader in readers.split(" & ")}
+
+
+def test_the_readme_draws_every_input_of_every_decider() -> None:
+    drawn = drawn_in_the_readme()
+    inputs = {(topic, reader) for reader, topics in INPUTS.items() for topic in topics}
+    ledgered = {topic for topic, _ in inputs}
+    deciders = {(topic, reader) for topic, reader in drawn if topic in ledgered}
+    assert deciders - {("placement", "executor")} == inputs
+
+
+def test_the_readme_draws_every_service() -> None:
+    picture = (ROOT / "README.md").read_text().partition("```mermaid\n")[2].partition("```")[0]
+    names = {service.module.removeprefix("services.") for service in SERVICES}
+    assert names <= set(re.findall(r"\w+", picture))
