@@ -76,7 +76,7 @@ test: lint ## Run the tests that a commit must pass, in 12 minutes on two cores:
 	$(RUN_TESTS) -m "not parts" -n $(WORKERS) --durations=10 $(PYTEST)
 
 test-fast: lint ## Run the tests that start no process: the inner loop.
-	$(BIN)/pytest -m "$(ALONE)" -n $$(nproc) $(PYTEST)
+	EXAMPLES=20 $(BIN)/pytest -m "$(ALONE)" -n $$(nproc) $(PYTEST)
 
 test-parts: dev ## Run the tests of upgrades, kills, several brokers and access rights: PYTEST= WORKERS=
 	$(RUN_TESTS) -m parts -n $(WORKERS) --durations=10 $(PYTEST)

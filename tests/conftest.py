@@ -33,8 +33,10 @@ __all__ = [
     "pytest_xdist_make_scheduler",
 ]
 # How long an example takes depends on the load of the machine. CI (`CI=1`) draws the same examples
-# for the same code: a change is not refused for what another one left behind. Developers draw anew.
-settings.register_profile("developer", deadline=None)
+# for the same code: a change is not refused for what another one left behind. Developers draw anew,
+# and a fifth of the examples in `make test-fast` (`EXAMPLES=20`).
+EXAMPLES = int(os.environ.get("EXAMPLES", "100"))
+settings.register_profile("developer", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("ci" if os.environ.get("CI") else "developer")
 asyncio.set_event_loop_policy(EventLoopPolicy())
 

@@ -134,6 +134,7 @@ def year() -> Iterator[Installation]:
     yield made
 
 
+@pytest.mark.slow
 def test_no_state_grows_once_the_first_nodes_are_forgotten(year: Installation) -> None:
     enrolled = year.access.view.enrolled
     assert len(enrolled.nodes) <= (VALID_WEEKS + 2) * NODES and len(enrolled.tokens) <= TOKENS_KEPT

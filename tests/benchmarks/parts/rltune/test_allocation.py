@@ -16,6 +16,8 @@ from benchmarks.parts.rltune.allocation import (
     tier_splits,
 )
 
+pytestmark = pytest.mark.slow
+
 Way = tuple[tuple[int, int], ...]
 
 

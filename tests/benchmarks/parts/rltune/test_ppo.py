@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks.parts.rltune.ppo import Jobs, PpoOptions, reward_of, train
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_reward_is_zero_for_the_base_and_at_most_one() -> None:
     assert reward_of(100.0, 100.0) == 0.0
