@@ -17,7 +17,7 @@ async def judge(trace: str) -> dict[str, Any]:
     return judged
 
 
-@pytest.mark.slow
+@pytest.mark.parts
 async def test_a_synthetic_trace_is_judged_when_there_is_no_other() -> None:
     judged = await judge("synthetic:philly")
     assert judged["jobs"] == 4000 and judged["judged"] > 1000
@@ -30,7 +30,7 @@ async def test_a_synthetic_trace_is_judged_when_there_is_no_other() -> None:
 
 
 @pytest.mark.skipif(not has_trace("helios_vc_users"), reason="needs the shared traces")
-@pytest.mark.slow
+@pytest.mark.parts
 async def test_the_goals_hold_on_the_trace_that_names_users() -> None:
     goals = (await judge("helios_vc_users"))["goals"]
     assert {name for name, verdict in goals.items() if verdict == "not met"} == set()

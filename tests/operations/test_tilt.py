@@ -196,7 +196,6 @@ def stand(shared_stand: Stand) -> Stand:
     return shared_stand
 
 
-@pytest.mark.parts
 @pytest.mark.stack
 def test_pressing_replay_submits_the_jobs_of_a_trace(stand: Stand) -> None:
     mine = Tilt(env={"BERTH_HOME": str(stand.stack.data_dir)})
@@ -210,7 +209,6 @@ def known_jobs(stand: Stand) -> set[str]:
     return {row["job_id"] for row in resources["items"]} if resources else set()
 
 
-@pytest.mark.parts
 @pytest.mark.stack
 def test_pressing_inject_kills_a_service_which_comes_back(stand: Stand) -> None:
     mine = Tilt(env={"BERTH_HOME": str(stand.stack.data_dir)})
