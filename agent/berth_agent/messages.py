@@ -709,6 +709,8 @@ class Iterations(read.Message):
     """s of own work, without waiting for other ranks."""
     wait_s: tuple[float | None, ...] = ()
     """s of waiting for other ranks."""
+    delay_s: tuple[float | None, ...] = ()
+    """s of own work in which the process waited for a processor of its host."""
     steps: tuple[int, ...] = ()
     """Numbers of the iterations, as the job counts."""
     kinds: tuple[Literal["train", "evaluation", "checkpoint"], ...] = ()
@@ -732,6 +734,9 @@ class Iterations(read.Message):
         "iteration_s": read.items(read.number(), most=1024),
         "own_s": read.items(read.optional(read.number(minimum=0, maximum=1000000000.0)), most=1024),
         "wait_s": read.items(
+            read.optional(read.number(minimum=0, maximum=1000000000.0)), most=1024
+        ),
+        "delay_s": read.items(
             read.optional(read.number(minimum=0, maximum=1000000000.0)), most=1024
         ),
         "steps": read.items(read.integer(minimum=0, maximum=9007199254740991), most=1024),

@@ -68,6 +68,8 @@ class Datagram(read.Message):
     """s of own work."""
     wait_s: float | None = None
     """s of waiting for other ranks."""
+    delay_s: float | None = None
+    """s of own work in which the process waited for a processor of its host."""
     samples: int | None = None
     """Samples of the iteration."""
     steps_total: int | None = None
@@ -89,6 +91,7 @@ class Datagram(read.Message):
         "iteration_s": SECONDS,
         "own_s": read.optional(SECONDS),
         "wait_s": read.optional(SECONDS),
+        "delay_s": read.optional(SECONDS),
         "samples": read.optional(COUNT),
         "steps_total": read.optional(read.integer(minimum=1, maximum=LARGEST_STEP)),
         "tokens": read.optional(COUNT),
@@ -242,6 +245,7 @@ class TelemetryReceiver:
             datagram.tokens,
             datagram.iteration_kind,
             datagram.phases,
+            datagram.delay_s,
         )
         self._kept.setdefault(datagram.rank, IterationRows()).add(row, datagram.layout)
 

@@ -6,7 +6,9 @@ A GPU works behind the program that gives it work, so its times are read once it
 from __future__ import annotations
 
 import time
-from typing import Any, Protocol
+from typing import Any, Optional, Protocol
+
+from berth_reporter.run_delay import RunDelay
 
 
 class Clock(Protocol):
@@ -15,19 +17,33 @@ class Clock(Protocol):
     def mark(self) -> Any: ...
     def is_reached(self, moment: Any) -> bool: ...
     def between_s(self, first: Any, second: Any) -> float: ...
+    def delayed_s(self, first: Any, second: Any) -> float | None: ...
+
+
+HostMoment = tuple[float, Optional[float]]
+"""s of the clock, and s of waiting for a processor so far."""
 
 
 class HostClock:
-    """Moments of the program itself."""
+    """Moments of the thread that makes it, each with how long it has waited for a processor."""
 
-    def mark(self) -> float:
-        return time.perf_counter()
+    def __init__(self, delay: RunDelay | None = None) -> None:
+        self._delay = delay or RunDelay()
 
-    def is_reached(self, moment: float) -> bool:
+    def mark(self) -> HostMoment:
+        return time.perf_counter(), self._delay.read_s()
+
+    def is_reached(self, moment: HostMoment) -> bool:
         return True
 
-    def between_s(self, first: float, second: float) -> float:
-        return second - first
+    def between_s(self, first: HostMoment, second: HostMoment) -> float:
+        return second[0] - first[0]
+
+    def delayed_s(self, first: HostMoment, second: HostMoment) -> float | None:
+        """Return the s in between in which the thread waited for a processor; None if unknown."""
+        if first[1] is None or second[1] is None:
+            return None
+        return min(max(second[1] - first[1], 0.0), self.between_s(first, second))
 
 
 class CudaClock:
@@ -46,6 +62,10 @@ class CudaClock:
 
     def between_s(self, first: Any, second: Any) -> float:
         return float(first.elapsed_time(second)) / 1000
+
+    def delayed_s(self, first: Any, second: Any) -> None:
+        """What the program waits for is hidden by the work that the GPU has left, or is not."""
+        return None
 
 
 def clock_of(torch: Any, model: Any) -> Clock:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 class Iteration:
     """The quantities of one iteration; each may be set until it ends."""
 
-    __slots__ = ("kind", "own_s", "phases", "samples", "tokens", "wait_s")
+    __slots__ = ("delay_s", "kind", "own_s", "phases", "samples", "tokens", "wait_s")
 
     def __init__(self, samples: int | None, tokens: int | None, kind: str) -> None:
         self.samples = samples
@@ -18,6 +18,8 @@ class Iteration:
         self.kind = kind
         self.own_s: float | None = None
         self.wait_s: float | None = None
+        self.delay_s: float | None = None
+        """s of own work in which the process waited for a processor of its host."""
         self.phases: dict[str, float] | None = None
         """s of each phase, such as `forward` and `comm.dp`."""
 

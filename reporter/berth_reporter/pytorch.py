@@ -121,6 +121,7 @@ class DdpTimes:
         between_s, measured = self._clock.between_s, ended.measured
         if ended.handed is not None:
             measured.own_s = between_s(ended.begin, ended.handed)
+            measured.delay_s = self._clock.delayed_s(ended.begin, ended.handed)
             if ended.returned is not None:
                 measured.wait_s = between_s(ended.handed, ended.returned)
         self._reporter.send(

@@ -60,26 +60,25 @@ class Reporter:
         tokens: int | None = None,
         phases: Mapping[str, float] | None = None,
         kind: str = TRAIN,
+        delay_s: float | None = None,
     ) -> None:
         """Send one iteration: its number, wall s, s of own work, s of waiting, and its work.
 
         `steps_total` is the number of all iterations of the training: its end follows from that.
-        `phases` are s by name, `kind` is `train`, `evaluation` or `checkpoint`.
+        `phases` are s by name, `kind` is `train`, `evaluation` or `checkpoint`, `delay_s` those s
+        of own work in which the process waited for a processor of its host.
         """
         if self._socket is None:
             return
         try:
             body = f'{self._head}{int(step)},"iteration_s":{datagram.seconds(iteration_s)}'
-            if own_s is not None:
-                body += f',"own_s":{datagram.seconds(own_s)}'
-            if wait_s is not None:
-                body += f',"wait_s":{datagram.seconds(wait_s)}'
-            if samples is not None:
-                body += f',"samples":{int(samples)}'
-            if tokens is not None:
-                body += f',"tokens":{int(tokens)}'
-            if steps_total is not None:
-                body += f',"steps_total":{int(steps_total)}'
+            for name, value in (("own_s", own_s), ("wait_s", wait_s), ("delay_s", delay_s)):
+                if value is not None:
+                    body += f',"{name}":{datagram.seconds(value)}'
+            counts = (("samples", samples), ("tokens", tokens), ("steps_total", steps_total))
+            for name, count in counts:
+                if count is not None:
+                    body += f',"{name}":{int(count)}'
             if phases:
                 body += f',"phases":{datagram.phase_times(phases)}'
             if kind != TRAIN:
@@ -126,6 +125,7 @@ class Reporter:
             measured.tokens,
             measured.phases,
             measured.kind,
+            measured.delay_s,
         )
 
     def close(self) -> None:
@@ -161,10 +161,12 @@ def report(
     tokens: int | None = None,
     phases: Mapping[str, float] | None = None,
     kind: str = TRAIN,
+    delay_s: float | None = None,
 ) -> None:
     """Report one iteration by the process's own reporter, which the first call makes."""
     own = default_reporter()
-    own.report(step, iteration_s, own_s, wait_s, samples, steps_total, tokens, phases, kind)
+    work = (samples, steps_total, tokens, phases, kind)
+    own.report(step, iteration_s, own_s, wait_s, *work, delay_s)
 
 
 def checkpoint(step: int) -> None:

@@ -33,6 +33,11 @@ class IterationColumns(Model):
     wait_s: tuple[Seconds | None, ...] = Field(
         (), max_length=MAX_ITERATIONS, description="s of waiting for other ranks"
     )
+    delay_s: tuple[Seconds | None, ...] = Field(
+        (),
+        max_length=MAX_ITERATIONS,
+        description="s of own work in which the process waited for a processor of its host",
+    )
     steps: tuple[Count, ...] = Field(
         (), max_length=MAX_ITERATIONS, description="numbers of the iterations, as the job counts"
     )
@@ -71,5 +76,5 @@ def check_columns(times: IterationColumns) -> None:
             )
 
 
-COLUMNS = ("own_s", "wait_s", "steps", "kinds", "samples", "tokens")
+COLUMNS = ("own_s", "wait_s", "delay_s", "steps", "kinds", "samples", "tokens")
 """Fields with one value per iteration, besides `iteration_s` and each of `phases`."""

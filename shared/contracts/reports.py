@@ -280,6 +280,12 @@ class NodesHeard(Local):
 
 
 class WorkersIterated(Local):
-    """Iteration times that fail-slow's shell read from the topic `telemetry`."""
+    """Medians of the reports of a gang that fail-slow's shell read from the topic `telemetry`.
+
+    Own work is without the wait for a processor, which is `delay_s`.
+    """
 
     times: tuple[IterationTimes, ...] = Field(description="iteration times by worker")
+    noise: float = Field(
+        0.0, ge=0, description="least spread to assume among the workers, relative to own work"
+    )

@@ -96,6 +96,7 @@ def test_the_descriptor_is_readable_when_there_is_something(bench: Bench) -> Non
         {"iteration_s": -0.5},
         {"iteration_s": 1e12},
         {"own_s": "none"},
+        {"delay_s": -1},
         {"samples": 0.5},
         {"samples": 2**53},
         {"tokens": -1},

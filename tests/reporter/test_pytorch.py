@@ -16,7 +16,7 @@ sent = sent_fixture
 
 
 class StepClock:
-    """A clock that a test sets, in s."""
+    """A clock that a test sets, in s; a quarter of the time its thread waits for a processor."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -29,6 +29,9 @@ class StepClock:
 
     def between_s(self, first: float, second: float) -> float:
         return second - first
+
+    def delayed_s(self, first: float, second: float) -> float:
+        return (second - first) / 4
 
     def passes(self, seconds: float) -> None:
         self.now_s += seconds
@@ -45,7 +48,7 @@ def test_own_work_ends_with_the_last_bucket_and_waiting_with_the_backward_pass(
         clock.passes(0.5)
     [one] = sent.datagrams()
     assert (one.step, one.samples, one.steps_total) == (7, 64, 100)
-    assert (one.iteration_s, one.own_s, one.wait_s) == (5.5, 2.0, 3.0)
+    assert (one.iteration_s, one.own_s, one.wait_s, one.delay_s) == (5.5, 2.0, 3.0, 0.5)
 
 
 def test_the_models_own_hook_still_reduces(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +107,7 @@ def test_times_of_a_gpu_are_reported_once_it_has_got_there(
     times.flush()
     [one] = sent.datagrams()
     assert (one.step, one.iteration_s, one.own_s, one.wait_s) == (1, 0.75, 0.25, 0.5)
+    assert one.delay_s is None
 
 
 def test_iterations_that_a_gpu_never_reaches_are_lost(

@@ -30,7 +30,7 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def start(rank: int, port: int, sent: Sent) -> subprocess.Popen[bytes]:
+def start(rank: int, port: int, sent: Sent, seconds: float = 3.0) -> subprocess.Popen[bytes]:
     gang = {
         "RANK": str(rank),
         "WORLD_SIZE": str(RANKS),
@@ -40,7 +40,8 @@ def start(rank: int, port: int, sent: Sent) -> subprocess.Popen[bytes]:
         "PYTHONPATH": str(ROOT / "reporter"),
     }
     assert PYTHON is not None
-    return subprocess.Popen([PYTHON, EXAMPLE, "3"], env={**os.environ, **gang, **sent.environ})
+    command = [PYTHON, EXAMPLE, str(seconds)]
+    return subprocess.Popen(command, env={**os.environ, **gang, **sent.environ})
 
 
 def train(receivers: list[Sent]) -> list[list[Datagram]]:

@@ -29,6 +29,7 @@ class IterationRow:
     tokens: int | None = None
     kind: Kind = TRAIN
     phases: Mapping[str, float] = field(default_factory=dict)
+    delay_s: float | None = None
 
 
 class IterationRows:
@@ -62,6 +63,7 @@ class IterationRows:
             iteration_s=tuple(row.iteration_s for row in rows),
             own_s=_column(row.own_s for row in rows),
             wait_s=_column(row.wait_s for row in rows),
+            delay_s=_column(row.delay_s for row in rows),
             steps=tuple(row.step for row in rows),
             kinds=kinds if set(kinds) != {TRAIN} else (),
             samples=_column(row.samples for row in rows),

@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 from services.failslow.core.answers import answer
 from services.failslow.core.automation import settle_plans
 from services.failslow.core.clearing import clear
+from services.failslow.core.contention import busy_host
 from services.failslow.core.diagnosis.verdict import Diagnosis
 from services.failslow.core.diagnosis.worker import cause_of_worker
-from services.failslow.core.evidence import is_new, judge_gang
+from services.failslow.core.evidence import delays_of, is_new, judge_gang, windows_of
 from services.failslow.core.evolve import evolve
 from services.failslow.core.fleet import FleetChanges
 from services.failslow.core.gangs import GangChanges
 from services.failslow.core.moves import follow_moves
 from services.failslow.core.pace_changes import note_pace
-from services.failslow.core.peers import SlowWorker, Thresholds
+from services.failslow.core.peers import SlowWorker, Thresholds, Verdict
 from services.failslow.core.planning import due_at, end_plans, makes_plans, plan_due, score_node
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.base import Command
@@ -46,8 +47,8 @@ class FailSlow:
             match item.message:
                 case Command() as command if state.answered.is_due(item, self.ledger):
                     yield from answer(state, item, command, now)
-                case WorkersIterated(times=times):
-                    yield from self._compare(state, item, times, now)
+                case WorkersIterated() as iterated:
+                    yield from self._compare(state, item, iterated, now)
                 case JobPaceChanged() as change:
                     yield from note_pace(state, item, change, now)
                 case PoolConfigured() if item.source == "access":
@@ -64,17 +65,18 @@ class FailSlow:
         return 0 if next(settle_plans(state), None) is not None else due_at(state)
 
     def _compare(
-        self, state: FailSlowState, item: Input, times: tuple[IterationTimes, ...], now: int
+        self, state: FailSlowState, item: Input, iterated: WorkersIterated, now: int
     ) -> Iterator[Decision]:
-        for job_id in dict.fromkeys(worker.job_id for worker in times):
+        limits = state.strictness.thresholds(self.limits)
+        for job_id in dict.fromkeys(worker.job_id for worker in iterated.times):
             gang = state.gangs.get(job_id)
             if gang is None:
                 continue
-            own = tuple(worker for worker in times if worker.job_id == job_id)
-            verdict = judge_gang(gang, own, state.strictness.thresholds(self.limits))
+            own = tuple(worker for worker in iterated.times if worker.job_id == job_id)
+            verdict = judge_gang(gang, own, limits, iterated.noise)
             for rank, slow in verdict.slow.items():
                 if is_new(gang, rank):
-                    cause = cause_of_worker(own, nodes_of(gang), rank, self.limits.reports)
+                    cause = self._cause(gang, own, rank, verdict)
                     event = suspicion_of(job_id, gang, rank, slow, cause)
                     yield Decision(event, item.id, gang.traceparent)
                     yield from score_node(state, event.node_id, event.fault_id, now)
@@ -83,6 +85,14 @@ class FailSlow:
                     fault = state.faults[gang.open[rank]]
                     yield clear(state, fault, "recovered", now, item.id)
                     yield from end_plans(state, job_id, "recovered", item.id)
+
+    def _cause(
+        self, gang: GangState, own: tuple[IterationTimes, ...], rank: int, verdict: Verdict
+    ) -> Diagnosis:
+        if rank not in verdict.busy:
+            return cause_of_worker(own, nodes_of(gang), rank, self.limits.reports)
+        net, delays = windows_of(gang, own), {row.rank: delays_of(row) for row in own}
+        return busy_host(net, delays, gang.workers[rank].node_id, rank, verdict.slow[rank])
 
 
 def note_placement(state: FailSlowState, inputs: Sequence[Input], now: int) -> Iterator[Decision]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import median
+from dataclasses import dataclass, field, replace
+from statistics import median_low
 
+from services.failslow.core.contention import judge_with_delays
 from services.failslow.core.diagnosis.cohorts import split
-from services.failslow.core.own_times import own_times
-from services.failslow.core.peers import Thresholds, Verdict, Windows, judge
+from services.failslow.core.own_times import own_times, own_work
+from services.failslow.core.peers import Thresholds, Verdict, Windows
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersIterated
 
@@ -29,6 +30,9 @@ class ReportWindow:
 
     at: int = 0
     medians: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    """Of own work without the wait for a processor, where that is known."""
+    delays: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    errors: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     is_own: bool = False
     """Whether the newest one is of own work, and not of whole iterations."""
     layout: dict[str, int] = field(default_factory=dict)
@@ -60,19 +64,21 @@ class Evidence:
             gang = state.gangs.get(job_id)
             if gang is not None:
                 times = self._times(job_id, gang)
-                if has_news(gang, judge_gang(gang, times, limits)):
-                    messages.append(WorkersIterated(times=times))
+                noise = self._noise(job_id, limits.reports)
+                if has_news(gang, judge_gang(gang, times, limits, noise)):
+                    messages.append(WorkersIterated(times=times, noise=noise))
         return messages
 
     def _note(self, times: IterationTimes, at: int) -> None:
-        measured = own_times(times)
-        own = measured if is_plausible(measured) else ()
+        own = own_work(times) if is_plausible(own_times(times)) else None
         windows = self._windows.setdefault(times.job_id, {})
         window = windows.setdefault(times.allocation_id, ReportWindow())
-        if not own or at <= window.at:
+        if own is None or at <= window.at:
             return
         window.at = at
-        window.medians.append(median(own))
+        window.medians.append(own.net_s)
+        window.delays.append(own.delay_s)
+        window.errors.append(own.error)
         window.is_own, window.layout = bool(times.own_s), times.layout
         self._touched[times.job_id] = None
 
@@ -88,11 +94,21 @@ class Evidence:
                 rank=rank,
                 iteration_s=tuple(window.medians),
                 own_s=tuple(window.medians) if window.is_own else (),
+                delay_s=tuple(window.delays) if any(window.delays) else (),
                 layout=window.layout,
             )
             for rank, worker in gang.workers.items()
             if (window := windows.get(worker.allocation_id)) and newest - window.at < FRESH_MS
         )
+
+    def _noise(self, job_id: str, reports: int) -> float:
+        """Return how uncertain the newest medians are by the scatter within the reports.
+
+        Most workers are not slow, so that the median is of such a one.
+        """
+        windows = self._windows.get(job_id, {}).values()
+        errors = [median_low(list(window.errors)[-reports:]) for window in windows if window.errors]
+        return median_low(errors) if errors else 0.0
 
 
 def windows_of(gang: GangState, times: tuple[IterationTimes, ...]) -> Windows:
@@ -110,12 +126,22 @@ def is_plausible(iteration_s: Sequence[float]) -> bool:
     return all(SHORTEST_S <= value <= LONGEST_S for value in iteration_s)
 
 
-def judge_gang(gang: GangState, times: tuple[IterationTimes, ...], limits: Thresholds) -> Verdict:
-    """Compare the workers that do the same work with each other."""
+def judge_gang(
+    gang: GangState, times: tuple[IterationTimes, ...], limits: Thresholds, noise: float = 0.0
+) -> Verdict:
+    """Compare the workers that do the same work with each other, at least so much noise assumed."""
     layouts = {row.rank: row.layout for row in times}
-    verdicts = [judge(part, limits) for part in split(windows_of(gang, times), layouts)]
+    delays = {row.rank: delays_of(row) for row in times}
+    bounds = replace(limits, noise=max(limits.noise, noise))
+    parts = split(windows_of(gang, times), layouts)
+    verdicts = [judge_with_delays(part, delays, bounds) for part in parts]
     slow = {rank: worker for verdict in verdicts for rank, worker in verdict.slow.items()}
-    return Verdict(slow, tuple(rank for verdict in verdicts for rank in verdict.healthy))
+    busy = frozenset(rank for verdict in verdicts for rank in verdict.busy)
+    return Verdict(slow, tuple(rank for verdict in verdicts for rank in verdict.healthy), busy)
+
+
+def delays_of(times: IterationTimes) -> tuple[float, ...]:
+    return tuple(delay or 0.0 for delay in times.delay_s)
 
 
 def has_news(gang: GangState, verdict: Verdict) -> bool:

@@ -55,6 +55,8 @@ class Verdict:
 
     slow: dict[int, SlowWorker]
     healthy: tuple[int, ...]
+    busy: frozenset[int] = frozenset()
+    """Slow workers that only wait for a processor of their host."""
 
 
 NOTHING = Verdict({}, ())

@@ -52,7 +52,9 @@ class WaitProfiles:
         }
         comm_s = {name: median(values) for name, values in columns.items()}
         rank.layout = times.layout
-        rank.samples.append(RankSample(times.steps[-1], median(own), median(wait), comm_s))
+        late = known(trained(times, times.delay_s))
+        delay_s = median(late) if late else 0.0
+        rank.samples.append(RankSample(times.steps[-1], median(own), median(wait), comm_s, delay_s))
 
 
 def with_cause(change: JobPaceChanged, diagnosis: Diagnosis) -> JobPaceChanged:

@@ -30,11 +30,12 @@ def test_plain_iterations_have_no_other_columns() -> None:
 
 def test_a_value_that_is_missing_is_null_in_its_column() -> None:
     kept = rows_of(
-        IterationRow(1, 0.5, own_s=0.25, samples=8, phases={"forward": 0.125}),
+        IterationRow(1, 0.5, own_s=0.25, delay_s=0.0625, samples=8, phases={"forward": 0.125}),
         IterationRow(2, 9.0, kind="evaluation"),
     )
     message = kept.message(NAME, 3, 3)
     assert (message.own_s, message.samples) == ((0.25, None), (8, None))
+    assert message.delay_s == (0.0625, None)
     assert (message.wait_s, message.tokens) == ((), ())
     assert message.kinds == ("train", "evaluation")
     assert message.phases == {"forward": (0.125, None)}

@@ -34,6 +34,8 @@ class RankSample:
     own_s: float
     wait_s: float
     comm_s: Mapping[str, float] = field(default_factory=dict)
+    delay_s: float = 0.0
+    """Of own work: waiting for a processor of the host."""
 
 
 @dataclass(slots=True)
@@ -43,14 +45,19 @@ class RankTimes:
     samples: deque[RankSample] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     layout: Coordinates = field(default_factory=dict)
 
-    def growth(self, since_step: int) -> tuple[float, float] | None:
-        """Return by how many s own work and waiting grew; None without reports on both sides."""
+    def growth(self, since_step: int) -> tuple[float, float, float] | None:
+        """Return by how many s own work, waiting for ranks and waiting for processors grew.
+
+        None without reports on both sides.
+        """
         before = [sample for sample in self.samples if sample.step < since_step]
         after = [sample for sample in self.samples if sample.step >= since_step]
         if not (before and after):
             return None
         own_s = median(s.own_s for s in after) - median(s.own_s for s in before)
-        return own_s, median(s.wait_s for s in after) - median(s.wait_s for s in before)
+        delay_s = median(s.delay_s for s in after) - median(s.delay_s for s in before)
+        wait_s = median(s.wait_s for s in after) - median(s.wait_s for s in before)
+        return own_s, wait_s, delay_s
 
 
 def cause_of_job(ranks: Mapping[int, RankTimes], since_step: int, grown_s: float) -> Diagnosis:
@@ -59,8 +66,9 @@ def cause_of_job(ranks: Mapping[int, RankTimes], since_step: int, grown_s: float
     known = {rank: growth for rank, growth in growths.items() if growth is not None}
     if not known or grown_s <= 0:
         return Diagnosis("unknown", (), 0.0, (NOT_REPORTED,))
-    own = {rank: own_s / grown_s for rank, (own_s, _) in known.items()}
-    wait = min(wait_s / grown_s for _, wait_s in known.values())
+    own = {rank: own_s / grown_s for rank, (own_s, _, _) in known.items()}
+    wait = min(wait_s / grown_s for _, wait_s, _ in known.values())
+    late = median(delay_s / grown_s for _, _, delay_s in known.values())
     usual, most = median(own.values()), max(own, key=lambda rank: own[rank])
     if len(own) > 1 and wait >= EXPLAINS and own[most] <= LITTLE:
         text = f"each of {len(own)} ranks waits longer, by {wait:.0%} of the growth or more"
@@ -68,11 +76,18 @@ def cause_of_job(ranks: Mapping[int, RankTimes], since_step: int, grown_s: float
         return Diagnosis("communication", (), confidence, (text, *_groups(ranks, since_step)))
     if usual >= EXPLAINS:
         text = f"own work of {len(own)} ranks grew by {usual:.0%} of the growth in the median"
-        return Diagnosis("compute", (), min(usual, 1.0) * EXPLAINS, (text,))
+        return Diagnosis("compute", (), min(usual, 1.0) * EXPLAINS, (text, *_busy_hosts(late)))
     if own[most] >= EXPLAINS:
         text = f"own work of rank {most} alone grew, by {own[most]:.0%} of the growth"
         return Diagnosis("compute", (), min(own[most], 1.0) * EXPLAINS, (text,))
     return Diagnosis("unknown", (), 0.0, (NEITHER,))
+
+
+def _busy_hosts(late: float) -> tuple[str, ...]:
+    """Return a sentence where waiting for processors explains a part of the growth."""
+    if late < LITTLE:
+        return ()
+    return (f"waiting for processors grew by {late:.0%} of the growth: the hosts are busy",)
 
 
 def _groups(ranks: Mapping[int, RankTimes], since_step: int) -> tuple[str, ...]:

@@ -16,14 +16,20 @@ from services.failslow.core.diagnosis.waiting import (
 SINCE = 50
 
 
-def rank(own_s: float = 0, wait_s: float = 0, comm: float = 0.1, **layout: int) -> RankTimes:
+def rank(
+    own_s: float = 0, wait_s: float = 0, comm: float = 0.1, delay_s: float = 0, **layout: int
+) -> RankTimes:
     """Return reports of a rank of which own work and waiting grow by so many s at step 50."""
     times = RankTimes(layout=layout)
     for step in range(0, 100, 5):
         after = step >= SINCE
         times.samples.append(
             RankSample(
-                step, 1 + own_s * after, 0.5 + wait_s * after, {"comm.tp": comm if after else 0.1}
+                step,
+                1 + own_s * after,
+                0.5 + wait_s * after,
+                {"comm.tp": comm if after else 0.1},
+                delay_s * after,
             )
         )
     return times
@@ -50,6 +56,14 @@ def test_where_all_work_longer_they_compute_more_slowly() -> None:
     diagnosis = cause(*[rank(own_s=0.4) for _ in range(4)])
     assert diagnosis.cause == "compute"
     assert diagnosis.confidence == pytest.approx(0.5)
+
+
+def test_where_all_wait_for_processors_the_hosts_are_busy() -> None:
+    diagnosis = cause(*[rank(own_s=0.4, delay_s=0.3) for _ in range(4)])
+    assert diagnosis.cause == "compute"
+    assert diagnosis.evidence[1:] == (
+        "waiting for processors grew by 75% of the growth: the hosts are busy",
+    )
 
 
 @pytest.mark.parametrize("ranks", [[rank(0.1, 0.1)] * 4, [rank()] * 4, [rank(wait_s=0.4)]])
