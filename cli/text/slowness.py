@@ -131,7 +131,10 @@ def _actions(timeline: Sequence[Row], since: int, until: int) -> Iterator[str]:
 
 def _plans(fault_id: str, timeline: Sequence[Row]) -> Iterator[str]:
     """Return a line per plan that helps the fault, and whether it was approved or how to."""
-    applied = {str(_data(row)["plan_id"]): row for row in timeline if row["type"] == APPLIED}
+    tries: dict[str, list[Row]] = {}
+    for row in timeline:
+        if row["type"] == APPLIED:
+            tries.setdefault(str(_data(row)["plan_id"]), []).append(row)
     for row in timeline:
         plan = _data(row)
         if row["type"] != PLANNED or fault_id not in cast("Sequence[str]", plan["fault_ids"]):
@@ -142,16 +145,17 @@ def _plans(fault_id: str, timeline: Sequence[Row]) -> Iterator[str]:
         gain = _number(plan, "expected_gain_s")
         costs = f"{lost:.0f} s lost so far, {stop:.0f} s of stop, {gain:.0f} s expected gain"
         yield f"  plan {plan['plan_id']} at {clock(row['at'])}: {level}; {costs}"
-        approval = applied.get(str(plan["plan_id"]))
-        if approval is None:
-            yield f"    not approved; berth faults approve {plan['plan_id']}"
-        else:
-            by = (
-                "applied without an operator"
-                if _data(approval).get("by") == "automatic"
-                else "approved"
-            )
-            yield f"    {by} at {clock(approval['at'])}"
+        yield _applied(str(plan["plan_id"]), tries.get(str(plan["plan_id"]), ()))
+
+
+def _applied(plan_id: str, tries: Sequence[Row]) -> str:
+    if not tries:
+        return f"    not approved; berth faults approve {plan_id}"
+    first = tries[0]
+    is_automatic = _data(first).get("by") == "automatic"
+    by = "applied without an operator" if is_automatic else "approved"
+    again = f", tried {len(tries)} times as there was no room" if len(tries) > 1 else ""
+    return f"    {by} at {clock(first['at'])}{again}"
 
 
 def _end_of(fault_id: str, timeline: Sequence[Row]) -> Row | None:

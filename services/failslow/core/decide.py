@@ -17,7 +17,15 @@ from services.failslow.core.gangs import GangChanges
 from services.failslow.core.moves import follow_moves
 from services.failslow.core.pace_changes import note_pace
 from services.failslow.core.peers import SlowWorker, Thresholds, Verdict
-from services.failslow.core.planning import due_at, end_plans, makes_plans, plan_due, score_node
+from services.failslow.core.planning import (
+    due_at,
+    end_plans,
+    ledger_ms,
+    makes_plans,
+    plan_due,
+    score_node,
+)
+from services.failslow.core.retries import next_try_s, retry_plans
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultSuspected
@@ -56,13 +64,18 @@ class FailSlow:
                 case Undecodable() as bad:
                     yield item.decision(bad.rejection())
         yield from as_unit(plan_due(state, now), WakeStart)
+        yield from as_unit(retry_plans(state, inputs, now), WakeStart)
         yield from as_unit(settle_plans(state), WakeStart)
 
     def evolve(self, state: FailSlowState, fact: Fact) -> None:
         evolve(state, fact)
 
     def next_wake(self, state: FailSlowState) -> int | None:
-        return 0 if next(settle_plans(state), None) is not None else due_at(state)
+        if next(settle_plans(state), None) is not None:
+            return 0
+        retry_s = next_try_s(state)
+        times = (due_at(state), None if retry_s is None else ledger_ms(state, retry_s))
+        return min((at for at in times if at is not None), default=None)
 
     def _compare(
         self, state: FailSlowState, item: Input, iterated: WorkersIterated, now: int

@@ -52,7 +52,8 @@ def note_plan(state: FailSlowState, event: MitigationPlanned, fact: Fact) -> Non
 
 def apply_plan(state: FailSlowState, event: MitigationApplied, fact: Fact) -> None:
     if (own := state.care.plans.get(event.plan_id)) is not None:
-        own.is_applied = True
+        own.tries += 1
+        own.tried_s, own.cordons = state.cluster_s(fact.at), event.cordons
         if event.cordons:
             state.fleet.order(event.plan_id, event.node_ids)
 

@@ -24,8 +24,12 @@ def due_at(state: FailSlowState) -> int | None:
         return None
     due = (episode.due_s for episode in state.care.episodes.values())
     first_s = min((due_s for due_s in due if due_s is not None), default=None)
-    scale = state.pool.time_scale if state.pool else 1.0
-    return None if first_s is None else ceil(first_s * 1000 / scale)
+    return None if first_s is None else ledger_ms(state, first_s)
+
+
+def ledger_ms(state: FailSlowState, cluster_s: float) -> int:
+    """Return the first ms of the ledger at which a cluster time has come."""
+    return ceil(cluster_s * 1000 / (state.pool.time_scale if state.pool else 1.0))
 
 
 def plan_due(state: FailSlowState, now: int) -> Iterator[Decision]:

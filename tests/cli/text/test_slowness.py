@@ -81,6 +81,9 @@ def test_a_plan_says_what_it_costs_and_how_to_approve_it() -> None:
     assert text[4] == "    not approved; berth faults approve j1/1/migrate/1"
     applied = row("mitigation.applied.v1", 1_020_000, plan_id="j1/1/migrate/1")
     assert slowness_lines([suspected, planned, applied], NOW)[4].startswith("    approved at ")
+    again = row("mitigation.applied.v1", 1_060_000, plan_id="j1/1/migrate/1")
+    twice = slowness_lines([suspected, planned, applied, again], NOW)[4]
+    assert twice.endswith(", tried 2 times as there was no room")
 
 
 def test_a_plan_for_another_fault_is_not_shown() -> None:

@@ -35,7 +35,15 @@ class OpenPlan:
     tenant: str
     attempt: int
     plan: MitigationPlan
-    is_applied: bool = False
+    tries: int = 0
+    """How often it was applied: more than once where there was no room."""
+    tried_s: float = 0.0
+    """Cluster time of the last one."""
+    cordons: bool = False
+
+    @property
+    def is_applied(self) -> bool:
+        return self.tries > 0
 
 
 @dataclass(slots=True)
