@@ -64,7 +64,7 @@ class CudaClock:
         return float(first.elapsed_time(second)) / 1000
 
     def delayed_s(self, first: Any, second: Any) -> None:
-        """What the program waits for is hidden by the work that the GPU has left, or is not."""
+        """Return None: the work that a GPU has left may hide that its program waits."""
         return None
 
 

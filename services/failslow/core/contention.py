@@ -1,4 +1,4 @@
-"""Tells a worker that is slow from one of which the host is busy. Pure.
+"""A worker that is slow is not the same as one of which the host is busy. Pure.
 
 Workers are compared by own work without the wait for a processor of their host. That wait alone
 makes a suspicion only where it lasts, and where the other workers wait for none: then one host is

@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 from services.failslow.core.answers import answer
 from services.failslow.core.automation import settle_plans
 from services.failslow.core.clearing import clear
-from services.failslow.core.contention import busy_host
+from services.failslow.core.comparison import Rows, cause_of, judge_gang
 from services.failslow.core.diagnosis.verdict import Diagnosis
-from services.failslow.core.diagnosis.worker import cause_of_worker
-from services.failslow.core.evidence import delays_of, is_new, judge_gang, windows_of
+from services.failslow.core.evidence import is_new
 from services.failslow.core.evolve import evolve
 from services.failslow.core.fleet import FleetChanges
 from services.failslow.core.gangs import GangChanges
 from services.failslow.core.moves import follow_moves
 from services.failslow.core.pace_changes import note_pace
-from services.failslow.core.peers import SlowWorker, Thresholds, Verdict
+from services.failslow.core.peers import SlowWorker, Thresholds
 from services.failslow.core.planning import (
     due_at,
     end_plans,
@@ -31,7 +30,7 @@ from shared.contracts.base import Command
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.paces import JobPaceChanged
 from shared.contracts.pools import PoolConfigured
-from shared.contracts.reports import IterationTimes, WorkersIterated
+from shared.contracts.reports import WorkersIterated
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable, WakeStart, as_unit
 from shared.ledger.restate import restate_settings
@@ -86,10 +85,11 @@ class FailSlow:
             if gang is None:
                 continue
             own = tuple(worker for worker in iterated.times if worker.job_id == job_id)
-            verdict = judge_gang(gang, own, limits, iterated.noise)
+            rows = Rows.of(gang, own)
+            verdict = judge_gang(gang, rows, limits, iterated.noise)
             for rank, slow in verdict.slow.items():
                 if is_new(gang, rank):
-                    cause = self._cause(gang, own, rank, verdict)
+                    cause = cause_of(rows, verdict, rank, limits.reports)
                     event = suspicion_of(job_id, gang, rank, slow, cause)
                     yield Decision(event, item.id, gang.traceparent)
                     yield from score_node(state, event.node_id, event.fault_id, now)
@@ -98,14 +98,6 @@ class FailSlow:
                     fault = state.faults[gang.open[rank]]
                     yield clear(state, fault, "recovered", now, item.id)
                     yield from end_plans(state, job_id, "recovered", item.id)
-
-    def _cause(
-        self, gang: GangState, own: tuple[IterationTimes, ...], rank: int, verdict: Verdict
-    ) -> Diagnosis:
-        if rank not in verdict.busy:
-            return cause_of_worker(own, nodes_of(gang), rank, self.limits.reports)
-        net, delays = windows_of(gang, own), {row.rank: delays_of(row) for row in own}
-        return busy_host(net, delays, gang.workers[rank].node_id, rank, verdict.slow[rank])
 
 
 def note_placement(state: FailSlowState, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
@@ -132,10 +124,6 @@ def end_watch(state: FailSlowState, changes: GangChanges, now: int) -> Iterator[
         yield from end_plans(state, job_id, "job_ended")
     if changes:
         yield Decision(changes.to_event(state))
-
-
-def nodes_of(gang: GangState) -> dict[int, str]:
-    return {rank: worker.node_id for rank, worker in gang.workers.items()}
 
 
 def suspicion_of(

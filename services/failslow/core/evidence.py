@@ -1,4 +1,4 @@
-"""The last reports of each watched worker: pure, disposable, and not part of the ledger.
+"""The last reports of each process of watched workers: pure, disposable, not part of the ledger.
 
 A shell keeps one `Evidence` per lane. Losing it or a report, or reading one twice, costs at most
 the time until `Thresholds.reports` new reports have come.
@@ -7,26 +7,26 @@ the time until `Thresholds.reports` new reports have come.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from statistics import median_low
 
-from services.failslow.core.contention import judge_with_delays
-from services.failslow.core.diagnosis.cohorts import split
+from services.failslow.core.comparison import GangVerdict, Rows, is_plausible, judge_gang
 from services.failslow.core.own_times import own_times, own_work
-from services.failslow.core.peers import Thresholds, Verdict, Windows
+from services.failslow.core.peers import Thresholds
 from services.failslow.core.state import FailSlowState, GangState
+from shared.contracts.faults import GangWorker
 from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersIterated
 
 REMEMBERED = 8
 FRESH_MS = 30_000
-SHORTEST_S, LONGEST_S = 1e-6, 1e9
-"""Bounds of a plausible iteration time; a worker that reports another one is not compared."""
+Process = tuple[str, int | None]
+"""Allocation of the worker, and rank of the process in its training where it is known."""
 
 
 @dataclass(slots=True)
 class ReportWindow:
-    """Medians of one worker's reports; `at` is the executor's clock at the newest."""
+    """Medians of one process's reports; `at` is the executor's clock at the newest."""
 
     at: int = 0
     medians: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
@@ -43,7 +43,7 @@ class Evidence:
 
     def __init__(self, limits: Thresholds) -> None:
         self._limits = limits
-        self._windows: dict[str, dict[str, ReportWindow]] = {}
+        self._windows: dict[str, dict[Process, ReportWindow]] = {}
         self._touched: dict[str, None] = {}
 
     def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
@@ -65,14 +65,14 @@ class Evidence:
             if gang is not None:
                 times = self._times(job_id, gang)
                 noise = self._noise(job_id, limits.reports)
-                if has_news(gang, judge_gang(gang, times, limits, noise)):
+                if has_news(gang, judge_gang(gang, Rows.of(gang, times), limits, noise)):
                     messages.append(WorkersIterated(times=times, noise=noise))
         return messages
 
     def _note(self, times: IterationTimes, at: int) -> None:
         own = own_work(times) if is_plausible(own_times(times)) else None
         windows = self._windows.setdefault(times.job_id, {})
-        window = windows.setdefault(times.allocation_id, ReportWindow())
+        window = windows.setdefault((times.allocation_id, times.process), ReportWindow())
         if own is None or at <= window.at:
             return
         window.at = at
@@ -83,22 +83,14 @@ class Evidence:
         self._touched[times.job_id] = None
 
     def _times(self, job_id: str, gang: GangState) -> tuple[IterationTimes, ...]:
-        """Return the times of a gang's workers, without those that stopped reporting."""
+        """Return the times of a gang's processes, without those that stopped reporting."""
         windows = self._windows.get(job_id, {})
         newest = max((window.at for window in windows.values()), default=0)
+        workers = {worker.allocation_id: worker for worker in gang.workers.values()}
         return tuple(
-            IterationTimes(
-                job_id=job_id,
-                allocation_id=worker.allocation_id,
-                node_id=worker.node_id,
-                rank=rank,
-                iteration_s=tuple(window.medians),
-                own_s=tuple(window.medians) if window.is_own else (),
-                delay_s=tuple(window.delays) if any(window.delays) else (),
-                layout=window.layout,
-            )
-            for rank, worker in gang.workers.items()
-            if (window := windows.get(worker.allocation_id)) and newest - window.at < FRESH_MS
+            row_of(job_id, workers[allocation_id], process, window)
+            for (allocation_id, process), window in sorted(windows.items(), key=by_process)
+            if allocation_id in workers and newest - window.at < FRESH_MS
         )
 
     def _noise(self, job_id: str, reports: int) -> float:
@@ -111,40 +103,29 @@ class Evidence:
         return median_low(errors) if errors else 0.0
 
 
-def windows_of(gang: GangState, times: tuple[IterationTimes, ...]) -> Windows:
-    """Return plausible times by rank, without those of another attempt's workers."""
-    return {
-        worker_times.rank: worker_times.iteration_s
-        for worker_times in times
-        if (worker := gang.workers.get(worker_times.rank))
-        and worker.allocation_id == worker_times.allocation_id
-        and is_plausible(worker_times.iteration_s)
-    }
+def by_process(entry: tuple[Process, ReportWindow]) -> tuple[int, int]:
+    """Sort by worker, then by process."""
+    allocation_id, process = entry[0]
+    return int(allocation_id.rpartition("/")[2]), -1 if process is None else process
 
 
-def is_plausible(iteration_s: Sequence[float]) -> bool:
-    return all(SHORTEST_S <= value <= LONGEST_S for value in iteration_s)
+def row_of(
+    job_id: str, worker: GangWorker, process: int | None, window: ReportWindow
+) -> IterationTimes:
+    return IterationTimes(
+        job_id=job_id,
+        allocation_id=worker.allocation_id,
+        node_id=worker.node_id,
+        rank=worker.rank,
+        process=process,
+        iteration_s=tuple(window.medians),
+        own_s=tuple(window.medians) if window.is_own else (),
+        delay_s=tuple(window.delays) if any(window.delays) else (),
+        layout=window.layout,
+    )
 
 
-def judge_gang(
-    gang: GangState, times: tuple[IterationTimes, ...], limits: Thresholds, noise: float = 0.0
-) -> Verdict:
-    """Compare the workers that do the same work with each other, at least so much noise assumed."""
-    layouts = {row.rank: row.layout for row in times}
-    delays = {row.rank: delays_of(row) for row in times}
-    bounds = replace(limits, noise=max(limits.noise, noise))
-    parts = split(windows_of(gang, times), layouts)
-    verdicts = [judge_with_delays(part, delays, bounds) for part in parts]
-    slow = {rank: worker for verdict in verdicts for rank, worker in verdict.slow.items()}
-    busy = frozenset(rank for verdict in verdicts for rank in verdict.busy)
-    return Verdict(slow, tuple(rank for verdict in verdicts for rank in verdict.healthy), busy)
-
-
-def delays_of(times: IterationTimes) -> tuple[float, ...]:
-    return tuple(delay or 0.0 for delay in times.delay_s)
-
-
-def has_news(gang: GangState, verdict: Verdict) -> bool:
+def has_news(gang: GangState, verdict: GangVerdict) -> bool:
     return any(is_new(gang, rank) for rank in verdict.slow) or any(
         rank in gang.open for rank in verdict.healthy
     )

@@ -11,7 +11,7 @@ from shared.contracts.reports import IterationTimes
 
 TRAIN = "train"
 LEAST_S = 1e-6
-"""What is left at least of own work without the wait for a processor."""
+"""Least own work that remains without the wait for a processor."""
 TO_SIGMA = 1.4826
 MEDIAN_ERROR = 1.2533
 """Standard error of a median, in those of the mean."""
@@ -45,7 +45,7 @@ def own_times(times: IterationTimes) -> tuple[float, ...]:
 
 
 def own_work(times: IterationTimes) -> OwnWork | None:
-    """Return what a report says about a worker; None without iterations of training."""
+    """Return the figures of a report; None without iterations of training."""
     net_s = own_times(times)
     if not net_s:
         return None

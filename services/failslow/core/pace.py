@@ -14,10 +14,10 @@ from math import exp, log
 
 import numpy as np
 
+from services.failslow.core.comparison import LONGEST_S, SHORTEST_S
 from services.failslow.core.detection.change import Change
 from services.failslow.core.detection.detector import Detector
 from services.failslow.core.detection.kinds import is_training
-from services.failslow.core.evidence import LONGEST_S, SHORTEST_S
 from services.failslow.core.state import FailSlowState, GangState
 from services.failslow.core.wait_profiles import WaitProfiles
 from shared.contracts.paces import JobPaceChanged

@@ -19,18 +19,21 @@ NO_OWN_WORK = Diagnosis(
 )
 
 
-def cause_of_worker(
-    times: Sequence[IterationTimes], nodes: Mapping[int, str], rank: int, reports: int
+def cause_of_process(
+    rows: Mapping[int, IterationTimes], nodes: Mapping[int, str], process: int, reports: int
 ) -> Diagnosis:
-    """Return the cause; `reports` is how many of the newest medians of each rank count."""
-    own_s = {row.rank: known(row.own_s[-reports:]) for row in times}
-    compute_s = {row: median(values) for row, values in own_s.items() if values}
-    if rank not in compute_s:
+    """Return the cause; `reports` is how many of the newest medians of each process count.
+
+    Rows and nodes are by process.
+    """
+    own_s = {number: known(row.own_s[-reports:]) for number, row in rows.items()}
+    compute_s = {number: median(values) for number, values in own_s.items() if values}
+    if process not in compute_s:
         return NO_OWN_WORK
-    layouts = {row.rank: row.layout for row in times if row.rank in compute_s}
-    alike = next(ranks for ranks in cohorts(layouts) if rank in ranks)
-    diagnosis = diagnose({row: compute_s[row] for row in alike}, {}, nodes)
-    suspect = next((part for part in diagnosis.suspects if rank in part.ranks), None)
+    layouts = {number: row.layout for number, row in rows.items() if number in compute_s}
+    alike = next(numbers for numbers in cohorts(layouts) if process in numbers)
+    diagnosis = diagnose({number: compute_s[number] for number in alike}, {}, nodes)
+    suspect = next((part for part in diagnosis.suspects if process in part.ranks), None)
     if suspect is None:
         return UNKNOWN
     place = diagnosis.suspects.index(suspect)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.failslow.core.diagnosis.verdict import UNKNOWN, Diagnosis
-from services.failslow.core.diagnosis.worker import NO_OWN_WORK, cause_of_worker
+from services.failslow.core.diagnosis.worker import NO_OWN_WORK, cause_of_process
 from shared.contracts.reports import IterationTimes
 
 NODES = {0: "a", 1: "a", 2: "b", 3: "b"}
@@ -22,7 +22,7 @@ def row(rank: int, own_s: float, stage: int | None = None) -> IterationTimes:
 
 
 def cause(*rows: IterationTimes, rank: int = 2) -> Diagnosis:
-    return cause_of_worker(rows, NODES, rank, reports=3)
+    return cause_of_process({row.rank: row for row in rows}, NODES, rank, reports=3)
 
 
 def test_one_slow_worker_is_its_gpu() -> None:
@@ -37,7 +37,7 @@ def test_all_workers_of_a_node_are_the_node() -> None:
     more = [row(rank, 1.0) for rank in (4, 5, 6)]
     nodes = NODES | {4: "c", 5: "c", 6: "d"}
     rows = (row(0, 1.0), row(1, 1.0), row(2, 1.5), row(3, 1.6), *more)
-    diagnosis = cause_of_worker(rows, nodes, 3, reports=3)
+    diagnosis = cause_of_process({row.rank: row for row in rows}, nodes, 3, reports=3)
     assert (diagnosis.suspects[0].kind, diagnosis.suspects[0].ranks) == ("node", (2, 3))
 
 
