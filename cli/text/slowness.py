@@ -16,6 +16,7 @@ ACTIONS = {
     "job.resized.v1": "the job was resized",
     "job.requeued.v1": "the job was requeued",
 }
+PLACED = "job.placed.v1"
 PLANNED, APPLIED = "mitigation.planned.v1", "mitigation.applied.v1"
 LEVELS = {
     "redistribute": "give slow workers fewer micro-batches (in the training framework)",
@@ -25,17 +26,29 @@ LEVELS = {
     "restart": "restart from a checkpoint",
 }
 ENDS = {"recovered": "it recovered", "job_ended": "the job's attempt ended"}
-UNKNOWN = (
-    "no slowdown is known; only jobs of two or more workers that report their iterations are judged"
+UNKNOWN = "no slowdown is known; jobs that report their iterations are judged"
+ALONE = (
+    "it has one worker, and so no peers on other nodes: it is judged by the processes of that "
+    "worker, by its own earlier iterations, and by three or more earlier runs of its name, tenant, "
+    "GPU types and size, on nodes with agents"
 )
+NOT_PLACED = "it has not run yet"
 
 
 def slowness_lines(timeline: Sequence[Row], as_of: int) -> list[str]:
     """Return a paragraph per suspected slowdown, oldest first, and what was done about it."""
     suspicions = [row for row in timeline if row["type"] == SUSPECTED]
     if not suspicions:
-        return [UNKNOWN]
+        return [UNKNOWN, *_limits(timeline)]
     return [line for row in suspicions for line in _paragraph(row, timeline, as_of)]
+
+
+def _limits(timeline: Sequence[Row]) -> list[str]:
+    """Return why little can be known about a job."""
+    placed = [_data(row) for row in timeline if row["type"] == PLACED]
+    if not placed:
+        return [NOT_PLACED]
+    return [ALONE] if len(cast("Sequence[object]", placed[-1]["allocations"])) == 1 else []
 
 
 def open_suspicions(timeline: Sequence[Row], job: str) -> list[str]:
@@ -101,6 +114,11 @@ def _evidence(fault: Row) -> str:
     score, count = _number(fault, "score"), fault["reports"]
     if fault.get("kind") != "job":
         return f"robust z {score:.1f} among its peers, in {count} reports in a row"
+    if runs := fault.get("earlier_runs"):
+        return (
+            f"slow since its first iterations beside {runs} earlier runs of its name, tenant, GPU "
+            f"types and size: robust z {score:.1f}"
+        )
     confidence = fault.get("confidence")
     known = f"probability {confidence:.2f}, " if isinstance(confidence, float | int) else ""
     return (

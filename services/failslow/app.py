@@ -77,6 +77,8 @@ class Follower:
                     await lane.offer(message)
                 for change in paces.take_changes(lane.state):
                     await lane.offer(change)
+                for settled in paces.take_settled():
+                    await lane.offer(settled)
         finally:
             await tail.stop()
 

@@ -22,7 +22,7 @@ class GangWorker(Model):
 
 
 class WatchedGang(Model):
-    """A running gang whose workers can be compared with each other."""
+    """A running job of which the reports are followed."""
 
     job_id: str = Field(description="the job")
     tenant: str = Field("", description="tenant that owns the job")
@@ -61,7 +61,9 @@ class GangsNoted(Event):
     SUBJECT: ClassVar[str] = "pool"
     PUBLIC: ClassVar[bool] = False
     pool: str = Field("", description="the pool")
-    started: tuple[WatchedGang, ...] = Field((), description="gangs of two or more workers")
+    started: tuple[WatchedGang, ...] = Field(
+        (), description="gangs, and jobs of one worker on agents"
+    )
     ended: tuple[str, ...] = Field((), description="jobs that no longer run")
 
 
@@ -104,6 +106,12 @@ class FaultSuspected(Event):
     cause_evidence: tuple[str, ...] = Field((), description="sentences with figures")
     work: float = Field(
         0.0, ge=0, description="of a job: tokens or samples of its last iterations; 0: unknown"
+    )
+    earlier_runs: int = Field(
+        0,
+        ge=0,
+        description="of a job: runs of its name, tenant, GPU types and size that it is compared "
+        "with; 0: with its own iterations before",
     )
 
 

@@ -227,6 +227,9 @@ class IterationTimes(IterationColumns):
     allocation_id: str = Field(description="`partition/seq/index/rank`")
     node_id: str = Field(description="the node")
     rank: int = Field(ge=0, description="rank of the worker in its gang")
+    series: str = Field(
+        "", max_length=64, description="name of jobs that do the same work; empty: unknown"
+    )
 
     @model_validator(mode="after")
     def _has_equal_columns(self) -> Self:

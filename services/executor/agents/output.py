@@ -49,6 +49,7 @@ def iteration_times(lane: AgentLane, node: EnrolledNode, message: Stream) -> lis
             allocation_id=sample.allocation_id,
             node_id=node.node_id,
             rank=source.rank,
+            series=source.series,
             **columns_of(sample),
         )
         for sample in message.iterations

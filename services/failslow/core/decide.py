@@ -14,7 +14,7 @@ from services.failslow.core.evolve import evolve
 from services.failslow.core.fleet import FleetChanges
 from services.failslow.core.gangs import GangChanges
 from services.failslow.core.moves import follow_moves
-from services.failslow.core.pace_changes import note_pace
+from services.failslow.core.pace_changes import learn, note_pace
 from services.failslow.core.peers import SlowWorker, Thresholds
 from services.failslow.core.planning import (
     due_at,
@@ -28,7 +28,7 @@ from services.failslow.core.retries import next_try_s, retry_plans
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultSuspected
-from shared.contracts.paces import JobPaceChanged
+from shared.contracts.paces import JobPaceChanged, JobPaceSettled
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import WorkersIterated
 from shared.contracts.topics import CONSUMED_EVENTS
@@ -58,6 +58,8 @@ class FailSlow:
                     yield from self._compare(state, item, iterated, now)
                 case JobPaceChanged() as change:
                     yield from note_pace(state, item, change, now)
+                case JobPaceSettled() as settled:
+                    yield from learn(state, item, settled)
                 case PoolConfigured() if item.source == "access":
                     yield from restate_settings([item], PoolConfigured, state.partition, state.pool)
                 case Undecodable() as bad:

@@ -34,6 +34,7 @@ from shared.contracts.mitigation_account import (
     MitigationCarriedOut,
     MitigationMeasured,
 )
+from shared.contracts.paces import PaceLearned
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
@@ -106,6 +107,10 @@ def change_breaker(state: FailSlowState, event: BreakerChanged, fact: Fact) -> N
     state.fleet.is_breaker_open = event.is_open
 
 
+def learn_pace(state: FailSlowState, event: PaceLearned, fact: Fact) -> None:
+    state.paces.note(event)
+
+
 def configure(state: FailSlowState, event: PoolConfigured, fact: Fact) -> None:
     state.pool = event
     state.care.assume(event.migration_cost_s)
@@ -126,6 +131,7 @@ FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
     NodesNoted: note_nodes,
     BreakerChanged: change_breaker,
     ThresholdsAdjusted: adjust_thresholds,
+    PaceLearned: learn_pace,
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,
     PoolConfigured: configure,

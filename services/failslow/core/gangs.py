@@ -51,7 +51,7 @@ class GangChanges:
         match item.message:
             case JobPlaced(job_id=job_id, allocations=allocations) as placed:
                 self.end(state, job_id)
-                if len(allocations) > 1:
+                if len(allocations) > 1 or runs_programs(state):
                     self.started[job_id] = watched_gang(placed, item)
             case message if isinstance(message, ENDS):
                 self.end(state, message.job_id)
@@ -65,6 +65,11 @@ class GangChanges:
         return GangsNoted(
             pool=state.name, started=tuple(self.started.values()), ended=tuple(self.ended)
         )
+
+
+def runs_programs(state: FailSlowState) -> bool:
+    """Whether jobs of one worker may report: virtual nodes report iterations of gangs alone."""
+    return state.pool is not None and "agent" in state.pool.backends
 
 
 def watched_gang(placed: JobPlaced, item: Input) -> WatchedGang:

@@ -2,7 +2,8 @@
 
 In synchronous training all ranks take as long as the slowest, so the whole iterations of one
 process show whether the job has become slow. A shell keeps one `JobPaces` per lane. After a restart
-a job whose fault is open is followed from the pace in its fault, any other one anew.
+a job whose fault is open is followed from the pace in its fault, any other one anew. A job is
+compared once with earlier runs of its series, as one that is slow from its start has no change.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from math import exp, log
 
 import numpy as np
 
+from services.failslow.core.birth import is_comparable, settled_level, slow_since_start
 from services.failslow.core.comparison import LONGEST_S, SHORTEST_S
 from services.failslow.core.detection.change import Change
 from services.failslow.core.detection.detector import Detector
 from services.failslow.core.detection.kinds import is_training
 from services.failslow.core.state import FailSlowState, GangState
 from services.failslow.core.wait_profiles import WaitProfiles
-from shared.contracts.paces import JobPaceChanged
+from shared.contracts.paces import JobPaceChanged, JobPaceSettled
 from shared.contracts.reports import IterationTimes, TelemetryReported
 
 BLOCK = 32
@@ -44,6 +46,10 @@ class JobPace:
     work: float | None = None
     """Work of the newest iteration; None: the job does not report any."""
     pending: deque[Observation] = field(default_factory=lambda: deque(maxlen=PENDING))
+    series: str = ""
+    is_compared: bool = False
+    """Whether it was compared with earlier runs of its series."""
+    is_slow_since_start: bool = False
 
 
 class JobPaces:
@@ -53,6 +59,7 @@ class JobPaces:
         self._paces: dict[str, JobPace] = {}
         self._free: list[tuple[Detector, int]] = []
         self._profiles = WaitProfiles()
+        self._settled: list[JobPaceSettled] = []
 
     def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
         """Add a report; one that is read twice changes nothing."""
@@ -71,8 +78,27 @@ class JobPaces:
         changes: list[JobPaceChanged] = []
         while waiting := {job: pace for job, pace in self._paces.items() if pace.pending}:
             changes += self._step(waiting)
+            changes += self._compare(state, waiting)
         self._profiles.forget_ended(state)
-        return [self._profiles.diagnosed(c) if c.is_slow else c for c in changes]
+        return [self._profiles.diagnosed(change) for change in changes]
+
+    def take_settled(self) -> list[JobPaceSettled]:
+        """Return the paces of attempts that have ended since the last call."""
+        settled, self._settled = self._settled, []
+        return settled
+
+    def _compare(
+        self, state: FailSlowState, waiting: Mapping[str, JobPace]
+    ) -> Iterator[JobPaceChanged]:
+        """Compare jobs that have run for a while with earlier runs of their series."""
+        for job_id, pace in waiting.items():
+            if pace.is_compared or not is_comparable(pace.detector, pace.row):
+                continue
+            pace.is_compared = True
+            usual = state.paces.usual(pace.series, has_work=pace.work is not None)
+            if usual and (change := slow_since_start(pace.detector, pace.row, usual)):
+                pace.is_slow_since_start = True
+                yield _message(job_id, pace, change, usual.runs)
 
     def _pace(self, job_id: str, gang: GangState) -> JobPace:
         pace = self._paces.get(job_id)
@@ -93,8 +119,21 @@ class JobPaces:
 
     def _forget(self, job_id: str) -> None:
         pace = self._paces.pop(job_id, None)
-        if pace is not None:
-            self._free.append((pace.detector, pace.row))
+        if pace is None:
+            return
+        since_start = pace.is_slow_since_start
+        level = settled_level(pace.detector, pace.row, is_slow_since_start=since_start)
+        if pace.series and level is not None:
+            self._settled.append(
+                JobPaceSettled(
+                    job_id=job_id,
+                    attempt=pace.attempt,
+                    series=pace.series,
+                    pace_s=exp(level),
+                    has_work=pace.work is not None,
+                )
+            )
+        self._free.append((pace.detector, pace.row))
 
     def _note(self, pace: JobPace, times: IterationTimes, at: int) -> None:
         if times.process is not None:
@@ -103,7 +142,7 @@ class JobPaces:
                 return
         if not times.steps and at <= pace.at:
             return
-        pace.at = max(pace.at, at)
+        pace.at, pace.series = max(pace.at, at), times.series
         for step, seconds, work in _training(times, pace.step + 1):
             if step > pace.step:
                 if pace.step < 0 or (pace.work and work):
@@ -140,7 +179,7 @@ def _training(times: IterationTimes, following: int) -> Iterator[tuple[int, floa
             yield step, seconds, float(work) if work else None
 
 
-def _message(job_id: str, pace: JobPace, change: Change) -> JobPaceChanged:
+def _message(job_id: str, pace: JobPace, change: Change, earlier_runs: int = 0) -> JobPaceChanged:
     detector = pace.detector
     work = exp(float(detector.work[pace.row])) if pace.work else 1.0
     usual_s = exp(change.level) * work
@@ -156,4 +195,5 @@ def _message(job_id: str, pace: JobPace, change: Change) -> JobPaceChanged:
         score=change.score,
         confidence=min(max(change.confidence, 0.0), 1.0),
         work=work if pace.work else 0.0,
+        earlier_runs=earlier_runs,
     )

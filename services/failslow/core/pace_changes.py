@@ -1,4 +1,4 @@
-"""Decisions about jobs that became slow as a whole, or recovered."""
+"""Decisions about jobs that are slow as a whole or recovered, and about the pace of ended ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from services.failslow.core.clearing import clear
 from services.failslow.core.evidence import is_new
+from services.failslow.core.planning import makes_plans
 from services.failslow.core.state import JOB, FailSlowState, GangState
 from shared.contracts.faults import FaultSuspected
-from shared.contracts.paces import JobPaceChanged
+from shared.contracts.paces import JobPaceChanged, JobPaceSettled, PaceLearned
 from shared.ledger.decider import Decision, Input
 
 
@@ -24,6 +25,21 @@ def note_pace(
         yield Decision(slow_job(gang, change), item.id, gang.traceparent)
     elif not change.is_slow and JOB in gang.open:
         yield clear(state, state.faults[gang.open[JOB]], "recovered", now, item.id)
+
+
+def learn(state: FailSlowState, item: Input, settled: JobPaceSettled) -> Iterator[Decision]:
+    """Note the pace of an attempt that has ended."""
+    # Earlier releases cannot read it; a pool that they configured makes no plans.
+    if state.pool is None or not makes_plans(state):
+        return
+    event = PaceLearned(
+        series=settled.series,
+        job_id=settled.job_id,
+        attempt=settled.attempt,
+        pace_s=settled.pace_s,
+        has_work=settled.has_work,
+    )
+    yield Decision(event, item.id)
 
 
 def slow_job(gang: GangState, change: JobPaceChanged) -> FaultSuspected:
@@ -42,6 +58,7 @@ def slow_job(gang: GangState, change: JobPaceChanged) -> FaultSuspected:
         since_step=change.since_step,
         confidence=change.confidence,
         work=change.work,
+        earlier_runs=change.earlier_runs,
         cause=change.cause,
         cause_confidence=change.cause_confidence,
         cause_evidence=change.cause_evidence,

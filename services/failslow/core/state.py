@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from services.failslow.core.fleet import Fleet
+from services.failslow.core.history import PaceBook
 from services.failslow.core.mitigation.care import Care
 from services.failslow.core.strictness import Strictness
 from shared.contracts.faults import GangWorker, SuspicionKind
@@ -79,6 +80,7 @@ class FailSlowState:
     care: Care = field(default_factory=Care)
     fleet: Fleet = field(default_factory=Fleet)
     strictness: Strictness = field(default_factory=Strictness)
+    paces: PaceBook = field(default_factory=PaceBook)
 
     @property
     def name(self) -> str:

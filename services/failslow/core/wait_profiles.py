@@ -13,6 +13,10 @@ from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.paces import JobPaceChanged
 from shared.contracts.reports import IterationTimes, TelemetryReported
 
+OF_EARLIER_RUNS = Diagnosis(
+    "unknown", (), 0.0, ("own work and waiting of earlier runs are not kept",)
+)
+
 
 class WaitProfiles:
     """By job and rank; a shell keeps one per lane."""
@@ -33,6 +37,10 @@ class WaitProfiles:
 
     def diagnosed(self, change: JobPaceChanged) -> JobPaceChanged:
         """Return the change of a job's pace with its cause, as far as it is known."""
+        if not change.is_slow:
+            return change
+        if change.earlier_runs:
+            return with_cause(change, OF_EARLIER_RUNS)
         ranks = self._jobs.get(change.job_id, {})
         grown_s = change.iteration_s - change.usual_s
         return with_cause(change, cause_of_job(ranks, change.since_step, grown_s))

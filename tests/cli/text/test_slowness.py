@@ -2,7 +2,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.text.slowness import UNKNOWN, open_suspicions, slowness_lines, summary_row
+from cli.text.slowness import (
+    ALONE,
+    NOT_PLACED,
+    UNKNOWN,
+    open_suspicions,
+    slowness_lines,
+    summary_row,
+)
 
 NOW = 2_000_000
 WORKER: dict[str, Any] = {
@@ -30,7 +37,23 @@ def row(type_: str, at: int, **data: Any) -> dict[str, Any]:
 
 
 def test_without_a_suspicion_nothing_is_known() -> None:
-    assert slowness_lines([row("job.placed.v1", 1)], NOW) == [UNKNOWN]
+    placed = row("job.placed.v1", 1, allocations=[{"rank": 0}, {"rank": 1}])
+    assert slowness_lines([placed], NOW) == [UNKNOWN]
+
+
+def test_a_job_without_peers_says_by_what_it_is_judged() -> None:
+    assert slowness_lines([], NOW) == [UNKNOWN, NOT_PLACED]
+    placed = row("job.placed.v1", 1, allocations=[{"rank": 0}])
+    assert slowness_lines([placed], NOW) == [UNKNOWN, ALONE]
+
+
+def test_a_job_that_is_slow_from_its_start_is_beside_earlier_runs() -> None:
+    born = {**JOB, "earlier_runs": 4, "score": 8.1}
+    text = slowness_lines([row("fault.suspected.v1", NOW - 60_000, **born)], NOW)
+    assert text[1] == (
+        "  evidence: slow since its first iterations beside 4 earlier runs of its name, tenant, GPU"
+        " types and size: robust z 8.1"
+    )
 
 
 def test_an_open_slowdown_of_a_job_has_its_change_point_and_size() -> None:

@@ -32,6 +32,7 @@ from shared.contracts.injections import FaultInjected, InjectionEnded
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
+from shared.contracts.series import series_of
 from shared.contracts.terms import fold_terms
 from shared.ledger.decider import Fact
 from shared.ledger.folds import unknown_event
@@ -77,18 +78,26 @@ def _on_placed(state: AgentPool, fact: Fact, e: JobPlaced) -> frozenset[str]:
     job = state.jobs.get(e.job_id)
     if job is None:
         return frozenset()
-    nodes = set[str]()
+    nodes, series = set[str](), _series(state, e, job)
     for allocation, launch in launches(state, e, job):
         node = state.nodes.get(allocation.node_id)
         allocation_id = f"{fact.place}/{allocation.rank}"
         if node is None or allocation_id in state.workers:
             continue
         at = OrderPosition.of_event(fact.seq, fact.index, launch.local_rank)
-        worker = AgentWorker(allocation_id, node.node_id, node.incarnation, launch, at)
+        worker = AgentWorker(
+            allocation_id, node.node_id, node.incarnation, launch, at, series=series
+        )
         state.workers[allocation_id] = node.workers[allocation_id] = worker
         state.of_job.setdefault(e.job_id, []).append(allocation_id)
         nodes.add(node.node_id)
     return frozenset(nodes)
+
+
+def _series(state: AgentPool, e: JobPlaced, job: AgentJob) -> str:
+    gang = [state.nodes.get(allocation.node_id) for allocation in e.allocations]
+    gpu_types = (node.gpu_type for node in gang if node is not None)
+    return series_of(e.tenant, job.spec, len(e.allocations), gpu_types)
 
 
 def _on_started(state: AgentPool, fact: Fact, e: JobStarted) -> frozenset[str]:
@@ -145,6 +154,7 @@ def _on_joined(state: AgentPool, fact: Fact, e: NodeJoined) -> frozenset[str]:
     at = OrderPosition.of_event(fact.seq, fact.index)
     address = state.addresses[e.node_id]
     node = AgentNode(e.node_id, e.incarnation, e.generation, at, address, e.terms_id)
+    node.gpu_type = e.gpu_type
     if (old := state.nodes.get(e.node_id)) is not None:
         node.generation = max(node.generation, old.generation)
         node.workers, node.released = old.workers, old.released

@@ -72,11 +72,12 @@ class AgentWorker:
     started: OrderPosition | None = None
     stopped: OrderPosition | None = None
     master_port: int | None = None
+    series: str = ""
 
     @property
     def source(self) -> OutputSource:
         launch = self.launch
-        return OutputSource(launch.job_id, launch.tenant, launch.attempt, launch.rank)
+        return OutputSource(launch.job_id, launch.tenant, launch.attempt, launch.rank, self.series)
 
 
 class OutputSource(NamedTuple):
@@ -86,6 +87,8 @@ class OutputSource(NamedTuple):
     tenant: str
     attempt: int
     rank: int
+    series: str = ""
+    """Name of jobs that do the same work."""
 
 
 class NodeInjection(NamedTuple):
@@ -119,6 +122,7 @@ class AgentNode:
     fenced: bool = False
     """Its loss is one after which nothing of this incarnation may go on."""
     injection: NodeInjection | None = None
+    gpu_type: str = ""
     workers: dict[str, AgentWorker] = field(default_factory=dict)
     released: deque[Released] = field(default_factory=lambda: deque(maxlen=RELEASED_KEPT))
 

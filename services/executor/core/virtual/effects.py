@@ -27,6 +27,8 @@ class WorkerSpec(NamedTuple):
     """Cluster seconds of work that earlier attempts saved in a checkpoint."""
     restart_s: float = 0.0
     """Cluster seconds until that work goes on: a start after a preemption pays them."""
+    series: str = ""
+    """Name of jobs that do the same work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import WorkerRefused, WorkerStopped
+from shared.contracts.series import series_of
 from shared.ledger.decider import Fact
 from shared.ledger.folds import unknown_event
 
@@ -88,6 +89,7 @@ def _on_placed(state: ExecutorState, fact: Fact, e: JobPlaced) -> list[Effect]:
         job.workers = len(e.allocations)
         gpu_types = {state.gpu_types.get(allocation.node_id, "") for allocation in e.allocations}
         job.gpu_types = tuple(sorted(gpu_types))
+        job.series = series_of(e.tenant, job.spec, job.workers, job.gpu_types)
     effects: list[Effect] = []
     for allocation in e.allocations:
         allocation_id = f"{fact.place}/{allocation.rank}"
@@ -162,6 +164,7 @@ def _worker_spec(worker: Worker, e: JobPlaced, a: Allocation, job: TrackedJob) -
         gang_nodes=tuple(sorted({o.node_id for o in e.allocations})),
         job_spec=job.spec,
         gpu_types=job.gpu_types,
+        series=job.series,
         done_s=job.done_s,
         restart_s=job.spec.simulated.restart_s if job.resumes and job.spec.simulated else 0.0,
     )

@@ -34,6 +34,8 @@ class TrackedJob:
     """Workers of its last start."""
     gpu_types: tuple[str, ...] = ()
     """GPU types of its last start, each once."""
+    series: str = ""
+    """Name of jobs that do the same work."""
     resumes: bool = False
     """An earlier start was preempted: the next one goes on, after the restart cost."""
 

@@ -187,6 +187,7 @@ class VirtualWorkers:
             allocation_id=spec.allocation_id,
             node_id=spec.node_id,
             rank=spec.rank,
+            series=spec.series,
             iteration_s=tuple(whole_s),
             own_s=tuple(own_s),
             wait_s=tuple(whole - own for whole, own in zip(whole_s, own_s, strict=True)),
