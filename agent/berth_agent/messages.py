@@ -43,6 +43,65 @@ class Failure(read.Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GpuReading(read.Message):
+    """One GPU by NVML; a value that it does not have is absent."""
+
+    gpu: int
+    """Its index."""
+    sm_mhz: int | None = None
+    """Clock of its multiprocessors, MHz."""
+    most_sm_mhz: int | None = None
+    """Highest such clock, MHz."""
+    slowdowns: tuple[
+        Literal["power_cap", "heat", "power_brake", "hardware", "sync_boost"], ...
+    ] = ()
+    """Why its clocks are low; none: they are not."""
+    uncorrected_errors: int | None = None
+    """Memory errors since the driver was loaded."""
+    pcie_width: int | None = None
+    """Lanes of its PCIe link."""
+    most_pcie_width: int | None = None
+    """Lanes that it could have."""
+    pcie_generation: int | None = None
+    """Generation of its link."""
+    most_pcie_generation: int | None = None
+    """Generation it could have."""
+
+    READERS: ClassVar = {
+        "gpu": read.integer(minimum=0, maximum=63),
+        "sm_mhz": read.optional(read.integer(minimum=0, maximum=100000)),
+        "most_sm_mhz": read.optional(read.integer(minimum=0, maximum=100000)),
+        "slowdowns": read.items(
+            read.choice("power_cap", "heat", "power_brake", "hardware", "sync_boost"), most=8
+        ),
+        "uncorrected_errors": read.optional(read.integer(minimum=0, maximum=9007199254740991)),
+        "pcie_width": read.optional(read.integer(minimum=0, maximum=64)),
+        "most_pcie_width": read.optional(read.integer(minimum=0, maximum=64)),
+        "pcie_generation": read.optional(read.integer(minimum=0, maximum=64)),
+        "most_pcie_generation": read.optional(read.integer(minimum=0, maximum=64)),
+    }
+    REQUIRED: ClassVar = frozenset({"gpu"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurements(read.Message):
+    """A node at one moment: a probe of its processors while no worker runs, and its GPUs."""
+
+    compute_s: float | None = None
+    """s of a fixed computation on one processor; absent: workers run."""
+    copy_s: float | None = None
+    """s of copying a fixed piece of memory."""
+    gpus: tuple[GpuReading, ...] = ()
+    """Its GPUs."""
+
+    READERS: ClassVar = {
+        "compute_s": read.optional(read.number(maximum=1000000.0, above=0)),
+        "copy_s": read.optional(read.number(maximum=1000000.0, above=0)),
+        "gpus": read.items(read.message(GpuReading), most=64),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Position(read.Message):
     """A place in the placement ledger of the pool's lane; orders are carried out in its order."""
 
@@ -818,6 +877,8 @@ class Stream(read.Message):
     """The last checkpoint of each worker that reported one."""
     progress: tuple[Progress, ...] = ()
     """The progress of each worker that reported a total."""
+    measured: Measurements | None = None
+    """The node itself, now and then."""
 
     READERS: ClassVar = {
         "session_id": read.text(pattern=r"^[0-9a-f]{32}$"),
@@ -825,6 +886,7 @@ class Stream(read.Message):
         "iterations": read.items(read.message(Iterations), most=1024),
         "checkpoints": read.items(read.message(Checkpoint), most=1024),
         "progress": read.items(read.message(Progress), most=1024),
+        "measured": read.optional(read.message(Measurements)),
     }
     REQUIRED: ClassVar = frozenset({"session_id"})
 

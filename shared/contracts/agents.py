@@ -14,6 +14,8 @@ from pydantic import Field
 from shared.contracts import iterations
 from shared.contracts.base import Model, Name
 from shared.contracts.failures import Failure
+from shared.contracts.measurements import GpuReading as GpuReading  # the agent has it too
+from shared.contracts.measurements import Measurements
 
 MAX_REPORTS = 500
 """Reports of one request."""
@@ -365,6 +367,7 @@ class Stream(Model):
     progress: tuple[Progress, ...] = Field(
         (), max_length=1024, description="the progress of each worker that reported a total"
     )
+    measured: Measurements | None = Field(None, description="the node itself, now and then")
 
 
 class RequestProblem(Model):

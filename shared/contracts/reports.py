@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from shared.contracts.base import Local, Model, Name
 from shared.contracts.failures import OutputLine
 from shared.contracts.iterations import IterationColumns, check_columns
+from shared.contracts.measurements import MeasuredNode
 from shared.contracts.nodes import Backend, Fencing
 
 
@@ -244,6 +245,9 @@ class TelemetryReported(Model):
     executor_id: str = Field(description="the executor process")
     at: int = Field(description="ms, by the executor's clock")
     times: tuple[IterationTimes, ...] = Field(description="iteration times by worker")
+    nodes: tuple[MeasuredNode, ...] = Field(
+        (), max_length=1024, description="nodes that measured themselves"
+    )
 
 
 class LogLines(Model):
@@ -283,12 +287,12 @@ class NodesHeard(Local):
 
 
 class WorkersIterated(Local):
-    """Medians of the reports of a gang that fail-slow's shell read from the topic `telemetry`.
-
-    Own work is without the wait for a processor, which is `delay_s`.
-    """
+    """Medians of reports that fail-slow's shell read; own work is without `delay_s`."""
 
     times: tuple[IterationTimes, ...] = Field(description="iteration times by worker")
     noise: float = Field(
         0.0, ge=0, description="least spread to assume among the workers, relative to own work"
+    )
+    notes: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="sentences about nodes that measured themselves"
     )

@@ -91,6 +91,9 @@ class Config:
     """Whether workers run on when the agent is to stop; false: they are stopped with it."""
     lines_per_s: float = 500.0
     """Lines of one worker that are streamed per second; the others stay in the file."""
+    measure_every_s: float = 60.0
+    """s between readings of the GPUs; each tenth time processors are probed for some 0.1 s if no
+    worker runs. 0: never."""
 
     @property
     def reserve_path(self) -> str:

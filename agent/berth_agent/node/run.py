@@ -25,6 +25,7 @@ from berth_agent.node.http import parse_address
 from berth_agent.node.identity import read_identity
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.launcher import Launcher
+from berth_agent.node.measuring import Measuring
 from berth_agent.node.order_book import DISK_FULL
 from berth_agent.node.passage import check_passage
 from berth_agent.node.renewal import Credentials
@@ -81,7 +82,8 @@ class Runtime:
         )
         self.sessions = SessionLoop(self.agent, self._credentials)
         self._reporting = Reporting(self.agent, self.sessions)
-        self._streaming = Streaming(config, self.agent, self.sessions)
+        self._measuring = Measuring(config.measure_every_s, self.agent.is_clear)
+        self._streaming = Streaming(config, self.agent, self.sessions, self._measuring.take)
         self._cleaning = Cleaning(config, folders)
         self._wakeup = Wakeup(f"{config.run}/{file_names.WAKE}")
         self._problem = ""
@@ -98,6 +100,7 @@ class Runtime:
         self.sessions.start()
         self._reporting.start()
         self._streaming.start()
+        self._measuring.start(self.sessions.stopping)
         self._credentials.start(self.sessions.stopping)
         self._cleaning.start(self.sessions.stopping)
         while not stop.is_set():

@@ -8,7 +8,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -20,6 +20,7 @@ from berth_agent.messages import (
     STREAM_PATH,
     Checkpoint,
     Iterations,
+    Measurements,
     PrintedLines,
     Progress,
     Stream,
@@ -57,10 +58,17 @@ class Streaming:
     are the first of `_followers` and of `_unsent`.
     """
 
-    def __init__(self, config: Config, agent: Agent, sessions: SessionLoop) -> None:
+    def __init__(
+        self,
+        config: Config,
+        agent: Agent,
+        sessions: SessionLoop,
+        take_measured: Callable[[], Measurements | None] = lambda: None,
+    ) -> None:
         self._config = config
         self._agent = agent
         self._sessions = sessions
+        self._take_measured = take_measured
         self._followers: dict[str, OutputFollower] = {}
         self._dropped: set[str] = set()
         """Followed workers whose end the ledger has already."""
@@ -96,11 +104,12 @@ class Streaming:
         checkpoints = self._checkpoints.due(MAX_WORKERS, self._started_at)
         progress = self._progress.due(MAX_WORKERS, self._started_at)
         read = list(self._read_output(self._most_parts - len(iterations)))
-        if not (read or iterations or checkpoints or progress):
+        measured = self._take_measured()
+        if not (read or iterations or checkpoints or progress or measured):
             return
         printed = tuple(lines for _, lines in read)
         try:
-            self._post(session, connection, printed, iterations, checkpoints, progress)
+            self._post(session, connection, printed, iterations, checkpoints, progress, measured)
         except RequestFailed as failure:
             if failure.status not in REFUSED:
                 raise
@@ -127,6 +136,7 @@ class Streaming:
         iterations: tuple[Iterations, ...],
         checkpoints: tuple[Checkpoint, ...] = (),
         progress: tuple[Progress, ...] = (),
+        measured: Measurements | None = None,
     ) -> None:
         message = Stream(
             session_id=session.session_id,
@@ -134,6 +144,7 @@ class Streaming:
             iterations=iterations,
             checkpoints=checkpoints,
             progress=progress,
+            measured=measured,
         )
         connection.exchange(STREAM_PATH, message.to_json(), self._sessions.request_s())
 

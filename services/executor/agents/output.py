@@ -9,6 +9,7 @@ from services.executor.agents.refusal import Refused
 from services.executor.core.agents.state import OutputSource
 from shared.contracts.agents import Iterations, PrintedLines, Stream
 from shared.contracts.iterations import IterationColumns
+from shared.contracts.measurements import MeasuredNode, Measurements
 from shared.contracts.node_registry import EnrolledNode
 from shared.contracts.reports import IterationTimes, LogLines
 
@@ -55,3 +56,15 @@ def iteration_times(lane: AgentLane, node: EnrolledNode, message: Stream) -> lis
         for sample in message.iterations
         if (source := own_source(lane, node, sample.allocation_id)) is not None
     ]
+
+
+def measured_nodes(
+    lane: AgentLane, node: EnrolledNode, message: Stream
+) -> tuple[MeasuredNode, ...]:
+    """Return the measurements of the node, if it sends any."""
+    if message.measured is None:
+        return ()
+    known = lane.state.nodes.get(node.node_id)
+    fields = {name: getattr(message.measured, name) for name in Measurements.model_fields}
+    gpu_type = known.gpu_type if known is not None else ""
+    return (MeasuredNode(node_id=node.node_id, gpu_type=gpu_type, **fields),)

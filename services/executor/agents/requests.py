@@ -11,7 +11,13 @@ from pydantic import ValidationError
 
 from services.executor.agents.lane import READ_ERRORS, AgentLane, NodeHeartbeat
 from services.executor.agents.limits import NodeLimits
-from services.executor.agents.output import iteration_times, log_lines_of, other_node, own_source
+from services.executor.agents.output import (
+    iteration_times,
+    log_lines_of,
+    measured_nodes,
+    other_node,
+    own_source,
+)
 from services.executor.agents.refusal import Refused, malformed, unavailable
 from services.executor.agents.secrets import needs_secrets, resolve_secrets
 from services.executor.agents.sessions import Session, Sessions
@@ -196,8 +202,11 @@ class AgentRequests:
             times = tuple(iteration_times(lane, node, message))
         except ValidationError as error:
             raise malformed(error) from None
-        if times:
-            report = TelemetryReported(executor_id=self._executor_id, at=now_ms(), times=times)
+        nodes = measured_nodes(lane, node, message)
+        if times or nodes:
+            report = TelemetryReported(
+                executor_id=self._executor_id, at=now_ms(), times=times, nodes=nodes
+            )
             self._soft.post(lane.partition, report)
 
     def _lane(self, node: EnrolledNode) -> AgentLane:

@@ -92,7 +92,8 @@ class FailSlow:
             for rank, slow in verdict.slow.items():
                 if is_new(gang, rank):
                     cause = cause_of(rows, verdict, rank, limits.reports)
-                    event = suspicion_of(job_id, gang, rank, slow, cause)
+                    notes = iterated.notes.get(gang.workers[rank].node_id, ())
+                    event = suspicion_of(job_id, gang, rank, slow, cause, notes)
                     yield Decision(event, item.id, gang.traceparent)
                     yield from score_node(state, event.node_id, event.fault_id, now)
             for rank in verdict.healthy:
@@ -129,7 +130,12 @@ def end_watch(state: FailSlowState, changes: GangChanges, now: int) -> Iterator[
 
 
 def suspicion_of(
-    job_id: str, gang: GangState, rank: int, slow: SlowWorker, cause: Diagnosis
+    job_id: str,
+    gang: GangState,
+    rank: int,
+    slow: SlowWorker,
+    cause: Diagnosis,
+    notes: Sequence[str] = (),
 ) -> FaultSuspected:
     worker = gang.workers[rank]
     return FaultSuspected(
@@ -146,5 +152,5 @@ def suspicion_of(
         cause=cause.cause,
         part=cause.suspects[0].kind if cause.suspects else "",
         cause_confidence=cause.confidence,
-        cause_evidence=cause.evidence,
+        cause_evidence=(*cause.evidence, *notes),
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median_low
 
 from services.failslow.core.comparison import GangVerdict, Rows, is_plausible, judge_gang
+from services.failslow.core.node_notes import NodeNotes
 from services.failslow.core.own_times import own_times, own_work
 from services.failslow.core.peers import Thresholds
 from services.failslow.core.state import FailSlowState, GangState
@@ -45,9 +46,11 @@ class Evidence:
         self._limits = limits
         self._windows: dict[str, dict[Process, ReportWindow]] = {}
         self._touched: dict[str, None] = {}
+        self._notes = NodeNotes()
 
     def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
         """Add a report; one read twice, or after a younger one, changes nothing."""
+        self._notes.add(report)
         for times in report.times:
             gang = gangs.get(times.job_id)
             worker = gang.workers.get(times.rank) if gang else None
@@ -65,8 +68,10 @@ class Evidence:
             if gang is not None:
                 times = self._times(job_id, gang)
                 noise = self._noise(job_id, limits.reports)
-                if has_news(gang, judge_gang(gang, Rows.of(gang, times), limits, noise)):
-                    messages.append(WorkersIterated(times=times, noise=noise))
+                verdict = judge_gang(gang, Rows.of(gang, times), limits, noise)
+                if has_news(gang, verdict):
+                    notes = self._notes_on(job_id, gang, verdict)
+                    messages.append(WorkersIterated(times=times, noise=noise, notes=notes))
         return messages
 
     def _note(self, times: IterationTimes, at: int) -> None:
@@ -92,6 +97,14 @@ class Evidence:
             for (allocation_id, process), window in sorted(windows.items(), key=by_process)
             if allocation_id in workers and newest - window.at < FRESH_MS
         )
+
+    def _notes_on(
+        self, job_id: str, gang: GangState, verdict: GangVerdict
+    ) -> dict[str, tuple[str, ...]]:
+        """Return what the nodes of slow workers measured of themselves, by node."""
+        at = max(window.at for window in self._windows[job_id].values())
+        nodes = dict.fromkeys(gang.workers[rank].node_id for rank in verdict.slow)
+        return {node: notes for node in nodes if (notes := self._notes.of(node, at))}
 
     def _noise(self, job_id: str, reports: int) -> float:
         """Return how uncertain the newest medians are by the scatter within the reports.

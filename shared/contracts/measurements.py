@@ -1,0 +1,51 @@
+"""Measurements that a node makes of itself, beside what its workers report."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from shared.contracts.base import Model
+
+MAX_GPUS = 64
+Slowdown = Literal["power_cap", "heat", "power_brake", "hardware", "sync_boost"]
+"""Reasons why a GPU's clocks are below what it could do, as NVML names them."""
+Seconds = Annotated[float, Field(gt=0, le=1e6)]
+Clock = Annotated[int, Field(ge=0, le=100_000)]
+Link = Annotated[int, Field(ge=0, le=64)]
+
+
+class GpuReading(Model):
+    """One GPU by NVML; a value that it does not have is absent."""
+
+    gpu: int = Field(ge=0, lt=MAX_GPUS, description="its index")
+    sm_mhz: Clock | None = Field(None, description="clock of its multiprocessors, MHz")
+    most_sm_mhz: Clock | None = Field(None, description="highest such clock, MHz")
+    slowdowns: tuple[Slowdown, ...] = Field(
+        (), max_length=8, description="why its clocks are low; none: they are not"
+    )
+    uncorrected_errors: int | None = Field(
+        None, ge=0, lt=2**53, description="memory errors since the driver was loaded"
+    )
+    pcie_width: Link | None = Field(None, description="lanes of its PCIe link")
+    most_pcie_width: Link | None = Field(None, description="lanes that it could have")
+    pcie_generation: Link | None = Field(None, description="generation of its link")
+    most_pcie_generation: Link | None = Field(None, description="generation it could have")
+
+
+class Measurements(Model):
+    """A node at one moment: a probe of its processors while no worker runs, and its GPUs."""
+
+    compute_s: Seconds | None = Field(
+        None, description="s of a fixed computation on one processor; absent: workers run"
+    )
+    copy_s: Seconds | None = Field(None, description="s of copying a fixed piece of memory")
+    gpus: tuple[GpuReading, ...] = Field((), max_length=MAX_GPUS, description="its GPUs")
+
+
+class MeasuredNode(Measurements):
+    """A node that measured itself (soft)."""
+
+    node_id: str = Field(description="the node")
+    gpu_type: str = Field("", description="its GPU type")

@@ -1,0 +1,55 @@
+/* A made-up libnvidia-ml.so.1 with two GPUs: no values here were recorded from a real one.
+   GPU 0 is well. GPU 1 is hot, has 8 of 16 lanes and counts no memory errors. GPU 2 has fallen
+   off the bus. */
+
+#define SUCCESS 0
+#define NOT_SUPPORTED 3
+#define GPU_IS_LOST 15
+
+static int gpus[2] = {0, 1};
+
+int nvmlInit_v2(void) { return SUCCESS; }
+
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 3; return SUCCESS; }
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
+  if (index > 1) return GPU_IS_LOST;
+  *device = &gpus[index];
+  return SUCCESS;
+}
+
+static int of(void *device) { return *(int *)device; }
+
+int nvmlDeviceGetClockInfo(void *device, int type, unsigned *mhz) {
+  if (type != 1) return NOT_SUPPORTED;
+  *mhz = of(device) ? 1200 : 1980;
+  return SUCCESS;
+}
+
+int nvmlDeviceGetMaxClockInfo(void *device, int type, unsigned *mhz) {
+  *mhz = 1980;
+  return type == 1 ? SUCCESS : NOT_SUPPORTED;
+}
+
+/* The name of older drivers alone. */
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons) {
+  *reasons = of(device) ? 0x40 | 0x20 | 0x04 : 0x01;
+  return SUCCESS;
+}
+
+int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *count) {
+  *count = 7;
+  return of(device) || type != 1 || counter != 0 ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *width) {
+  *width = of(device) ? 8 : 16;
+  return SUCCESS;
+}
+
+int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *width) { *width = 16; return SUCCESS; }
+
+int nvmlDeviceGetCurrPcieLinkGeneration(void *device, unsigned *generation) {
+  *generation = 5;
+  return SUCCESS;
+}

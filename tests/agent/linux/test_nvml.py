@@ -1,0 +1,60 @@
+"""GPUs are read through the driver's library: here a made-up one, as no GPU is at hand."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from berth_agent.linux.nvml import Nvml, slowdowns_of
+from berth_agent.messages import GpuReading
+from shared.contracts.measurements import GpuReading as Contract
+
+pytestmark = pytest.mark.process
+
+SOURCE = Path(__file__).with_name("nvml_stub.c")
+
+
+@pytest.fixture(scope="module", name="library")
+def library_fixture(tmp_path_factory: pytest.TempPathFactory) -> str:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    path = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", path, SOURCE], check=True)
+    return str(path)
+
+
+def test_each_gpu_that_answers_is_read(library: str) -> None:
+    well, hot = Nvml(library).readings()
+    assert well == GpuReading(
+        gpu=0,
+        sm_mhz=1980,
+        most_sm_mhz=1980,
+        uncorrected_errors=7,
+        pcie_width=16,
+        most_pcie_width=16,
+        pcie_generation=5,
+    )
+    assert (hot.gpu, hot.sm_mhz, hot.most_sm_mhz) == (1, 1200, 1980)
+    assert hot.slowdowns == ("power_cap", "heat")
+    assert (hot.uncorrected_errors, hot.pcie_width) == (None, 8)
+
+
+def test_readings_are_messages_of_the_contract(library: str) -> None:
+    for reading in Nvml(library).readings():
+        Contract.model_validate(reading.to_json())
+
+
+@pytest.mark.parametrize("library", ["libnvidia-ml.so.none", "libc.so.6"])
+def test_without_the_drivers_library_there_are_no_gpus(library: str) -> None:
+    assert Nvml(library).readings() == ()
+
+
+@pytest.mark.parametrize(
+    ("bits", "names"), [(0, ()), (0x01, ()), (0x60, ("heat",)), (0x88, ("hardware", "power_brake"))]
+)
+def test_bits_are_reasons(bits: int, names: tuple[str, ...]) -> None:
+    assert slowdowns_of(bits) == names
