@@ -34,8 +34,11 @@ def test_where_all_wait_for_processors_no_worker_is_slow() -> None:
 
 def test_a_worker_that_is_slow_by_itself_is_so_on_loaded_hosts_too() -> None:
     net = NET | {2: (1.5,) * LASTING}
-    verdict = judge_with_delays(net, delays(0.5, 0.4, 0.4, 0.6), LIMITS)
+    verdict = judge_with_delays(net, delays(0.5, 0.4, 0.4, 0.5), LIMITS)
     assert (list(verdict.slow), verdict.busy) == ([2], frozenset())
+    figures = verdict.slow[2]
+    assert (figures.iteration_s, figures.peers_s) == pytest.approx((1.95, 1.45))
+    assert figures.slowdown == pytest.approx(1.95 / 1.45)
 
 
 def test_one_busy_host_among_calm_ones_is_suspected_once_it_lasts() -> None:
