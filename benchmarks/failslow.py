@@ -17,7 +17,7 @@ from benchmarks.parts.failslow.goals import goals_of
 from benchmarks.parts.failslow.healthy import healthy_figures
 from benchmarks.parts.failslow.page import write_files
 from benchmarks.parts.failslow.real import real_figures
-from benchmarks.parts.failslow.saved import mitigated, pipeline
+from benchmarks.parts.failslow.saved import mitigated, pipeline, policies
 from shared.progress import ReportLine
 from simulator.failslow.files import read_series
 from simulator.failslow.suite import JITTERS, JOBS_PER_SEED, REPORTED, draw_card, draw_suite
@@ -89,6 +89,7 @@ def of_seeds(options: FailSlowOptions, report_line: ReportLine) -> Json:
         "healthy": healthy_figures(seeds, options.jobs),
         "real": real_figures(),
         "mitigated": mitigated(),
+        "policies": policies(),
         "pipeline": pipeline(),
         "observations_per_s": observations_per_s(list(draw_suite(1, seeds, options.jobs))),
     }

@@ -19,7 +19,7 @@ from benchmarks.parts.agents.node_pool import POOL, agents_stack
 from benchmarks.parts.agents.real_agent import running_agent
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.slow_worker.nodes import answered, join_token, until_alive
-from benchmarks.parts.slow_worker.training import Drill, Training, missing_torch
+from benchmarks.parts.slow_worker.training import SlowedWorker, Training, missing_torch
 from benchmarks.parts.stack import TENANT
 from cli.api.http import Api
 from cli.stack.bring_up import open_up, own_api
@@ -77,7 +77,7 @@ async def _trained(
         }
         await asyncio.to_thread(answered, client, "/v1/pools", settings)
         training = Training(client, _prepared(shared / name), options.steps, options.batch)
-        drill = None if name == "healthy" else Drill(options.factor)
+        drill = None if name == "healthy" else SlowedWorker(options.factor)
         result[name] = await asyncio.to_thread(training.run, drill)
     return result
 

@@ -1,8 +1,8 @@
 """Faults of a training of 8 data-parallel groups, drawn from seeds.
 
 The publication of FALCON gives costs, durations and gaps (`LONG`, `SHORT`), and neither severities
-nor what a level leaves of a slowdown. Those here are ours, chosen so that its baselines come in its
-order: always restarting, each level at once, and break-even.
+nor what a level leaves of a slowdown. Those here are ours. Always restarting is worst, as there;
+each level at once is worse than break-even for short faults alone.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ healthy ones, and that of the levels that stop the job.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from services.failslow.core.mitigation.durations import DurationBook, Survival
 from services.failslow.core.mitigation.policy import Option, Situation, lost_share
@@ -114,7 +114,8 @@ def endured_s(fault: DrawnFault) -> float:
     return fault.duration_s * lost_share(fault.slowdown)
 
 
-def measure(kind: Kind, seeds: Iterable[int], policy: MitigationPolicy) -> Mitigated:
+@lru_cache(maxsize=32)
+def measure(kind: Kind, seeds: range, policy: MitigationPolicy) -> Mitigated:
     """Return what a policy saves in the trainings of the seeds."""
     book = DurationBook()
     lost_s = all_s = worst = 0.0
@@ -128,7 +129,7 @@ def measure(kind: Kind, seeds: Iterable[int], policy: MitigationPolicy) -> Mitig
     return Mitigated(1 - lost_s / all_s, worst)
 
 
-def optimum(kind: Kind, seeds: Iterable[int]) -> float:
+def optimum(kind: Kind, seeds: range) -> float:
     """Return what a policy would save that knows the end of each fault once it is verified."""
     drawn = [fault for seed in seeds for fault in faults_of(kind, seed)]
     return 1 - sum(map(_least_s, drawn)) / sum(map(endured_s, drawn))

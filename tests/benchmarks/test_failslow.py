@@ -27,7 +27,9 @@ async def test_a_small_run_has_all_figures_and_a_page(tmp_path: Path) -> None:
         scores = result[name]
         assert isinstance(scores, dict) and set(scores) == SCORES
     assert json.loads((tmp_path / "failslow.json").read_text())["jobs"] == 2
-    assert "| Berth |" in (tmp_path / "failslow.md").read_text()
+    page = (tmp_path / "failslow.md").read_text()
+    assert "| Berth |" in page
+    assert "| break-even (FALCON) |" in page
 
 
 @pytest.mark.parts

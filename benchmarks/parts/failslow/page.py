@@ -14,6 +14,13 @@ NAMES = {
     "sliding": "sliding window",
 }
 
+POLICY_NAMES = {
+    "berth": "Berth",
+    "ski_rental": "break-even (FALCON)",
+    "at_once": "each level at once",
+    "always_restart": "always a restart",
+}
+
 
 def write_files(folder: Path, result: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,6 +88,8 @@ def lines_of(result: dict[str, Any]) -> Iterator[str]:
     yield f"| production-like | {saved['long']:.1%} | {saved['optimum_long']:.1%} |"
     yield f"| short | {saved['short']:.1%} | {saved['optimum_short']:.1%} |"
     yield ""
+    yield from _policies(result["policies"])
+    yield ""
     worst = saved["worst_fault"]
     yield f"The worst single fault lost {worst} of one level's cost more than without"
     yield "mitigation. Adapted schedules against a stale zero-bubble one, by the extra delay of a"
@@ -90,6 +99,18 @@ def lines_of(result: dict[str, Any]) -> Iterator[str]:
     yield "## Speed"
     yield ""
     yield f"{result['observations_per_s']:,} iterations per second of one core, 300 jobs at once."
+
+
+def _policies(policies: dict[str, dict[str, float]]) -> Iterator[str]:
+    yield "| policy | removed, production-like | removed, short | worst fault, in levels' costs |"
+    yield "|---|---|---|---|"
+    for name, own in policies.items():
+        shares = f"{own['long']:.1%} | {own['short']:.1%} | {own['worst_fault']}"
+        yield f"| {POLICY_NAMES[name]} | {shares} |"
+    yield ""
+    for kind, faults in (("long", "production-like"), ("short", "short")):
+        ordered = sorted(policies, key=lambda name: policies[name][kind])
+        yield f"From worst to best, {faults}: {', '.join(POLICY_NAMES[n] for n in ordered)}."
 
 
 def _table(scores: dict[str, dict[str, dict[str, Any]]]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simulator.failslow.mitigation import figures as mitigation_figures
+from simulator.failslow.mitigation import rows
 from simulator.pipeline import figures as pipeline_figures
 
 Figures = dict[str, float]
@@ -11,6 +12,11 @@ Figures = dict[str, float]
 def mitigated() -> Figures:
     """Return the shares of the lost time that mitigation removes, and that an optimum would."""
     return dict(mitigation_figures())
+
+
+def policies() -> dict[str, Figures]:
+    """Return the share of the lost time that each policy removes, by policy."""
+    return rows()
 
 
 def pipeline() -> Figures:

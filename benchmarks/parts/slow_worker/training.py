@@ -40,7 +40,7 @@ def missing_torch() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Drill:
+class SlowedWorker:
     """A worker that takes `factor` times as long until the training has ended."""
 
     factor: float
@@ -55,7 +55,7 @@ class Training:
     steps: int
     batch: int
 
-    def run(self, drill: Drill | None) -> Json:
+    def run(self, drill: SlowedWorker | None) -> Json:
         """Train to the end. Raises RuntimeError if it fails, TimeoutError if it does not end."""
         submitted = {"spec": self._spec(), "tenant": TENANT, "idempotency_key": self.folder.name}
         job_id = str(self.client.post("/v1/jobs", submitted)["job_id"])
@@ -101,7 +101,7 @@ class Training:
             time.sleep(POLL_S)
         raise TimeoutError(f"{job_id}: not {', '.join(phases)} after {LONGEST_S:g} s")
 
-    def _inject(self, node: str, drill: Drill) -> None:
+    def _inject(self, node: str, drill: SlowedWorker) -> None:
         fault = {"fault": "slow", "factor": drill.factor, "for_s": LONGEST_S, "reason": "benchmark"}
         answered(self.client, f"/v1/nodes/{node}/inject", fault)
 

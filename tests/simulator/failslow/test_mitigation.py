@@ -7,7 +7,16 @@ import pytest
 from services.failslow.core.mitigation.durations import Survival
 from services.failslow.core.mitigation.policy import lost_share
 from simulator.failslow.faults import DrawnFault
-from simulator.failslow.mitigation import FaultRun, endured_s, figures, measure, optimum, options_of
+from simulator.failslow.mitigation import (
+    LONG_SEEDS,
+    SHORT_SEEDS,
+    FaultRun,
+    endured_s,
+    figures,
+    measure,
+    optimum,
+    options_of,
+)
 from simulator.failslow.policies import POLICIES, always_restart, at_once, nothing
 
 SLOW_GPU = DrawnFault(1000, 0.5, is_compute=True)
@@ -37,6 +46,19 @@ def test_no_policy_saves_more_than_the_optimum() -> None:
     seeds = range(3)
     for policy in POLICIES.values():
         assert measure("long", seeds, policy).removed <= optimum("long", seeds)
+
+
+def test_the_order_of_the_policies_is_that_of_the_page() -> None:
+    """The cheap ones are measured here; `rows` has all."""
+    shares = {
+        name: (measure("long", LONG_SEEDS, policy), measure("short", SHORT_SEEDS, policy))
+        for name, policy in POLICIES.items()
+        if name != "berth"
+    }
+    long = sorted(shares, key=lambda name: shares[name][0].removed)
+    short = sorted(shares, key=lambda name: shares[name][1].removed)
+    assert long == ["always_restart", "ski_rental", "at_once"]
+    assert short == ["always_restart", "at_once", "ski_rental"]
 
 
 @pytest.mark.parts
