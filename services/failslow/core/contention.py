@@ -47,8 +47,8 @@ def among_delayed(slow: SlowWorker, delay_s: float) -> SlowWorker:
     On loaded hosts that wait is the larger part of an iteration, so that the gang loses less.
     """
     iteration_s, peers_s = slow.iteration_s + delay_s, slow.peers_s + delay_s
-    figures = {"iteration_s": iteration_s, "peers_s": peers_s}
-    return replace(slow, slowdown=iteration_s / peers_s, **figures)
+    slowdown = iteration_s / peers_s
+    return replace(slow, slowdown=slowdown, iteration_s=iteration_s, peers_s=peers_s)
 
 
 def added(net: Sequence[float], delays: Sequence[float]) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ import threading
 from berth_agent.linux.nvml import Nvml
 from berth_agent.messages import GpuReading, Measurements
 from berth_agent.node.measuring import PROBED_EVERY, Measuring
-from shared.contracts import agents as contract
+from shared.contracts.measurements import Measurements as Contract
 
 
 class TwoGpus(Nvml):
@@ -64,7 +64,7 @@ def test_measurements_are_taken_once_and_are_messages_of_the_contract() -> None:
     measuring.measure()
     newest = measuring.take()
     assert newest is not None
-    contract.Measurements.model_validate(newest.to_json())
+    Contract.model_validate(newest.to_json())
     assert measuring.take() is None
 
 
