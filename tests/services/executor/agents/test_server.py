@@ -18,6 +18,7 @@ from shared.contracts.attempts import JobStarted
 from shared.contracts.enrolment import NodeRevoked
 from shared.contracts.keys import hash_secret
 from shared.contracts.registry import AccessView
+from shared.contracts.series import SERIES_CHARS
 from shared.ledger.partition import TP
 from shared.settings import BadSettings, read_settings
 from shared.testing.flaky_log import FlakyLog
@@ -217,6 +218,7 @@ async def test_output_and_telemetry_carry_what_the_ledger_knows(site: Installati
             "iterations": [
                 {"allocation_id": name, "rank": 1, "iteration_s": [0.5], "own_s": [0.25]}
             ],
+            "measured": {"compute_s": 0.02, "copy_s": 0.01, "gpus": [{"gpu": 0, "sm_mhz": 1980}]},
         }
         assert await agent.post("stream", body) == (204, None)
         async with asyncio.timeout(PATIENCE_S):
@@ -227,6 +229,10 @@ async def test_output_and_telemetry_carry_what_the_ledger_knows(site: Installati
     assert (lines["first_line"], lines["lines"]) == (3, ["epoch 1"])
     [times] = telemetry["times"]
     assert (times["node_id"], times["iteration_s"], times["own_s"]) == ("n1", [0.5], [0.25])
+    assert len(times["series"]) == SERIES_CHARS
+    [node] = telemetry["nodes"]
+    assert (node["node_id"], node["compute_s"], node["gpus"][0]["sm_mhz"]) == ("n1", 0.02, 1980)
+    assert node["gpu_type"]
 
 
 async def test_a_newer_session_replaces_the_older(site: Installation) -> None:
