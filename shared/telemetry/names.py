@@ -160,6 +160,7 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "nodes.noted": "note",
         "intervals.drifted": "degrade",
         "intervals.recovered": "degrade",
+        "pace.learned": "note",
         "pool.configured": "access",
         "queue.changed": "note",
         "queue.ranked": "rank_queue",
