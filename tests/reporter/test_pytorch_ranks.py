@@ -40,7 +40,7 @@ def start(rank: int, port: int, sent: Sent, seconds: float = 3.0) -> subprocess.
         "PYTHONPATH": str(ROOT / "reporter"),
     }
     assert PYTHON is not None
-    command = [PYTHON, EXAMPLE, str(seconds)]
+    command = [PYTHON, str(EXAMPLE), str(seconds)]
     return subprocess.Popen(command, env={**os.environ, **gang, **sent.environ})
 
 
