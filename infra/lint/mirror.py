@@ -60,6 +60,10 @@ PURE_MODULES = frozenset(
         "services/throttle/upstreams/breaker.py",
         "services/throttle/upstreams/metrics_text.py",
         "services/throttle/upstreams/request_errors.py",
+        "shared/bus/archive/chain.py",
+        "shared/bus/archive/cut.py",
+        "shared/bus/archive/segment.py",
+        "shared/bus/archive/walk.py",
         "shared/telemetry/event_attributes.py",
         "simulator/llm/batching.py",
     }

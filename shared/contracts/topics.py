@@ -63,6 +63,13 @@ LOSSY_INPUTS = frozenset(
 )
 """Inputs of which the broker removes records, whether they were read or not."""
 
+ARCHIVED = tuple(
+    spec.name
+    for spec in TOPICS.values()
+    if spec.kind in ("ledger", "ledgered") and spec.retention_ms < 0
+)
+"""Topics of which no record is ever lost: an archive takes over their beginning."""
+
 ACCESS_FACTS = frozenset(
     {"pool.configured.v1", "tenant.registered.v1", "tenant.retired.v1", "input.retry-requested.v1"}
 )

@@ -72,3 +72,18 @@ class Busy(BusError):
 
 class Stalled(BusError):
     """An input grows, and this process does not read it any more."""
+
+
+class BadArchive(ProtocolViolation):
+    """The archive of a topic is damaged, incomplete, or that of another topic."""
+
+    runbook = "docs/operations/archive.md"
+
+
+class ArchiveUnreachable(BusError, OSError):
+    """The archive does not answer; what only it holds cannot be read now.
+
+    It counts as an error of input or output, which readers repeat.
+    """
+
+    runbook = "docs/operations/archive.md"

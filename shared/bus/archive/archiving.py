@@ -1,0 +1,110 @@
+"""The task that keeps the archive of an installation up to date."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from shared.bus.archive.archive import Archive
+from shared.bus.archive.archiver import Archiver, ArchiverOptions
+from shared.bus.archive.store import ObjectStore
+from shared.bus.clock import now_ms
+from shared.bus.log import Log
+from shared.contracts.topics import ARCHIVED, TOPICS
+from shared.ledger.errors import ProtocolViolation
+from shared.ledger.partition import TP
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivingPace:
+    """How often the ends are looked at, and after which time an entry is due, s."""
+
+    look_every_s: float = 60.0
+    entry_every_s: float = 6 * 3600.0
+
+
+class Archiving:
+    """Archives what was there at the look before, so that a tail that Kafka still may lose after
+    the crash of a broker is not archived.
+
+    An error is logged and repeated at the next look: no reader of the topics depends on it.
+    """
+
+    def __init__(
+        self,
+        open_log: Callable[[], Log],
+        store: ObjectStore,
+        partitions: int,
+        options: ArchiverOptions,
+        pace: ArchivingPace,
+    ) -> None:
+        self._open_log = open_log
+        self._archive = Archive(store)
+        self._tps = archived_partitions(partitions)
+        self._options = options
+        self._pace = pace
+        self._ends: dict[TP, int] = {}
+        """The ends at the last look."""
+        self._done_s = dict.fromkeys(self._tps, time.monotonic())
+        """When each partition was last archived as far as was due."""
+        self._errors: dict[TP, str] = {}
+
+    def behind_s(self) -> float:
+        """Return the seconds since all was archived that was due."""
+        return time.monotonic() - min(self._done_s.values())
+
+    async def run(self) -> None:
+        """Archive until cancelled."""
+        while True:
+            bus = self._open_log()
+            try:
+                await bus.start()
+                while True:
+                    await self.look(bus)
+                    await asyncio.sleep(self._pace.look_every_s)
+            except Exception as error:
+                log.warning("archiving restarts", extra={"reason": repr(error)[:200]})
+            finally:
+                await bus.stop()
+            await asyncio.sleep(self._pace.look_every_s)
+
+    async def look(self, bus: Log) -> None:
+        """Archive what is due of each partition."""
+        archiver = Archiver(bus, self._archive, self._options, now_ms)
+        for tp in self._tps:
+            try:
+                await self._archive_due(archiver, tp, self._ends.get(tp, 0))
+            except (ProtocolViolation, OSError) as error:
+                self._note_error(tp, error)
+            else:
+                self._done_s[tp] = time.monotonic()
+                self._errors.pop(tp, None)
+            self._ends[tp] = await bus.end(tp)
+
+    async def _archive_due(self, archiver: Archiver, tp: TP, end: int) -> None:
+        chain = await asyncio.to_thread(self._archive.refresh, tp)
+        age_s = (now_ms() - chain.end.made_ms) / 1000
+        if chain.next < end and age_s >= self._pace.entry_every_s:
+            await archiver.archive(tp, end)
+
+    def _note_error(self, tp: TP, error: Exception) -> None:
+        """Log an error once, not at each look."""
+        text = str(error)
+        if self._errors.get(tp) != text:
+            see = getattr(error, "runbook", "")
+            log.error("%s is not archived: %s; see %s", tp.key, text, see)
+        self._errors[tp] = text
+
+
+def archived_partitions(partitions: int) -> list[TP]:
+    """Return every partition that an archive takes over."""
+    return [
+        TP(topic, lane)
+        for topic in ARCHIVED
+        for lane in range(1 if TOPICS[topic].single_partition else partitions)
+    ]

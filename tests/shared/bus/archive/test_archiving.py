@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from shared.bus.archive.archive import Archive
+from shared.bus.archive.archiver import ArchiverOptions
+from shared.bus.archive.archiving import Archiving, ArchivingPace, archived_partitions
+from shared.bus.archive.folder_store import MARK
+from shared.bus.memory import MemoryLog
+from shared.ledger.partition import TP
+from tests.shared.bus.archive.archives import INPUT, LEDGER, Installation
+
+AT_ONCE = ArchivingPace(0.01, 0.0)
+
+
+def archiving(site: Installation, pace: ArchivingPace = AT_ONCE) -> Archiving:
+    options = ArchiverOptions("a")
+    return Archiving(lambda: MemoryLog(site.broker), site.store, 1, options, pace)
+
+
+async def test_what_was_there_at_the_last_look_is_archived(site: Installation) -> None:
+    site.write(3)
+    task, bus = archiving(site), MemoryLog(site.broker)
+    await task.look(bus)
+    site.write(1)
+    assert Archive(site.store).refresh(LEDGER).next == 0
+    await task.look(bus)
+    assert Archive(site.store).refresh(LEDGER).next == 6
+    assert Archive(site.store).refresh(INPUT).next == 3
+
+
+async def test_an_entry_is_made_once_it_is_due(site: Installation) -> None:
+    site.write(1)
+    await site.archive()
+    site.write(1)
+    task, bus = archiving(site, ArchivingPace(0.01, 1e12)), MemoryLog(site.broker)
+    for _ in range(3):
+        await task.look(bus)
+    assert len(Archive(site.store).refresh(LEDGER)) == 1
+
+
+async def test_the_error_of_one_partition_leaves_the_others(
+    site: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.write(3)
+    site.broker.trim(LEDGER, 2)
+    task, bus = archiving(site), MemoryLog(site.broker)
+    for _ in range(4):
+        await task.look(bus)
+    assert Archive(site.store).refresh(INPUT).next == 3
+    lines = [line for line in caplog.messages if "admission-0 is not archived" in line]
+    assert len(lines) == 1
+    assert "docs/operations" in lines[0]
+
+
+async def test_an_archive_that_is_gone_shows_in_the_time_behind(site: Installation) -> None:
+    task, bus = archiving(site), MemoryLog(site.broker)
+    await task.look(bus)
+    before = task.behind_s()
+    (site.folder / MARK).unlink()
+    await task.look(bus)
+    await task.look(bus)
+    assert task.behind_s() > before
+
+
+def test_ledgers_and_their_lasting_inputs_are_archived() -> None:
+    tps = archived_partitions(2)
+    assert {TP("access", 0), TP("placement", 1), TP("commands", 1), TP("reports", 0)} <= set(tps)
+    assert TP("access", 1) not in tps
+    assert not {tp.topic for tp in tps} & {"llm.requests", "events", "dead", "heartbeats"}
