@@ -20,6 +20,7 @@ from cli.commands.faults import faults, why_slow
 from cli.commands.history import events, trace, why
 from cli.commands.inject import inject
 from cli.commands.jobs import cancel, jobs, logs, show
+from cli.commands.ledgers import ledgers
 from cli.commands.llm import llm
 from cli.commands.nodes import cordon, drain, nodes, queue, uncordon
 from cli.commands.open import open_
@@ -90,6 +91,7 @@ for _name, _group in (
     ("llm", llm),
     ("access", access),
     ("dead", dead),
+    ("ledgers", ledgers),
     ("faults", faults),
     ("inject", inject),
     ("pipeline", pipeline),

@@ -42,6 +42,11 @@ class Settings(BaseModel):
     )
     partitions: int = Field(default=LANES, ge=1, le=1024, description="Lanes; fixed at creation")
     data: Path = Field(description="Folder of snapshots and journals, which are only caches")
+    archive: str = Field(
+        default="",
+        pattern=r"^(/.*)?$",
+        description="Folder of the archive of ledgers and their inputs; empty = none",
+    )
     otlp: str = Field(
         default="", pattern=r"^(https?://.+)?$", description="OTLP/HTTP base address; empty = off"
     )

@@ -68,9 +68,10 @@ def restore(
 
 async def _save(stack: RunningStack, folder: Path) -> BackupManifest:
     from shared.backup.save import save, saved_topics
+    from shared.bus.archive.opening import with_archive
     from shared.bus.kafka import KafkaLog
 
-    log = KafkaLog(stack.connection("verify"), client="berth-backup")
+    log = with_archive(KafkaLog(stack.connection("verify"), client="berth-backup"), stack.archive)
     topics = saved_topics(stack.partitions, await _tenants(stack))
     return await save(log, topics, stack.partitions, folder)
 
@@ -78,9 +79,12 @@ async def _save(stack: RunningStack, folder: Path) -> BackupManifest:
 async def _tenants(stack: RunningStack) -> list[str]:
     """Return every tenant ever registered, from the ledger: Postgres may be unavailable."""
     from shared.bus.access import read_access
+    from shared.bus.archive.opening import with_archive
     from shared.bus.kafka import KafkaLog
 
-    view = await read_access(KafkaLog(stack.connection("verify"), client="berth-backup"))
+    view = await read_access(
+        with_archive(KafkaLog(stack.connection("verify"), client="berth-backup"), stack.archive)
+    )
     return sorted(view.tenants)
 
 

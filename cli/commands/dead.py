@@ -169,13 +169,14 @@ async def _bytes(stack: RunningStack, row: Json) -> bytes:
 
     Raises NotFound if they are no longer retained.
     """
+    from shared.bus.archive.opening import with_archive
     from shared.bus.kafka import KafkaLog
     from shared.bus.log import fetch
     from shared.bus.parts import find_bytes
     from shared.ledger.errors import TailLost
     from shared.ledger.partition import TP
 
-    log = KafkaLog(stack.connection("verify"), client="berth-dead")
+    log = with_archive(KafkaLog(stack.connection("verify"), client="berth-dead"), stack.archive)
     place, offset = TP(str(row["topic"]), int(str(row["partition"]))), int(str(row["log_offset"]))
     await log.start()
     try:

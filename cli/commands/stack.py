@@ -67,6 +67,14 @@ def up(
             "the port after it. Needs --tls.",
         ),
     ] = "",
+    archive: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="New folder, of another disk, to which ledgers and their inputs are archived; a "
+            "stack keeps the one that it was given.",
+        ),
+    ] = None,
     speed: Annotated[
         float,
         typer.Option(min=0.001, max=1e7, help="Cluster seconds per second in the virtual pool."),
@@ -84,6 +92,11 @@ def up(
     kafka = external_kafka(broker)
     chosen = broker_of(broker) if kafka is None else "external"
     database = external_postgres(postgres, chosen)
+    if archive is not None and chosen == "embedded":
+        raise BadInput(
+            "--archive: it would outlive the embedded broker, which keeps nothing; "
+            "--broker must be kafka or HOST:PORT,..."
+        )
     from infra.supervisor import supervise
 
     folder = data or Path(os.environ.get(DATA_VARIABLE, DATA))
@@ -101,6 +114,7 @@ def up(
         foreground=not detach,
         tracing=tracing_of(tracing),
         tls=tls,
+        archive=archive,
     )
     try:
         from cli.stack.addresses import address_lines, monitoring_addresses
@@ -261,6 +275,6 @@ def bootstrap(
     if key_of(folder) and not again:
         raise Refused(f"{folder} already has an operator key; use --again to create another")
     key, command = new_key("operator")
-    asyncio.run(send_to_access(stack.connection("operator"), [command]))
+    asyncio.run(send_to_access(stack.connection("operator"), [command], stack.archive))
     path = store_key(folder, key)
     report(as_json, {"key": key, "file": str(path)}, key, f"stored in {path}")

@@ -91,6 +91,7 @@ def hours_since_change(past: RecordedPool, now_s: float) -> float:
 
 async def _past(pool: str, ledgers: Path | None, data: Path | None) -> RecordedPool:
     from infra.supervisor.running import load
+    from shared.bus.archive.opening import with_archive
     from shared.bus.kafka import KafkaLog
     from shared.bus.memory import MemoryLog
     from simulator.engine.recorded import LEDGER, read_pool
@@ -98,7 +99,11 @@ async def _past(pool: str, ledgers: Path | None, data: Path | None) -> RecordedP
 
     if ledgers is None:
         stack = load(data_dir(data))
-        return await read_pool(KafkaLog(stack.connection("verify")), stack.partitions, pool)
+        return await read_pool(
+            with_archive(KafkaLog(stack.connection("verify")), stack.archive),
+            stack.partitions,
+            pool,
+        )
     try:
         broker = restore_broker(ledgers, [LEDGER])
     except OSError as error:

@@ -43,7 +43,12 @@ async def _replayed(run: Run) -> Replayed:
     progress = ReplayProgress({timed.submission.job_id for timed in run.due})
     feeder = Feeder(run.stack.connection("operator"), run.stack.partitions)
     watching = asyncio.ensure_future(
-        follow(progress.see, run.stack.connection("verify"), run.stack.partitions)
+        follow(
+            progress.see,
+            run.stack.connection("verify"),
+            run.stack.partitions,
+            archive=run.stack.archive,
+        )
     )
     feeding = asyncio.ensure_future(feeder.run(run.due))
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
+from shared.bus.archive.opening import with_archive
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
 from shared.connection import Connection
@@ -21,9 +22,10 @@ async def follow(
     connection: Connection,
     partitions: int,
     ledgers: Sequence[str] = LEDGERS,
+    archive: str = "",
 ) -> None:
-    """Pass the facts of the ledgers to `see`, until cancelled."""
-    log = KafkaLog(connection, client="berth-watch")
+    """Pass the facts of the ledgers to `see`, until cancelled; `archive` has their beginnings."""
+    log = with_archive(KafkaLog(connection, client="berth-watch"), archive)
     tail = LedgerTail(log, {ledger: range(partitions) for ledger in ledgers})
     try:
         await tail.start()

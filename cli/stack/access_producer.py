@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from cli.errors import Refused, Unreachable
 from infra.supervisor.running import RunningStack
+from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
@@ -31,10 +32,12 @@ def refuse_recorded(stack: RunningStack, command: str) -> None:
         raise Refused(f"{command}: {stack.data_dir} is a recorded simulation, which is read-only")
 
 
-async def send_to_access(connection: Connection, commands: Sequence[Command]) -> None:
+async def send_to_access(
+    connection: Connection, commands: Sequence[Command], archive: str = ""
+) -> None:
     """Return once access has accepted all commands. Raises Refused with its reason."""
     commands_by_id = {secrets.token_hex(16): command for command in commands}
-    tail = LedgerTail(KafkaLog(connection), {LEDGER: range(1)})
+    tail = LedgerTail(with_archive(KafkaLog(connection), archive), {LEDGER: range(1)})
     await tail.start()
     try:
         async with TopicProducer(connection, timeout_ms=round(1000 * TIMEOUT_S)) as producer:

@@ -11,6 +11,7 @@ from infra.supervisor import local_node
 from infra.supervisor.local_node import LocalNode
 from infra.supervisor.running import RunningStack
 from shared.bus.access import read_access
+from shared.bus.archive.opening import with_archive
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
 from shared.connection import Connection
@@ -40,13 +41,14 @@ def admit(stack: RunningStack, commands: Sequence[Command], node: LocalNode | No
     """
     connection = stack.connection("operator")
     if node is None:
-        send(connection, commands)
+        send(connection, commands, stack.archive)
         return
     if local_node.has_identity(stack):
-        send(connection, commands)
+        send(connection, commands, stack.archive)
     else:
         # A stack that has begun already may have its pool from a release without agents.
-        pool = [] if commands else asyncio.run(pool_of_agents(KafkaLog(connection), node.pool))
+        access = with_archive(KafkaLog(connection), stack.archive)
+        pool = [] if commands else asyncio.run(pool_of_agents(access, node.pool))
         enroll(stack, connection, [*commands, *pool], node)
     local_node.start_agent(stack)
 
@@ -57,18 +59,18 @@ def enroll(
     """Give this machine a new identity; one that access still knows of it is revoked."""
     identity, token, enrolment = local_node.new_identity(stack, node.pool)
     try:
-        send(connection, [*commands, token, enrolment])
+        send(connection, [*commands, token, enrolment], stack.archive)
     except Refused as refused:
         if not str(refused).startswith(f"{EnrollNode.TYPE}: node_exists"):
             raise
         revocation = RevokeNode(node_id=identity.node_id, reason="its data folder is new")
-        send(connection, [revocation, enrolment])
+        send(connection, [revocation, enrolment], stack.archive)
     local_node.store_identity(stack, identity)
 
 
-def send(connection: Connection, commands: Sequence[Command]) -> None:
+def send(connection: Connection, commands: Sequence[Command], archive: str) -> None:
     if commands:
-        asyncio.run(send_to_access(connection, commands))
+        asyncio.run(send_to_access(connection, commands, archive))
 
 
 async def pool_of_agents(log: Log, name: str) -> list[ConfigurePool]:

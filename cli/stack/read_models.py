@@ -7,7 +7,9 @@ import time
 from typing import TypedDict
 
 from infra.supervisor.running import RunningStack
+from shared.bus.archive.opening import with_archive
 from shared.bus.kafka import KafkaLog
+from shared.bus.log import Log
 from shared.ledger.partition import TP
 from shared.progress import ReportLine
 from shared.projections import cursor
@@ -84,5 +86,7 @@ def rebuilt(stack: RunningStack, swap: bool, report_line: ReportLine) -> Rebuild
     )
 
 
-def _log(stack: RunningStack) -> KafkaLog:
-    return KafkaLog(stack.connection("verify"), client="berth-projections")
+def _log(stack: RunningStack) -> Log:
+    return with_archive(
+        KafkaLog(stack.connection("verify"), client="berth-projections"), stack.archive
+    )

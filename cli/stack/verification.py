@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from infra.supervisor.running import RunningStack
+from shared.bus.archive.opening import with_archive
 from shared.bus.kafka import KafkaLog
 from shared.progress import ReportLine
 from shared.projections.database import connect
@@ -33,7 +34,9 @@ def verified(stack: RunningStack, report_line: ReportLine = lambda _: None) -> V
 async def _verified(stack: RunningStack, report_line: ReportLine) -> Verified:
     conn = await connect(stack.postgres)
     try:
-        log = KafkaLog(stack.connection("verify"), client="berth-verify")
+        log = with_archive(
+            KafkaLog(stack.connection("verify"), client="berth-verify"), stack.archive
+        )
         report = await verify(InstallationLog(log, stack.partitions), conn, report_line)
     finally:
         await conn.close()

@@ -53,6 +53,8 @@ class RunningStack(BaseModel):
     kafka_ca: Path | None = None
     """CA file of an external Kafka; that of the stack's own is `ca`."""
     is_postgres_external: bool = False
+    archive: str = ""
+    """Folder of the archive of ledgers, empty for none; it stays that of the data directory."""
     secrets: Path | None = None
     """Directory of the Kafka users' passwords; None without users."""
 

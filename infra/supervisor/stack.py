@@ -13,6 +13,7 @@ COMMON = (
     "kafka",
     "partitions",
     "data",
+    "archive",
     "otlp",
     "otlp_ca",
     "metrics_port",
@@ -121,6 +122,8 @@ class Site:
     postgres_projector: str = ""
     postgres_gateway: str = ""
     """Addresses with the roles of the services; `postgres` is the owner's."""
+    archive: str = ""
+    """Folder of the archive, empty for none."""
 
 
 PARTS = (
@@ -241,14 +244,19 @@ def _as_root(guarded: Guarded, certificate: Path) -> dict[str, str]:
 def _values(site: Site) -> dict[str, str]:
     is_https = site.otlp.startswith("https:")
     trust = {"otlp_ca": str(site.tls.ca)} if site.tls is not None and is_https else {}
-    return trust | {
-        "kafka": site.kafka,
-        "postgres": site.postgres,
-        "postgres_projector": site.postgres_projector,
-        "postgres_gateway": site.postgres_gateway,
-        "otlp": site.otlp,
-        "partitions": str(site.partitions),
-        "idempotent": str(int(site.idempotent)),
-        "durable": str(int(site.durable)),
-        "window_ms": str(site.window_ms),
-    }
+    archive = {"archive": site.archive} if site.archive else {}
+    return (
+        trust
+        | archive
+        | {
+            "kafka": site.kafka,
+            "postgres": site.postgres,
+            "postgres_projector": site.postgres_projector,
+            "postgres_gateway": site.postgres_gateway,
+            "otlp": site.otlp,
+            "partitions": str(site.partitions),
+            "idempotent": str(int(site.idempotent)),
+            "durable": str(int(site.durable)),
+            "window_ms": str(site.window_ms),
+        }
+    )

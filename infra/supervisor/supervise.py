@@ -14,6 +14,7 @@ from infra.machine.owned_folders import remove_stale
 from infra.machine.process import DidNotStart, free_ports
 from infra.postgres import server as postgres
 from infra.supervisor import control
+from infra.supervisor.archive_folder import claim_archive
 from infra.supervisor.data_folder import OtherStack, claim_folder
 from infra.supervisor.launch import TRACING, StackOptions, executors_of_agents, launch, reap
 from infra.supervisor.listening import Listen
@@ -74,7 +75,8 @@ def up(options: StackOptions, report_line: ReportLine = lambda line: None) -> Ru
         if control.is_up(data_dir):
             raise NoStack(f"a stack is already running in {data_dir}; stop it with `berth down`")
         claim_folder(data_dir, options.broker)
-        stack = _plan(options, data_dir)
+        archive = claim_archive(data_dir, options)
+        stack = _plan(options, data_dir, archive)
         try:
             report_line(_what_starts(stack))
             save(stack)
@@ -163,7 +165,7 @@ def _alone(data_dir: Path) -> Iterator[None]:
         yield
 
 
-def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
+def _plan(options: StackOptions, data_dir: Path, archive: str) -> RunningStack:
     wanted = [(state.name, port) for state in options.services for port in state.all_ports]
     if options.tracing:
         wanted += [(TRACING, "otlp"), (TRACING, "ui")]
@@ -198,6 +200,7 @@ def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
         tls=options.tls,
         ca=data_dir / "certificates" / "ca.crt" if guarded or options.tls else None,
         kafka_ca=external.ca if external is not None else None,
+        archive=archive,
         is_postgres_external=options.postgres is not None,
         secrets=external.secrets if external is not None else own_secrets,
     )

@@ -10,6 +10,7 @@ from services.executor.agents.server import AgentServer
 from services.executor.core.virtual.inventory import InventoryNode, parse_inventory
 from services.executor.settings import ExecutorSettings
 from services.executor.virtual.server import VirtualServer
+from shared.bus.archive.opening import with_archive
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
 from shared.settings import BadSettings
@@ -46,7 +47,9 @@ def _executor(settings: ExecutorSettings, metrics: Metrics) -> VirtualServer | A
 
 
 def _connect(settings: ExecutorSettings) -> Log:
-    return KafkaLog(settings.connection, client=f"executor-{settings.executor_id}")
+    return with_archive(
+        KafkaLog(settings.connection, client=f"executor-{settings.executor_id}"), settings.archive
+    )
 
 
 def _inventory(path: Path) -> tuple[InventoryNode, ...]:

@@ -13,6 +13,7 @@ from services.failslow.core.peers import Thresholds
 from services.failslow.core.state import FailSlowState
 from services.failslow.figures import figures
 from services.failslow.settings import FailSlowSettings
+from shared.bus.archive.opening import with_archive
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
 from shared.bus.lane import Lane
@@ -33,7 +34,9 @@ def run(settings: FailSlowSettings) -> None:
     """Serve until SIGTERM."""
     telemetry = start_telemetry("failslow", settings)
     follower = Follower(
-        lambda: KafkaLog(settings.connection, client="berth-failslow"),
+        lambda: with_archive(
+            KafkaLog(settings.connection, client="berth-failslow"), settings.archive
+        ),
         settings.limits,
         telemetry.metrics,
     )

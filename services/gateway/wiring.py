@@ -20,6 +20,7 @@ from services.gateway.outbox import Outbox
 from services.gateway.queue_starts import QueueStarts
 from services.gateway.settings import GatewaySettings
 from services.gateway.tokens import Tokens
+from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms
 from shared.bus.fatal import supervise
 from shared.bus.kafka import KafkaLog
@@ -100,7 +101,7 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
     """Build a gateway on a Kafka broker."""
 
     def open_log() -> Log:
-        return KafkaLog(settings.connection, client="berth-gateway")
+        return with_archive(KafkaLog(settings.connection, client="berth-gateway"), settings.archive)
 
     access = AccessDirectory(open_log, tokens_of(settings))
     recent = RecentJobs()

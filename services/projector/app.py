@@ -10,6 +10,7 @@ from contextlib import aclosing
 import asyncpg
 
 from services.projector.settings import ProjectorSettings
+from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms
 from shared.bus.kafka import KafkaLog
 from shared.projections import cursor
@@ -54,7 +55,10 @@ class Projector:
         """Project with one connection and one reader from the stored cursors."""
         settings = self._settings
         conn = await connect(settings.postgres, settings.schema_name, timeout_s=ANSWER_S)
-        client = KafkaLog(settings.connection, client="projector", gather_ms=settings.gather_ms)
+        client = with_archive(
+            KafkaLog(settings.connection, client="projector", gather_ms=settings.gather_ms),
+            settings.archive,
+        )
         try:
             with terminate_after(conn, ANSWER_S):
                 begin = await cursor.read(conn)

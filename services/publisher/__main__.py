@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 
 from services.publisher.app import Publisher
 from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import KafkaShipper
+from shared.bus.archive.archiver import ArchiverOptions
+from shared.bus.archive.archiving import Archiving, ArchivingPace
+from shared.bus.archive.opening import open_store, with_archive
 from shared.bus.fatal import run_to_end
 from shared.bus.kafka import KafkaLog
 from shared.settings import read_settings
+from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import serve_endpoint
 from shared.telemetry.upkeep import run_upkeep
+
+HOUR_S = 3600.0
 
 
 async def main() -> None:
@@ -21,16 +28,38 @@ async def main() -> None:
     telemetry = start_telemetry("publisher", settings)
     publisher = Publisher(
         settings,
-        lambda: KafkaLog(settings.connection, client="publisher", gather_ms=50),
+        lambda: with_archive(
+            KafkaLog(settings.connection, client="publisher", gather_ms=50), settings.archive
+        ),
         lambda: KafkaShipper(settings.connection),
         telemetry.metrics,
     )
     serve_endpoint(telemetry.metrics, settings, lambda: publisher.ready, publisher.caught_up)
     beside = asyncio.ensure_future(run_upkeep(telemetry.metrics))
+    archiving = asyncio.ensure_future(archive(settings, telemetry.metrics))
     try:
         await publisher.run()
     finally:
         beside.cancel()
+        archiving.cancel()
+
+
+async def archive(settings: PublisherSettings, metrics: Metrics) -> None:
+    """Archive ledgers and inputs, which this service may read, if there is an archive.
+
+    The topics are read as they are: the archive must never be copied from itself.
+    """
+    if not settings.archive:
+        return
+    task = Archiving(
+        lambda: KafkaLog(settings.connection, client="archiver"),
+        open_store(settings.archive),
+        settings.partitions,
+        ArchiverOptions(f"{settings.instance or 'publisher'}-{secrets.token_hex(8)}"),
+        ArchivingPace(entry_every_s=settings.archive_every_h * HOUR_S),
+    )
+    metrics.watch_archive(task.behind_s)
+    await task.run()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,12 @@ class PublisherSettings(Settings):
     max_records: int = Field(
         default=1000, ge=1, le=100_000, description="Maximum ledger records per batch"
     )
+    archive_every_h: float = Field(
+        default=6.0,
+        gt=0,
+        le=8760,
+        description="Hours after which what is new of a topic is archived",
+    )
     refresh_s: float = Field(
         default=2.0,
         gt=0,

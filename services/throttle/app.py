@@ -30,6 +30,7 @@ from services.throttle.topic.records import RequestRecords, with_counts
 from services.throttle.topic.requests import TopicRequests
 from services.throttle.upstreams.pool import UpstreamPool
 from shared.bus.access import AccessFollower
+from shared.bus.archive.opening import with_archive
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
 from shared.bus.lane import Lane
@@ -57,7 +58,11 @@ def run(settings: ThrottleSettings) -> None:
     """Serve until SIGTERM."""
     telemetry = start_telemetry("throttle", settings)
     shell = ThrottleShell(
-        settings, lambda: KafkaLog(settings.connection, client="berth-throttle"), telemetry
+        settings,
+        lambda: with_archive(
+            KafkaLog(settings.connection, client="berth-throttle"), settings.archive
+        ),
+        telemetry,
     )
     serve_metrics(telemetry, settings, "throttle")
 

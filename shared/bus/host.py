@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+from shared.bus.archive.opening import with_archive
 from shared.bus.failpoints import Failpoints
 from shared.bus.faust_host import FaustHost
 from shared.bus.fold_key import key_of_state
@@ -76,7 +77,7 @@ def make_lanes(
         return Lane(
             decider,
             partition,
-            KafkaLog(settings.connection, client=client),
+            with_archive(KafkaLog(settings.connection, client=client), settings.archive),
             inputs=[ACCESS, *inputs] if follows_access else inputs,
             decoder=decoder,
             snapshots=snapshots_of(decider, settings.data, partition),
@@ -84,7 +85,7 @@ def make_lanes(
             on_accepted=on_accepted,
         )
 
-    log = KafkaLog(settings.connection, client=client)
+    log = with_archive(KafkaLog(settings.connection, client=client), settings.archive)
     return Lanes(make, log, on_lane=on_lane, follows_access=follows_access)
 
 

@@ -10,6 +10,7 @@ MetricName = Literal[
     "berth_admitted_jobs",
     "berth_agent_refusals",
     "berth_agent_sessions",
+    "berth_archive_behind_seconds",
     "berth_behind_seconds",
     "berth_certificate_expires_seconds",
     "berth_consumer_lag_records",
@@ -148,9 +149,8 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
         "berth_projection_lag_seconds": Spec(
             "histogram", "bus", "From a record's time to its committed rows, or events", ("view",)
         ),
-        "berth_behind_seconds": Spec(
-            "gauge", "bus", "Time since projector or publisher last reached the end of the ledgers"
-        ),
+        "berth_archive_behind_seconds": Spec("gauge", "bus", "Time since all due was archived"),
+        "berth_behind_seconds": Spec("gauge", "bus", "Time since a reader was at the ledgers' end"),
         "berth_admitted_jobs": Spec("gauge", "admission", "Admitted jobs", ("pool",)),
         "berth_deferred_jobs": Spec(
             "gauge", "admission", "Jobs that wait for admission", ("pool", "reason")

@@ -100,6 +100,10 @@ class Metrics:
         """Report the seconds since a reader was last at the end of the ledgers."""
         self._gauge("berth_behind_seconds").set_function(seconds)
 
+    def watch_archive(self, seconds: Callable[[], float]) -> None:
+        """Report the seconds since all was archived that was due."""
+        self._gauge("berth_archive_behind_seconds").set_function(seconds)
+
     def serve(
         self, port: int, health: Health, host: str = "127.0.0.1", pages: Pages | None = None
     ) -> MetricsEndpoint:

@@ -29,6 +29,7 @@ ORDER = (
 """The first starts the stack that the others work on."""
 ELSEWHERE = {
     "README": "has no block",
+    "archive": "tests/operations/test_archive.py",
     "capacity": "is made by benchmarks",
     "chaos": "tests/chaos",
     "compose": "tests/compose",

@@ -64,7 +64,10 @@ OVERVIEW = Board(
         ),
         Panel(
             "behind the ledgers",
-            (q("max by (service) (berth_behind_seconds)", "{{service}}"),),
+            (
+                q("max by (service) (berth_behind_seconds)", "{{service}}"),
+                q("max(berth_archive_behind_seconds)", "archive"),
+            ),
             "s",
             warn=30,
         ),

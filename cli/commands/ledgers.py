@@ -1,0 +1,93 @@
+"""`berth ledgers`: what of the ledgers and their inputs is archived."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.api.answers import report
+from cli.api.target import data_dir
+from cli.errors import Refused
+from cli.input.arguments import AsJson, Data
+from cli.text.output import emit, table
+from cli.text.times import clock
+
+if TYPE_CHECKING:
+    from cli.stack.archived import PartitionStatus
+    from infra.supervisor.running import RunningStack
+    from shared.ledger.partition import TP
+
+ledgers = typer.Typer(no_args_is_help=True, help="The archive of ledgers and their inputs.")
+Topic = Annotated[
+    list[str] | None, typer.Option("--topic", help="Only this topic; may be repeated.")
+]
+COLUMNS = ("PARTITION", "BEGIN", "ARCHIVED", "CHECKED", "END", "ENTRIES", "BYTES", "LAST ENTRY")
+
+
+@ledgers.command()
+def status(topic: Topic = None, as_json: AsJson = False, data: Data = None) -> None:
+    """Show per partition where its topic begins and ends, and what is archived and checked."""
+    from cli.stack.archived import statuses
+
+    stack = archived_stack(data)
+    rows = asyncio.run(statuses(stack, chosen(stack, topic)))
+    if as_json:
+        emit({"archive": stack.archive, "partitions": [row.as_json() for row in rows]})
+        return
+    table(COLUMNS, map(_row, rows))
+
+
+@ledgers.command()
+def archive(topic: Topic = None, as_json: AsJson = False, data: Data = None) -> None:
+    """Archive at once what the topics hold; services do so every few hours.
+
+    The records up to the present end are archived: the records that a broker has acknowledged and
+    not yet copied would be lost with it.
+    """
+    from cli.stack.archived import archive_now
+
+    stack = archived_stack(data)
+    entries = asyncio.run(archive_now(stack, chosen(stack, topic)))
+    result = {"archive": stack.archive, "entries": entries}
+    report(as_json, result, f"{entries} new entries in {stack.archive}")
+
+
+def archived_stack(data: Path | None) -> RunningStack:
+    """Return the stack. Raises Refused if it has no archive."""
+    from infra.supervisor.running import load
+
+    stack = load(data_dir(data))
+    if not stack.archive:
+        raise Refused(
+            f"the stack in {stack.data_dir} has no archive; `berth up --archive FOLDER` gives it"
+            " one, with a broker that keeps its data"
+        )
+    return stack
+
+
+def chosen(stack: RunningStack, topics: list[str] | None) -> list[TP]:
+    """Return the partitions of these topics, of all if none is named. Raises BadInput."""
+    from cli.errors import BadInput
+    from shared.bus.archive.archiving import archived_partitions
+    from shared.contracts.topics import ARCHIVED
+
+    if unknown := sorted(set(topics or ()) - set(ARCHIVED)):
+        raise BadInput(f"--topic {unknown[0]}: is not archived; these are: {', '.join(ARCHIVED)}")
+    tps = archived_partitions(stack.partitions)
+    return [tp for tp in tps if not topics or tp.topic in topics]
+
+
+def _row(row: PartitionStatus) -> tuple[object, ...]:
+    return (
+        f"{row.topic}-{row.partition}",
+        row.begin,
+        row.archived,
+        row.checked,
+        row.end,
+        row.entries,
+        row.bytes,
+        clock(row.last_entry_ms),
+    )
