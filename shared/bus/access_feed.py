@@ -33,14 +33,15 @@ class AccessFeed:
         self._assigned.set()
 
     async def run(self) -> None:
-        feed = await self._client.feed({ACCESS: 0})
+        end = await self._client.end(ACCESS)
+        position = await self._next()
+        feed = await self._client.feed({ACCESS: position})
         try:
-            await self._deliver(feed, await self._client.end(ACCESS))
+            await self._deliver(feed, position, end)
         finally:
             await feed.close()
 
-    async def _deliver(self, feed: Feed, end: int) -> None:
-        position = 0
+    async def _deliver(self, feed: Feed, position: int, end: int) -> None:
         while True:
             position = await self._seek(feed, position)
             entries = (await feed.poll(POLL_S)).get(ACCESS, [])
@@ -52,12 +53,16 @@ class AccessFeed:
             if not entries:
                 await self._release_held(position)
 
-    async def _seek(self, feed: Feed, position: int) -> int:
+    async def _next(self) -> int:
         """Wait for a lane; return the first offset that any of them lacks."""
         while not self._held:
             self._assigned.clear()
             await self._assigned.wait()
-        offset = min(held.lane.next_offsets()[ACCESS] for held in self._held.values())
+        return min(held.lane.next_offsets()[ACCESS] for held in self._held.values())
+
+    async def _seek(self, feed: Feed, position: int) -> int:
+        """Have the feed continue at the first offset that any lane lacks; return it."""
+        offset = await self._next()
         if offset != position:
             await feed.seek(ACCESS, offset)
         return offset

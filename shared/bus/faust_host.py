@@ -14,6 +14,7 @@ from typing import Any
 
 import faust
 from faust.tables.manager import TableManager
+from faust.types import TP as FaustTP
 
 from shared.bus.fatal import die, supervise
 from shared.bus.faust_connection import faust_arguments
@@ -43,6 +44,7 @@ class FaustHost:
         background: Callable[[Lanes[Any]], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self._lanes = lanes
+        lanes.seek = self._seek
         self._background = background
         self._sought_at_s: dict[TP, float] = {}
         self._started = False
@@ -121,9 +123,13 @@ class FaustHost:
         if now_s - self._sought_at_s.get(tp, 0.0) < SEEK_BACK_EVERY_S:
             return
         self._sought_at_s[tp] = now_s
-        offset = self._lanes.next_offsets().get(tp)
+        offset = await self._lanes.resume_at(tp)
         if offset is not None:
             await self.app.consumer.seek(faust_tp, offset)
+
+    async def _seek(self, tp: TP, offset: int) -> None:
+        """Continue behind what a lane has read of the archive."""
+        await self.app.consumer.seek(FaustTP(*tp), offset)
 
     async def _start(self) -> None:
         await self._lanes.start()

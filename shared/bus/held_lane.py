@@ -19,7 +19,13 @@ class HeldLane(Generic[S]):
         self.lane = lane
         self.primed = asyncio.Event()
         """Set once the lane has read `access` as far as it went at the start of the process."""
+        self.behind = asyncio.Event()
+        """Set when a topic no longer has the next record of an input."""
         self._run, *self._others = tasks
+
+    def add(self, task: asyncio.Task[None]) -> None:
+        """Let another task end with the lane."""
+        self._others.append(task)
 
     async def stop(self) -> None:
         """End the tasks, revoke the lane and stop it; the tasks and an append get `STOP_S` each.

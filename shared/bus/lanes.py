@@ -8,7 +8,9 @@ from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from shared.bus.access_feed import AccessFeed
+from shared.bus.archive.tiered_log import TieredLog
 from shared.bus.bounds import check_reaches
+from shared.bus.catch_up import CatchUp, Seek
 from shared.bus.fatal import supervise
 from shared.bus.held_lane import HeldLane
 from shared.bus.inbox import ACCESS, Delivery
@@ -43,6 +45,10 @@ class Lanes(Generic[S]):
         self._on_lane = on_lane
         self._held: dict[int, HeldLane[S]] = {}
         self._halted: dict[int, LaneHalted] = {}
+        self._topics = client.topics if isinstance(client, TieredLog) else client
+        self._catch_up = CatchUp(client) if isinstance(client, TieredLog) else None
+        self.seek: Seek = _ignore_seek
+        """Set by a host that reads the topics by itself."""
         self._access = AccessFeed(client, self._held, self._note_ready) if follows_access else None
         self._changing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
@@ -117,6 +123,17 @@ class Lanes(Generic[S]):
         await held.primed.wait()
         return await held.lane.deliver(tp, offset, value)
 
+    async def resume_at(self, tp: TP) -> int | None:
+        """Return where a host has to continue after a gap; None if the lane reads the archive
+        first, and seeks then, or is not held."""
+        held = self._held.get(tp.partition)
+        if held is None:
+            return None
+        if self._catch_up is not None and await self._catch_up.is_due(held.lane, tp):
+            held.behind.set()
+            return None
+        return held.lane.next_offsets()[tp]
+
     async def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
@@ -140,6 +157,9 @@ class Lanes(Generic[S]):
         if self._on_lane is not None:
             tasks.append(supervise(self._on_lane(lane), f"shell of {lane.tp.key}"))
         held = HeldLane(lane, tasks)
+        if self._catch_up is not None:
+            catching_up = self._catch_up.follow(held, self._seek)
+            held.add(supervise(catching_up, f"archive of {lane.tp.key}"))
         if self._access is None:
             held.primed.set()
         self._held[partition] = held
@@ -153,6 +173,9 @@ class Lanes(Generic[S]):
             self._note_halted(lane.partition, error)
             self._stops.append(supervise(held.stop(), f"end of {lane.tp.key}"))
             held.primed.set()
+
+    async def _seek(self, tp: TP, offset: int) -> None:
+        await self.seek(tp, offset)
 
     def _note_halted(self, partition: int, error: LaneHalted) -> None:
         """Note and log that the lane is halted; the other lanes go on."""
@@ -176,7 +199,10 @@ class Lanes(Generic[S]):
         Of a topic with retention the records that are gone are skipped, unread.
         """
         for tp, offset in lane.next_offsets().items():
-            if (begin := await self._client.begin(tp)) > offset:
+            if (begin := await self._topics.begin(tp)) > offset:
+                # The topics are asked first: a start need not depend on the archive.
+                begin = await self._client.begin(tp)
+            if begin > offset:
                 if tp.topic not in LOSSY_INPUTS:
                     raise TailLost(
                         f"{tp.key} begins at {begin}, and {lane.tp.key} has not read {offset} to"
@@ -193,3 +219,7 @@ class Lanes(Generic[S]):
         primed = all(held.primed.is_set() for held in self._held.values())
         if self._assigned and primed and not self._halted:
             self.ready.set()
+
+
+async def _ignore_seek(tp: TP, offset: int) -> None:
+    return None
