@@ -12,11 +12,12 @@ from cli.api.answers import report
 from cli.api.target import data_dir
 from cli.errors import Refused
 from cli.input.arguments import AsJson, Data
-from cli.text.output import emit, table
+from cli.text.output import emit, report_line, table
 from cli.text.times import clock
 
 if TYPE_CHECKING:
     from cli.stack.archived import PartitionStatus
+    from cli.stack.trimmed import TrimStep
     from infra.supervisor.running import RunningStack
     from shared.ledger.partition import TP
 
@@ -24,6 +25,9 @@ ledgers = typer.Typer(no_args_is_help=True, help="The archive of ledgers and the
 Topic = Annotated[
     list[str] | None, typer.Option("--topic", help="Only this topic; may be repeated.")
 ]
+KEEP_H = 24.0
+HOUR_MS = 3_600_000
+TRIM_COLUMNS = ("PARTITION", "BEGIN", "TRIM TO", "END", "RECORDS", "BOUND")
 COLUMNS = ("PARTITION", "BEGIN", "ARCHIVED", "CHECKED", "END", "ENTRIES", "BYTES", "LAST ENTRY")
 
 
@@ -55,15 +59,59 @@ def archive(topic: Topic = None, as_json: AsJson = False, data: Data = None) -> 
     report(as_json, result, f"{entries} new entries in {stack.archive}")
 
 
+@ledgers.command()
+def trim(
+    topic: Topic = None,
+    keep: Annotated[
+        float, typer.Option(min=0, help="Hours of which all records stay in the topics.")
+    ] = KEEP_H,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Remove the records; else only show which.")
+    ] = False,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Show what topics need not hold any more, and with --apply remove it from them.
+
+    Only records go that were read back from the archive, that all services have used, and that are
+    older than --keep. What is gone from a topic is only in the archive, and in backups.
+    """
+    from cli.stack import trimmed
+
+    stack = archived_stack(data)
+    tps = chosen(stack, topic)
+    steps = asyncio.run(trimmed.plan_trim(stack, tps, round(keep * HOUR_MS), report_line))
+    if apply:
+        trimmed.trim(stack, steps)
+    records = sum(step.records for step in steps)
+    if as_json:
+        rows = [step.as_json() for step in steps]
+        emit({"applied": apply, "records": records, "partitions": rows})
+        return
+    table(TRIM_COLUMNS, map(_step, steps))
+    if not apply:
+        report_line(f"{records} records may go; nothing was removed: --apply does it")
+
+
+def _step(step: TrimStep) -> tuple[object, ...]:
+    partition = f"{step.topic}-{step.partition}"
+    return partition, step.begin, step.trim_to, step.end, step.records, step.rule
+
+
 def archived_stack(data: Path | None) -> RunningStack:
     """Return the stack. Raises Refused if it has no archive."""
     from infra.supervisor.running import load
 
     stack = load(data_dir(data))
+    if not stack.durable:
+        raise Refused(
+            "the embedded broker keeps its log in memory, and cannot remove records of a topic: it"
+            " has no archive, and its topics are not trimmed"
+        )
     if not stack.archive:
         raise Refused(
             f"the stack in {stack.data_dir} has no archive; `berth up --archive FOLDER` gives it"
-            " one, with a broker that keeps its data"
+            " one"
         )
     return stack
 

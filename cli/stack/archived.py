@@ -40,7 +40,7 @@ class PartitionStatus:
 async def statuses(stack: RunningStack, tps: Iterable[TP]) -> list[PartitionStatus]:
     """Return the status of each partition."""
     archive = Archive(open_store(stack.archive))
-    log = await _log(stack)
+    log = await started_log(stack)
     try:
         return [await _status(log, archive, tp) for tp in tps]
     finally:
@@ -66,7 +66,7 @@ async def _status(log: KafkaLog, archive: Archive, tp: TP) -> PartitionStatus:
 async def archive_now(stack: RunningStack, tps: Iterable[TP]) -> int:
     """Archive each partition up to its present end; return how many entries were made."""
     options = ArchiverOptions(f"berth-ledgers-{os.getpid()}")
-    log = await _log(stack)
+    log = await started_log(stack)
     archiver = Archiver(log, Archive(open_store(stack.archive)), options, now_ms)
     try:
         return sum([await archiver.archive(tp, await log.end(tp)) for tp in tps])
@@ -74,7 +74,7 @@ async def archive_now(stack: RunningStack, tps: Iterable[TP]) -> int:
         await log.stop()
 
 
-async def _log(stack: RunningStack) -> KafkaLog:
+async def started_log(stack: RunningStack) -> KafkaLog:
     """Return a started client of the topics alone."""
     log = KafkaLog(stack.connection("verify"), client="berth-ledgers", max_away_s=AWAY_S)
     await log.start()

@@ -13,6 +13,8 @@ REQUESTS = "llm.requests"
 SEGMENTS = 8
 """Segments of a retention: Kafka removes whole ones, so that a record is kept an eighth longer."""
 LEAST_SEGMENT_MS = 60_000
+LEDGER_SEGMENTS = {"segment.bytes": str(64 << 20), "segment.ms": str(7 * 24 * HOUR_MS)}
+"""Segments of topics that are trimmed: Kafka frees whole ones, and never the one it writes to."""
 KEEPS_ALL = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """Settings of a topic of which no record is ever removed."""
 
@@ -35,6 +37,7 @@ def config(spec: TopicSpec, durable: bool, prompts_ms: int) -> dict[str, str]:
         settings = {"cleanup.policy": "delete", "retention.ms": str(spec.retention_ms)}
     if spec.retention_ms < 0:
         settings["retention.bytes"] = "-1"
+        settings |= LEDGER_SEGMENTS if durable else {}
     if spec.flush and durable:
         settings["flush.messages"] = "1"
     return settings
@@ -67,6 +70,20 @@ def correct_retention(admin: KafkaAdminClient, names: Iterable[str], prompts_ms:
         if any(present[setting] != value for setting, value in wanted.items())
     ]
     resources = [ConfigResource(ConfigResourceType.TOPIC, name, configs=wanted) for name in wrong]
+    if resources:
+        admin.alter_configs(resources)
+    return wrong
+
+
+def correct_segments(admin: KafkaAdminClient, names: Iterable[str]) -> list[str]:
+    """Give existing ledgers and lasting inputs their segments; return those that had others."""
+    wrong = [
+        name
+        for name, present in configs(admin, names).items()
+        if any(present[setting] != value for setting, value in LEDGER_SEGMENTS.items())
+    ]
+    kind = ConfigResourceType.TOPIC
+    resources = [ConfigResource(kind, name, configs=LEDGER_SEGMENTS) for name in wrong]
     if resources:
         admin.alter_configs(resources)
     return wrong

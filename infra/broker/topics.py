@@ -16,13 +16,21 @@ from infra.broker.retention import (
     check_retention,
     config,
     correct_retention,
+    correct_segments,
     kept_ms,
     prompts_ms_of,
 )
 from infra.security import acls
 from shared.bus.authentication import check_authentication
 from shared.connection import Connection
-from shared.contracts.topics import PROMPTS_KEPT_H, TOPICS, TopicSpec, submissions, tenant_topics
+from shared.contracts.topics import (
+    ARCHIVED,
+    PROMPTS_KEPT_H,
+    TOPICS,
+    TopicSpec,
+    submissions,
+    tenant_topics,
+)
 from shared.ledger.errors import Forbidden
 from shared.settings import Settings, read_settings
 
@@ -174,6 +182,7 @@ def bring_up_to_date(settings: TopicSettings) -> None:
         if durable:
             known = [spec.name for spec in (*TOPICS.values(), *specs) if spec.holds_prompts]
             correct_retention(admin, sorted(set(known) & set(existing)), prompts_ms)
+            correct_segments(admin, sorted(set(ARCHIVED) & set(existing)))
     finally:
         admin.close()
     if specs:

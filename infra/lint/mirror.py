@@ -63,6 +63,7 @@ PURE_MODULES = frozenset(
         "shared/bus/archive/chain.py",
         "shared/bus/archive/cut.py",
         "shared/bus/archive/segment.py",
+        "shared/bus/archive/trim.py",
         "shared/bus/archive/walk.py",
         "shared/telemetry/event_attributes.py",
         "simulator/llm/batching.py",

@@ -27,6 +27,7 @@ from infra.security.rights import (
     RESTORE,
     SITE,
     TENANT,
+    TRIM,
     Grant,
     Kind,
     Operation,
@@ -38,6 +39,7 @@ from infra.security.rights import (
 ITERATIONS = 8192
 MECHANISM = ScramMechanism.SCRAM_SHA_512
 HOST = "*"
+TRIMMING: tuple[Operation, ...] = ("describe", "delete")
 
 
 class NotApplied(SystemExit):
@@ -80,15 +82,30 @@ def remove_user(admin: KafkaAdminClient, tenant: str) -> bool:
 def restorer(admin: KafkaAdminClient) -> Iterator[str]:
     """Create the user `RESTORE`, which may write ledgers, for the duration of the block; yield its
     password."""
-    password = kafka_users.new_password()
     rights = {Grant(RESTORE, "read", "topic", ANY), Grant(RESTORE, "write", "topic", ANY)}
-    set_passwords(admin, {RESTORE: password})
+    with _temporary(admin, RESTORE, rights) as password:
+        yield password
+
+
+@contextmanager
+def trimmer(admin: KafkaAdminClient, topics: Iterable[str]) -> Iterator[str]:
+    """Create the user `TRIM`, which may delete records of these topics, for the duration of the
+    block; yield its password. Kafka has no finer right: it could delete the topics as well."""
+    rights = {Grant(TRIM, operation, "topic", name) for name in topics for operation in TRIMMING}
+    with _temporary(admin, TRIM, rights) as password:
+        yield password
+
+
+@contextmanager
+def _temporary(admin: KafkaAdminClient, user: str, rights: set[Grant]) -> Iterator[str]:
+    password = kafka_users.new_password()
+    set_passwords(admin, {user: password})
     _add(admin, rights)
     try:
         yield password
     finally:
         _remove(admin, rights)
-        remove_users(admin, [RESTORE])
+        remove_users(admin, [user])
 
 
 def scram_users(admin: KafkaAdminClient) -> list[str]:

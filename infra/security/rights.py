@@ -37,7 +37,8 @@ TENANT, SITE = "tenant.", "site."
 """Prefixes of users: of tenants, and of the site. Users of the site, such as a monitor, and their
 ACLs are neither created nor removed here."""
 ADMIN, OPERATOR, VERIFY = "admin", "operator", "verify"
-RESTORE = "restore"
+RESTORE, TRIM = "restore", "trim"
+"""Users that exist for one run of a command."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -81,6 +81,11 @@ class TieredFeed:
             if offset <= 0 or await self._topics.begin(tp) > offset:
                 raise
             return
+        if (end := await self._topics.end(tp)) < chain.next:
+            raise TailLost(
+                f"{tp.key} ends at {end}, and its archive at {chain.next}: tail lost, or the"
+                " archive is newer than the log that was restored"
+            )
         if offset < chain.next:
             self._archived[tp] = self._archive.records(chain, offset)
 

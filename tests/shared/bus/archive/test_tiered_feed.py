@@ -11,6 +11,7 @@ from shared.ledger.errors import ArchiveUnreachable, BadArchive, TailLost
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
 from shared.testing.ledger import SeatDecider, Seats
+from tests.lost_tail import cut_tail
 from tests.shared.bus.archive.archives import INPUT, LEDGER, Installation
 
 
@@ -76,6 +77,15 @@ async def test_below_its_end_the_archive_wins_over_fillers(site: Installation) -
         restored.append(LEDGER, b"")
     site.broker = restored
     assert await folded(site) == whole
+
+
+async def test_a_log_that_is_older_than_its_archive_has_lost_its_tail(site: Installation) -> None:
+    """Records that only the archive has would move a writer's cursor behind the topic's end."""
+    site.write(5)
+    await site.archive()
+    cut_tail(site.broker, LEDGER, 7)
+    with pytest.raises(TailLost, match="ends at 7, and its archive at 10"):
+        await folded(site)
 
 
 async def test_a_slow_reader_that_is_trimmed_under_goes_to_the_archive(site: Installation) -> None:
