@@ -41,6 +41,7 @@ BROKEN = [
     ("core", "shared/ledger/broken_clock.py", "time"),
     ("lane", "shared/bus/draft.py", "time"),
     ("lane", "shared/bus/rounds.py", "time"),
+    ("archive", "shared/bus/archive/cut.py", "time"),
     ("alone", "services/publisher/broken_alone.py", "berth_agent.messages"),
     ("shells", "simulator/broken_shell.py", "services.gateway.settings"),
     ("faust", "shared/telemetry/broken_faust.py", "faust"),
