@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 
 from aiohttp import web
 
@@ -16,16 +17,21 @@ BACKLOG = 2048
 
 
 async def listen(
-    runner: web.AppRunner, settings: ServerSettings, tls: ssl.SSLContext | None
+    runner: web.AppRunner,
+    settings: ServerSettings,
+    tls: ssl.SSLContext | None,
+    make: Callable[[], asyncio.Protocol] | None = None,
 ) -> asyncio.Server:
     """Listen for a runner that is set up; the caller closes the listener before the runner.
 
+    `make` returns the protocol of a connection, where it is not that of the runner.
+
     Raises OSError where the address cannot be had.
     """
-    make, cap = runner.server, ConnectionCap(settings.connections_per_address)
-    assert make is not None, "the runner is not set up"
+    assert runner.server is not None, "the runner is not set up"
+    new, cap = make or runner.server, ConnectionCap(settings.connections_per_address)
     return await asyncio.get_running_loop().create_server(
-        lambda: CappedConnection(cap, make),
+        lambda: CappedConnection(cap, new),
         settings.host,
         settings.port,
         ssl=tls,

@@ -77,7 +77,8 @@ def _arrival(request: Request) -> str:
 
 
 def _seconds(request: Request) -> str:
-    return span(1000 * float(str(request["wait_s"])))
+    wait_s = request["wait_s"]
+    return "unknown" if wait_s is None else span(1000 * float(str(wait_s)))
 
 
 def _start(request: Request) -> str:

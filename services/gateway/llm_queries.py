@@ -9,8 +9,8 @@ from services.gateway.database import Row
 REQUEST_COLUMNS = """
 SELECT request_id, tenant, endpoint, model, application, user_id AS "user", interaction, stage,
        state, outcome, reason, detail, retry_after_s, upstream, prompt_tokens, max_output_tokens,
-       output_tokens, cached_tokens, cost, ahead, wait_s, waited_ms, served_ms, queued_at,
-       started_at, ended_at
+       output_tokens, cached_tokens, cost, ahead, nullif(wait_s, -1) AS wait_s, waited_ms,
+       served_ms, queued_at, started_at, ended_at
 FROM llm_request WHERE ($1::text IS NULL OR tenant = $1)
 """
 

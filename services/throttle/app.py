@@ -21,6 +21,7 @@ from services.throttle.interaction_key import InteractionIds, read_interaction_k
 from services.throttle.proxy.admission import Admission
 from services.throttle.proxy.app import OpenAiProxy
 from services.throttle.proxy.authentication import Authenticator
+from services.throttle.proxy.connection import connections
 from services.throttle.proxy.prompts import PromptTokenizer
 from services.throttle.proxy.serve import RequestServer
 from services.throttle.settings import ThrottleSettings
@@ -48,8 +49,6 @@ from shared.telemetry.setup import Telemetry, start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 
 DRAIN_S = 0.5
-HEADERS_S = 30.0
-"""Time until the headers of a connection's next request are complete; it is closed then."""
 
 log = logging.getLogger(__name__)
 
@@ -170,11 +169,7 @@ class ThrottleShell:
         )
         proxy = OpenAiProxy(authenticator, server, self._telemetry.spans)
         runner = web.AppRunner(
-            proxy.app(),
-            access_log=None,
-            shutdown_timeout=DRAIN_S,
-            handler_cancellation=True,
-            keepalive_timeout=HEADERS_S,
+            proxy.app(), access_log=None, shutdown_timeout=DRAIN_S, handler_cancellation=True
         )
         async with AsyncExitStack() as open_:
             open_.callback(server.close)
@@ -183,7 +178,9 @@ class ThrottleShell:
                 tasks.create_task(access.run())
                 await runner.setup()
                 await access.caught_up.wait()
-                listener = await listen(runner, self._settings, self._tls)
+                assert runner.server is not None
+                make = connections(runner.server)
+                listener = await listen(runner, self._settings, self._tls, make)
                 open_.callback(listener.close)
                 self._announce(listener)
 

@@ -26,6 +26,8 @@ class Ticket:
     """Output tokens so far, as its handler counts them."""
     charged_tokens: int = 0
     """Of these, the ones that were reported to the decider."""
+    decided_at: int = 0
+    """The time of its start or rejection in the ledger, ms."""
     ahead: int = 0
     """Requests ahead of it when it was queued."""
     is_settled: bool = False
@@ -74,6 +76,7 @@ class Tickets:
             if isinstance(event, LlmRequestStarted | LlmRequestRejected):
                 ticket = self._by_id.get(event.request_id)
                 if ticket is not None and not ticket.decided.done():
+                    ticket.decided_at = fact.at
                     ticket.decided.set_result(event)
                 elif (ticket is None or ticket.decided.cancelled()) and isinstance(
                     event, LlmRequestStarted

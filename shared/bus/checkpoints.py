@@ -40,7 +40,9 @@ class Checkpoints(Generic[S]):
         self._marked_at_s = 0.0
         self._marked_next = -1
         self._unmarked = asyncio.Event()
-        """Set when a cursor was not marked as the last mark was too recent."""
+        """Set while a cursor waits for its mark."""
+        self._is_kept = False
+        """Whether `keep_marked` runs, which alone stores marks then."""
         self._is_failing = False
 
     def marked(self) -> Cursor:
@@ -50,32 +52,47 @@ class Checkpoints(Generic[S]):
     def mark_if_due(self, cursor: Cursor) -> None:
         """Store the cursor, once per `MARK_EVERY_S`, and not the same one again.
 
+        While `keep_marked` runs it is left to that, as a write blocks the loop for milliseconds.
         An error, as on a full disk, is logged: the next call that is due tries again.
         """
         if self._snapshots is None or cursor.next == self._marked_next:
             return
         now_s = self._clock.monotonic_s()
-        if now_s - self._marked_at_s < MARK_EVERY_S:
+        if self._is_kept or now_s - self._marked_at_s < MARK_EVERY_S:
             self._unmarked.set()
             return
         self._marked_at_s = now_s
-        try:
-            self._snapshots.mark(cursor)
-        except OSError as error:
-            self._log_failure("mark", error)
-        else:
-            self._marked_next, self._is_failing = cursor.next, False
+        self._note_marked(cursor, self._try_mark(cursor))
 
     async def keep_marked(self, cursor: Callable[[], Cursor]) -> None:
-        """Store each cursor that `mark_if_due` has left out, when it is due; runs until cancelled.
+        """Store the cursors in a thread, when they are due; runs until cancelled.
 
         So a process that is killed when its last append was `MARK_EVERY_S` ago has marked it.
         """
-        while True:
-            await self._unmarked.wait()
-            await asyncio.sleep(MARK_EVERY_S)
-            self._unmarked.clear()
-            self.mark_if_due(cursor())
+        self._is_kept = True
+        try:
+            while True:
+                await self._unmarked.wait()
+                self._unmarked.clear()
+                due = cursor()
+                self._note_marked(due, await asyncio.to_thread(self._try_mark, due))
+                await asyncio.sleep(MARK_EVERY_S)
+        finally:
+            self._is_kept = False
+
+    def _try_mark(self, cursor: Cursor) -> OSError | None:
+        try:
+            if self._snapshots is not None:
+                self._snapshots.mark(cursor)
+        except OSError as error:
+            return error
+        return None
+
+    def _note_marked(self, cursor: Cursor, error: OSError | None) -> None:
+        if error is not None:
+            self._log_failure("mark", error)
+        else:
+            self._marked_next, self._is_failing = cursor.next, False
 
     async def store_if_due(self, replica: Replica[S]) -> None:
         """Store a snapshot if enough records and time have passed."""

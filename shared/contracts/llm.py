@@ -176,7 +176,7 @@ class LlmRequestQueued(Event):
     first_token_by: int | None = Field(None, description="when its first token is due, ms")
     prefix: tuple[str, ...] = Field((), description="hashes of the blocks of its prompt")
     ahead: int = Field(0, ge=0, description="requests ahead of it in the queue")
-    wait_s: float = Field(0.0, ge=0, description="estimated wait, wall s")
+    wait_s: float | None = Field(None, ge=0, description="estimated wait, wall s; absent: unknown")
     place: str = Field(
         "", description="`partition/offset` of its record in `llm.requests`; empty: came by HTTP"
     )

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from shared.projections.ledger_events import LedgerEvent, NotFolded, Payload
 from shared.projections.table import BigInt, RowTable
 
+UNKNOWN_WAIT_S = -1.0
+"""Stands for a wait that could not be estimated."""
+
 
 @dataclass(slots=True)
 class LlmRequestRow:
@@ -37,7 +40,7 @@ class LlmRequestRow:
     cost: float = 0.0
     ahead: int = 0
     wait_s: float = 0.0
-    """The wait that was estimated when it was queued."""
+    """The wait that was estimated when it was queued; `UNKNOWN_WAIT_S` if none was."""
     waited_ms: BigInt = 0
     served_ms: BigInt = 0
     queued_at: BigInt = 0
@@ -97,7 +100,7 @@ def queue(row: LlmRequestRow, data: Payload, at: int) -> None:
     row.interaction, row.stage = data.get("interaction", ""), data.get("stage", 0)
     row.prompt_tokens = data["prompt_tokens"]
     row.max_output_tokens = data.get("max_output_tokens", 0)
-    row.ahead, row.wait_s = data.get("ahead", 0), data.get("wait_s", 0.0)
+    row.ahead, row.wait_s = data.get("ahead", 0), data.get("wait_s", UNKNOWN_WAIT_S)
 
 
 def finish(row: LlmRequestRow, data: Payload, at: int) -> None:

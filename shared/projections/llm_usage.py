@@ -83,7 +83,7 @@ def add(row: LlmUsageRow, request: LlmRequestRow) -> None:
     row.cached_tokens += request.cached_tokens
     row.wasted_tokens += 0 if request.outcome == "completed" else request.output_tokens
     row.cost += request.cost
-    row.estimated_ms += round(1000 * request.wait_s)
+    row.estimated_ms += round(1000 * max(request.wait_s, 0.0))
     row.waited_ms += request.waited_ms
     row.longest_wait_ms = max(row.longest_wait_ms, request.waited_ms)
     row.served_ms += request.served_ms

@@ -154,7 +154,9 @@ class LiveEndpoint:
         self.throttle.evolve(self.state, fact)
         match event:
             case LlmRequestQueued():
-                wait = EstimatedWait(event.request_id, event.tenant, event.wait_s, event.ahead)
+                wait = EstimatedWait(
+                    event.request_id, event.tenant, event.wait_s or 0.0, event.ahead
+                )
                 self.waits[event.request_id] = wait
             case LlmRequestStarted():
                 self.waits[event.request_id].waited_s = event.waited_ms / 1000

@@ -20,7 +20,9 @@ def wait_ratios(events: Iterable[Event]) -> dict[str, list[float]]:
             by_id[event.request_id] = event
         elif isinstance(event, LlmRequestStarted):
             queued, waited_s = by_id.pop(event.request_id, None), event.waited_ms / 1000
-            if queued is not None and waited_s > LEAST_WAIT_S:
+            if queued is None or queued.wait_s is None:
+                continue
+            if waited_s > LEAST_WAIT_S:
                 ratios.setdefault(queued.user, []).append(queued.wait_s / waited_s)
     return ratios
 

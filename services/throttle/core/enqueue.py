@@ -147,9 +147,10 @@ def check_limits(
     if endpoint.batch_tokens is not None and tokens > endpoint.batch_tokens:
         return Rejection("too_large", describe_too_large(tokens, endpoint.batch_tokens))
     if state.waiting_of.get(served.tenant, 0) >= endpoint.queue_limit:
-        wait_s = estimate_wait(state, served).wait_s / endpoint.queue_limit
+        wait_s = estimate_wait(state, served).wait_s
+        retry_s = FULL_RETRY_S if wait_s is None else round(wait_s / endpoint.queue_limit, 3)
         detail = f"tenant: {served.tenant!r}: queue limit ({endpoint.queue_limit} requests) reached"
-        return Rejection("queue_full", detail, round(wait_s, 3))
+        return Rejection("queue_full", detail, retry_s)
     if len(state.waiting) >= MOST_WAITING:
         detail = f"endpoint: {endpoint.endpoint!r}: limit of waiting requests ({MOST_WAITING})"
         return Rejection("queue_full", f"{detail} reached", FULL_RETRY_S)
@@ -189,7 +190,7 @@ def queue_event(
         first_token_by=None if due is None else due + state.stepped_ms,
         prefix=command.prefix,
         ahead=estimate.ahead,
-        wait_s=round(estimate.wait_s, 3),
+        wait_s=None if estimate.wait_s is None else round(estimate.wait_s, 3),
         place=place,
     )
 

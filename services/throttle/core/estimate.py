@@ -22,7 +22,8 @@ class WaitEstimate(NamedTuple):
     """Requests served before this one, and the estimated wall seconds until its start."""
 
     ahead: int
-    wait_s: float
+    wait_s: float | None
+    """None while no engine takes requests: when one will is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,12 @@ class Pace:
 
 
 def estimate_wait(state: EndpointState, request: ServedRequest) -> WaitEstimate:
+    """Return how long a request that arrives now will wait; unknown without engines."""
+    estimate = estimate_at_engines(state, request)
+    return estimate if state.capacity else estimate._replace(wait_s=None)
+
+
+def estimate_at_engines(state: EndpointState, request: ServedRequest) -> WaitEstimate:
     """Return how long a request that arrives now will wait, if no other arrives.
 
     Each place of the engines serves one request after the other, in the order of the discipline,

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from services.throttle.proxy.authentication import Authenticator, no_model, visible_models
+from services.throttle.proxy.connection import error_response, expect
 from services.throttle.proxy.serve import RequestServer
 from services.throttle.relay.errors import ErrorAnswer, refuse
 from services.throttle.relay.request import ROUTES, Route
@@ -32,10 +33,11 @@ class OpenAiProxy:
     def app(self) -> web.Application:
         app = web.Application()
         for route in ROUTES:
-            app.router.add_post(f"/v1/{route}", self._handler(route))
-        app.router.add_get("/v1/models", self._list_models)
-        app.router.add_get("/v1/models/{model:.+}", self._show_model)
-        app.router.add_route("*", "/{path:.*}", unknown_route)
+            app.router.add_post(f"/v1/{route}", self._handler(route), expect_handler=expect)
+        models = "/v1/models"
+        app.router.add_get(models, self._list_models, expect_handler=expect)
+        app.router.add_get(f"{models}/{{model:.+}}", self._show_model, expect_handler=expect)
+        app.router.add_route("*", "/{path:.*}", unknown_route, expect_handler=expect)
         return app
 
     def _handler(self, route: Route) -> Handler:
@@ -109,8 +111,3 @@ def internal_error(error: Exception) -> ErrorAnswer:
 
 def model_object(name: str) -> dict[str, object]:
     return {"id": name, "object": "model", "created": int(time.time()), "owned_by": "berth"}
-
-
-def error_response(error: ErrorAnswer) -> web.Response:
-    headers = {**error.headers, "content-type": "application/json"}
-    return web.Response(body=error.body, status=error.status, headers=headers)

@@ -104,7 +104,7 @@ class RequestServer:
             async with dispatcher.ticket(command, item) as ticket:
                 position = ticket.ahead
                 event = await ticket.decided
-                headers |= self._rate_headers(dispatcher, command)
+                headers |= self._rate_headers(dispatcher, command, ticket.decided_at)
                 if isinstance(event, LlmRequestRejected):
                     raise _rejection(event, headers)
                 headers |= {
@@ -149,7 +149,10 @@ class RequestServer:
             prefix=prefix_hashes(body.fields, self._prefix_key) if needs_prefix else (),
         )
 
-    def _rate_headers(self, dispatcher: Dispatcher, command: ServeLlmRequest) -> dict[str, str]:
+    def _rate_headers(
+        self, dispatcher: Dispatcher, command: ServeLlmRequest, at: int
+    ) -> dict[str, str]:
+        """Return what is left at a time of the ledger; the budgets follow its clock."""
         served = ServedRequest(
             command.request_id,
             command.tenant,
@@ -160,7 +163,7 @@ class RequestServer:
             model=command.model or command.endpoint,
         )
         state = dispatcher.state
-        return rate_headers(state, served, int(time.time() * 1000) - state.stepped_ms)
+        return rate_headers(state, served, at - state.stepped_ms)
 
     async def _send(
         self,

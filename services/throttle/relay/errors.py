@@ -44,6 +44,8 @@ VERDICTS: Mapping[str, Verdict] = {
     "above_budget": INVALID,
     "invalid_body": INVALID,
     "invalid_request_id": INVALID,
+    "invalid_http": INVALID,
+    "expectation_failed": Verdict(417, REQUEST, False),
     "invalid_api_key": Verdict(401, "authentication_error", False),
     "not_allowed": Verdict(403, "permission_error", False),
     "unknown_tenant": Verdict(403, "permission_error", False),

@@ -46,6 +46,10 @@ def test_a_waiting_request_has_its_place_and_its_estimate() -> None:
     assert wait.startswith("has waited for ")
 
 
+def test_a_wait_that_could_not_be_estimated_is_unknown() -> None:
+    assert "estimated wait unknown" in lines_of(**QUEUED | {"wait_s": None})[0]
+
+
 def test_a_running_request_has_its_wait_beside_the_estimate() -> None:
     _, start, run = lines_of(**STARTED)
     assert start.endswith("started: it had waited 0.9 s after an estimate of 1.5 s")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,30 @@ async def test_a_cursor_that_came_too_soon_is_marked_although_no_other_comes(
         while checkpoints.marked() != cursors[-1]:
             await asyncio.sleep(0.005)
     keeping.cancel()
+
+
+async def test_a_lane_that_keeps_its_marks_stores_none_on_the_loop(
+    snapshots: Snapshots[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[int] = set()
+    mark = snapshots.mark
+
+    def noted(cursor: Cursor) -> None:
+        threads.add(threading.get_ident())
+        mark(cursor)
+
+    monkeypatch.setattr(snapshots, "mark", noted)
+    checkpoints: Checkpoints[str] = Checkpoints(snapshots, LedgerClock(), every=1, pause_s=0.0)
+    cursor = Cursor(1, 1, "a", 0)
+    keeping = asyncio.ensure_future(checkpoints.keep_marked(lambda: cursor))
+    await asyncio.sleep(0)
+    checkpoints.mark_if_due(cursor)
+    assert checkpoints.marked() == Cursor()
+    async with asyncio.timeout(PATIENCE_S):
+        while checkpoints.marked() != cursor:
+            await asyncio.sleep(0.005)
+    keeping.cancel()
+    assert threading.get_ident() not in threads
 
 
 async def test_a_full_disk_is_logged_once_and_the_next_mark_and_snapshot_try_again(

@@ -15,8 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from services.throttle import app
-from services.throttle.proxy import bodies
+from services.throttle.proxy import bodies, connection
 from services.throttle.relay import client_stream
 from shared.contracts.llm import LlmRequestFinished
 from simulator.llm.batching import EngineLimits
@@ -66,7 +65,7 @@ def limited(**limits: int) -> dict[str, Any]:
 async def test_headers_that_are_never_complete_end_their_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "HEADERS_S", 0.2)
+    monkeypatch.setattr(connection, "HEADERS_S", 0.2)
     async with serving(tmp_path) as (stack, _), raw(stack) as (reader, writer):
         writer.write(HEAD.encode())
         assert await read_all(reader) == b""

@@ -31,6 +31,13 @@ def test_a_free_place_means_no_wait() -> None:
     assert wait(lane(capacity=1)) == WaitEstimate(0, 0.0)
 
 
+def test_without_engines_the_wait_is_unknown_and_the_place_is_not() -> None:
+    state = lane(capacity=0)
+    assert wait(state) == WaitEstimate(0, None)
+    run(Throttle(), state, [local_request(f"r{n}") for n in range(3)])
+    assert wait(state) == WaitEstimate(3, None)
+
+
 def test_before_anything_was_measured_half_of_each_limit_is_expected() -> None:
     assert wait(filled()) == WaitEstimate(0, 50 / FIRST_TOKENS_PER_S)
     assert wait(filled(waiting=2)).wait_s == pytest.approx(3 * 50 / FIRST_TOKENS_PER_S)
