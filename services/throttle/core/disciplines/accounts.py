@@ -24,6 +24,9 @@ MOST_STALE = 64
 STALE_PART = 2
 """A profile of turns is counted anew after one more request for so many queues."""
 
+Entry = tuple[float, int, str]
+"""A counter, when the first request was queued, and the tenant."""
+
 
 @dataclass(slots=True, eq=False)
 class Account:
@@ -67,6 +70,14 @@ class Queue:
     prompt_tokens: int = 0
     """Those of all its requests."""
     output_limits: int = 0
+    entry: Entry = field(default=(0.0, 0, ""), compare=False, repr=False)
+    """Its valid entry in the heap of its line; any other is to be thrown away."""
+
+    @property
+    def key(self) -> Entry:
+        """Return where it stands in the order of its line."""
+        account = self.account
+        return account.counter, self.requests[0].queued_at, account.tenant
 
     def turns(self, level: float, length: ExpectedLength) -> QueueTurns:
         """Return its turns above a level, as if its requests were equal."""
@@ -95,19 +106,15 @@ class Queue:
         return CompetingQueue(self.account.counter, self.account.weight, self.requests)
 
 
-Entry = tuple[float, int, str]
-"""A rank, when the first request was queued, and the tenant."""
-
-
 @dataclass(slots=True)
 class Line:
     """Queues of tenants; the one with the smallest counter is at the front.
 
     Ties go by the arrival of the first request, then by the tenant's name. Queues are found by a
-    heap whose entries may be stale: a counter that has grown since is corrected when its entry
-    comes to the top, one that may have shrunk gets a second entry. To find the front costs
-    O(log n) for n tenants, where a scan would cost O(n). The heap follows from the queues, and
-    is no part of the state that a replay gives.
+    heap. Each has one valid entry, which is at most its key: a key that has grown since is
+    corrected when its entry comes to the top, one that has shrunk gets another entry. To find the
+    front costs O(log n) for n tenants, where a scan would cost O(n). The heap follows from the
+    queues, and is no part of the state that a replay gives.
     """
 
     queues: dict[str, Queue] = field(default_factory=dict)
@@ -146,41 +153,48 @@ class Line:
         queue = self.queues.get(account.tenant)
         if queue is None:
             queue = self.queues[account.tenant] = Queue(account)
-        queue.add(request)
+            queue.add(request)
+            self._index(queue)
+        else:
+            queue.add(request)
         self.waiting += 1
         self.appended += 1
-        if len(queue.requests) == 1:
-            self._index(queue)
 
-    def remove(self, request: ServedRequest) -> None:
-        """Take a request out of the line; one that is served is the first of its queue."""
+    def remove(self, request: ServedRequest) -> bool:
+        """Take a request out of the line; return whether its tenant has no other in it.
+
+        One that is served is the first of its queue.
+        """
         queue = self.queues[request.tenant]
         queue.remove(request)
         self.waiting -= 1
-        if queue.requests:
-            self._index(queue)
-        else:
+        if not queue.requests:
             del self.queues[request.tenant]
+            return True
+        if queue.requests[0].queued_at < queue.entry[1]:
+            self._index(queue)
+        return False
 
     def refund(self, account: Account, cost: float) -> None:
         """Subtract a cost from an account, whose queue may come to the front by it."""
         account.charge(-cost)
         queue = self.queues.get(account.tenant)
-        if queue is not None:
+        if queue is not None and account.counter < queue.entry[0]:
             self._index(queue)
 
     def front(self) -> Queue | None:
         """Return the queue of the smallest counter; None if no request waits."""
-        heap = self.heap
+        heap, queues = self.heap, self.queues
         while heap:
-            rank, queued_at, tenant = heap[0]
-            queue = self.queues.get(tenant)
-            if queue is None or queued_at != queue.requests[0].queued_at:
+            entry = heap[0]
+            queue = queues.get(entry[2])
+            if queue is None or queue.entry is not entry:
                 heapq.heappop(heap)
-            elif rank != queue.account.counter:
-                heapq.heapreplace(heap, (queue.account.counter, queued_at, tenant))
-            else:
+            elif entry[0] == queue.account.counter and entry[1] == queue.requests[0].queued_at:
                 return queue
+            else:
+                queue.entry = queue.key
+                heapq.heapreplace(heap, queue.entry)
         return None
 
     @property
@@ -200,10 +214,8 @@ class Line:
         while len(near) < most and (queue := self.front()) is not None:
             if near and queue.account.counter > near[0].account.counter + slack:
                 break
-            entry = heapq.heappop(self.heap)
-            if not near or queue is not near[-1]:
-                near.append(queue)
-                entries.append(entry)
+            near.append(queue)
+            entries.append(heapq.heappop(self.heap))
         for entry in entries:
             heapq.heappush(self.heap, entry)
         return near
@@ -217,20 +229,18 @@ class Line:
 
     def reindex(self) -> None:
         """Build the heap anew, after a change of many counters."""
-        self.heap = [self._entry(queue) for queue in self.queues.values()]
+        for queue in self.queues.values():
+            queue.entry = queue.key
+        self.heap = [queue.entry for queue in self.queues.values()]
         heapq.heapify(self.heap)
 
     def _index(self, queue: Queue) -> None:
-        """Enter the queue: its first request is another, or its counter has shrunk."""
+        """Enter the queue: it is new, or its key has shrunk."""
         if len(self.heap) > 2 * len(self.queues) + MOST_STALE:
             self.reindex()
         else:
-            heapq.heappush(self.heap, self._entry(queue))
-
-    @staticmethod
-    def _entry(queue: Queue) -> Entry:
-        account = queue.account
-        return account.counter, queue.requests[0].queued_at, account.tenant
+            queue.entry = queue.key
+            heapq.heappush(self.heap, queue.entry)
 
 
 def lift(account: Account, lines: tuple[Line, ...], last_emptied: Account | None) -> None:

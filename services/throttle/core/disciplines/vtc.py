@@ -57,8 +57,7 @@ class Vtc(Order):
         self.line.append(account, request)
 
     def withdraw(self, request: ServedRequest) -> None:
-        self.line.remove(request)
-        if request.tenant not in self.line.queues:
+        if self.line.remove(request):
             self.last_emptied = self.accounts.of(request.tenant)
 
     def next_request(self) -> ServedRequest | None:
@@ -93,7 +92,7 @@ class Vtc(Order):
 
     def charge(self, request: ServedRequest) -> None:
         if request.made_tokens > request.charged_tokens:
-            self._settle(request)
+            self._settle(self.accounts.of(request.tenant), request)
 
     def settle_prompt(self, request: ServedRequest, prompt_tokens: int) -> None:
         """Charge the difference, also that of the output where its price depends on the prompt."""
@@ -108,10 +107,10 @@ class Vtc(Order):
         self._charge_or_refund(account, due)
 
     def finish(self, request: ServedRequest) -> None:
+        account = self.accounts.of(request.tenant)
         if request.made_tokens != request.charged_tokens:
-            self._settle(request)
+            self._settle(account, request)
         if request.forecast_tokens:
-            account = self.accounts.of(request.tenant)
             account.forecast_cost -= self._output_cost(request, request.forecast_tokens)
         self.forecast.learn(request)
 
@@ -137,13 +136,13 @@ class Vtc(Order):
         self.accounts.rebase(float(math.floor(self.level)))
         self.line.reindex()
 
-    def _settle(self, request: ServedRequest) -> None:
+    def _settle(self, account: Account, request: ServedRequest) -> None:
         prompt_tokens = request.prompt_tokens
         due = self.cost.of(prompt_tokens, request.made_tokens) - self.cost.of(
             prompt_tokens, request.charged_tokens
         )
         request.charged_tokens = float(request.made_tokens)
-        self._charge_or_refund(self.accounts.of(request.tenant), due)
+        self._charge_or_refund(account, due)
 
     def _charge_or_refund(self, account: Account, due: float) -> None:
         if due < 0:
