@@ -2,42 +2,76 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shared.contracts.base import EVENTS
 from shared.projections.ledger_events import LedgerEvent
 from shared.verify.removed import Removed
+from shared.verify.row_store import Figures, RowStore, side_by_side
 from shared.verify.rules import Bounds, Violation
+
+TABLE = "events"
+DIGEST_BYTES = 8
+
+
+class PublishedEvents:
+    """The types and contents in `events` by id; they are kept in a file, as there are millions."""
+
+    def __init__(self) -> None:
+        self.rows = RowStore()
+        self.conflicting: list[str] = []
+        """Ids that `events` holds with two contents."""
+
+    def add(self, event_id: str, type_: str, body: bytes) -> None:
+        """Add an event; the first content of an id counts."""
+        content = hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest()
+        before = self.rows.get(TABLE, event_id)
+        if before is not None and before[1] != content:
+            self.conflicting.append(event_id)
+            content = before[1]
+        self.rows.put(TABLE, event_id, (type_, content))
+
+    def type_of(self, event_id: str) -> object:
+        """Return the type of an event; None if `events` does not hold it."""
+        row = self.rows.get(TABLE, event_id)
+        return None if row is None else row[0]
 
 
 @dataclass(slots=True)
 class PublishedEventRule:
     """Events are published at least once: a repeated id is allowed, but not with other content."""
 
-    published: dict[str, str]
-    """Id to type of every CloudEvent in `events`."""
-    conflicting: list[str]
-    """Ids that `events` holds with two contents."""
+    published: PublishedEvents
     bounds: Bounds
     removed: Removed = field(default_factory=Removed)
     name: str = "events hold what the ledgers say"
-    missing: list[Violation] = field(default_factory=list)
-    observed: set[str] = field(default_factory=set)
+    observed: RowStore = field(default_factory=RowStore)
+    """Type of each public event, whether it has to be published by now, and whether it may be
+    removed again."""
 
     def observe(self, event: LedgerEvent) -> None:
         cls = EVENTS.get(event.type)
-        if cls is None or not cls.PUBLIC:
-            return
-        self.observed.add(event.id)
-        if not self.bounds.has(event) or self.published.get(event.id) == event.type:
-            return
-        if event.id in self.published or not self.removed.may_have("events", event.at):
-            self.missing.append(Violation(self.name, event.id, f"{event.type} is not in events"))
+        if cls is not None and cls.PUBLIC:
+            may_be_removed = self.removed.may_have("events", event.at)
+            due = event.type, self.bounds.has(event), may_be_removed
+            self.observed.put(TABLE, event.id, due)
 
     def finish(self) -> Iterator[Violation]:
-        yield from self.missing
-        for event_id in sorted(self.published.keys() - self.observed):
-            yield Violation(self.name, event_id, "is in events but in no ledger")
-        for event_id in self.conflicting:
+        both = side_by_side(self.published.rows.rows(TABLE), self.observed.rows(TABLE))
+        for event_id, published, observed in both:
+            if observed is None:
+                yield Violation(self.name, event_id, "is in events but in no ledger")
+            elif is_missing(published, observed):
+                yield Violation(self.name, event_id, f"{observed[0]} is not in events")
+        for event_id in self.published.conflicting:
             yield Violation(self.name, event_id, "is in events with two contents")
+
+
+def is_missing(published: Figures | None, observed: Figures) -> bool:
+    """Return whether `events` lacks an event that it should hold, or has another in its place."""
+    type_, is_due, may_be_removed = observed
+    if published is None:
+        return bool(is_due) and not may_be_removed
+    return bool(is_due) and published[0] != type_

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
+
+MOST_STEPS = 4096
+"""Parts of a window that are forgotten one by one."""
 
 
 class BudgetMeter(Protocol):
@@ -24,30 +25,34 @@ class BudgetMeter(Protocol):
 class WindowMeter:
     """The units of the last `period_ms`: never more than the service remembers.
 
-    The service forgets charges in steps of a twelfth, one step late, and refunds with them.
+    The service forgets charges in steps of a twelfth, one step late, and refunds with them. Here
+    they are kept in at most `MOST_STEPS` steps, each as if all of it were of the step's begin.
     """
 
     period_ms: float
-    charges: deque[tuple[int, float]] = field(default_factory=deque)
-    refunds: list[tuple[int, float]] = field(default_factory=list)
-    """A heap: those of the earliest charges are forgotten first."""
+    steps: dict[int, float] = field(default_factory=dict)
+    """Units by the begin of their step, in the order of time."""
     units: float = 0.0
 
     def add(self, units: float, at: int) -> None:
-        self.charges.append((at, units))
+        step = self._step(at)
+        self.steps[step] = self.steps.get(step, 0.0) + units
         self.units += units
 
     def refund(self, units: float, at: int) -> None:
-        heapq.heappush(self.refunds, (at, units))
-        self.units -= units
+        step = self._step(at)
+        if step in self.steps:
+            self.steps[step] -= units
+            self.units -= units
 
     def total(self, at: int) -> float:
         until = at - self.period_ms
-        while self.charges and self.charges[0][0] <= until:
-            self.units -= self.charges.popleft()[1]
-        while self.refunds and self.refunds[0][0] <= until:
-            self.units += heapq.heappop(self.refunds)[1]
+        while self.steps and (oldest := next(iter(self.steps))) <= until:
+            self.units -= self.steps.pop(oldest)
         return self.units
+
+    def _step(self, at: int) -> int:
+        return at - at % max(int(self.period_ms / MOST_STEPS), 1)
 
 
 @dataclass(slots=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from math import inf
+from time import monotonic
 
 import msgspec
 
@@ -27,8 +29,12 @@ from shared.ledger.reader import Accepted, Cursor
 from shared.ledger.record import Position, next_of
 from shared.projections.source import LedgerPartition, ledger_partitions
 from shared.verify.commands import SentCommand
+from shared.verify.events import PublishedEvents
 from shared.verify.poison import RecordPosition, UndecodableRecord
 from shared.verify.workers import ReadyWorker
+
+WAIT_S = 0.05
+"""Pause before a topic is looked at again for what is due there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +70,14 @@ async def read_ledgers(installation: InstallationLog) -> AsyncIterator[list[Acce
 
 
 async def read_topics(
-    installation: InstallationLog, names: Iterable[str]
+    installation: InstallationLog,
+    names: Iterable[str],
+    is_complete: Callable[[], bool] = lambda: True,
 ) -> AsyncIterator[tuple[TP, Entry]]:
-    """Yield every record of topics that are not ledgers, in order within each partition."""
+    """Yield every record of topics that are not ledgers, in order within each partition.
+
+    What comes behind their end is read too until it is complete, or for `catch_up_s`.
+    """
     tps = [
         TP(name, partition)
         for name in names
@@ -77,11 +88,15 @@ async def read_topics(
     await tail.start_at_begin(tps)
     ends = {tp: await installation.log.end(tp) for tp in tps}
     reached = {tp: await installation.log.begin(tp) for tp in tps}
+    until_s = inf
     try:
         while True:
             polled = await tail.poll(installation.quiet_s)
             if not polled and all(reached[tp] >= ends[tp] for tp in tps):
-                return
+                until_s = min(until_s, monotonic() + installation.catch_up_s)
+                if is_complete() or monotonic() >= until_s:
+                    return
+                await asyncio.sleep(WAIT_S)
             for tp, entries in polled.items():
                 for entry in entries:
                     reached[tp] = entry.offset + 1
@@ -212,30 +227,22 @@ def _path(tp: TP, entry: Entry) -> str:
 
 async def read_published(
     installation: InstallationLog, consumption: Consumption
-) -> tuple[dict[str, str], list[str]]:
+) -> PublishedEvents:
     """Return the content of `events` once the publisher has caught up, or after `catch_up_s`."""
-    due = set(consumption.last_public.values())
-    published = await read_events(installation)
-    for _ in range(int(installation.catch_up_s)):
-        if published[0].keys() >= due:
-            break
-        await asyncio.sleep(1.0)
-        published = await read_events(installation)
-    return published
+    return await read_events(installation, consumption.last_public.values())
 
 
-async def read_events(installation: InstallationLog) -> tuple[dict[str, str], list[str]]:
-    """Return the types in `events` by id, and the ids that it holds with two contents."""
-    types: dict[str, str] = {}
-    contents: dict[str, bytes] = {}
-    conflicting: list[str] = []
-    async for _, entry in read_topics(installation, ["events"]):
+async def read_events(installation: InstallationLog, due: Collection[str] = ()) -> PublishedEvents:
+    """Return the content of `events`; it is waited for the ids that are due."""
+    published = PublishedEvents()
+
+    def has_all() -> bool:
+        return all(published.type_of(event_id) for event_id in due)
+
+    async for _, entry in read_topics(installation, ["events"], has_all):
         event = cloudevents.decode(entry.value)
-        content = hashlib.blake2b(event.body, digest_size=8).digest()
-        if contents.setdefault(event.id, content) != content:
-            conflicting.append(event.id)
-        types[event.id] = event.type
-    return types, conflicting
+        published.add(event.id, event.type, event.body)
+    return published
 
 
 async def read_dead_letters(installation: InstallationLog) -> dict[RecordPosition, str]:

@@ -172,7 +172,7 @@ async def rules_for(
     rules: list[Rule] = [
         CommandAnswerRule(inputs.commands, bounds, placement_seqs, removed),
         ArrayCancelRule(),
-        PublishedEventRule(*await read_published(installation, consumption), bounds, removed),
+        PublishedEventRule(await read_published(installation, consumption), bounds, removed),
         DeadLetterRule(inputs.undecodable, await read_dead_letters(installation), bounds, removed),
         JobLifecycleRule(admission_seqs, bounds),
         GpuCapacityRule(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.contracts.nodes import NodeCordoned, NodeHealthNoted
-from shared.verify.events import PublishedEventRule
+from shared.verify.events import PublishedEventRule, PublishedEvents
 from shared.verify.rules import Bounds
 from tests.shared.ledger_events import ledger_event
 
@@ -14,10 +14,18 @@ INTERNAL = ledger_event(
 PUBLISHED = {"placement/0/1/0": "node.cordoned.v1"}
 
 
-def violations(
-    published: dict[str, str], conflicting: list[str] | None = None, last_seq: int = 100
-) -> list[tuple[str, str]]:
-    rule = PublishedEventRule(published, conflicting or [], Bounds({("placement", 0): last_seq}))
+def events_of(types: dict[str, str], *bodies: bytes) -> PublishedEvents:
+    """Return `events` with these ids, each with all of these contents."""
+    published = PublishedEvents()
+    for event_id, type_ in types.items():
+        for body in bodies or (b"{}",):
+            published.add(event_id, type_, body)
+    return published
+
+
+def violations(types: dict[str, str], *bodies: bytes, last_seq: int = 100) -> list[tuple[str, str]]:
+    published = events_of(types, *bodies)
+    rule = PublishedEventRule(published, Bounds({("placement", 0): last_seq}))
     rule.observe(CORDONED)
     rule.observe(INTERNAL)
     return [(violation.position, violation.detail) for violation in rule.finish()]
@@ -46,6 +54,7 @@ def test_an_event_of_no_ledger_is_reported() -> None:
 
 
 def test_two_contents_under_one_id_are_reported() -> None:
-    assert violations(PUBLISHED, ["placement/0/1/0"]) == [
+    assert violations(PUBLISHED, b"{}", b"{}") == []
+    assert violations(PUBLISHED, b"{}", b"[]") == [
         ("placement/0/1/0", "is in events with two contents")
     ]

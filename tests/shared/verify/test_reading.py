@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 
 import pytest
@@ -26,6 +27,7 @@ from shared.verify.reading import (
     read_ledgers,
 )
 from shared.verify.workers import ReadyWorker
+from tests.patience import PATIENCE_S
 
 
 def installation(broker: MemoryBroker) -> InstallationLog:
@@ -137,9 +139,22 @@ async def test_two_contents_of_one_event_id_conflict() -> None:
     for id, data in (("a", b"{}"), ("a", b"{}"), ("b", b"{}"), ("b", b'{"x":1}')):
         value = cloudevents.encode(id=id, source="/", type="node.cordoned.v1", data=data)
         broker.append(TP("events", 0), value)
-    types, conflicting = await read_events(installation(broker))
-    assert types == {"a": "node.cordoned.v1", "b": "node.cordoned.v1"}
-    assert conflicting == ["b"]
+    published = await read_events(installation(broker))
+    assert [published.type_of(id) for id in "abc"] == ["node.cordoned.v1"] * 2 + [None]
+    assert published.conflicting == ["b"]
+
+
+async def test_events_that_are_published_late_are_waited_for() -> None:
+    broker = MemoryBroker()
+    value = cloudevents.encode(id="a", source="/", type="node.cordoned.v1", data=b"{}")
+    broker.append(TP("events", 0), value)
+    later = cloudevents.encode(id="b", source="/", type="node.cordoned.v1", data=b"{}")
+    log = InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, catch_up_s=PATIENCE_S)
+    reading = asyncio.ensure_future(read_events(log, ["b"]))
+    await asyncio.sleep(0.1)
+    assert not reading.done()
+    broker.append(TP("events", 0), later)
+    assert (await reading).type_of("b") == "node.cordoned.v1"
 
 
 async def test_a_dead_letter_names_its_record_in_its_headers() -> None:
