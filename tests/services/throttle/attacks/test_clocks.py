@@ -15,11 +15,15 @@ from services.throttle.core.state import EndpointState
 from shared.bus import clock
 from shared.contracts.endpoints import TokenBudget, Upstream
 from shared.contracts.llm import EndpointClockStepped, LlmRequestRejected, LlmRequestStarted
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
 from tests.services.throttle.proxy.test_serve import engine
 from tests.services.throttle.shell import MODEL, ThrottleStack, chat
 
 HOUR_MS = 3_600_000
+LIMITS: dict[str, dict[str, Any]] = {
+    "requests": {"discipline": "rpm", "tenant_per_minute": 1},
+    "tokens": {"discipline": "tpm", "tenant_tokens_per_minute": 300},
+}
 ROUTE = "/v1/chat/completions"
 
 
@@ -95,6 +99,35 @@ async def test_a_step_of_the_clock_frees_no_budget(
             assert await ask(client, 200) == 429
             wall.error_ms = -HOUR_MS
             assert await ask(client, 200) == 429
+
+
+@pytest.mark.parametrize("unit", LIMITS)
+async def test_a_step_of_the_clock_frees_no_limit_per_minute(
+    tmp_path: Path, wall: WallClock, unit: str
+) -> None:
+    async with engine(speed=20.0) as (_, url):
+        stack = ThrottleStack(tmp_path, url, **LIMITS[unit])
+        async with stack.running() as client:
+            assert await ask(client, 200) == 200
+            for error_ms in (HOUR_MS, -HOUR_MS, 2 * HOUR_MS):
+                wall.error_ms = error_ms
+                assert await ask(client, 200) == 429
+
+
+@pytest.mark.parametrize("by_ms", [HOUR_MS, -HOUR_MS])
+async def test_a_step_of_the_clock_locks_no_budget_beyond_its_window(
+    tmp_path: Path, wall: WallClock, by_ms: int
+) -> None:
+    budget = TokenBudget(holder="tenant", unit="requests", limit=1, memory="window", period_s=1)
+    async with engine() as (_, url):
+        stack = ThrottleStack(tmp_path, url, budgets=(budget,))
+        async with stack.running() as client:
+            assert await ask(client, 5) == 200
+            wall.error_ms = by_ms
+            assert await ask(client, 5) == 429
+            async with asyncio.timeout(PATIENCE_S):
+                while await ask(client, 5) == 429:
+                    await asyncio.sleep(0.05)
 
 
 async def test_the_clock_of_a_process_that_is_started_later_is_taken_as_it_is(
