@@ -53,7 +53,7 @@ def connections(server: web.Server) -> Callable[[], asyncio.Protocol]:
 
 
 async def expect(request: web.Request) -> web.Response | None:
-    """Tell a client that waits for it to go on; any other expectation is refused."""
+    """Let a client that waits for it go on; any other expectation is refused."""
     value = request.headers.get("expect", "")
     if value.lower() != CONTINUE:
         text = f"expect: {value[:64]!r}; only {CONTINUE!r} can be met"

@@ -130,7 +130,10 @@ class RequestServer:
         self, read: ReadRequest, endpoint: EndpointConfigured, prompt: PromptTokens
     ) -> ServeLlmRequest:
         body, options = read.body, read.options
-        interaction = options.interaction or self._ids.issue(read.tenant, endpoint.endpoint)
+        names = read.tenant, endpoint.endpoint
+        interaction = options.interaction or self._ids.issue(*names)
+        # A new id need not be checked by its signature: that costs as much as to make it.
+        is_issued = not options.interaction or self._ids.is_issued(*names, interaction)
         needs_prefix = endpoint.cached_blocks > 0 or endpoint.balance == "prefix"
         return ServeLlmRequest(
             request_id=new_id(),
@@ -139,7 +142,7 @@ class RequestServer:
             application=options.application,
             user=body.user,
             interaction=interaction,
-            is_issued=self._ids.is_issued(read.tenant, endpoint.endpoint, interaction),
+            is_issued=is_issued,
             prompt_tokens=prompt.tokens,
             max_output_tokens=body.output_limit(endpoint.output_limit),
             system_tokens=prompt.system_tokens,

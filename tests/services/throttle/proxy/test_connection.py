@@ -1,4 +1,4 @@
-"""What aiohttp itself refuses is answered as the OpenAI API does, and its log holds no header."""
+"""Requests that aiohttp itself refuses get errors of the OpenAI API; no header is logged."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_an_expectation_that_cannot_be_met_is_an_error_of_the_api(tmp_path
     assert (status, body["error"]["code"]) == (417, "expectation_failed")
 
 
-async def test_a_client_that_waits_for_it_is_told_to_go_on(tmp_path: Path) -> None:
+async def test_a_client_may_wait_until_it_should_go_on(tmp_path: Path) -> None:
     async with (
         serving(tmp_path) as (_, client),
         client.post(CHAT, json=chat(), expect100=True) as response,
