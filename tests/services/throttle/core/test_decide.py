@@ -51,7 +51,12 @@ def test_a_request_that_fits_is_queued_and_starts_in_the_same_record() -> None:
     assert decide(lane(), command("r1", id="c1")) == [
         CommandAccepted(command_id="c1", command_type="llm.serve.v1", of="r1", tenant="a"),
         LlmRequestQueued(
-            request_id="r1", tenant="a", endpoint="chat", prompt_tokens=10, max_output_tokens=10
+            request_id="r1",
+            tenant="a",
+            endpoint="chat",
+            prompt_tokens=10,
+            max_output_tokens=10,
+            wait_s=0.0,
         ),
         LlmRequestStarted(request_id="r1", tenant="a", waited_ms=0),
     ]
