@@ -26,7 +26,7 @@ class PublishedEvents:
 
     def add(self, event_id: str, type_: str, body: bytes) -> None:
         """Add an event; the first content of an id counts."""
-        content = hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest()
+        content: object = hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest()
         before = self.rows.get(TABLE, event_id)
         if before is not None and before[1] != content:
             self.conflicting.append(event_id)

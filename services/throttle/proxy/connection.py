@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from services.throttle.relay.errors import ErrorAnswer, refuse
 
@@ -36,7 +38,8 @@ class OpenAiConnection(web.RequestHandler):
             text = "service: failed on the request; its log has the cause"
             error = refuse("internal_error", text)
         else:
-            log.info("request refused", extra={"status": status, "why": type(exc).__name__})
+            # Whoever reaches the port can send any number of these.
+            log.debug("request refused", extra={"status": status, "why": type(exc).__name__})
             text = f"request: malformed; {RULE} is required"
             error = refuse("invalid_http", text)
         if request.writer.output_size > 0:
@@ -45,11 +48,19 @@ class OpenAiConnection(web.RequestHandler):
         response.force_close()
         return response
 
+    def log_exception(self, *args: Any, **fields: Any) -> None:
+        """Log an error of this service; a body of an invalid encoding is none."""
+        if isinstance(fields.get("exc_info"), HttpProcessingError | web.RequestPayloadError):
+            log.debug("body refused")
+        else:
+            super().log_exception(*args, **fields)
+
 
 def connections(server: web.Server) -> Callable[[], asyncio.Protocol]:
     """Return what makes a connection of the server."""
     loop = asyncio.get_running_loop()
-    return lambda: OpenAiConnection(server, loop=loop, access_log=None, keepalive_timeout=HEADERS_S)
+    options: dict[str, Any] = {"access_log": None, "keepalive_timeout": HEADERS_S}
+    return lambda: OpenAiConnection(server, loop=loop, **options)
 
 
 async def expect(request: web.Request) -> web.Response | None:

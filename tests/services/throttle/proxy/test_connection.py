@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from pathlib import Path
 
 import pytest
 
-from tests.services.throttle.attacks.test_connections import raw
+from tests.services.throttle.attacks.test_connections import HEAD, raw
 from tests.services.throttle.proxy.test_serve import CHAT, post, serving
 from tests.services.throttle.shell import chat
 
@@ -37,6 +38,22 @@ async def test_a_malformed_request_is_an_error_of_the_api(
     assert (error["code"], error["type"]) == ("invalid_http", "invalid_request_error")
     assert b"x-should-retry: false" in head.lower()
     assert "sesame" not in caplog.text and "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.1])
+async def test_a_body_of_an_invalid_encoding_is_no_error_of_the_service(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, pause_s: float
+) -> None:
+    fields = "content-type: application/json\r\ncontent-encoding: deflate\r\ncontent-length: 6"
+    async with serving(tmp_path) as (stack, _), raw(stack) as (reader, writer):
+        writer.write(f"{HEAD}{fields}\r\n\r\n".encode())
+        await asyncio.sleep(pause_s)
+        writer.write(b"\x01\x02junk")
+        answer = await reader.read(65_536)
+    assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400"))
+    error = json.loads(answer.split(b"\r\n\r\n", 1)[1])["error"]
+    assert error["code"] in ("invalid_http", "invalid_body")
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 async def test_an_expectation_that_cannot_be_met_is_an_error_of_the_api(tmp_path: Path) -> None:
