@@ -124,10 +124,18 @@ class World:
             for index, event in enumerate(events):
                 lane.offer(Input("access", f"access/0/1/{index}", event, BEGIN))
 
-    def command(self, id: str, command: Command, *, tenant: str = "", subject: str = "") -> None:
+    def command(
+        self,
+        id: str,
+        command: Command,
+        *,
+        tenant: str = "",
+        subject: str = "",
+        traceparent: str = "",
+    ) -> None:
         """Append a command to its topic: every reader passes it, its owner consumes it."""
         place = f"{LANE}/{self._offset('commands')}"
-        item = Input("commands", id, command, self.now, "", subject, tenant, place)
+        item = Input("commands", id, command, self.now, traceparent, subject, tenant, place)
         if self.ledgers:
             self.ledgers.message("commands", item)
         self._to("commands", item)

@@ -1,0 +1,101 @@
+"""Figures of a day and a year, from the ledgers of what was played."""
+
+from __future__ import annotations
+
+import time
+
+from benchmarks.parts.command import Json
+from benchmarks.parts.year.jobs import play_pool
+from benchmarks.parts.year.options import YEAR_DAYS, YearOptions
+from benchmarks.parts.year.read_models import joined, project_all
+from benchmarks.parts.year.starting import DECIDERS, Start, measure_start
+from benchmarks.parts.year.volumes import ranking_volumes, topic_bytes
+from infra.machine.owned_folders import scratch_folder
+from shared.bus.memory import MemoryBroker
+from shared.ledger.partition import TP
+from shared.progress import ReportLine
+from simulator.engine.lane import LANE
+from simulator.engine.publishing import verify_ledgers
+from simulator.engine.recording import dump
+
+GB = 1e9
+
+
+def disk_of(options: YearOptions, pool: MemoryBroker, endpoint: MemoryBroker) -> Json:
+    """Return GB a day of each topic, and of all; all endpoints are taken as the one played."""
+    per_day = {name: volume / options.days for name, volume in topic_bytes(pool).items()}
+    times = options.endpoints * 24 / options.llm_hours
+    for name, volume in topic_bytes(endpoint).items():
+        per_day[name] = per_day.get(name, 0.0) + volume * times
+    by_ledger = {name: round(volume / GB, 5) for name, volume in sorted(per_day.items())}
+    return {"gb_per_day": round(sum(per_day.values()) / GB, 4), "by_ledger": by_ledger}
+
+
+def rankings_of(options: YearOptions, report_line: ReportLine) -> Json:
+    """Return bytes per ranking of one workload, recorded as changes and as whole orders."""
+    report_line(f"playing {options.rankings_jobs:,} jobs with changes and with whole rankings")
+    days = options.rankings_jobs / options.jobs_per_day
+    forms = {"changes": True, "whole": False}
+    return {
+        "rankings_jobs": options.rankings_jobs,
+        "rankings": {
+            form: ranking_volumes(
+                play_pool(days, options.jobs_per_day, rank_changes=is_changes).broker
+            )
+            for form, is_changes in forms.items()
+        },
+    }
+
+
+async def starts_of(
+    options: YearOptions, pool: MemoryBroker, endpoint: MemoryBroker, report_line: ReportLine
+) -> Json:
+    """Return starts of each decider over what was played, and of a year from 0."""
+    starts: dict[str, Start] = {}
+    years: dict[str, float] = {}
+    with scratch_folder("bench-year") as folder:
+        for ledger in DECIDERS:
+            report_line(f"starting {ledger} over its ledger")
+            is_llm = ledger == "throttle"
+            broker = endpoint if is_llm else pool
+            dump(broker, folder)
+            starts[ledger] = await measure_start(ledger, folder / f"{TP(ledger, LANE).key}.jsonl")
+            days = options.llm_hours / 24 if is_llm else options.days
+            years[ledger] = round(starts[ledger]["zero_s"] * YEAR_DAYS / days, 1)
+    return {
+        "start_s_checkpoint": max(start["checkpoint_s"] for start in starts.values()),
+        "start_s_zero": max(years.values()),
+        "start_s_zero_by_service": years,
+        "rss_mib": {ledger: start["rss_mib"] for ledger, start in starts.items()},
+        "starts": starts,
+    }
+
+
+async def tables_of(
+    options: YearOptions, pool: MemoryBroker, endpoint: MemoryBroker, report_line: ReportLine
+) -> Json:
+    """Return the size of Postgres after a year, and how long the projector took for the days."""
+    if options.skip_postgres:
+        return {"postgres_gb": None}
+    report_line("projecting into Postgres")
+    days = {"pool": options.days, "endpoint": options.llm_hours / 24 / max(options.endpoints, 1)}
+    grown, seconds = 0.0, 0.0
+    with scratch_folder("bench-year") as folder:
+        for name, broker in (("pool", pool), ("endpoint", endpoint)):
+            volume, took_s = await project_all(joined({name: broker}), folder / name)
+            grown += volume * YEAR_DAYS / days[name]
+            seconds += took_s
+    return {"postgres_gb": round(grown / GB, 2), "projected_s": round(seconds, 1)}
+
+
+async def verified(options: YearOptions, pool: MemoryBroker, report_line: ReportLine) -> Json:
+    """Return the seconds of `berth verify` over the days of the pool, and of a year."""
+    report_line("verifying the pool's days")
+    began_s = time.perf_counter()
+    report = await verify_ledgers(pool)
+    verify_s = time.perf_counter() - began_s
+    return {
+        "verify_s": round(verify_s, 1),
+        "verify_s_year": round(verify_s * YEAR_DAYS / options.days, 1),
+        "violations": len(report.violations),
+    }
