@@ -10,7 +10,14 @@ import time
 
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.result import finish
-from benchmarks.parts.year.figures import disk_of, rankings_of, starts_of, tables_of, verified
+from benchmarks.parts.year.figures import (
+    arrays_of,
+    disk_of,
+    rankings_of,
+    starts_of,
+    tables_of,
+    verified,
+)
 from benchmarks.parts.year.goals import goals_of
 from benchmarks.parts.year.jobs import TRACE, PlayedPool, play_pool
 from benchmarks.parts.year.options import YearOptions, check_options
@@ -35,6 +42,7 @@ async def run(options: YearOptions, report_line: ReportLine) -> Json:
         "days_played": options.days,
         **disk_of(options, pool.broker, endpoint),
         **rankings_of(options, report_line),
+        **arrays_of(options, report_line),
         **await starts_of(options, pool.broker, endpoint, report_line),
         **await tables_of(options, pool.broker, endpoint, report_line),
         **await verified(options, pool.broker, report_line),

@@ -79,6 +79,21 @@ class ArrayAccepted(Event):
     digest: str = Field(
         "", description="hash of the submitted body, separates a conflict from a repetition"
     )
+    program_once: bool = Field(
+        False, description="its jobs are recorded without command and env, which are only here"
+    )
+
+
+@event
+class ArrayEnded(Event):
+    """The last job of an array with `program_once` ended: its program is not needed any more."""
+
+    TYPE: ClassVar[str] = "array.ended.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("admission", "placement")
+    SUBJECT: ClassVar[str] = "job_id"
+    PUBLIC: ClassVar[bool] = False
+    job_id: JobId = Field(description="the array")
+    tenant: Name = Field(description="tenant that owns the job")
 
 
 @event

@@ -39,6 +39,22 @@ class JobEnqueued(Event):
 
 
 @event
+class ArrayProgramNoted(Event):
+    """Placement recorded, once, the program that the jobs of an array run."""
+
+    TYPE: ClassVar[str] = "array.program-noted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    PUBLIC: ClassVar[bool] = False
+    job_id: JobId = Field(description="the array")
+    tenant: str = Field(description="tenant that owns the job")
+    command: tuple[str, ...] = Field((), description="argv of each worker; private")
+    env: dict[str, str] = Field(
+        default_factory=dict, description="plain values or secret://name; private"
+    )
+
+
+@event
 class RanksNoted(Event):
     """Placement recorded the order that priority recommends."""
 

@@ -286,6 +286,12 @@ class PoolSettings(Command):
         "300th time; earlier releases cannot read these events, so a pool that one of them "
         "configured has false until it is configured anew",
     )
+    programs_once: bool = Field(
+        True,
+        description="whether command and env of an array are recorded once, not with each of its "
+        "jobs, and all the jobs of an array are bounded in bytes; earlier releases cannot run such "
+        "jobs, so a pool that one of them configured has false until it is configured anew",
+    )
 
 
 def default_of(setting: str) -> Any:
@@ -303,6 +309,7 @@ LEGACY_DEFAULTS: Final[Mapping[str, Any]] = {
     "guard_predictions": False,
     "use_progress": False,
     "rank_changes": False,
+    "programs_once": False,
     "mitigation": "off",
 }
 """Values of settings that an event lacks, where they are not the declared default: what pools did
@@ -409,6 +416,9 @@ class PoolConfigured(Event):
         "publish_predictions", "whether priority publishes starts it expects, and drift"
     )
     rank_changes: bool = recorded("rank_changes", "whether rankings are recorded as changes")
+    programs_once: bool = recorded(
+        "programs_once", "whether the program of an array is recorded once"
+    )
 
     @property
     def reserve_wait_s(self) -> float | None:

@@ -99,6 +99,8 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
     },
     "placement": ACCESS_FACTS
     | {
+        "array.accepted.v1",
+        "array.ended.v1",
         "job.admitted.v1",
         "job.readmitted.v1",
         "job.cancel-requested.v1",

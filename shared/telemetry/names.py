@@ -97,6 +97,8 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
     {
         "allocation.released": "release",
         "array.cancel-requested": "cancel",
+        "array.ended": "note",
+        "array.program-noted": "note",
         "attempt.noted": "note",
         "capacity.noted": "note",
         "command.accepted": "answer",

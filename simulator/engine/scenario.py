@@ -94,6 +94,7 @@ def simulated_pool(*, time_scale: float = 1.0, **settings: object) -> PoolConfig
         "start_timeout_s": START_TIMEOUT_S / time_scale,
         "publish_predictions": False,
         "rank_changes": True,
+        "programs_once": True,
     }
     return PoolConfigured.model_validate(plain | settings)
 

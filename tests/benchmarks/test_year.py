@@ -11,7 +11,7 @@ from benchmarks.parts.year.options import YearOptions
 from benchmarks.parts.year.page import render_page
 from benchmarks.year import run
 
-SMALL = YearOptions(days=0.02, llm_hours=0.02, rankings_jobs=40)
+SMALL = YearOptions(days=0.02, llm_hours=0.02, rankings_jobs=40, array_jobs=5)
 
 
 def played(options: YearOptions) -> Any:

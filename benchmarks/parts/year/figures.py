@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from benchmarks.parts.command import Json
+from benchmarks.parts.year.arrays import array_megabytes
 from benchmarks.parts.year.jobs import play_pool
 from benchmarks.parts.year.options import YEAR_DAYS, YearOptions
 from benchmarks.parts.year.read_models import joined, project_all
@@ -45,6 +46,13 @@ def rankings_of(options: YearOptions, report_line: ReportLine) -> Json:
             for form, is_changes in forms.items()
         },
     }
+
+
+def arrays_of(options: YearOptions, report_line: ReportLine) -> Json:
+    """Return the MB of one array, with its program recorded once and with each of its jobs."""
+    report_line(f"submitting an array of {options.array_jobs:,} jobs in both ways")
+    megabytes = array_megabytes(options.array_jobs, options.array_kib)
+    return {"array_jobs": options.array_jobs, "array_kib": options.array_kib, "array_mb": megabytes}
 
 
 async def starts_of(

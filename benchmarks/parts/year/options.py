@@ -17,6 +17,8 @@ class YearOptions:
     llm_per_s: float = 1.0
     llm_hours: float = 24.0
     rankings_jobs: int = 2_000
+    array_jobs: int = 1_000
+    array_kib: int = 56
     skip_postgres: bool = False
     out: str = ""
 

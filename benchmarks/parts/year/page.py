@@ -38,6 +38,9 @@ def _sections(result: dict[str, Any]) -> Iterator[str]:
     yield "\nRankings, bytes each, changes against whole orders "
     yield f"({result['rankings_jobs']:,} jobs played twice):\n\n"
     yield table(("ledger", "rankings", "changes", "whole", "ratio"), _rankings(result["rankings"]))
+    yield f"\nOne array of {result['array_jobs']:,} jobs with a program of "
+    yield f"{result['array_kib']} KiB, MB:\n\n"
+    yield table(("ledger", "program once", "with each job"), _arrays(result["array_mb"]))
     yield "\n## Starts and memory\n\nEach ledger is folded by its decider in a process of its own, "
     yield "without the host of a service (broker client, HTTP, telemetry).\n\n"
     yield table(
@@ -54,6 +57,11 @@ def _rankings(rankings: dict[str, dict[str, dict[str, float]]]) -> Iterator[tupl
         ratio = whole["bytes"] / changes["bytes"] if changes["bytes"] else 0.0
         number = f"{changes['rankings']:,}"
         yield ledger, number, changes["bytes"], whole["bytes"], f"{ratio:.1f}"
+
+
+def _arrays(megabytes: dict[str, dict[str, float]]) -> Iterator[tuple[object, ...]]:
+    for ledger, once_mb in megabytes["once"].items():
+        yield ledger, once_mb, megabytes["repeated"][ledger]
 
 
 def _starts(result: dict[str, Any]) -> Iterator[tuple[object, ...]]:

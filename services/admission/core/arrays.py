@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from services.admission.core.ended_jobs import Outcome
 from services.admission.core.state import AdmissionState, JobArray, PendingAnswer
-
-
-def array_id_of(job_id: str, index: int | None) -> str:
-    """Return the id of the array that a job belongs to; empty for a job without an index."""
-    return "" if index is None else job_id.removesuffix(f".{index}")
+from shared.contracts.array_programs import array_id_of
 
 
 def count_created(state: AdmissionState, job_id: str, index: int | None) -> None:

@@ -7,6 +7,7 @@ from services.admission.core.state import AdmissionState
 from shared.contracts.admission import (
     ArrayAccepted,
     ArrayCancelRequested,
+    ArrayEnded,
     CancelRequested,
     JobAdmitted,
     JobDeferred,
@@ -50,6 +51,7 @@ FOLDS: dict[type[Event], EventFold[AdmissionState]] = {
     JobReadmitted: evolve_jobs.readmit,
     ArrayAccepted: evolve_arrays.accept,
     ArrayCancelRequested: evolve_arrays.request_cancel,
+    ArrayEnded: evolve_arrays.note_end,
     CapacityNoted: evolve_pool.change_nodes,
     QuotaChanged: evolve_pool.change_quota,
     PoolConfigured: evolve_pool.configure,

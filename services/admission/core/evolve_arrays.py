@@ -5,7 +5,8 @@ from __future__ import annotations
 from services.admission.core import arrays
 from services.admission.core.evolve_jobs import end_array
 from services.admission.core.state import AdmissionState, JobArray
-from shared.contracts.admission import ArrayAccepted, ArrayCancelRequested
+from shared.contracts.admission import ArrayAccepted, ArrayCancelRequested, ArrayEnded
+from shared.contracts.array_programs import without_program
 from shared.ledger.decider import Fact
 
 
@@ -13,13 +14,14 @@ def accept(state: AdmissionState, event: ArrayAccepted, fact: Fact) -> None:
     state.arrays[event.job_id] = JobArray(
         event.job_id,
         event.tenant,
-        event.spec,
+        without_program(event.spec) if event.program_once else event.spec,
         event.array_size,
         event.digest,
         fact.at,
         fact.cause,
         fact.traceparent,
         remaining=event.array_size,
+        program_once=event.program_once,
     )
     state.expanding[event.job_id] = None
 
@@ -30,3 +32,7 @@ def request_cancel(state: AdmissionState, event: ArrayCancelRequested, fact: Fac
     arrays.start_cancel(state, array, event.command_id, fact.traceparent, event.reason)
     if array.remaining == 0:
         end_array(state, array)
+
+
+def note_end(state: AdmissionState, event: ArrayEnded, fact: Fact) -> None:
+    state.ended_arrays.pop(event.job_id, None)

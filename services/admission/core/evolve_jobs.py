@@ -22,6 +22,7 @@ from shared.contracts.admission import (
     JobReadmitted,
     JobRejected,
 )
+from shared.contracts.array_programs import array_id_of
 from shared.contracts.attempts import JobCancelled
 from shared.contracts.bookkeeping import AttemptNoted, JobSizeNoted, JobsReleased
 from shared.ledger.decider import Fact
@@ -59,7 +60,7 @@ def defer(state: AdmissionState, event: JobDeferred, fact: Fact) -> None:
 def create_job(state: AdmissionState, event: JobDeferred, fact: Fact) -> PendingJob:
     spec = event.spec
     assert spec is not None, "the first deferral of a job carries its spec"
-    array = state.arrays.get(arrays.array_id_of(event.job_id, event.array_index))
+    array = state.arrays.get(array_id_of(event.job_id, event.array_index))
     return PendingJob(
         event.job_id,
         event.tenant,
@@ -141,7 +142,7 @@ def end_job(state: AdmissionState, job_id: str, job: EndedJob, array_index: int 
     """Note that a job has ended, and its array too if it was the last one of it."""
     state.ended.add(job_id, job)
     waiting.wake_dependents(state, job_id, job.outcome == "succeeded")
-    array = state.arrays.get(arrays.array_id_of(job_id, array_index))
+    array = state.arrays.get(array_id_of(job_id, array_index))
     if array is None:
         return
     arrays.count_end(state, array, job.outcome)
@@ -151,6 +152,8 @@ def end_job(state: AdmissionState, job_id: str, job: EndedJob, array_index: int 
 
 def end_array(state: AdmissionState, array: JobArray) -> None:
     outcome = arrays.close_array(state, array)
+    if array.program_once:
+        state.ended_arrays[array.job_id] = array.tenant
     end_job(state, array.job_id, EndedJob(outcome, array.tenant, array.digest), None)
 
 

@@ -11,7 +11,7 @@ from services.admission.core.quota import next_within_quota
 from services.admission.core.state import AdmissionState, PendingJob
 from services.admission.core.verdict import judge
 from services.admission.core.verdict_events import verdict_decision
-from shared.contracts.admission import JobReadmitted
+from shared.contracts.admission import ArrayEnded, JobReadmitted
 from shared.ledger.decider import Decision
 
 BUDGET_BYTES = 96 * 1024
@@ -41,6 +41,8 @@ def reconsider(
         spent += size_bytes
         yield verdict_decision(job, judge(state, job, now))
     yield from answer_array_cancels(state)
+    for job_id, tenant in list(state.ended_arrays.items()):
+        yield Decision(ArrayEnded(job_id=job_id, tenant=tenant))
     return spent
 
 
@@ -83,7 +85,7 @@ def readmission(state: AdmissionState, job_id: str) -> Decision:
 def next_due(state: AdmissionState) -> int | None:
     """Return when to reconsider, ms; 0 is at once, None is never."""
     waiting = state.waiting
-    if state.pending_answers or state.cancelling:
+    if state.pending_answers or state.cancelling or state.ended_arrays:
         return 0
     if waiting.ready or state.expanding or next_within_quota(state) is not None:
         return 0

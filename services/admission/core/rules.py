@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from services.admission.core.body import canonical_body
 from services.admission.core.verdict import Reject
+from shared.contracts.array_programs import without_program
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import NO_RESOURCES, JobSpec
 from shared.contracts.pools import PoolConfigured
@@ -12,6 +14,8 @@ from shared.contracts.pools import PoolConfigured
 MAX_ID_CHARS = 64
 MAX_BODY_BYTES = 256 * 1024
 """Its events must fit a ledger's record, with room for their envelope."""
+MAX_ARRAY_BYTES = 32 * 1024 * 1024
+"""Of the specs of all jobs of an array, without the program, where that is recorded once."""
 
 Rule = Callable[[JobSpec, PoolConfigured], str | None]
 """Returns what is wrong, as field, value and rule; None if the spec keeps the rule."""
@@ -88,6 +92,8 @@ def check_rules(pool: PoolConfigured, command: SubmitJob, body_bytes: int) -> Re
     if body_bytes > MAX_BODY_BYTES:
         detail = f"spec: {body_bytes} bytes: at most {MAX_BODY_BYTES} bytes are allowed"
         return Reject("too_large", detail)
+    if pool.programs_once and (violation := check_array_bytes(command)):
+        return Reject("too_large", violation)
     last_index = command.array_size - 1
     last_id = f"{command.job_id}.{last_index}" if last_index else command.job_id
     if len(last_id) > MAX_ID_CHARS:
@@ -98,3 +104,15 @@ def check_rules(pool: PoolConfigured, command: SubmitJob, body_bytes: int) -> Re
         if violation is not None:
             return Reject("invalid_spec", violation)
     return None
+
+
+def check_array_bytes(command: SubmitJob) -> str | None:
+    """Return why the jobs of an array need too many bytes: each repeats all but the program."""
+    job_bytes = len(canonical_body(without_program(command.spec), 1))
+    total = command.array_size * job_bytes
+    if command.array_size == 1 or total <= MAX_ARRAY_BYTES:
+        return None
+    return (
+        f"array_size: {command.array_size}: its jobs need {job_bytes} bytes each besides command "
+        f"and env, {total} in all: at most {MAX_ARRAY_BYTES} are allowed"
+    )

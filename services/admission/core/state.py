@@ -77,6 +77,8 @@ class JobArray:
     """Jobs of a cancelled array before this index had their cancel requested, or had ended."""
     cancelled_jobs: int = 0
     """Jobs that were cancelled since the first cancel, or were never created."""
+    program_once: bool = False
+    """Its jobs are recorded without its program, and `spec` lacks it."""
 
 
 class PendingAnswer(NamedTuple):
@@ -143,6 +145,8 @@ class AdmissionState:
     """Arrays some of whose jobs do not exist yet."""
     cancelling: JobIds = field(default_factory=OrderedDict)
     """Cancelled arrays some of whose jobs have no requested cancel yet."""
+    ended_arrays: dict[str, str] = field(default_factory=dict)
+    """Tenant by ended array with `program_once`, until its end is recorded."""
     pending_answers: dict[str, PendingAnswer] = field(default_factory=dict)
     """By command id."""
     quota_use: QuotaUse = field(default_factory=QuotaUse)

@@ -52,7 +52,7 @@ def submit_job(
     if command.array_size == 1:
         yield verdict_decision(job, verdict)
     else:
-        yield accept_array(item, command, digest)
+        yield accept_array(state, item, command, digest)
 
 
 def answer_repeated(item: Input, command: SubmitJob, status: JobStatus, digest: str) -> Decision:
@@ -93,7 +93,7 @@ def check_own_array(command: SubmitJob) -> Reject | None:
     return None
 
 
-def accept_array(item: Input, command: SubmitJob, digest: str) -> Decision:
+def accept_array(state: AdmissionState, item: Input, command: SubmitJob, digest: str) -> Decision:
     return item.decision(
         ArrayAccepted(
             job_id=command.job_id,
@@ -101,5 +101,6 @@ def accept_array(item: Input, command: SubmitJob, digest: str) -> Decision:
             array_size=command.array_size,
             spec=command.spec,
             digest=digest,
+            program_once=state.pool is not None and state.pool.programs_once,
         )
     )

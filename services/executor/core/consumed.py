@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from shared.contracts.admission import ArrayEnded
 from shared.contracts.attempts import (
     AllocationReleased,
     JobCancelled,
@@ -18,13 +19,15 @@ from shared.contracts.attempts import (
 )
 from shared.contracts.injections import FaultInjected, InjectionEnded
 from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import JobEnqueued, JobPlaced
+from shared.contracts.placement import ArrayProgramNoted, JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
 
 CONSUMED = frozenset(
     cls.TYPE.rpartition(".")[0]
     for cls in (
         AllocationReleased,
+        ArrayEnded,
+        ArrayProgramNoted,
         FaultInjected,
         InjectionEnded,
         JobCancelled,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from services.placement.core import rounds
 from services.placement.core.answer import apply_answer
 from services.placement.core.lifecycle import (
+    arrays,
     checkpoints,
     forecasts,
     gangs,
@@ -22,7 +23,13 @@ from services.placement.core.node_commands import decide_command
 from services.placement.core.pool.evolve import evolve
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.timing import due_at
-from shared.contracts.admission import CancelRequested, JobAdmitted, JobReadmitted
+from shared.contracts.admission import (
+    ArrayAccepted,
+    ArrayEnded,
+    CancelRequested,
+    JobAdmitted,
+    JobReadmitted,
+)
 from shared.contracts.construct import construct
 from shared.contracts.failures import LOST_BY_NODE, Failure
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
@@ -123,6 +130,10 @@ def on_admission(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
     match item.message:
         case JobAdmitted() as message:
             yield from jobs.enqueue(pool, message, item)
+        case ArrayAccepted(program_once=True) as message:
+            yield from arrays.note_program(pool, message, item)
+        case ArrayEnded() as message:
+            yield from arrays.end_array(pool, message, item)
         case JobReadmitted() as message:
             yield from jobs.enqueue_again(pool, message, item)
         case CancelRequested() as message:

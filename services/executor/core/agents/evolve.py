@@ -15,7 +15,9 @@ from services.executor.core.agents.state import (
     OrderPosition,
     Released,
 )
+from shared.contracts.admission import ArrayEnded
 from shared.contracts.agents import ADDRESS_LABEL
+from shared.contracts.array_programs import array_id_of, with_program
 from shared.contracts.attempts import (
     AllocationReleased,
     JobCancelled,
@@ -28,9 +30,10 @@ from shared.contracts.attempts import (
     JobStopRequested,
     JobSucceeded,
 )
+from shared.contracts.base import Event
 from shared.contracts.injections import FaultInjected, InjectionEnded
 from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import JobEnqueued, JobPlaced
+from shared.contracts.placement import ArrayProgramNoted, JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.series import series_of
 from shared.contracts.terms import fold_terms
@@ -57,13 +60,30 @@ def evolve(state: AgentPool, fact: Fact) -> frozenset[str]:
             return _on_node(state, fact, e)
         case PoolConfigured() as e:
             return _on_pool(state, fact, e)
+        case event:
+            _on_job(state, event)
+    return frozenset()
+
+
+def _on_job(state: AgentPool, event: Event) -> None:
+    """Note what its workers run, which for jobs of an array may be recorded once for all."""
+    match event:
         case JobEnqueued() as e:
-            state.jobs[e.job_id] = AgentJob(e.tenant, e.spec, e.array_index)
+            state.jobs[e.job_id] = _job_of(state, e)
         case JobSucceeded() | JobFailed() | JobCancelled() as e:
             state.jobs.pop(e.job_id, None)
-        case event:
+        case ArrayProgramNoted() as e:
+            state.programs[e.job_id] = e
+        case ArrayEnded() as e:
+            state.programs.pop(e.job_id, None)
+        case _:
             raise unknown_event("placement", event)
-    return frozenset()
+
+
+def _job_of(state: AgentPool, e: JobEnqueued) -> AgentJob:
+    program = state.programs.get(array_id_of(e.job_id, e.array_index))
+    spec = with_program(e.spec, program.command, program.env) if program else e.spec
+    return AgentJob(e.tenant, spec, e.array_index)
 
 
 def end_record(state: AgentPool, seq: int, events: int, writer: str) -> None:

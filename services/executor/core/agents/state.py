@@ -10,6 +10,7 @@ from typing import NamedTuple
 from shared.contracts.agents import Launch, Position, Terms
 from shared.contracts.injections import FaultInjected
 from shared.contracts.job_spec import JobSpec
+from shared.contracts.placement import ArrayProgramNoted
 from shared.contracts.terms import PoolTerms
 
 RELEASED_KEPT = 256
@@ -142,6 +143,8 @@ class AgentPool:
     terms: PoolTerms | None = None
     terms_at: OrderPosition = OrderPosition()
     jobs: dict[str, AgentJob] = field(default_factory=dict)
+    programs: dict[str, ArrayProgramNoted] = field(default_factory=dict)
+    """By array that has not ended and has its program recorded once."""
     nodes: dict[str, AgentNode] = field(default_factory=dict)
     addresses: dict[str, str] = field(default_factory=dict)
     """Address of each node of the pool, also of nodes without an agent."""

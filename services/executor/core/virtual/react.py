@@ -13,6 +13,7 @@ from services.executor.core.virtual.effects import (
 from services.executor.core.virtual.membership import on_joined, on_lost, on_terms
 from services.executor.core.virtual.state import ExecutorState, TrackedJob, Worker, WorkerPhase
 from services.executor.core.virtual.stopping import stop
+from shared.contracts.admission import ArrayEnded
 from shared.contracts.attempts import (
     AllocationReleased,
     JobCancelled,
@@ -25,10 +26,11 @@ from shared.contracts.attempts import (
     JobStopRequested,
     JobSucceeded,
 )
+from shared.contracts.base import Event
 from shared.contracts.checkpoint import kept_ms, restart_ms, speed
 from shared.contracts.injections import FaultInjected, InjectionEnded
 from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
+from shared.contracts.placement import Allocation, ArrayProgramNoted, JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import WorkerRefused, WorkerStopped
 from shared.contracts.series import series_of
@@ -53,13 +55,21 @@ def react(state: ExecutorState, fact: Fact) -> list[Effect]:
             return _on_node(state, fact, e)
         case FaultInjected() | InjectionEnded() as e:
             _on_injection(state, e)
+        case event:
+            _on_job(state, event)
+    return []
+
+
+def _on_job(state: ExecutorState, event: Event) -> None:
+    match event:
         case JobEnqueued() as e:
             state.jobs[e.job_id] = TrackedJob(e.tenant, e.spec)
         case JobSucceeded() | JobFailed() | JobCancelled() as e:
             state.jobs.pop(e.job_id, None)
-        case event:
+        case ArrayProgramNoted() | ArrayEnded():
+            pass  # Virtual workers run no program.
+        case _:
             raise unknown_event("placement", event)
-    return []
 
 
 def _on_node(

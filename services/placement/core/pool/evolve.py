@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from services.placement.core.pool import fold_gangs, fold_nodes, fold_queue
 from services.placement.core.pool.state import Pool
+from shared.contracts.admission import ArrayEnded
 from shared.contracts.attempts import (
     AllocationReleased,
     JobAttemptFailed,
@@ -37,6 +38,7 @@ from shared.contracts.nodes import (
     WorkerStuckNoted,
 )
 from shared.contracts.placement import (
+    ArrayProgramNoted,
     JobEnqueued,
     JobHeld,
     JobPlaced,
@@ -53,6 +55,8 @@ from shared.ledger.folds import INPUT_FOLDS, EventFold, folding
 FOLDS: dict[type[Event], EventFold[Pool]] = {
     JobEnqueued: fold_queue.enqueue,
     JobRequeued: fold_queue.requeue,
+    ArrayProgramNoted: fold_queue.note_array,
+    ArrayEnded: fold_queue.end_array,
     JobHeld: fold_queue.note_hold,
     RanksNoted: fold_queue.note_ranks,
     RanksChanged: fold_queue.change_ranks,

@@ -7,9 +7,11 @@ from services.placement.core.pool.overdue import note_overdue
 from services.placement.core.pool.ranks import NamedOrder, Ranks, named_order
 from services.placement.core.pool.shape import shape_of, tier_of
 from services.placement.core.pool.state import OpenRound, Pool
+from shared.contracts.admission import ArrayEnded
 from shared.contracts.attempts import JobRequeued
 from shared.contracts.job_names import program_of
 from shared.contracts.placement import (
+    ArrayProgramNoted,
     JobEnqueued,
     JobHeld,
     RanksChanged,
@@ -69,6 +71,14 @@ def wait_again(
     job.gpus = 0.0
     job.ready.clear()
     pool.enter(job, at)
+
+
+def note_array(pool: Pool, event: ArrayProgramNoted, fact: Fact) -> None:
+    pool.arrays[event.job_id] = None
+
+
+def end_array(pool: Pool, event: ArrayEnded, fact: Fact) -> None:
+    pool.arrays.pop(event.job_id, None)
 
 
 def note_hold(pool: Pool, event: JobHeld, fact: Fact) -> None:

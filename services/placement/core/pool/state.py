@@ -114,6 +114,8 @@ class Pool:
     """Time until which no GPUs are reserved for overdue jobs, after that lapse."""
     loss: LossAccount = field(default_factory=LossAccount)
     """The cost of stops by rank and of migrations."""
+    arrays: dict[str, None] = field(default_factory=dict)
+    """Arrays that have not ended and have a recorded program."""
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
 
     @property

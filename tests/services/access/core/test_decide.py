@@ -41,6 +41,7 @@ def configured(**fields: Any) -> PoolConfigured:
         guard_predictions=True,
         use_progress=True,
         rank_changes=True,
+        programs_once=True,
         mitigation="approve",
         easy_runtime="history",
         **fields,

@@ -8,13 +8,17 @@ from services.executor.core.agents.state import (
     WRITERS_KEPT,
     OrderPosition,
 )
+from shared.contracts.admission import ArrayEnded
+from shared.contracts.array_programs import without_program
 from shared.contracts.attempts import AllocationReleased, JobStopRequested, JobSucceeded
 from shared.contracts.nodes import NodeLost
+from shared.contracts.placement import ArrayProgramNoted
 from tests.services.executor.core.agents.history import (
     ENQUEUED,
     OTHER_UUID,
     PLACED,
     POOL,
+    SPEC,
     STARTED,
     UUID,
     History,
@@ -142,3 +146,15 @@ def test_the_latest_writers_of_the_ledger_are_known() -> None:
     assert history.state.writer_of(history.seq) == f"after-{WRITERS_KEPT + 1}"
     assert history.state.writer_of(writers[0][0]) == "after-2"
     assert history.state.writer_of(writers[0][0] - 1) == UNKNOWN_WRITER
+
+
+def test_jobs_of_an_array_run_its_program_that_is_recorded_once() -> None:
+    bare = without_program(SPEC)
+    program = ArrayProgramNoted(job_id="a", tenant="ada", command=SPEC.command, env=SPEC.env)
+    job = ENQUEUED.model_copy(update={"job_id": "a.4", "array_index": 4, "spec": bare})
+    history = History(POOL, joined("n1"), joined("n2"), program, job)
+    history.add(PLACED.model_copy(update={"job_id": "a.4"}))
+    launch = history.state.workers["1/6/0/1"].launch
+    assert (launch.command, launch.env) == (SPEC.command, SPEC.env)
+    history.add(ArrayEnded(job_id="a", tenant="ada"))
+    assert history.state.programs == {}
