@@ -34,6 +34,7 @@ from cli.commands.stack import access, down, restart, status, up
 from cli.commands.stragglers import stragglers
 from cli.commands.submit import submit
 from cli.commands.tenants import keys, tenants
+from cli.commands.upgrade import upgrade
 from cli.commands.validate import validate
 
 PLAIN = (
@@ -96,6 +97,7 @@ for _name, _group in (
     ("inject", inject),
     ("pipeline", pipeline),
     ("projections", projections),
+    ("upgrade", upgrade),
 ):
     app.add_typer(_group, name=_name)
 

@@ -73,6 +73,8 @@ def set_(
     client = api(data)
     row = _find(_pools(client), pool)
     before = _settings(row)
+    if early := early_changes(before, changes):
+        raise Refused(f"{', '.join(early)}: earlier releases lack it; `berth upgrade finish` first")
     body = {**changed_settings(pool, before, changes), "if_version": row["version"]}
     answer = await_answer(client, client.post("/v1/pools", body))
     after = _settings(_find(_pools(client), pool))
@@ -85,6 +87,15 @@ def parse_assignments(words: Sequence[str]) -> Json:
     from shared.contracts.pools import PoolSettings
 
     return assignments.parse_assignments(words, PoolSettings, frozenset({"pool"}))
+
+
+def early_changes(before: Mapping[str, object], changes: Json) -> list[str]:
+    """Return the changed settings that wait for the end of the upgrade."""
+    from shared.contracts.pools import LEGACY_DEFAULTS
+    from shared.contracts.releases import settings_above
+
+    held = settings_above(cast("int", before.get("release", 0)))
+    return [n for n in held if n in changes and changes[n] != before.get(n, LEGACY_DEFAULTS[n])]
 
 
 def changed_settings(pool: str, before: Mapping[str, object], changes: Json) -> Json:

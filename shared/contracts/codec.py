@@ -26,6 +26,7 @@ from shared.contracts import (
     pools,
     ranking,
     rejected,
+    releases,
     reports,
     reranking,
 )
@@ -53,6 +54,7 @@ MODULES = (
     pools,
     ranking,
     rejected,
+    releases,
     reports,
     reranking,
 )

@@ -43,6 +43,8 @@ PREDICTED_WAIT_S = 1_209_600.0
 are reserved."""
 LOG_SCORE_MARGIN = 0.7
 """A `preempt_margin` where scores are logarithms: a factor of two between the keys."""
+RELEASE: Final = 1
+"""Number of this release, by which pools know that an upgrade to it is finished: see `releases`."""
 ABSENT: Final = "absent"
 """The version of a pool that does not exist."""
 Shadow = Annotated[
@@ -418,6 +420,9 @@ class PoolConfigured(Event):
     rank_changes: bool = recorded("rank_changes", "whether rankings are recorded as changes")
     programs_once: bool = recorded(
         "programs_once", "whether the program of an array is recorded once"
+    )
+    release: int = Field(
+        0, ge=0, description="release to which its upgrade is finished; 0: none that says so"
     )
 
     @property

@@ -18,6 +18,7 @@ import pytest
 from infra.compose.opening import send_request
 from infra.machine.owned_folders import scratch_folder
 from infra.supervisor.running import RunningStack, load
+from shared.contracts.pools import RELEASE
 from tests.e2e.stand import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -82,6 +83,11 @@ class Site:
         dsn = json.loads((self.data / "stack.json").read_text())["postgres"]
         self.run("-m", "shared.projections.migrate", BERTH_POSTGRES=dsn)
 
+    def upgrade_state(self) -> tuple[bool, int]:
+        """Return whether the upgrade is finished, and the earliest release of the pools."""
+        state = json.loads(self.berth("upgrade", "status", "--json"))
+        return state["finished"], min(row["release"] for row in state["pools"])
+
     def roll(self) -> None:
         self.berth("restart")
 
@@ -89,8 +95,8 @@ class Site:
 class Traffic:
     """Submits jobs by REST until it is stopped; `taken` holds the acknowledged ones."""
 
-    def __init__(self, stack: RunningStack, key: str) -> None:
-        self._stack, self._key = stack, key
+    def __init__(self, stack: RunningStack, key: str, name: str = "job") -> None:
+        self._stack, self._key, self._name = stack, key, name
         self._stop = threading.Event()
         self.taken: list[str] = []
         self._thread = threading.Thread(target=self._submit)
@@ -115,7 +121,7 @@ class Traffic:
             body = {
                 "tenant": TENANT,
                 "pool": "virtual",
-                "idempotency_key": f"job-{number}",
+                "idempotency_key": f"{self._name}-{number}",
                 "spec": {
                     "name": "n",
                     "gang": {"gpus_per_worker": 1},
@@ -154,6 +160,11 @@ def test_upgrade_and_rollback_under_traffic(site: Site) -> None:
         site.migrate()
         site.roll()
         traffic.go_on()
+        # A change of a pool and a new one leave the way back open.
+        site.berth("pools", "set", "virtual", "round_ms=110")
+        site.berth("pools", "add", "later", "backends=virtual")
+        assert site.upgrade_state() == (False, 0)
+        traffic.go_on()
         site.install_previous(_previous())
         site.roll()
         traffic.go_on()
@@ -167,4 +178,8 @@ def test_upgrade_and_rollback_under_traffic(site: Site) -> None:
     # Rows of the previous projector lack the fields of this version's events.
     site.roll()
     site.berth("projections", "rebuild")
+    with Traffic(stack, key, "later") as traffic:
+        site.berth("upgrade", "finish")
+        traffic.go_on()
+    eventually(lambda: site.upgrade_state() == (True, RELEASE))
     assert "0 violations" in site.berth("verify")

@@ -65,10 +65,12 @@ class Access:
         match self._outcome(state, command, now):
             case Denial(of, reason, detail):
                 yield refuse_command(item, of, reason, detail)
-            case Grant(of, event):
+            case Grant(of, event, others):
                 yield accept_command(item, of, duplicate=event is None)
                 if event is not None:
                     yield item.decision(event)
+                for other in others:
+                    yield item.decision(other)
                 if isinstance(event, NodeEnrolled):
                     for forgotten in long_ended(state.view.enrolled, now):
                         yield item.decision(forgotten)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from services.access.core.lanes import lowest_free
+from services.access.core.upgrade import early_setting, event_of, finish_upgrade
 from shared.contracts.access import (
     AttemptsRefused,
     CreateKey,
@@ -26,16 +27,18 @@ from shared.contracts.endpoints import (
 )
 from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.registry import AccessView
+from shared.contracts.releases import FinishUpgrade
 from shared.contracts.settings_version import version_of
 
 NO_TENANT = "no such tenant; `berth tenants add` registers one"
 
 
 class Grant(NamedTuple):
-    """The event that a command leads to; None if it changes nothing."""
+    """The event that a command leads to; None if it changes nothing. `others` follow it."""
 
     of: str
     event: Event | None
+    others: tuple[Event, ...] = ()
 
 
 class Denial(NamedTuple):
@@ -53,6 +56,9 @@ def decide_outcome(view: AccessView, lanes: int, command: Command) -> Outcome:
     match command:
         case ConfigurePool():
             return configure_pool(view, lanes, command)
+        case FinishUpgrade():
+            events = tuple(finish_upgrade(view))
+            return Grant("upgrade", events[0] if events else None, events[1:])
         case ConfigureEndpoint():
             return configure_endpoint(view, lanes, command)
         case DeleteEndpoint():
@@ -84,7 +90,9 @@ def configure_pool(view: AccessView, lanes: int, command: ConfigurePool) -> Outc
     lane = existing.partition if existing else lowest_free(taken, lanes)
     if lane is None:
         return deny_lane("pool", command.pool, lanes)
-    event = PoolConfigured(partition=lane, **command.model_dump(exclude={"if_version"}))
+    if detail := early_setting(view, command):
+        return Denial(command.pool, "upgrade_not_finished", detail)
+    event = event_of(view, lane, command)
     if event == existing:
         return Grant(command.pool, None)
     denial = deny_version("pool", command.pool, existing, command.if_version)

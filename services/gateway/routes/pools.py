@@ -12,12 +12,14 @@ from services.gateway.commands import (
     accepted_response,
     command_route,
     json_response,
+    send_access_command,
     send_configuration,
 )
 from services.gateway.database import Row
 from services.gateway.openapi import problem_responses
 from services.gateway.wiring import gateway_of
 from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.contracts.releases import FinishUpgrade
 from shared.contracts.settings_version import version_of
 
 router = APIRouter(prefix="/v1", tags=["access"])
@@ -39,11 +41,22 @@ async def list_pools(request: Request) -> Response:
 async def configure_pool(request: Request) -> Response:
     """Create or change a pool; its lane is assigned once and never changes.
 
+    Until an upgrade is finished, settings that earlier releases lack stay as they are: another
+    value than the default of one is refused with `upgrade_not_finished`.
+
     With `if_version` the response comes after the decision: 409 if the settings have another
     version by then.
     """
     bearer, command = await admin_request(request, ConfigurePool)
     return accepted_response(await send_configuration(request, bearer, command, command.pool))
+
+
+@router.post("/upgrade/finish", **command_route(None))
+async def finish_upgrade(request: Request) -> Response:
+    """Finish the upgrade to this release: pools get its defaults, and the way back is closed."""
+    bearer = await authorize(request, "admin")
+    command = FinishUpgrade()
+    return accepted_response(await send_access_command(request, bearer, command, "upgrade"))
 
 
 def pool_row(row: Row, tenant: str | None) -> Row:

@@ -20,7 +20,7 @@ from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured
 from shared.contracts.job_commands import CancelJob
 from shared.contracts.keys import hash_secret
-from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.contracts.pools import RELEASE, ConfigurePool, PoolConfigured
 from shared.contracts.rejected import InputRejected
 from shared.ledger.decider import Undecodable
 from shared.testing.decider import an_input, fold, given, run, run_facts
@@ -44,6 +44,7 @@ def configured(**fields: Any) -> PoolConfigured:
         programs_once=True,
         mitigation="approve",
         easy_runtime="history",
+        release=RELEASE,
         **fields,
     )
 

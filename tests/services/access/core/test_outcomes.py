@@ -13,7 +13,7 @@ from shared.contracts.access import (
 )
 from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured
 from shared.contracts.job_commands import CancelJob
-from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.contracts.pools import RELEASE, ConfigurePool, PoolConfigured
 from shared.contracts.registry import AccessView
 from shared.contracts.settings_version import version_of
 
@@ -44,7 +44,7 @@ def test_every_setting_of_the_command_is_recorded() -> None:
     outcome = decide_outcome(AccessView(), 4, command)
     assert isinstance(outcome, Grant) and outcome.event is not None
     named = command.model_dump(exclude={"if_version"})
-    assert outcome.event.model_dump(exclude={"partition"}) == named
+    assert outcome.event.model_dump(exclude={"partition", "release"}) == named
 
 
 def test_a_pool_is_opened_to_registered_tenants_alone() -> None:
@@ -89,11 +89,16 @@ def test_a_pool_is_created_only_once_where_that_is_the_condition() -> None:
 def test_settings_that_a_command_does_not_name_return_to_their_defaults() -> None:
     """A command states the whole pool: a client that changes one setting repeats the others."""
     view = AccessView()
-    view.apply(PoolConfigured(partition=2, pool="main", solver="greedy", round_ms=5, spot_gpus=8))
+    pool = PoolConfigured(partition=2, pool="main", release=RELEASE, round_ms=5, spot_gpus=8)
+    view.apply(pool)
     outcome = decide_outcome(view, 4, ConfigurePool(pool="main", rank_ms=77))
     assert isinstance(outcome, Grant) and outcome.event is not None
     defaults = ConfigurePool(pool="main").model_dump(exclude={"if_version"})
-    assert outcome.event.model_dump() == defaults | {"partition": 2, "rank_ms": 77}
+    assert outcome.event.model_dump() == defaults | {
+        "partition": 2,
+        "release": RELEASE,
+        "rank_ms": 77,
+    }
 
 
 def test_a_changed_endpoint_keeps_its_lane() -> None:

@@ -65,6 +65,7 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("DELETE", "/v1/keys/{key_id}"): "admin",
     ("GET", "/v1/pools"): "viewer",
     ("POST", "/v1/pools"): "admin",
+    ("POST", "/v1/upgrade/finish"): "admin",
     ("GET", "/v1/endpoints"): "viewer",
     ("POST", "/v1/endpoints"): "admin",
     ("GET", "/v1/endpoints/{endpoint}"): "viewer",

@@ -1,0 +1,36 @@
+"""Pools of an earlier release keep its event types until the upgrade is finished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from shared.contracts.pools import RELEASE, ConfigurePool, PoolConfigured, default_of
+from shared.contracts.registry import AccessView
+from shared.contracts.releases import finished, held_settings, release_of
+
+
+def event_of(view: AccessView, lane: int, command: ConfigurePool) -> PoolConfigured:
+    """Return the event of a configuration, with what is held until the upgrade is finished."""
+    release = release_of(view.pools, command.pool)
+    settings = command.model_dump(exclude={"if_version"})
+    held = held_settings(view.pools.get(command.pool), release)
+    return PoolConfigured(partition=lane, release=release, **{**settings, **held})
+
+
+def early_setting(view: AccessView, command: ConfigurePool) -> str | None:
+    """Return why a setting cannot be used yet; its default in a request counts as not named."""
+    held = held_settings(view.pools.get(command.pool), release_of(view.pools, command.pool))
+    for name, value in held.items():
+        requested: Any = getattr(command, name)
+        if requested not in (value, default_of(name)):
+            rule = f"must be {value!r} until `berth upgrade finish`: earlier releases lack it"
+            return f"{name}: {requested!r}: {rule}"
+    return None
+
+
+def finish_upgrade(view: AccessView) -> Iterator[PoolConfigured]:
+    """Yield each pool of an earlier release as it is from now on."""
+    for pool in view.pools.values():
+        if pool.release < RELEASE:
+            yield finished(pool)

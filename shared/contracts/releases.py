@@ -1,0 +1,62 @@
+"""Settings of pools that came with a release, and the end of the upgrade to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from shared.contracts.base import Command, command
+from shared.contracts.pools import LEGACY_DEFAULTS, RELEASE, PoolConfigured, default_of
+
+RELEASE_SETTINGS: Final[Mapping[int, tuple[str, ...]]] = {
+    1: (
+        "guard_predictions",
+        "mitigation",
+        "preemption_protection",
+        "programs_once",
+        "publish_predictions",
+        "rank_changes",
+        "use_progress",
+    )
+}
+"""Settings by the release that made them: with another value than `LEGACY_DEFAULTS` services write
+events that no earlier release can read."""
+
+
+@command
+class FinishUpgrade(Command):
+    """Finish the upgrade to this release: from now on an earlier one cannot take over again."""
+
+    TYPE: ClassVar[str] = "upgrade.finish.v1"
+    OWNER: ClassVar[str] = "access"
+
+
+def settings_above(release: int) -> tuple[str, ...]:
+    """Return the settings of later releases, by name."""
+    names = (names for number, names in RELEASE_SETTINGS.items() if number > release)
+    return tuple(sorted(name for group in names for name in group))
+
+
+def release_of(pools: Mapping[str, PoolConfigured], pool: str) -> int:
+    """Return the release of a pool; a new one has the earliest of the installation's pools."""
+    if existing := pools.get(pool):
+        return existing.release
+    return min((other.release for other in pools.values()), default=RELEASE)
+
+
+def held_settings(existing: PoolConfigured | None, release: int) -> dict[str, Any]:
+    """Return the settings that a pool keeps until the upgrade is finished."""
+    return {
+        name: getattr(existing, name) if existing else LEGACY_DEFAULTS[name]
+        for name in settings_above(release)
+    }
+
+
+def finished(pool: PoolConfigured) -> PoolConfigured:
+    """Return the pool with the defaults of this release, where it has what was before them."""
+    changes = {
+        name: default_of(name)
+        for name in settings_above(pool.release)
+        if getattr(pool, name) == LEGACY_DEFAULTS[name]
+    }
+    return pool.model_copy(update={**changes, "release": RELEASE})
