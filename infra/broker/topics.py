@@ -11,6 +11,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 from pydantic import Field
 
+from infra.broker.replication import check_replication, replicas_of, replication_config
 from infra.broker.retention import (
     WrongTopic,
     check_retention,
@@ -34,8 +35,6 @@ from shared.contracts.topics import (
 from shared.ledger.errors import Forbidden
 from shared.settings import Settings, read_settings
 
-BROKERS_DEFAULT = -1
-"""Number of replicas that the broker chooses (its `default.replication.factor`)."""
 TIMEOUT_S = 60.0
 RETRY_S = 0.2
 SUBMISSIONS = submissions("").name
@@ -62,6 +61,12 @@ class TopicSettings(Settings):
         le=8760,
         description="Hours for which topics keep prompts and answers of LLM requests",
     )
+    kafka_replicas: int = Field(
+        default=0,
+        ge=0,
+        le=9,
+        description="Copies of each topic; 0: three, or one per broker where there are fewer",
+    )
 
     @property
     def connection(self) -> Connection:
@@ -76,13 +81,13 @@ def create(
     durable: bool,
     specs: Iterable[TopicSpec] = tuple(TOPICS.values()),
     prompts_ms: int | None = None,
+    replicas: int = 0,
 ) -> list[str]:
     """Create the missing topics and return their names; wait for a broker that is starting.
 
     Topics of prompts keep them for `prompts_ms`, by default as long as `llm.requests` does.
     """
     specs = tuple(specs)
-    replicas = BROKERS_DEFAULT if durable else 1
     wanted = {spec.name: (1 if spec.single_partition else partitions) for spec in specs}
     admin = connect(connection)
     try:
@@ -92,12 +97,14 @@ def create(
             check_retention(admin, [spec for spec in specs if spec.name in existing])
         if prompts_ms is None:
             prompts_ms = prompts_ms_of(admin, admin.list_topics())
+        replicas = replicas_of(admin, replicas) if durable else 1
         missing = [
             NewTopic(
                 spec.name,
                 wanted[spec.name],
                 replicas,
-                topic_configs=config(spec, durable, prompts_ms),
+                topic_configs=config(spec, durable, prompts_ms)
+                | (replication_config(spec, replicas) if durable else {}),
             )
             for spec in specs
             if spec.name not in existing
@@ -170,10 +177,14 @@ def main(environ: dict[str, str]) -> None:
 
 
 def bring_up_to_date(settings: TopicSettings) -> None:
-    """Create what is missing, also of tenants of an earlier release, and correct retentions."""
+    """Create what is missing, also of tenants of an earlier release; correct and check the rest.
+
+    Raises WrongTopic for a topic that would lose records, with setting, value and rule.
+    """
     connection, prompts_ms = settings.connection, kept_ms(settings.prompts_kept_h)
     partitions, durable = settings.partitions, settings.durable
-    create(connection, partitions, durable, prompts_ms=prompts_ms)
+    replicas = settings.kafka_replicas
+    create(connection, partitions, durable, prompts_ms=prompts_ms, replicas=replicas)
     admin = connect(connection)
     try:
         existing = admin.list_topics()
@@ -183,10 +194,11 @@ def bring_up_to_date(settings: TopicSettings) -> None:
             known = [spec.name for spec in (*TOPICS.values(), *specs) if spec.holds_prompts]
             correct_retention(admin, sorted(set(known) & set(existing)), prompts_ms)
             correct_segments(admin, sorted(set(ARCHIVED) & set(existing)))
+            check_replication(admin, (*TOPICS.values(), *specs), replicas_of(admin, replicas))
     finally:
         admin.close()
     if specs:
-        create(connection, partitions, durable, specs, prompts_ms)
+        create(connection, partitions, durable, specs, prompts_ms, replicas)
 
 
 def secure(connection: Connection, secrets: Path) -> None:
