@@ -139,17 +139,13 @@ def prepare(data_dir: Path, port: int, pems: Path | None) -> None:
     text += PLAIN if pems is None else SECURED.format(pems=pems.resolve())
     config.write_text(text)
     if not (logs / "meta.properties").exists():
-        maven.run_tool(
-            [
-                *_java("64m", QUICK),
-                "kafka.tools.StorageTool",
-                "format",
-                "-t",
-                CLUSTER,
-                "-c",
-                str(config),
-            ]
-        )
+        format_log(config)
+
+
+def format_log(config: Path) -> None:
+    """Format the empty log of a node, as its configuration says."""
+    tool = (*_java("64m", QUICK), "kafka.tools.StorageTool", "format")
+    maven.run_tool([*tool, "-t", CLUSTER, "-c", str(config)])
 
 
 def command(data_dir: Path) -> list[str]:

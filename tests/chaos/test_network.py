@@ -17,22 +17,18 @@ from infra.drills.proxy import Mode, Proxy
 from infra.machine.process import free_ports, is_open, spawn
 from shared.bus import kafka
 from shared.bus.kafka import KafkaLog
-from shared.bus.lane import Lane, LaneSettings
 from shared.bus.lanes import Lanes
 from shared.connection import Connection
 from shared.contracts.topics import TOPICS
 from shared.ledger import cloudevents
-from shared.ledger.errors import OutcomeUnknown
-from shared.ledger.inputs import InputDecoder
-from shared.ledger.partition import TP
-from shared.testing.ledger import SeatDecider, Seats, command, fold
+from shared.testing.ledger import command, fold
 from tests.broker_clients import read_to_end
+from tests.chaos.seat_lane import INPUT, LEDGER, feed, lane, put
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
 
 COMMANDS = 60
-LEDGER, INPUT = TP("admission", 0), TP("commands", 0)
 
 
 @dataclass(frozen=True)
@@ -72,31 +68,6 @@ async def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     finally:
         await proxy.stop()
         broker.stop()
-
-
-def lane(connection: Connection) -> Lane[Seats]:
-    return Lane(
-        SeatDecider(),
-        0,
-        KafkaLog(connection),
-        inputs=[INPUT],
-        decoder=InputDecoder("admission"),
-        settings=LaneSettings(window_ms=2),
-    )
-
-
-async def feed(lanes: Lanes[Seats], connection: Connection) -> None:
-    """Deliver the input as the host does, with a client of its own."""
-    log = KafkaLog(connection)
-    await log.start()
-    source = await log.feed({INPUT: lanes.next_offsets()[INPUT]})
-    try:
-        while True:
-            for entry in (await source.poll(0.2)).get(INPUT, []):
-                await lanes.deliver(INPUT, entry.offset, entry.value)
-    finally:
-        await source.close()
-        await log.stop()
 
 
 async def weather(proxy: Proxy, modes: tuple[Mode, ...]) -> None:
@@ -145,13 +116,3 @@ async def test_a_decider_goes_on_behind_a_bad_network(net: Net, modes: tuple[Mod
     # A sender without an acknowledgement sends again; this decider answers each record once.
     assert truth.answers == dict(sent)
     assert sent.keys() == {f"c{number}" for number in range(COMMANDS)}
-
-
-async def put(out: KafkaLog, value: bytes) -> None:
-    """Append until acknowledged, as a sender with an id does."""
-    while True:
-        try:
-            await out.append(INPUT, value)
-            return
-        except OutcomeUnknown:
-            await asyncio.sleep(0.1)
