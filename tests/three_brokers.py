@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from infra.broker import kafka, topics
-from infra.machine.process import Running, free_ports, is_open
+from infra.machine.process import Running, free_ports, is_open, spawn
 from shared.connection import Connection
 from shared.ledger.partition import TP
 from tests.patience import PATIENCE_S
@@ -68,14 +69,14 @@ class ThreeBrokers:
         finally:
             admin.close()
 
-    def _partition(self, tp: TP) -> dict[str, object]:
+    def _partition(self, tp: TP) -> dict[str, Any]:
         admin = topics.connect(self.connection)
         try:
             (topic,) = admin.describe_topics([tp.topic])
         finally:
             admin.close()
-        partitions: list[dict[str, object]] = topic["partitions"]
-        return partitions[tp.partition]
+        partition: dict[str, Any] = topic["partitions"][tp.partition]
+        return partition
 
     def _configure(self, node: int) -> None:
         voters = ",".join(f"{n}@127.0.0.1:{port}" for n, port in self._controllers.items())
@@ -97,7 +98,7 @@ class ThreeBrokers:
 
     def _launch(self, node: int) -> None:
         data = self._data(node)
-        self._running[node] = kafka.spawn(f"kafka-{node}", kafka.command(data), data / "kafka.log")
+        self._running[node] = spawn(f"kafka-{node}", kafka.command(data), data / "kafka.log")
 
     def _wait(self, node: int) -> None:
         port = self._clients[node]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import typer
 
@@ -23,7 +23,7 @@ def status(as_json: AsJson = False, data: Data = None) -> None:
     if as_json:
         emit(state)
         return
-    rows = cast("list[Json]", state["pools"])
+    rows = cast("list[Any]", state["pools"])
     held = ((row["pool"], row["release"], ", ".join(row["held"]) or "-") for row in rows)
     table(("POOL", "RELEASE", "HELD UNTIL FINISHED"), held, "no pools")
     lines([text_of_state(bool(state["finished"]))])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from services.executor.core.virtual.inventory import InventoryNode
 from shared.bus.memory import MemoryBroker
@@ -19,7 +19,7 @@ from simulator.workload.source import load
 TRACE = "synthetic:helios"
 LOAD = 0.9
 DAY_S = 86_400.0
-SETTINGS: dict[str, object] = {
+SETTINGS: dict[str, Any] = {
     "base_policy": "gittins",
     "preemption": "ranked",
     "preempt_margin": LOG_SCORE_MARGIN,
@@ -39,7 +39,7 @@ class PlayedPool(NamedTuple):
     load: float
 
 
-def play_pool(days: float, jobs_per_day: int, **settings: object) -> PlayedPool:
+def play_pool(days: float, jobs_per_day: int, **settings: Any) -> PlayedPool:
     """Play so many days; `settings` are of the pool. Raises ValueError for fewer than two jobs."""
     jobs, sizing = busy_days(days, jobs_per_day)
     nodes = equal_nodes(sizing.nodes, sizing.gpus_per_node, pool=POOL)

@@ -90,8 +90,8 @@ def configure_pool(view: AccessView, lanes: int, command: ConfigurePool) -> Outc
     lane = existing.partition if existing else lowest_free(taken, lanes)
     if lane is None:
         return deny_lane("pool", command.pool, lanes)
-    if detail := early_setting(view, command):
-        return Denial(command.pool, "upgrade_not_finished", detail)
+    if early := early_setting(view, command):
+        return Denial(command.pool, "upgrade_not_finished", early)
     event = event_of(view, lane, command)
     if event == existing:
         return Grant(command.pool, None)

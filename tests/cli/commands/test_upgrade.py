@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from cli.commands.pools import early_changes
 from cli.commands.upgrade import text_of_state, upgrade_state
 from shared.contracts.pools import RELEASE
@@ -14,7 +16,7 @@ def row(pool: str, **settings: object) -> dict[str, object]:
 def test_a_pool_of_an_earlier_release_shows_what_it_holds_back() -> None:
     state = upgrade_state([row("old"), row("new", release=RELEASE)])
     assert state["finished"] is False
-    old, new = state["pools"]  # type: ignore[misc]
+    old, new = cast("list[dict[str, Any]]", state["pools"])
     assert "rank_changes=False" in old["held"] and new["held"] == []
     assert "way back is open" in text_of_state(False)
 
