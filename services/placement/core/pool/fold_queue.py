@@ -86,14 +86,17 @@ def note_hold(pool: Pool, event: JobHeld, fact: Fact) -> None:
 
 
 def note_ranks(pool: Pool, event: RanksNoted, fact: Fact) -> None:
-    """Take over a whole order; without changes to follow it has only the ranks of use."""
+    """Take over a whole order; without changes to follow it has only the ranks of use.
+
+    Ranks age by this ledger's clock alone, from their record on: that of priority may be another.
+    """
     order = named_order(event)
     if event.changes_follow:
         pool.named_order = order
-        use_order(pool, order, event.ranked_at, fact.at)
+        use_order(pool, order, fact.at)
     else:
         pool.named_order = None
-        ranks = order.of_use(event.ranked_at, order.waiting, (), order.running)
+        ranks = order.of_use(fact.at, order.waiting, (), order.running)
         use_ranks(pool, ranks, fact.at)
 
 
@@ -101,13 +104,13 @@ def change_ranks(pool: Pool, event: RanksChanged, fact: Fact) -> None:
     order = pool.named_order
     assert order is not None, "changes without the order that they change"
     order.apply(event)
-    use_order(pool, order, event.ranked_at, fact.at)
+    use_order(pool, order, fact.at)
 
 
-def use_order(pool: Pool, order: NamedOrder, ranked_at: int, at: int) -> None:
+def use_order(pool: Pool, order: NamedOrder, at: int) -> None:
     """Take over the ranks that are of use now; if none is, the last ones stay."""
     holders = pool.running if pool.is_ranked else {}
-    ranks = order.of_use(ranked_at, pool.waiting, pool.jobs, holders)
+    ranks = order.of_use(at, pool.waiting, pool.jobs, holders)
     if ranks.scores:
         use_ranks(pool, ranks, at)
 

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import pytest
+
+from services.placement.core.round.view import RANK_FRESH_MS, view_of
 from shared.contracts.base import Event
 from shared.contracts.placement import RanksChanged, RanksNoted
 from shared.contracts.ranking import QueueRanked, Ranked
 from shared.contracts.reranking import QueueReranked
 from tests.services.placement.core.lane import Lane, job, lane, only
+
+HOUR_MS = 3_600_000
 
 
 def noted(pool: Lane, *ranked: str, **running: float) -> list[RanksNoted]:
@@ -89,3 +94,18 @@ def test_changes_to_an_order_that_was_not_noted_are_of_no_use() -> None:
     whole(pool, a=3.0)
     assert changes(pool, 2, a=4.0) == []
     assert pool.state.ranks.scores == {"a": 3.0}
+
+
+@pytest.mark.parametrize("off_ms", [-HOUR_MS, HOUR_MS])
+@pytest.mark.parametrize("follow", [False, True])
+def test_the_clock_of_priority_does_not_matter_for_the_age_of_ranks(
+    off_ms: int, follow: bool
+) -> None:
+    pool = lane("n", gpus=1)
+    pool.run(job("on"))
+    pool.submit(job("a"))
+    ranked = (Ranked(job_id="a", score=1.0),)
+    message = QueueRanked(pool="p", base_policy="srsf", ranked=ranked, changes_follow=follow)
+    pool.feed(pool.an("priority", message)._replace(at=pool.now + off_ms))
+    assert not view_of(pool.state, pool.now + RANK_FRESH_MS - 1).ranks_stale
+    assert view_of(pool.state, pool.now + RANK_FRESH_MS).ranks_stale
