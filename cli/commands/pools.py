@@ -73,7 +73,7 @@ def set_(
     client = api(data)
     row = _find(_pools(client), pool)
     before = _settings(row)
-    if early := early_changes(before, changes):
+    if early := early_changes(before, cast("int", row.get("release", 0)), changes):
         raise Refused(f"{', '.join(early)}: earlier releases lack it; `berth upgrade finish` first")
     body = {**changed_settings(pool, before, changes), "if_version": row["version"]}
     answer = await_answer(client, client.post("/v1/pools", body))
@@ -89,13 +89,16 @@ def parse_assignments(words: Sequence[str]) -> Json:
     return assignments.parse_assignments(words, PoolSettings, frozenset({"pool"}))
 
 
-def early_changes(before: Mapping[str, object], changes: Json) -> list[str]:
-    """Return the changed settings that wait for the end of the upgrade."""
+def early_changes(before: Mapping[str, object], release: int, changes: Json) -> list[str]:
+    """Return the changed settings that wait for the end of the upgrade from this release."""
     from shared.contracts.pools import LEGACY_DEFAULTS
     from shared.contracts.releases import settings_above
 
-    held = settings_above(cast("int", before.get("release", 0)))
-    return [n for n in held if n in changes and changes[n] != before.get(n, LEGACY_DEFAULTS[n])]
+    return [
+        name
+        for name in settings_above(release)
+        if name in changes and changes[name] != before.get(name, LEGACY_DEFAULTS[name])
+    ]
 
 
 def changed_settings(pool: str, before: Mapping[str, object], changes: Json) -> Json:

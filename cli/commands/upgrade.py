@@ -40,14 +40,17 @@ def finish(as_json: AsJson = False, data: Data = None) -> None:
 
 def upgrade_state(pools: list[Json]) -> Json:
     """Return the release, whether all pools are of it, and what each of them holds back."""
-    from shared.contracts.pools import RELEASE, PoolConfigured
+    from shared.contracts.pools import LEGACY_DEFAULTS, RELEASE
     from shared.contracts.releases import settings_above
 
     rows: list[Json] = []
     for row in pools:
-        pool = PoolConfigured.model_validate(row["settings"])
-        held = [f"{name}={getattr(pool, name)}" for name in settings_above(pool.release)]
-        rows.append({"pool": pool.pool, "release": pool.release, "held": held})
+        settings, release = cast("Json", row["settings"]), cast("int", row.get("release", 0))
+        values = {
+            name: settings.get(name, LEGACY_DEFAULTS[name]) for name in settings_above(release)
+        }
+        held = [f"{name}={value}" for name, value in values.items()]
+        rows.append({"pool": row["pool"], "release": release, "held": held})
     is_finished = all(cast("int", row["release"]) >= RELEASE for row in rows)
     return {"release": RELEASE, "finished": is_finished, "pools": rows}
 

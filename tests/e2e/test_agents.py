@@ -188,6 +188,27 @@ def test_a_job_runs_with_its_output_and_exit_code(stand: Stand, node: JoinedNode
     assert "agent" in shown and POOL in shown
 
 
+def test_the_jobs_of_an_array_run_its_program_that_is_recorded_once(
+    stand: Stand, node: JoinedNode
+) -> None:
+    body = {
+        "pool": POOL,
+        "array_size": 3,
+        "spec": {
+            "name": "sweep",
+            "gang": {"workers": 1, "gpus_per_worker": 0},
+            "command": ["sh", "-c", "echo $GREETING $BERTH_ARRAY_INDEX"],
+            "env": {"GREETING": "hello"},
+        },
+    }
+    status, ticket = stand.call("POST", "/v1/jobs", body, caller="ada")
+    assert status == 202
+    jobs: list[str] = ticket["job_ids"]
+    assert [stand.ended(job_id)["phase"] for job_id in jobs] == ["succeeded"] * 3
+    expected = [[f"0: hello {index}"] for index in range(3)]
+    eventually(lambda: [output(stand, job_id) for job_id in jobs] == expected)
+
+
 def test_a_missing_program_is_explained_and_not_tried_again(stand: Stand, node: JoinedNode) -> None:
     job_id = submit(stand, ["no-such-program"], retry={"max_attempts": 5})
     row = stand.ended(job_id)

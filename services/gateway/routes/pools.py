@@ -29,6 +29,8 @@ router = APIRouter(prefix="/v1", tags=["access"])
 async def list_pools(request: Request) -> Response:
     """List pools with their lanes, settings and their version; `open`: the bearer may submit.
 
+    `release` is the one to which an upgrade is finished; 0: none that says so.
+
     Tenants do not see the setting `tenants`: it names others.
     """
     gateway = gateway_of(request)
@@ -63,7 +65,9 @@ def pool_row(row: Row, tenant: str | None) -> Row:
     """Return the row as the tenant sees it; an operator, without a tenant, sees all of it."""
     settings = dict(cast("Row", row["settings"]))
     pool = PoolConfigured.model_validate(settings)
+    settings.pop("release", None)
     if tenant is not None:
         settings.pop("tenants", None)
     is_open = tenant is None or pool.is_open_to(tenant)
-    return {**row, "settings": settings, "version": version_of(pool), "open": is_open}
+    about = {"version": version_of(pool), "release": pool.release, "open": is_open}
+    return {**row, "settings": settings, **about}

@@ -9,8 +9,8 @@ from cli.commands.upgrade import text_of_state, upgrade_state
 from shared.contracts.pools import RELEASE
 
 
-def row(pool: str, **settings: object) -> dict[str, object]:
-    return {"pool": pool, "settings": {"pool": pool, "partition": 0, **settings}}
+def row(pool: str, release: int = 0) -> dict[str, object]:
+    return {"pool": pool, "release": release, "settings": {"pool": pool, "partition": 0}}
 
 
 def test_a_pool_of_an_earlier_release_shows_what_it_holds_back() -> None:
@@ -28,6 +28,6 @@ def test_an_upgrade_is_finished_once_all_pools_are() -> None:
 
 
 def test_a_setting_that_is_held_is_named_where_it_would_change() -> None:
-    assert early_changes({}, {"mitigation": "automatic", "rank_ms": 5}) == ["mitigation"]
-    assert early_changes({}, {"mitigation": "off"}) == []
-    assert early_changes({"release": RELEASE}, {"mitigation": "automatic"}) == []
+    assert early_changes({}, 0, {"mitigation": "automatic", "rank_ms": 5}) == ["mitigation"]
+    assert early_changes({}, 0, {"mitigation": "off"}) == []
+    assert early_changes({}, RELEASE, {"mitigation": "automatic"}) == []
