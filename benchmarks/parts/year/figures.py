@@ -9,7 +9,7 @@ from benchmarks.parts.year.arrays import array_megabytes
 from benchmarks.parts.year.jobs import play_pool
 from benchmarks.parts.year.options import YEAR_DAYS, YearOptions
 from benchmarks.parts.year.read_models import joined, project_all
-from benchmarks.parts.year.starting import DECIDERS, Start, measure_start
+from benchmarks.parts.year.starting import DECIDERS, MeasuredStart, measure_start
 from benchmarks.parts.year.volumes import ranking_volumes, topic_bytes
 from infra.machine.owned_folders import scratch_folder
 from shared.bus.memory import MemoryBroker
@@ -59,7 +59,7 @@ async def starts_of(
     options: YearOptions, pool: MemoryBroker, endpoint: MemoryBroker, report_line: ReportLine
 ) -> Json:
     """Return starts of each decider over what was played, and of a year from 0."""
-    starts: dict[str, Start] = {}
+    starts: dict[str, MeasuredStart] = {}
     years: dict[str, float] = {}
     with scratch_folder("bench-year") as folder:
         for ledger in DECIDERS:

@@ -33,7 +33,7 @@ DECIDERS: dict[str, Callable[[], Decider[Any]]] = {
 }
 
 
-class Start(TypedDict):
+class MeasuredStart(TypedDict):
     """Events folded, seconds from 0 and from a checkpoint, memory at the end."""
 
     events: int
@@ -43,7 +43,7 @@ class Start(TypedDict):
     rss_mib: float
 
 
-async def measure_start(ledger: str, path: Path) -> Start:
+async def measure_start(ledger: str, path: Path) -> MeasuredStart:
     """Fold the ledger in a new process. Raises ValueError with its error if it fails."""
     command = (sys.executable, "-m", "benchmarks.parts.year.starting", ledger, str(path))
     pipe = asyncio.subprocess.PIPE
@@ -51,7 +51,7 @@ async def measure_start(ledger: str, path: Path) -> Start:
     out, err = await process.communicate()
     if process.returncode:
         raise ValueError(f"{ledger}: its ledger cannot be folded: {err.decode()[-300:]}")
-    start: Start = json.loads(out)
+    start: MeasuredStart = json.loads(out)
     return start
 
 
@@ -67,7 +67,7 @@ def fold_file(decider: Decider[Any], path: Path) -> tuple[Reader, Any, int]:
     return reader, state, events
 
 
-def start(ledger: str, path: Path, folder: Path) -> Start:
+def start(ledger: str, path: Path, folder: Path) -> MeasuredStart:
     """Start from 0, store a checkpoint, and start from it."""
     decider = DECIDERS[ledger]()
     began_s = time.perf_counter()
