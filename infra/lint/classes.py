@@ -13,17 +13,6 @@ from infra.lint.source import Source
 Imports: TypeAlias = Mapping[str, frozenset[str]]
 """Dotted names that each module imports, or packages that each package imports."""
 
-KEPT = frozenset(
-    {
-        ("Attempt", "services.throttle.upstreams.failures", "shared.contracts.access"),
-        ("Drill", "benchmarks.parts.slow_worker.training", "berth_agent.step.drill"),
-        ("Order", "services.throttle.core.disciplines.seam", "shared.contracts.agents"),
-        ("Pace", "services.throttle.core.estimate", "shared.bus.kafka"),
-        ("Retry", "shared.bus.gather", "shared.contracts.job_spec"),
-    }
-)
-"""Names of two modules that no module imports both of, though their packages meet."""
-
 
 def check(sources: Sequence[Source]) -> Iterator[str]:
     """Yield a finding per pair of public classes of one name in packages that meet.
@@ -35,10 +24,7 @@ def check(sources: Sequence[Source]) -> Iterator[str]:
     packages = _by_package(imports)
     for name, places in sorted(_public_classes(sources).items()):
         for (module, where), (other, _) in combinations(sorted(places), 2):
-            is_shared = _packages_meet(module, other, packages) and (
-                (name, module, other) not in KEPT
-            )
-            if is_shared or _modules_meet(module, other, imports):
+            if _packages_meet(module, other, packages) or _modules_meet(module, other, imports):
                 yield f"{where}: public class {name} has the name of one in {other}"
 
 

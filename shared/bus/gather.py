@@ -17,7 +17,7 @@ BUSY_WINDOWS = 5
 """A lane is busy for so many windows after a round."""
 
 
-class Retry(NamedTuple):
+class RetriedInput(NamedTuple):
     """Inputs that are decided again, and the event behind them."""
 
     request: str
@@ -31,7 +31,7 @@ class Batch(NamedTuple):
 
     locals: list[LocalInput]
     records: list[PendingRecord]
-    retried: tuple[Retry, ...] = ()
+    retried: tuple[RetriedInput, ...] = ()
     """Inputs that are decided again, behind the others: the last record requests them."""
 
     @property

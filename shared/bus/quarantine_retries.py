@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from shared.bus import parts
-from shared.bus.gather import Batch, Retry
+from shared.bus.gather import Batch, RetriedInput
 from shared.bus.log import Log, fetch
 from shared.contracts.base import Command
 from shared.contracts.rejected import InputQuarantined, InputRetried, InputRetryRequested
@@ -39,9 +39,9 @@ class QuarantineRetries:
                 return Batch(batch.locals, batch.records[: index + 1], tuple(retried))
         return batch
 
-    async def _retry(self, request: Input) -> Retry:
+    async def _retry(self, request: Input) -> RetriedInput:
         inputs = await self._inputs(request)
-        return Retry(request.id, tuple(inputs or ()), self._event(request, inputs))
+        return RetriedInput(request.id, tuple(inputs or ()), self._event(request, inputs))
 
     def _is_own(self, item: Input) -> bool:
         place = f"{self._tp.topic}/{self._tp.partition}/"

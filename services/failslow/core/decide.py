@@ -13,7 +13,7 @@ from services.failslow.core.evidence import is_new
 from services.failslow.core.evolve import evolve
 from services.failslow.core.fleet import FleetChanges
 from services.failslow.core.gangs import GangChanges
-from services.failslow.core.moves import follow_moves
+from services.failslow.core.migrations import follow_migrations
 from services.failslow.core.pace_changes import learn, note_pace
 from services.failslow.core.peers import SlowWorker, Thresholds
 from services.failslow.core.planning import (
@@ -104,7 +104,7 @@ class FailSlow:
 
 
 def note_placement(state: FailSlowState, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
-    """Note the nodes, the moves and the gangs of the inputs that come from placement."""
+    """Note the nodes, the migrations and the gangs of the inputs that come from placement."""
     placement = [item for item in inputs if item.source == "placement"]
     changes, nodes = GangChanges(), FleetChanges()
     for item in placement:
@@ -115,7 +115,7 @@ def note_placement(state: FailSlowState, inputs: Sequence[Input], now: int) -> I
     if is_planned and (noted := nodes.to_event(state.name, state.fleet)) is not None:
         yield Decision(noted)
     for item in placement:
-        yield from follow_moves(state, item, now)
+        yield from follow_migrations(state, item, now)
     yield from end_watch(state, changes, now)
 
 

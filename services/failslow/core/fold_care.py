@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.failslow.core.mitigation.care import OpenPlan
-from services.failslow.core.mitigation.moves import Move
+from services.failslow.core.mitigation.migration import FollowedMigration
 from services.failslow.core.mitigation.plan import MitigationPlan, OpenFault
 from services.failslow.core.state import FailSlowState
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
@@ -64,7 +64,7 @@ def end_plan(state: FailSlowState, event: MitigationCleared, fact: Fact) -> None
 
 
 def begin_move(state: FailSlowState, event: MitigationCarriedOut, fact: Fact) -> None:
-    state.care.moves[event.job_id] = Move(
+    state.care.migrations[event.job_id] = FollowedMigration(
         event.plan_id,
         event.fault_id,
         event.tenant,
@@ -79,10 +79,10 @@ def begin_move(state: FailSlowState, event: MitigationCarriedOut, fact: Fact) ->
 def measure_move(state: FailSlowState, event: MitigationMeasured, fact: Fact) -> None:
     """Learn the cost of migrations from one that was carried out."""
     state.care.costs.note("migrate", event.cost_s)
-    if (move := state.care.moves.get(event.job_id)) is not None:
-        move.started_s = state.cluster_s(fact.at)
-        move.cost_s, move.gpus = event.cost_s, event.gpus
+    if (migration := state.care.migrations.get(event.job_id)) is not None:
+        migration.started_s = state.cluster_s(fact.at)
+        migration.cost_s, migration.gpus = event.cost_s, event.gpus
 
 
 def account_move(state: FailSlowState, event: MitigationAccounted, fact: Fact) -> None:
-    state.care.moves.pop(event.job_id, None)
+    state.care.migrations.pop(event.job_id, None)

@@ -27,7 +27,7 @@ class WaitEstimate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class TokenPace:
     """Seconds that an answer takes: tokens of a request per second, the same for each."""
 
     tokens_per_s: float
@@ -69,12 +69,12 @@ def usable_places(state: EndpointState) -> int:
     return max(state.capacity, 1)
 
 
-def measured_pace(state: EndpointState) -> Pace:
+def measured_pace(state: EndpointState) -> TokenPace:
     """Return the pace of one request, from the speed of all that run."""
     tokens_per_s = state.speed.tokens_per_s()
     if tokens_per_s is None:
-        return Pace(FIRST_TOKENS_PER_S)
-    return Pace(max(tokens_per_s / max(len(state.running), 1), 1e-3))
+        return TokenPace(FIRST_TOKENS_PER_S)
+    return TokenPace(max(tokens_per_s / max(len(state.running), 1), 1e-3))
 
 
 def tokens_until_start(state: EndpointState, ahead: Ahead, places: int, usual: float) -> float:

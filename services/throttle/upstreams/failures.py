@@ -14,19 +14,19 @@ MOST_TEXT = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class UpstreamAttempt:
     """A request that an upstream did not answer."""
 
     upstream: str
     failure: RequestFailure
 
 
-def may_go_on(attempts: Sequence[Attempt]) -> bool:
+def may_go_on(attempts: Sequence[UpstreamAttempt]) -> bool:
     """Whether another upstream may be tried after these attempts."""
     return all(attempt.failure.may_retry for attempt in attempts)
 
 
-def summarize(attempts: Sequence[Attempt]) -> UpstreamsFailed:
+def summarize(attempts: Sequence[UpstreamAttempt]) -> UpstreamsFailed:
     """Return the error of the attempts, of which there is at least one.
 
     Busy upstreams are shown only if all were: another failure says more.

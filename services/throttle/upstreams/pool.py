@@ -15,7 +15,13 @@ from services.throttle.upstreams.body import BodyEncoder
 from services.throttle.upstreams.calls import UpstreamAnswer, UpstreamCall
 from services.throttle.upstreams.connections import UpstreamSessions
 from services.throttle.upstreams.exchange import OpenAnswer, open_answer
-from services.throttle.upstreams.failures import Attempt, may_go_on, no_room, no_upstream, summarize
+from services.throttle.upstreams.failures import (
+    UpstreamAttempt,
+    may_go_on,
+    no_room,
+    no_upstream,
+    summarize,
+)
 from services.throttle.upstreams.members import PoolMembers
 from services.throttle.upstreams.probes import PROBE_S
 from services.throttle.upstreams.request_errors import RequestFailure
@@ -103,7 +109,7 @@ class UpstreamPool:
         """Return an answer and its upstream, for `finish`; use `send`."""
         deadline = asyncio.get_running_loop().time() + call.first_byte_timeout_s
         encoder = BodyEncoder(call.body, self._adapters)
-        attempts: list[Attempt] = []
+        attempts: list[UpstreamAttempt] = []
         failed: list[PooledUpstream] = []
         while len(attempts) < MOST_ATTEMPTS and may_go_on(attempts):
             upstream = self._pick(self._members.available(failed), call.prefix)
@@ -116,7 +122,7 @@ class UpstreamPool:
                 self._confirm(failed, attempts)
                 return upstream, result
             failed.append(upstream)
-            attempts.append(Attempt(upstream.name, result))
+            attempts.append(UpstreamAttempt(upstream.name, result))
         if attempts:
             raise summarize(attempts)
         raise no_upstream(self._members.reasons(), self._members.wait_s())
@@ -172,7 +178,9 @@ class UpstreamPool:
             members.answered(upstream, is_trial=is_trial)
         return result
 
-    def _confirm(self, failed: Sequence[PooledUpstream], attempts: Sequence[Attempt]) -> None:
+    def _confirm(
+        self, failed: Sequence[PooledUpstream], attempts: Sequence[UpstreamAttempt]
+    ) -> None:
         for upstream, attempt in zip(failed, attempts, strict=True):
             if attempt.failure.verdict == "suspect":
                 self._members.doubt(upstream)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from infra.lint.classes import check
 from infra.lint.source import parse
 
@@ -42,15 +40,6 @@ def test_packages_meet_where_any_module_of_one_imports_the_other() -> None:
     engine = parse("simulator/engine/world.py", "from services.admission.core import decide")
     other = parse("simulator/engine/job.py", JOB)
     assert len(list(check([ADMISSION, engine, other]))) == 1
-
-
-@pytest.mark.parametrize("names", [[], ["shared.bus.gather", "shared.contracts.job_spec"]])
-def test_a_kept_name_is_a_finding_where_one_module_imports_both(names: list[str]) -> None:
-    retry = "class Retry: ..."
-    bus = parse("shared/bus/gather.py", f"import shared.contracts.base\n{retry}")
-    spec = parse("shared/contracts/job_spec.py", retry)
-    reader = parse("shared/bus/reader.py", "\n".join(f"import {name}" for name in names))
-    assert len(list(check([bus, spec, reader]))) == len(names) // 2
 
 
 def test_a_private_class_is_no_finding() -> None:

@@ -13,7 +13,7 @@ from services.failslow.core.health.score import PartHealth
 from services.failslow.core.mitigation.costs import CostBook
 from services.failslow.core.mitigation.durations import DurationBook
 from services.failslow.core.mitigation.levels import BY_NAME
-from services.failslow.core.mitigation.moves import Move
+from services.failslow.core.mitigation.migration import FollowedMigration
 from services.failslow.core.mitigation.plan import GangLoss, MitigationPlan, OpenFault, Planner
 from services.failslow.core.mitigation.policy import lost_share
 from shared.contracts.mitigation import LevelName
@@ -76,7 +76,7 @@ class Care:
     durations: DurationBook = field(default_factory=DurationBook)
     health: dict[str, PartHealth] = field(default_factory=dict)
     costs: CostBook = field(default_factory=CostBook)
-    moves: dict[str, Move] = field(default_factory=dict)
+    migrations: dict[str, FollowedMigration] = field(default_factory=dict)
     """Migrations of which the gain is not estimated yet, by job."""
 
     def open_fault(

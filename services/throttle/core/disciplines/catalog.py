@@ -20,7 +20,7 @@ from services.throttle.core.disciplines.near_equal import (
 )
 from services.throttle.core.disciplines.priority_classes import PriorityClasses
 from services.throttle.core.disciplines.rates import InteractionRate, RequestRate
-from services.throttle.core.disciplines.seam import MINUTE_MS, Guard, Order
+from services.throttle.core.disciplines.seam import MINUTE_MS, Guard, ServingOrder
 from services.throttle.core.disciplines.shares import ServiceShare
 from services.throttle.core.disciplines.vtc import Vtc
 from services.throttle.core.disciplines.weighted_service import WeightedService
@@ -71,7 +71,7 @@ def berth(limits: Limits) -> Discipline:
     return Discipline(orders[0] if len(orders) == 1 else PriorityClasses(orders), tuple(guards))
 
 
-def _berth_order(limits: Limits) -> Order:
+def _berth_order(limits: Limits) -> ServingOrder:
     order = Vtc(forecast=ShrunkMean())
     if not limits.slack:
         return order

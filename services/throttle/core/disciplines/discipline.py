@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from services.throttle.core.disciplines.competition import Ahead, ExpectedLength
 from services.throttle.core.disciplines.request import ServedRequest
-from services.throttle.core.disciplines.seam import EngineLoad, Guard, Order, Throttled
+from services.throttle.core.disciplines.seam import EngineLoad, Guard, ServingOrder, Throttled
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class Discipline:
     pickled together with the requests that wait and run.
     """
 
-    order: Order
+    order: ServingOrder
     guards: tuple[Guard, ...] = ()
 
     def refusal(self, request: ServedRequest, load: EngineLoad, now: int) -> Throttled | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from services.throttle.core.disciplines.competition import CompetingQueue, Competition
 from services.throttle.core.disciplines.cost import LINEAR, Cost
 from services.throttle.core.disciplines.request import ServedRequest
-from services.throttle.core.disciplines.seam import Order
+from services.throttle.core.disciplines.seam import ServingOrder
 
 QUANTUM = 1000.0
 """Units of service that a tenant may use in one turn."""
@@ -27,7 +27,7 @@ class Turn:
 
 
 @dataclass(slots=True)
-class DeficitRoundRobin(Order):
+class DeficitRoundRobin(ServingOrder):
     """Tenants take turns; one may start requests while its deficit is positive.
 
     The length of an answer is unknown at the start, so the deficit becomes negative while output

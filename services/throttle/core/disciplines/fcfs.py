@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from services.throttle.core.disciplines.competition import CompetingQueue, Competition
 from services.throttle.core.disciplines.request import ServedRequest
-from services.throttle.core.disciplines.seam import Order
+from services.throttle.core.disciplines.seam import ServingOrder
 
 
 @dataclass(slots=True)
-class Fcfs(Order):
+class Fcfs(ServingOrder):
     """One queue, in the order of arrival. The difference of services has no bound."""
 
     queue: deque[ServedRequest] = field(default_factory=deque)

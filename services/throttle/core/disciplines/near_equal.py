@@ -9,7 +9,7 @@ from typing import Protocol
 from services.throttle.core.disciplines.bounded_table import BoundedTable
 from services.throttle.core.disciplines.competition import Ahead, Competition, ExpectedLength
 from services.throttle.core.disciplines.request import ServedRequest
-from services.throttle.core.disciplines.seam import Order
+from services.throttle.core.disciplines.seam import ServingOrder
 from services.throttle.core.disciplines.vtc import Vtc
 
 MOST_COMPARED = 16
@@ -59,7 +59,7 @@ class LongestPrefix:
 
 
 @dataclass(slots=True)
-class NearEqual(Order):
+class NearEqual(ServingOrder):
     """VTC, but of the tenants within `slack` of the smallest counter the preferred is next.
 
     The first preference counts; a later one where those before are equal, then the counters.

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from services.throttle.core.disciplines.competition import Ahead, Competition, ExpectedLength
 from services.throttle.core.disciplines.request import ServedRequest
-from services.throttle.core.disciplines.seam import Order
+from services.throttle.core.disciplines.seam import ServingOrder
 
 MOST_PASSED = 20
 """Starts of other classes after which a waiting class is next."""
 
 
 @dataclass(slots=True)
-class PriorityClasses(Order):
+class PriorityClasses(ServingOrder):
     """An order per class; the highest class with a waiting request is served.
 
     `orders` begin with the highest class; a `priority` beyond the last is of the last. What a
@@ -28,7 +28,7 @@ class PriorityClasses(Order):
     starts are of the highest.
     """
 
-    orders: tuple[Order, ...]
+    orders: tuple[ServingOrder, ...]
     most_passed: int = MOST_PASSED
     waiting: list[int] = field(default_factory=list)
     """Requests that wait, by class."""
@@ -111,7 +111,7 @@ class PriorityClasses(Order):
             order.rebase()
 
     @contextmanager
-    def _counted_in_all(self, request: ServedRequest) -> Iterator[Order]:
+    def _counted_in_all(self, request: ServedRequest) -> Iterator[ServingOrder]:
         """Yield the order of the request; what it counts for the tenant counts in the others."""
         order = self.orders[self._class_of(request)]
         before = order.counter_of(request.tenant)

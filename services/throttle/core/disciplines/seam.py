@@ -49,7 +49,7 @@ class Throttled:
     """The figures, for the sender."""
 
 
-class Order:
+class ServingOrder:
     """In which order waiting requests are served; by default it charges nothing."""
 
     __slots__ = ()

@@ -15,7 +15,7 @@ from services.throttle.core.disciplines.competition import (
 from services.throttle.core.disciplines.cost import LINEAR, Cost
 from services.throttle.core.disciplines.lengths import Forecast, NoForecast
 from services.throttle.core.disciplines.request import ServedRequest
-from services.throttle.core.disciplines.seam import Order
+from services.throttle.core.disciplines.seam import ServingOrder
 
 MOST_FORECAST = 20_000.0
 """Units of service: what the forecasts of one tenant's running requests cost together, at most.
@@ -25,7 +25,7 @@ By default that of 10,000 output tokens, the batch of VTC's evaluation.
 
 
 @dataclass(slots=True)
-class Vtc(Order):
+class Vtc(ServingOrder):
     """The waiting tenant with the smallest counter is served next; no preemption.
 
     A prompt is charged at the start, with the output that the forecast expects; output beyond

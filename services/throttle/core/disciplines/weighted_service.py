@@ -12,14 +12,14 @@ from services.throttle.core.disciplines.accounts import Account, Accounts, Line,
 from services.throttle.core.disciplines.competition import Competition
 from services.throttle.core.disciplines.profiles import CallProfiles
 from services.throttle.core.disciplines.request import ServedRequest
-from services.throttle.core.disciplines.seam import Order
+from services.throttle.core.disciplines.seam import ServingOrder
 
 FIRST_OUTPUT_TOKENS = 256
 """Output that is taken to be usual before the first call of an application has ended."""
 
 
 @dataclass(slots=True)
-class WeightedService(Order):
+class WeightedService(ServingOrder):
     """Calls of interactions in progress first, then the tenant with the smallest counter.
 
     A call that costs as much as such calls usually do adds 1 to its tenant's counter, whatever

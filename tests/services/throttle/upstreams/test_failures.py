@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from services.throttle.upstreams.failures import Attempt, may_go_on, no_room, no_upstream, summarize
+from services.throttle.upstreams.failures import (
+    UpstreamAttempt,
+    may_go_on,
+    no_room,
+    no_upstream,
+    summarize,
+)
 from services.throttle.upstreams.request_errors import TIMED_OUT, RequestFailure
 
 DOWN = RequestFailure(502, "connection failed", "down")
@@ -13,8 +19,8 @@ def busy(status: int = 503, retry_after_s: float | None = None) -> RequestFailur
     return RequestFailure(status, f"status {status}", "busy", retry_after_s=retry_after_s)
 
 
-def attempts(*failures: RequestFailure) -> list[Attempt]:
-    return [Attempt(f"u{index}", failure) for index, failure in enumerate(failures)]
+def attempts(*failures: RequestFailure) -> list[UpstreamAttempt]:
+    return [UpstreamAttempt(f"u{index}", failure) for index, failure in enumerate(failures)]
 
 
 def test_a_failure_says_more_than_a_busy_engine() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from services.throttle.core.disciplines.cost import LINEAR, Cost
 from services.throttle.core.disciplines.discipline import Discipline
 from services.throttle.core.disciplines.request import ServedRequest
-from services.throttle.core.disciplines.seam import EngineLoad, Order
+from services.throttle.core.disciplines.seam import EngineLoad, ServingOrder
 from simulator.llm.batching import BatchingEngine, EngineLimits
 
 IDLE = EngineLoad(held_tokens=0, batch_tokens=1000, waiting=0)
@@ -24,7 +24,7 @@ def a_request(
     return ServedRequest(request_id, tenant, prompt, limit, at, is_issued=True)
 
 
-def served(order: Order, request: ServedRequest, tokens: int = 0) -> None:
+def served(order: ServingOrder, request: ServedRequest, tokens: int = 0) -> None:
     """Start a waiting request and end it after so many tokens."""
     order.start(request)
     request.made_tokens = tokens

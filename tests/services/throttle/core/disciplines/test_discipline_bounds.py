@@ -16,7 +16,7 @@ from services.throttle.core.disciplines.lengths import ShrunkMean
 from services.throttle.core.disciplines.limits import Limits
 from services.throttle.core.disciplines.near_equal import EarliestDeadline, LongestPrefix, NearEqual
 from services.throttle.core.disciplines.priority_classes import PriorityClasses
-from services.throttle.core.disciplines.seam import Order
+from services.throttle.core.disciplines.seam import ServingOrder
 from services.throttle.core.disciplines.vtc import Vtc
 from tests.services.throttle.core.disciplines.serving import Endpoint, Load, random_load
 
@@ -70,7 +70,7 @@ def backlog_of(discipline: Discipline, load: Load, **weights: float) -> Backlog:
     return backlog
 
 
-def accounts_of(order: Order) -> Mapping[str, Account]:
+def accounts_of(order: ServingOrder) -> Mapping[str, Account]:
     match order:
         case Vtc():
             return order.accounts.by_tenant

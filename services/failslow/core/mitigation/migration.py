@@ -9,7 +9,7 @@ from services.failslow.core.mitigation.policy import lost_share
 
 
 @dataclass(slots=True)
-class Move:
+class FollowedMigration:
     """A migration by a plan; times are cluster seconds."""
 
     plan_id: str

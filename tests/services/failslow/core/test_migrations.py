@@ -88,7 +88,7 @@ def test_the_gain_is_estimated_when_the_job_ends() -> None:
     assert isinstance(account, MitigationAccounted)
     assert (account.ran_s, account.gpus, account.cost_s) == (3600, 4, 50)
     assert 0 < account.avoided_s < 5400 / 3
-    assert not state.care.moves
+    assert not state.care.migrations
 
 
 def test_a_job_that_ends_before_it_runs_again_has_cost_only() -> None:

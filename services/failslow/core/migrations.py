@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from services.failslow.core.gangs import ENDS
 from services.failslow.core.mitigation.care import OpenPlan
-from services.failslow.core.mitigation.moves import Move
+from services.failslow.core.mitigation.migration import FollowedMigration
 from services.failslow.core.state import FailSlowState
 from shared.contracts.attempts import JobCancelled, JobFailed, JobMigrated, JobStarted, JobSucceeded
 from shared.contracts.mitigation_account import (
@@ -19,17 +19,23 @@ from shared.ledger.decider import Decision, Input
 OVER = (JobSucceeded, JobFailed, JobCancelled)
 
 
-def follow_moves(state: FailSlowState, item: Input, now: int) -> Iterator[Decision]:
+def follow_migrations(state: FailSlowState, item: Input, now: int) -> Iterator[Decision]:
     """Follow one input of the placement ledger; most are of jobs that no plan has moved."""
     match item.message:
         case JobStarted() as started:
-            move = state.care.moves.get(started.job_id)
-            if move is not None and move.started_s is None and started.attempt > move.attempt:
-                yield item.decision(measured(state, move, started, now))
+            migration = state.care.migrations.get(started.job_id)
+            if (
+                migration is not None
+                and migration.started_s is None
+                and started.attempt > migration.attempt
+            ):
+                yield item.decision(measured(state, migration, started, now))
         case message if isinstance(message, ENDS):
-            move = state.care.moves.get(message.job_id)
-            if move is not None and (move.started_s is not None or isinstance(message, OVER)):
-                yield item.decision(accounted(state, message.job_id, move, now))
+            migration = state.care.migrations.get(message.job_id)
+            if migration is not None and (
+                migration.started_s is not None or isinstance(message, OVER)
+            ):
+                yield item.decision(accounted(state, message.job_id, migration, now))
             if isinstance(message, JobMigrated) and (own := plan_of(state, message)) is not None:
                 yield item.decision(carried_out(state, own, message, now))
 
@@ -59,28 +65,32 @@ def carried_out(
     )
 
 
-def measured(state: FailSlowState, move: Move, started: JobStarted, now: int) -> MitigationMeasured:
+def measured(
+    state: FailSlowState, migration: FollowedMigration, started: JobStarted, now: int
+) -> MitigationMeasured:
     return MitigationMeasured(
-        plan_id=move.plan_id,
-        fault_id=move.fault_id,
+        plan_id=migration.plan_id,
+        fault_id=migration.fault_id,
         job_id=started.job_id,
-        tenant=move.tenant,
+        tenant=migration.tenant,
         attempt=started.attempt,
-        cost_s=move.cost_at(state.cluster_s(now)),
+        cost_s=migration.cost_at(state.cluster_s(now)),
         gpus=started.gpus,
     )
 
 
-def accounted(state: FailSlowState, job_id: str, move: Move, now: int) -> MitigationAccounted:
+def accounted(
+    state: FailSlowState, job_id: str, migration: FollowedMigration, now: int
+) -> MitigationAccounted:
     now_s, survival = state.cluster_s(now), state.care.durations.survival()
     return MitigationAccounted(
-        plan_id=move.plan_id,
-        fault_id=move.fault_id,
+        plan_id=migration.plan_id,
+        fault_id=migration.fault_id,
         job_id=job_id,
-        tenant=move.tenant,
-        ran_s=move.ran_s(now_s),
-        gpus=move.gpus,
-        cost_s=move.cost_at(now_s) if move.started_s is None else move.cost_s,
-        avoided_s=move.avoided_s(now_s, survival),
+        tenant=migration.tenant,
+        ran_s=migration.ran_s(now_s),
+        gpus=migration.gpus,
+        cost_s=migration.cost_at(now_s) if migration.started_s is None else migration.cost_s,
+        avoided_s=migration.avoided_s(now_s, survival),
         observed_faults=survival.count,
     )

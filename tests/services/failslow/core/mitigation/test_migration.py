@@ -5,34 +5,36 @@ from __future__ import annotations
 import pytest
 
 from services.failslow.core.mitigation.durations import ObservedFault, Survival
-from services.failslow.core.mitigation.moves import Move
+from services.failslow.core.mitigation.migration import FollowedMigration
 
 LONG = Survival.of([ObservedFault(36_000)] * 1000)
 SHORT = Survival.of([ObservedFault(110)] * 1000)
 
 
-def move(slowdown: float = 1.0) -> Move:
-    return Move("p", "f", "acme", 1, slowdown, elapsed_s=100, lost_work_s=20, left_s=500)
+def migration(slowdown: float = 1.0) -> FollowedMigration:
+    return FollowedMigration(
+        "p", "f", "acme", 1, slowdown, elapsed_s=100, lost_work_s=20, left_s=500
+    )
 
 
 def test_the_cost_is_the_stop_and_the_work_that_is_lost() -> None:
-    assert move().cost_at(540) == 60
-    assert move().cost_at(400) == 20
+    assert migration().cost_at(540) == 60
+    assert migration().cost_at(400) == 20
 
 
 def test_a_job_that_never_ran_again_has_gained_nothing() -> None:
-    assert move().avoided_s(10_000, LONG) == 0
+    assert migration().avoided_s(10_000, LONG) == 0
 
 
 def test_a_long_fault_would_have_lasted_as_long_as_the_job() -> None:
     """600 s of work take 1,200 s at half speed: 600 s of loss."""
-    moved = move()
+    moved = migration()
     moved.started_s = 600
     assert moved.avoided_s(1200, LONG) == pytest.approx(600, rel=0.01)
 
 
 def test_a_short_fault_would_have_ended_soon() -> None:
-    moved = move()
+    moved = migration()
     moved.started_s = 600
     assert moved.avoided_s(1200, SHORT) < 20
 
