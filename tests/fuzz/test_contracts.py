@@ -117,7 +117,7 @@ def test_a_hostile_command_is_one_input_with_a_message_or_a_reason(name: str) ->
     check()
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", sorted(name for name in COMMANDS if COMMANDS[name].model_fields))
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_json_in_place_of_a_command_has_a_reason(name: str, case: str) -> None:
     decoder, topic = custodian_of(name)
