@@ -46,6 +46,7 @@ ODD = (
 """Values of headers."""
 
 
+@pytest.mark.parts
 def test_the_api_does_what_its_document_says(rows: Stack) -> None:
     outcome = fuzz(
         rows.url, KEYS["root"], EXAMPLES, "coverage,fuzzing,stateful" if LONG_FORM else "coverage"
@@ -55,6 +56,7 @@ def test_the_api_does_what_its_document_says(rows: Stack) -> None:
     assert outcome.cases > LEAST
 
 
+@pytest.mark.parts
 def test_no_answer_to_a_tenant_holds_data_of_another(rows: Stack) -> None:
     outcome = fuzz(rows.url, KEYS["ada"], EXAMPLES, "fuzzing,stateful", tenant="ada")
     tally("requests of a tenant", outcome.cases)

@@ -115,6 +115,7 @@ def test_every_locked_package_has_a_version_and_a_hash(name: str) -> None:
     assert not any(" ; " in round_ for round_ in asked)
 
 
+@pytest.mark.parts
 def test_the_bill_of_materials_has_every_locked_package(tmp_path: Path) -> None:
     lock, out = ROOT / LOCKS[0], tmp_path / "sbom.json"
     sbom(lock, out)

@@ -16,7 +16,7 @@ from benchmarks.parts.rltune.allocation import (
     tier_splits,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.parts
 
 Way = tuple[tuple[int, int], ...]
 

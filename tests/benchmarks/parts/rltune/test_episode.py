@@ -9,7 +9,7 @@ from benchmarks.parts.rltune.episode import EDGE, Floats, Ints, run_episode
 from benchmarks.parts.rltune.network import ACTOR, initial
 from benchmarks.parts.rltune.ppo import base_wait_s, mean_wait_s
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.parts
 
 NODES = 2
 ACTOR_0 = initial(ACTOR, np.random.default_rng(0))

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.parts.rltune.ppo import Jobs, PpoOptions, reward_of, train
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.parts
 
 
 def test_a_reward_is_zero_for_the_base_and_at_most_one() -> None:
