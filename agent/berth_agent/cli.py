@@ -51,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = settings.load(options.config, flags)
         code: int = options.command(config, options)
     except PROBLEMS as error:
-        _print(f"berth-agent: {error}", sys.stderr)
+        is_full = isinstance(error, OSError) and error.errno in files.FULL
+        remedy = "; make room on its disk, then run the command again" if is_full else ""
+        _print(f"berth-agent: {error}{remedy}", sys.stderr)
         return 1
     return code
 

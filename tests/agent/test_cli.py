@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -210,6 +211,24 @@ def test_a_refusal_is_one_line(
     printed = capsys.readouterr().err
     assert printed == "berth-agent: token_expired: token: expired; make another\n"
     assert not (tmp_path / "identity.json").exists()
+
+
+def test_a_join_on_a_full_disk_names_the_file_and_the_remedy(
+    gateway: GatewayDouble,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(descriptor: int, content: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", refuse)
+    assert join(gateway, tmp_path) == 1
+    monkeypatch.undo()
+    printed = capsys.readouterr().err
+    assert f"No space left on device: '{tmp_path}/" in printed
+    assert printed.endswith("; make room on its disk, then run the command again\n")
+    assert printed.count("\n") == 1
 
 
 @pytest.mark.parametrize(

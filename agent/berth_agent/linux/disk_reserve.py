@@ -51,10 +51,22 @@ class DiskReserve:
         except OSError:
             _remove(fresh)
 
-    def is_used(self) -> bool:
-        """Whether space was given up and the disk did not have enough since."""
-        held_bytes = self._held_bytes()
-        return held_bytes is not None and held_bytes < self._size_bytes
+    def is_lacking(self) -> bool:
+        """Whether space was given up, or never taken, and the disk did not have enough since."""
+        return (self._held_bytes() or 0) < self._size_bytes
+
+    def problem(self) -> str:
+        """Return what keeps the node from new work; empty: nothing.
+
+        The text is the same each time, as it is logged when it changes.
+        """
+        if not self.is_lacking():
+            return ""
+        size_mib = self._size_bytes / 2**20
+        return (
+            f"the disk of {os.path.dirname(self.path)} has no space for the agent's reserve"
+            f" (reserve_mib {size_mib:g}): new work is refused until {2 * size_mib:g} MiB are free"
+        )
 
     def _held_bytes(self) -> int | None:
         try:

@@ -23,7 +23,10 @@ def write_durable(path: str, content: bytes, mode: int = 0o600) -> None:
 
 
 def write_atomic(path: str, content: bytes, mode: int = 0o600, *, sync: bool = False) -> None:
-    """Replace a file by rename: readers see the old or the new one. Raises OSError."""
+    """Replace a file by rename: readers see the old or the new one.
+
+    Raises OSError, which names the file, also where a descriptor was written.
+    """
     fresh = f"{path}.new"
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
@@ -32,6 +35,9 @@ def write_atomic(path: str, content: bytes, mode: int = 0o600, *, sync: bool = F
             view = view[os.write(descriptor, view) :]
         if sync:
             os.fsync(descriptor)
+    except OSError as error:
+        error.filename = path
+        raise
     finally:
         os.close(descriptor)
     os.rename(fresh, path)

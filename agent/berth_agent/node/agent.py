@@ -66,7 +66,7 @@ class Agent:
             workers,
             self._report,
             self._fence,
-            self.reserve.is_used,
+            self.reserve.problem,
         )
         self._node_id = node_id
         self._registrar = Registrar(workers, registration)

@@ -20,7 +20,6 @@ from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.workers import Workers
 
 Effect = Callable[[], None]
-DISK_FULL = "the disk of the agent's state folder is full; its reserve is kept for ends and reports"
 
 
 class OrderBook:
@@ -39,14 +38,14 @@ class OrderBook:
         workers: Workers,
         report: Callable[[NodeReport], None],
         fence: Callable[[int], None],
-        is_disk_full: Callable[[], bool],
+        disk_problem: Callable[[], str],
     ) -> None:
         self._path = path
         self._life = incarnations
         self._workers = workers
         self._report = report
         self._fence = fence
-        self._is_disk_full = is_disk_full
+        self._disk_problem = disk_problem
         self.applied, self.writer = self._read()
         self.drain_reason = ""
         """Why the node takes no more work; empty: it does."""
@@ -152,6 +151,6 @@ class OrderBook:
             # The ledger counts GPUs that are not there until the node registers anew.
             self.drain_reason = f"no_such_gpu: {lacking}"
             return Failure(reason="no_such_gpu", detail=lacking)
-        if not is_held and self._is_disk_full():
-            return Failure(reason="disk_full", detail=DISK_FULL)
+        if not is_held and (problem := self._disk_problem()):
+            return Failure(reason="disk_full", detail=problem[:1024])
         return None

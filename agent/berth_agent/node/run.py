@@ -26,7 +26,6 @@ from berth_agent.node.identity import read_identity
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.launcher import Launcher
 from berth_agent.node.measuring import Measuring
-from berth_agent.node.order_book import DISK_FULL
 from berth_agent.node.passage import check_passage
 from berth_agent.node.renewal import Credentials
 from berth_agent.node.reporting import Reporting
@@ -131,7 +130,8 @@ class Runtime:
         try:
             self._obey_leave()
             self.agent.tick()
-            problem = f"disk: {DISK_FULL}" if self.agent.reserve.is_used() else ""
+            lacking = self.agent.reserve.problem()
+            problem = f"disk: {lacking}" if lacking else ""
         except OSError as error:
             problem = f"disk: {error}"
         except Exception as error:
@@ -140,6 +140,8 @@ class Runtime:
                 log.exception("a tick of the agent failed")
         if problem and problem != self._problem:
             log.error("%s", problem)
+        if self._problem.startswith("disk: ") and not problem:
+            log.info("the disk takes writes again: the node works as before")
         self._problem = problem
         self._write_status()
 

@@ -53,7 +53,7 @@ def test_each_slice_lets_something_be_written_on_a_full_disk(disk: Path) -> None
     reserve = reserve_on(disk)
     for number in range(4):
         fill(disk / "filler")
-        assert reserve.is_used() is (number > 0)
+        assert reserve.is_lacking() is (number > 0)
         note = disk / f"note-{number}"
         write_on_full_disk(reserve.path, partial(write, note))
         assert note.stat().st_size == 4096
@@ -67,24 +67,32 @@ def test_the_space_is_taken_again_once_the_disk_has_twice_as_much(disk: Path) ->
     fill(disk / "filler")
     write_on_full_disk(reserve.path, partial(write, disk / "note"))
     reserve.refill()
-    assert reserve.is_used()
+    assert reserve.is_lacking()
     (disk / "filler").unlink()
     reserve.refill()
-    assert not reserve.is_used()
+    assert not reserve.is_lacking()
     assert os.stat(reserve.path).st_blocks * 512 == SIZE_BYTES
 
 
-def test_a_disk_that_is_too_small_has_no_reserve(disk: Path) -> None:
+def test_a_disk_that_is_too_small_lacks_its_reserve(disk: Path) -> None:
     reserve = DiskReserve(str(disk / "reserve"), 6 * SLICE_BYTES)
     reserve.refill()
-    assert not reserve.is_used() and not (disk / "reserve").exists()
+    assert reserve.is_lacking() and not (disk / "reserve").exists()
     fill(disk / "filler")
     with pytest.raises(OSError, match="No space"):
         write_on_full_disk(reserve.path, partial(write, disk / "note"))
+
+
+def test_a_reserve_of_no_size_is_never_lacking(disk: Path) -> None:
+    reserve = DiskReserve(str(disk / "reserve"), 0)
+    fill(disk / "filler")
+    assert not reserve.is_lacking()
+    reserve.refill()
+    assert not reserve.is_lacking()
 
 
 def test_another_error_uses_nothing(tmp_path: Path) -> None:
     reserve = reserve_on(tmp_path)
     with pytest.raises(OSError, match="directory") as raised:
         write_on_full_disk(reserve.path, partial(write, tmp_path / "missing" / "note"))
-    assert raised.value.errno == errno.ENOENT and not reserve.is_used()
+    assert raised.value.errno == errno.ENOENT and not reserve.is_lacking()

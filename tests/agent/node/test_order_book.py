@@ -48,14 +48,14 @@ class Bench:
             lambda a: self.launched.append(a.allocation_id),
         )
         path = f"{config.state}/applied"
-        self.is_disk_full = False
+        self.disk_problem = ""
         self.book = OrderBook(
             path,
             self.incarnations,
             self.workers,
             self.reports.append,
             self.fence,
-            lambda: self.is_disk_full,
+            lambda: self.disk_problem,
         )
         self.fenced = 0
         terms = Terms(
@@ -178,7 +178,7 @@ def test_a_full_disk_refuses_new_work_and_begins_what_was_noted(
     with pytest.raises(OSError, match="No space"):
         bench.take(noted)
     full_disk.clear()
-    bench.is_disk_full = True
+    bench.disk_problem = "no space"
     bench.take(noted)
     assert bench.launched == [W] and bench.reports == []
     bench.take(bench.order("prepare", 6, allocation_id="0/6/0/0", launch=launch("true")))

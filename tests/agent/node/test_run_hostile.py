@@ -41,6 +41,7 @@ def test_a_full_disk_is_a_state_and_work_goes_on_when_there_is_room(double: Exec
     if os.geteuid() != 0:
         pytest.skip("mounting a small disk needs root")
     with a_node(double, start=False) as node:
+        node.settings["reserve_mib"] = 0.0
         subprocess.run(
             ["mount", "-t", "tmpfs", "-o", "size=256k,mode=711", "tmpfs", node.state], check=True
         )
@@ -88,9 +89,45 @@ def test_on_a_full_disk_stops_are_obeyed_and_ends_reported_from_the_reserve(
             assert (node.state / "reserve").stat().st_size < MIB
             double.order("prepare", other, launch=launch("exit 5"))
             assert double.wait_for("refused", other).failure.reason == "disk_full"
-            until(lambda: node.status()["problem"].endswith("kept for ends and reports"))
+            until(lambda: "has no space for the agent's reserve" in node.status()["problem"])
             filler.unlink()
             until(lambda: node.status()["problem"] == "")
+            assert "the disk takes writes again" in node.log.read_text()
+            again = "0/9/0/0"
+            run(double, "exit 5", again)
+            assert double.wait_for("exited", again).exit_code == 5
+        finally:
+            node.close()
+            subprocess.run(["umount", "-l", node.state], check=True)
+
+
+def test_a_node_that_starts_without_space_for_its_reserve_refuses_work_until_there_is(
+    double: ExecutorDouble,
+) -> None:
+    """Work that it took could end without a note of it, and would run twice."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    with a_node(double, start=False) as node:
+        node.settings["reserve_mib"] = 1.0
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=4m,mode=711", "tmpfs", node.state], check=True
+        )
+        try:
+            node.join(double.url)
+            filler = node.state / "filler"
+            filler.write_bytes(bytes(3 * MIB))
+            node.start()
+            double.wait(lambda: double.joined is not None)
+            double.order("prepare", W, launch=launch("exit 5"))
+            failure = double.wait_for("refused", W).failure
+            assert failure.reason == "disk_full" and str(node.state) in failure.detail
+            assert not (node.state / "reserve").exists()
+            assert node.status()["problem"].endswith(failure.detail)
+            assert failure.detail in node.log.read_text()
+            filler.unlink()
+            until(lambda: node.status()["problem"] == "")
+            assert (node.state / "reserve").stat().st_size == MIB
+            assert "the disk takes writes again" in node.log.read_text()
             again = "0/9/0/0"
             run(double, "exit 5", again)
             assert double.wait_for("exited", again).exit_code == 5
