@@ -59,7 +59,9 @@ def state_of(node: Row) -> str:
     if str(node["reason"]).startswith(MACHINE_CHANGED):
         return f"{'held back' if node['alive'] else 'lost'} (another machine waits)"
     if not node["alive"]:
-        return "declared lost" if node["state"] == "declared" else f"lost ({node['reason']})"
+        # Behind the loss comes why the node was cordoned, which `berth nodes show` prints.
+        loss = str(node["reason"]).partition("; ")[0]
+        return "declared lost" if node["state"] == "declared" else f"lost ({loss})"
     if node.get("identity") in ("revoked", "expired", "pending"):
         return f"{node['identity']}, suspected" if is_silent(node) else str(node["identity"])
     if is_silent(node):

@@ -14,6 +14,9 @@ Backend = Literal["virtual", "process", "agent"]
 Fencing = Literal["kernel", "advice"]
 """The end of a worker whose step died: the kernel kills it, or a sweep by the agent."""
 
+STILL_CORDONED = "still cordoned"
+"""Reason of a cordon that goes on over a join: the first reason of it says more."""
+
 
 @command
 class CordonNode(Command):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
+from shared.contracts.nodes import STILL_CORDONED
 from shared.projections.ledger_events import LedgerEvent, NotFolded
 from shared.projections.table import BigInt, RowTable
 
 NO_LIMITS = "none"
+LOSSES = frozenset({"silent", "left", "replaced", "declared"})
+OUTLIVES_JOIN = "prolog_failed: "
+"""Begins reasons of cordons by the node itself that go on until an operator ends them."""
 HELD_BACK = "another machine of this name waits until nothing of this one can be alive"
 
 
@@ -87,10 +92,9 @@ def fold_node(row: NodeRow, event: LedgerEvent) -> None:
         case "node.health-noted.v1":
             row.health = data["health"]
         case "node.cordoned.v1":
-            row.cordoned, row.draining = True, data.get("draining", False)
-            row.reason = data.get("reason", "")
+            fold_cordoned(row, data)
         case "node.uncordoned.v1":
-            row.cordoned, row.draining, row.reason = False, False, ""
+            row.cordoned, row.draining, row.reason = False, False, loss_of(row)
         case "fault.injected.v1":
             injection = {name: data[name] for name in ("fault", "factor", "until", "reason")}
             row.injection = msgspec.json.encode(injection).decode()
@@ -98,6 +102,27 @@ def fold_node(row: NodeRow, event: LedgerEvent) -> None:
             row.injection = "null"
         case _:
             raise NotFolded(event.type)
+
+
+def fold_cordoned(row: NodeRow, data: dict[str, Any]) -> None:
+    reason = data.get("reason", "")
+    if reason == STILL_CORDONED and row.reason.startswith(OUTLIVES_JOIN):
+        reason = row.reason
+    row.reason = "; ".join(filter(None, [loss_of(row), reason]))
+    row.cordoned, row.draining = True, data.get("draining", False)
+
+
+def loss_of(row: NodeRow) -> str:
+    """Return how the node was lost; empty for one that lives."""
+    loss = row.reason.partition("; ")[0]
+    return loss if loss in LOSSES and not row.alive else ""
+
+
+def cordon_reason(row: NodeRow) -> str:
+    """Return why the node is cordoned, without how it was lost; empty for one that is not."""
+    if not row.cordoned or row.reason.endswith(HELD_BACK):
+        return ""
+    return row.reason.removeprefix(loss_of(row)).removeprefix("; ")
 
 
 def fold_joined(row: NodeRow, event: LedgerEvent) -> None:
@@ -109,10 +134,12 @@ def fold_joined(row: NodeRow, event: LedgerEvent) -> None:
     row.generation, row.fencing = data.get("generation", 0), data.get("fencing", "")
     row.limits = (data.get("limits") or NO_LIMITS) if data["backend"] == "agent" else ""
     row.unusable_gpus = msgspec.json.encode(data.get("unusable_gpus", [])).decode()
-    row.alive, row.joined_at, row.lost_at = True, event.at, 0
     if row.cordoned or row.reason.endswith(HELD_BACK):
         # A cordon that goes on is decided again behind the join.
-        row.cordoned, row.draining, row.reason = False, False, ""
+        reason = cordon_reason(row)
+        row.reason = reason if reason.startswith(OUTLIVES_JOIN) else ""
+        row.cordoned, row.draining = False, False
+    row.alive, row.joined_at, row.lost_at = True, event.at, 0
     row.state, row.silent_ms, row.suspected_at = "joined", 0, 0
 
 
@@ -121,7 +148,8 @@ def fold_silence(row: NodeRow, event: LedgerEvent) -> None:
     data = event.data
     match event.type:
         case "node.lost.v1":
-            row.alive, row.lost_at, row.reason = False, event.at, data["reason"]
+            row.reason = "; ".join(filter(None, [data["reason"], cordon_reason(row)]))
+            row.alive, row.lost_at = False, event.at
             row.silent_ms = round(data.get("silent_s", 0.0) * 1000)
             row.state = "declared" if data["reason"] == "declared" else "lost"
         case "node.suspected.v1":

@@ -22,6 +22,7 @@ from tests.cli.node_rows import LOST, NODE, SILENT
         ({**NODE, "draining": True, "cordoned": True}, "drained"),
         (SILENT, "suspected"),
         (LOST, "lost (silent)"),
+        ({**LOST, "reason": "left; prolog_failed: exit code 3"}, "lost (left)"),
         ({**LOST, "state": "declared", "reason": "declared"}, "declared lost"),
         ({**NODE, "reason": "machine_changed: x"}, "held back (another machine waits)"),
         ({**LOST, "reason": "machine_changed: x"}, "lost (another machine waits)"),

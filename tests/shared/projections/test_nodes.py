@@ -84,6 +84,32 @@ def test_a_cordon_that_placement_forgot_ends_with_the_next_join() -> None:
     assert (row.cordoned, row.draining) == (True, True)
 
 
+def test_a_node_that_left_shows_why_it_was_cordoned() -> None:
+    """The loss comes first, then the reason that the agent gave."""
+    failed = NodeCordoned(node_id="n1", reason="prolog_failed: mount: no route")
+    left = NodeLost(node_id="n1", incarnation="i", reason="left")
+    assert node_row(JOINED, failed, left).reason == "left; prolog_failed: mount: no route"
+    assert node_row(JOINED, failed, left, LOST).reason == "silent; prolog_failed: mount: no route"
+    assert node_row(JOINED, failed, left, NodeUncordoned(node_id="n1")).reason == "left"
+
+
+def test_a_cordon_that_goes_on_after_a_join_keeps_its_reason() -> None:
+    failed = NodeCordoned(node_id="n1", reason="prolog_failed: mount: no route")
+    left = NodeLost(node_id="n1", incarnation="i", reason="left")
+    still = NodeCordoned(node_id="n1", reason="still cordoned")
+    row = node_row(JOINED, failed, left, JOINED, still)
+    assert (row.cordoned, row.reason) == (True, "prolog_failed: mount: no route")
+    row = node_row(JOINED, failed, left, JOINED, still, NodeUncordoned(node_id="n1"))
+    assert (row.cordoned, row.reason) == (False, "")
+
+
+def test_a_lost_node_that_is_cordoned_shows_both() -> None:
+    row = node_row(JOINED, LOST, NodeCordoned(node_id="n1", reason="hot"))
+    assert row.reason == "silent; hot"
+    held = NodeHeldBack(node_id="n1", reason="machine_changed", registration=JOINED)
+    assert node_row(JOINED, NodeCordoned(node_id="n1"), held, LOST).reason == "silent"
+
+
 def test_an_injected_fault_is_shown_until_it_is_over() -> None:
     injected = FaultInjected(node_id="n1", fault="slow", factor=2.5, until=9, reason="drill")
     row = node_row(JOINED, injected)

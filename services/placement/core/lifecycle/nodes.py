@@ -11,6 +11,7 @@ from services.placement.core.pool.node import Machine, Node
 from services.placement.core.pool.state import Pool
 from shared.contracts.failures import Failure
 from shared.contracts.nodes import (
+    STILL_CORDONED,
     CordonNode,
     DrainNode,
     NodeCordoned,
@@ -26,8 +27,11 @@ from shared.ledger.decider import Decision, Input, UnitStart, as_unit
 
 Loss = Literal["silent", "left", "replaced", "declared"]
 LEAVING = "node_draining"
-REFUSES_ALL = frozenset({LEAVING, "prolog_failed"})
+LACKS_GPUS = "no_such_gpu"
+REFUSES_ALL = frozenset({LEAVING, "prolog_failed", LACKS_GPUS})
 """Reasons of a refusal that say that the node takes no work at all."""
+ENDS_AT_JOIN = frozenset({LEAVING, LACKS_GPUS})
+"""Those that are over when the node joins anew."""
 
 
 def register(
@@ -94,9 +98,7 @@ def join(pool: Pool, registration: NodeJoined, cause: str) -> Iterator[Decision]
         yield Decision(NodeUncordoned(node_id=registration.node_id), cause)
     elif registration.node_id in pool.cordons:
         draining = pool.cordons[registration.node_id]
-        again = NodeCordoned(
-            node_id=registration.node_id, draining=draining, reason="still cordoned"
-        )
+        again = NodeCordoned(node_id=registration.node_id, draining=draining, reason=STILL_CORDONED)
         yield Decision(again, cause)
 
 
@@ -161,14 +163,18 @@ def release_all(pool: Pool, node: Node, now: int, cause: str) -> Iterator[Decisi
 def cordon_refusing(pool: Pool, node_id: str, failure: Failure, cause: str) -> Iterator[Decision]:
     """Cordon a node that refuses all work, or it would attract and refuse job after job.
 
-    A node that leaves is schedulable again when it joins anew; one whose prolog fails stays
-    cordoned until an operator has looked at it.
+    A node that leaves is schedulable again when it joins anew, and so is one with fewer GPUs than
+    it had registered, but a virtual one, which does not join anew for that; one whose prolog fails
+    stays cordoned until an operator has looked at it.
     """
+    node = pool.board.nodes.get(node_id)
+    if failure.reason == LACKS_GPUS and (node is None or node.backend in IN_EXECUTOR):
+        return
     if failure.reason in REFUSES_ALL and node_id not in pool.cordons:
         event = NodeCordoned(
             node_id=node_id,
             reason=f"{failure.reason}: {failure.detail}",
-            until_joined=failure.reason == LEAVING,
+            until_joined=failure.reason in ENDS_AT_JOIN,
         )
         yield UnitStart(event, cause)
 

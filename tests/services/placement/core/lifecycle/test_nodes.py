@@ -276,6 +276,28 @@ def test_a_failed_prolog_cordons_the_node_until_an_operator_lifts_it() -> None:
     assert pool.job("a").phase == "placed"
 
 
+def test_a_node_with_fewer_gpus_than_it_registered_is_cordoned_until_it_joins_anew() -> None:
+    """It leaves at once where nothing runs: the ledger keeps why."""
+    pool = lane(backends=("agent",))
+    pool.report(registered("n1", backend="agent"))
+    pool.submit(job("a"))
+    report = refused(pool.ids_of("a")[0], "a", "no_such_gpu: GPUs [1]: not usable")
+    (cordoned,) = only(NodeCordoned, pool.report(report))
+    assert isinstance(cordoned, NodeCordoned) and cordoned.until_joined
+    assert cordoned.reason == "no_such_gpu: GPUs [1]: not usable"
+    pool.report(left("n1"))
+    again = registered("n1", incarnation="i2", backend="agent", gpus=4)
+    assert "NodeUncordoned" in kinds(pool.report(again))
+
+
+def test_a_virtual_node_is_not_cordoned_for_a_gpu_that_it_lacks() -> None:
+    """It never joins anew by itself."""
+    pool = lane("n1")
+    pool.submit(job("a"))
+    report = refused(pool.ids_of("a")[0], "a", "no_such_gpu: x")
+    assert only(NodeCordoned, pool.report(report)) == []
+
+
 def test_a_busy_gpu_cordons_no_node() -> None:
     pool = lane("n1")
     pool.submit(job("a"))
