@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.reserved_variables import variable_errors
 from services.gateway.core.strict import Body, parse_body
 from shared.contracts.base import JobId, Model, Name, Text
 from shared.contracts.identity import derive_job_id
@@ -78,12 +79,12 @@ def parse_submission(body: Body) -> JobBody:
     """Return either form of a submission; errors name the fields as the sender wrote them."""
     if "spec" in body:
         nested = parse_body(JobBody, body)
-        check_resources(nested.spec, "spec.gang.gpus_per_worker")
+        check_spec(nested.spec, "spec.")
         return nested
     flat = parse_body(FlatJobBody, body)
     spec = {name: getattr(flat, name) for name in flat.model_fields_set - _SUBMISSION_FIELDS}
     checked = JobSpec.model_validate(spec)
-    check_resources(checked, "gang.gpus_per_worker")
+    check_spec(checked, "")
     return JobBody(
         spec=checked,
         idempotency_key=flat.idempotency_key,
@@ -93,11 +94,17 @@ def parse_submission(body: Body) -> JobBody:
     )
 
 
-def check_resources(spec: JobSpec, field: str) -> None:
-    """Raise InvalidBody for a job that takes nothing of its nodes; admission would refuse it."""
+def check_spec(spec: JobSpec, prefix: str) -> None:
+    """Raise InvalidBody for what no node could do: a worker without resources, variables of Berth.
+
+    It is asked of new submissions alone: specs that an earlier release took are still read.
+    """
+    errors = variable_errors(spec.env, f"{prefix}env")
     if not spec.gang.has_resources:
         rule = NO_RESOURCES.removeprefix("0: ")
-        raise InvalidBody([FieldError(field=field, value=0, rule=rule)])
+        errors.append(FieldError(field=f"{prefix}gang.gpus_per_worker", value=0, rule=rule))
+    if errors:
+        raise InvalidBody(errors)
 
 
 def submit_job(body: JobBody, sender: Sender, pools: Mapping[str, int], key: str) -> SubmitJob:

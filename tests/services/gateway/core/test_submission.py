@@ -93,6 +93,20 @@ def test_a_job_that_takes_nothing_of_its_nodes_is_refused(around: Any, field: st
     assert refused.value.errors[0].rule.startswith("a worker needs some GPU")
 
 
+@pytest.mark.parametrize(
+    ("around", "field"),
+    [(lambda spec: spec, "env"), (lambda spec: {"spec": spec}, "spec.env")],
+    ids=["flat", "nested"],
+)
+def test_variables_that_berth_sets_are_refused_by_name(around: Any, field: str) -> None:
+    env = {"RANK": "99", "LR": "0.1", "BERTH_X": "3", "BERTH_PROGRESS": "output"}
+    with pytest.raises(InvalidBody) as refused:
+        parse_submission(around({"name": "x", "env": env}))
+    faults = [(fault.field, fault.value) for fault in refused.value.errors]
+    assert faults == [(field, "RANK"), (field, "BERTH_X")]
+    assert "99" not in str(refused.value)
+
+
 @settings(max_examples=200, deadline=None)
 @given(good_spec, st.text("xyz_", min_size=3, max_size=9), plain)
 def test_an_unknown_field_is_always_named(spec: dict[str, Any], name: str, value: Any) -> None:
