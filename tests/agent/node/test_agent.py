@@ -23,7 +23,7 @@ MACHINE = Machine("boot", "pid:[1]", "")
 
 def an_agent(folder: Path, later: Machine = MACHINE) -> Agent:
     """Return an agent; `later` is the machine that it finds when it looks again."""
-    config = Config(state=str(folder / "state"), run=str(folder / "run"), gpus=1)
+    config = Config(state=str(folder / "state"), run=str(folder / "run"), gpus=1, reserve_mib=0)
     workers = Workers(
         config, partial(NodeTokens, "n1", ""), Folders(config), lambda allocation: None
     )
