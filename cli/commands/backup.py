@@ -115,6 +115,8 @@ def _load(stack: RunningStack, folder: Path, tenants: list[str]) -> None:
     try:
         with restorer(admin) as password:
             writer = replace(stack.connection("admin"), user=RESTORE, password=password)
+            # A broker hears of a new user after Kafka has answered: wait until it lets it in.
+            connect(writer).close()
             asyncio.run(_copy(writer, folder))
     finally:
         admin.close()
