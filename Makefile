@@ -65,7 +65,7 @@ rules: dev
 collected: dev
 	$(BIN)/pytest --collect-only -qq > /dev/null
 
-# Most tests wait for processes half of the time: more workers than cores.
+# Most tests wait half of the time, for processes or for time to pass: more workers than cores.
 WORKERS ?= $(shell expr $$(nproc) + 2)
 # CI sets RETRY=1: the few tests that failed are tried once more, alone.
 RUN_TESTS = $(BIN)/$(if $(RETRY),python -m tests.retry,pytest)
@@ -76,7 +76,7 @@ test: lint ## Run the tests that a commit must pass, in 12 minutes on two cores:
 	$(RUN_TESTS) -m "not parts" -n $(WORKERS) --durations=10 $(PYTEST)
 
 test-fast: lint ## Run the tests that start no process: the inner loop.
-	EXAMPLES=20 $(BIN)/pytest -m "$(ALONE)" -n $$(nproc) $(PYTEST)
+	EXAMPLES=20 $(BIN)/pytest -m "$(ALONE)" -n $(WORKERS) $(PYTEST)
 
 test-parts: dev ## Run the tests of upgrades, kills, several brokers and access rights: PYTEST= WORKERS=
 	$(RUN_TESTS) -m parts -n $(WORKERS) --durations=10 $(PYTEST)
