@@ -115,7 +115,7 @@ def _load(stack: RunningStack, folder: Path, tenants: list[str]) -> None:
     try:
         with restorer(admin) as password:
             writer = replace(stack.connection("admin"), user=RESTORE, password=password)
-            # A broker hears of a new user after Kafka has answered: wait until it lets it in.
+            # Wait until the broker lets the new user in: the copy does not.
             connect(writer).close()
             asyncio.run(_copy(writer, folder))
     finally:

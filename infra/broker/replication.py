@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
@@ -16,6 +16,8 @@ REPLICAS = 3
 """Copies where the cluster has as many brokers: one may be lost, and one more be restarted."""
 MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
+
+PartitionDescription: TypeAlias = Mapping[str, Any]
 
 
 def replicas_of(admin: KafkaAdminClient, requested: int = 0) -> int:
@@ -30,7 +32,7 @@ def replicas_of(admin: KafkaAdminClient, requested: int = 0) -> int:
             f"BERTH_KAFKA_REPLICAS: {requested}; the cluster has {brokers} brokers, and each holds "
             "one copy at most"
         )
-    present = copies(admin, [ACCESS]).get(ACCESS, 0)
+    present = copies(partitions_of(admin, [ACCESS])).get(ACCESS, 0)
     return requested or max(present, min(REPLICAS, brokers))
 
 
@@ -48,21 +50,22 @@ def replication_config(spec: TopicSpec, replicas: int) -> dict[str, str]:
     return {MIN_ISR: str(min_in_sync(replicas) if needs_copies(spec) else 1)}
 
 
-def copies(admin: KafkaAdminClient, names: Iterable[str]) -> dict[str, int]:
-    """Return the fewest copies of any partition, by topic that exists."""
+def partitions_of(
+    admin: KafkaAdminClient, names: Iterable[str]
+) -> dict[str, list[PartitionDescription]]:
+    """Return the broker's description of each partition, by topic that exists."""
     existing = sorted(set(admin.list_topics()) & set(names))
     described: list[dict[str, Any]] = admin.describe_topics(existing) if existing else []
-    return {
-        str(topic.get("name") or topic["topic"]): min(
-            len(_replicas(partition)) for partition in topic["partitions"]
-        )
-        for topic in described
-    }
+    return {str(topic.get("name") or topic["topic"]): topic["partitions"] for topic in described}
 
 
-def _replicas(partition: Mapping[str, Any]) -> list[int]:
-    nodes: list[int] = partition.get("replica_nodes") or partition.get("replicas") or []
-    return nodes
+def copies(topics: Mapping[str, Sequence[PartitionDescription]]) -> dict[str, int]:
+    """Return the fewest copies of any partition, by topic."""
+    return {name: min(map(_copies, partitions)) for name, partitions in topics.items()}
+
+
+def _copies(partition: PartitionDescription) -> int:
+    return len(partition.get("replica_nodes") or partition.get("replicas") or ())
 
 
 def check_replication(
@@ -73,7 +76,7 @@ def check_replication(
     Raises WrongTopic for a topic with fewer copies, or whose last copy may be an old one.
     """
     names = [spec.name for spec in specs if needs_copies(spec)]
-    for name, count in copies(admin, names).items():
+    for name, count in copies(partitions_of(admin, names)).items():
         if count < replicas:
             raise WrongTopic(
                 f"topic {name}: replication factor is {count}; must be {replicas}, since the loss "

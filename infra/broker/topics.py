@@ -11,7 +11,12 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 from pydantic import Field
 
-from infra.broker.replication import check_replication, replicas_of, replication_config
+from infra.broker.replication import (
+    check_replication,
+    partitions_of,
+    replicas_of,
+    replication_config,
+)
 from infra.broker.retention import (
     WrongTopic,
     check_retention,
@@ -91,7 +96,8 @@ def create(
     wanted = {spec.name: (1 if spec.single_partition else partitions) for spec in specs}
     admin = connect(connection)
     try:
-        existing = _partitions(admin, wanted)
+        described = partitions_of(admin, wanted)
+        existing = {name: len(described[name]) for name in described}
         _check(existing, wanted)
         if durable:
             check_retention(admin, [spec for spec in specs if spec.name in existing])
@@ -117,7 +123,10 @@ def create(
 
 
 def connect(connection: Connection) -> KafkaAdminClient:
-    """Return an admin client once the broker answers. Raises NoBroker."""
+    """Return an admin client once the broker answers and lets the user in. Raises NoBroker.
+
+    Kafka answers the request for a new user before all its brokers know of it.
+    """
     ends = time.monotonic() + TIMEOUT_S
     while True:
         try:
@@ -128,16 +137,6 @@ def connect(connection: Connection) -> KafkaAdminClient:
                     f"{connection.servers}: no answer of Kafka within {TIMEOUT_S:.0f} s: {error}"
                 ) from None
             time.sleep(RETRY_S)
-
-
-def _partitions(admin: KafkaAdminClient, wanted: Iterable[str]) -> dict[str, int]:
-    names = sorted(set(admin.list_topics()) & set(wanted))
-    described = admin.describe_topics(names) if names else []
-    return {_name(topic): len(topic["partitions"]) for topic in described}
-
-
-def _name(topic: dict[str, object]) -> str:
-    return str(topic.get("name") or topic["topic"])
 
 
 def _check(existing: dict[str, int], wanted: dict[str, int]) -> None:

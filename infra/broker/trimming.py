@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafka import TopicPartition
-from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from infra.broker.topics import connect
 from shared.connection import Connection
 from shared.ledger.partition import TP
 
@@ -17,11 +17,11 @@ class NotTrimmed(SystemExit):
 
 
 def trim(connection: Connection, offsets: Mapping[TP, int]) -> None:
-    """Remove the records in front of these offsets. Raises NotTrimmed.
+    """Remove the records in front of these offsets. Raises NotTrimmed, or NoBroker.
 
     The broker gives the space back segment by segment, within minutes.
     """
-    admin = KafkaAdminClient(**connection.kafka_python(), client_id="berth-trim")
+    admin = connect(connection)
     try:
         admin.delete_records({TopicPartition(*tp): offset for tp, offset in offsets.items()})
     except KafkaError as error:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from infra.broker import kafka, topics
-from infra.broker.replication import MIN_ISR, copies
+from infra.broker.replication import MIN_ISR, copies, partitions_of
 from infra.broker.retention import WrongTopic, configs
 from shared.bus.kafka import KafkaLog
 from shared.bus.lanes import Lanes
@@ -52,7 +52,7 @@ def test_topics_have_three_copies_and_ledgers_two_before_an_acknowledgement(
 ) -> None:
     admin = topics.connect(brokers.connection)
     try:
-        assert set(copies(admin, NAMES).values()) == {3}
+        assert set(copies(partitions_of(admin, NAMES)).values()) == {3}
         in_sync = {name: settings[MIN_ISR] for name, settings in configs(admin, NAMES).items()}
     finally:
         admin.close()

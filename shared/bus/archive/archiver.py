@@ -47,19 +47,18 @@ class Archiver:
         same holds for a topic without its beginning of which nothing is archived.
         """
         chain = await asyncio.to_thread(self._archive.refresh, tp)
-        await self._start(chain)
+        start = await self._start(chain)
         entries = 0
         while chain.next < end:
             length = len(chain)
-            entries += await self._extend(chain, end)
-            await asyncio.to_thread(self._archive.refresh, tp)
+            entries += await self._extend(chain, start, end)
             if len(chain) == length:
                 raise TailLost(f"{tp.key}: entry {length} was made and is not in the chain")
+            start = await self._start(chain)
         return entries
 
-    async def _extend(self, chain: Chain, end: int) -> int:
+    async def _extend(self, chain: Chain, start: int, end: int) -> int:
         """Make entries until one is another's, or the end is reached; return how many."""
-        start = await self._start(chain)
         feed = await self._log.feed({chain.tp: start})
         entries = 0
         try:
