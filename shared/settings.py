@@ -44,8 +44,9 @@ class Settings(BaseModel):
     data: Path = Field(description="Folder of snapshots and journals, which are only caches")
     archive: str = Field(
         default="",
-        pattern=r"^(/.*)?$",
-        description="Folder of the archive of ledgers and their inputs; empty = none",
+        pattern=r"^((/|s3://).*)?$",
+        description="Folder or address (s3://BUCKET/PREFIX?...) of the archive of ledgers and "
+        "their inputs; empty = none",
     )
     otlp: str = Field(
         default="", pattern=r"^(https?://.+)?$", description="OTLP/HTTP base address; empty = off"

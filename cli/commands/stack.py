@@ -68,13 +68,13 @@ def up(
         ),
     ] = "",
     archive: Annotated[
-        Path | None,
+        str,
         typer.Option(
-            metavar="FOLDER",
-            help="New folder, of another disk, to which ledgers and their inputs are archived; a "
-            "stack keeps the one that it was given.",
+            metavar="FOLDER|s3://BUCKET/PREFIX?...",
+            help="New folder, of another disk, or new prefix in S3, to which ledgers and their "
+            "inputs are archived; a stack keeps the one that it was given.",
         ),
-    ] = None,
+    ] = "",
     speed: Annotated[
         float,
         typer.Option(min=0.001, max=1e7, help="Cluster seconds per second in the virtual pool."),
@@ -92,7 +92,7 @@ def up(
     kafka = external_kafka(broker)
     chosen = broker_of(broker) if kafka is None else "external"
     database = external_postgres(postgres, chosen)
-    if archive is not None and chosen == "embedded":
+    if archive and chosen == "embedded":
         raise BadInput(
             "--archive: it would outlive the embedded broker, which keeps nothing; "
             "--broker must be kafka or HOST:PORT,..."

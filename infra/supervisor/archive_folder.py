@@ -1,4 +1,4 @@
-"""The archive of a stack: the folder that it was given once, for all its later starts."""
+"""The archive of a stack: the place that it was given once, for all its later starts."""
 
 from __future__ import annotations
 
@@ -8,31 +8,38 @@ from pathlib import Path
 from infra.machine.process import DidNotStart
 from infra.supervisor.launch import StackOptions
 from infra.supervisor.running import NoStack, load
-from shared.bus.archive.folder_store import FolderStore
+from shared.bus.archive.opening import open_store
+from shared.bus.archive.s3_address import PREFIX, BadArchiveAddress, same_place
 from shared.ledger.errors import ArchiveUnreachable
 
 
 def claim_archive(data_dir: Path, options: StackOptions) -> str:
-    """Return the archive's folder, empty for none; a new one is made. Raises DidNotStart.
+    """Return the archive's folder or address, empty for none; a new one is made.
 
-    A stack keeps its archive: once topics are trimmed, only the archive has their beginning.
+    A stack keeps its archive: once topics are trimmed, only the archive has their beginning. The
+    way to the same bucket and prefix may change. Raises DidNotStart.
     """
     known = ""
     with suppress(NoStack):
         stack = load(data_dir)
         known = stack.archive if stack.broker == options.broker else ""
-    wanted = str(options.archive.resolve()) if options.archive is not None else known
+    wanted = _resolved(options.archive) or known
     if not wanted:
         return ""
     if options.broker == "embedded":
         raise DidNotStart("an archive would outlive the embedded broker, which keeps nothing")
-    if known and wanted != known:
-        raise DidNotStart(
-            f"the archive of {data_dir} is {known}, and cannot become {wanted}: move the folder, "
-            "and put a symbolic link in its place"
-        )
     try:
-        FolderStore(Path(wanted)).check() if known else FolderStore(Path(wanted)).create()
-    except ArchiveUnreachable as error:
+        if known and not same_place(known, wanted):
+            raise DidNotStart(
+                f"the archive of {data_dir} is {known}, and cannot become {wanted}: move a folder, "
+                "and put a symbolic link in its place"
+            )
+        store = open_store(wanted)
+        store.check() if known else store.create()
+    except (ArchiveUnreachable, BadArchiveAddress) as error:
         raise DidNotStart(f"archive: {error}") from None
     return wanted
+
+
+def _resolved(archive: str) -> str:
+    return archive if not archive or archive.startswith(PREFIX) else str(Path(archive).resolve())

@@ -78,8 +78,8 @@ class StackOptions:
     """A Postgres that runs elsewhere; None for the stack's own."""
     listen: Listen | None = None
     """Address of the API and of executors of agents; None for free ports of the loopback."""
-    archive: Path | None = None
-    """New folder of the archive of ledgers; None for the one that the stack has, or none."""
+    archive: str = ""
+    """Folder or address of a new archive; empty for the one that the stack has, or none."""
     node: local_node.LocalNode | None = None
     """This machine as a node, whose agent starts once it has an identity; None for no node."""
     foreground: bool = False

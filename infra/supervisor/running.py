@@ -54,7 +54,7 @@ class RunningStack(BaseModel):
     """CA file of an external Kafka; that of the stack's own is `ca`."""
     is_postgres_external: bool = False
     archive: str = ""
-    """Folder of the archive of ledgers, empty for none; it stays that of the data directory."""
+    """Folder or address of the archive of ledgers, empty for none; it stays that of `data_dir`."""
     secrets: Path | None = None
     """Directory of the Kafka users' passwords; None without users."""
 

@@ -123,7 +123,7 @@ class Site:
     postgres_gateway: str = ""
     """Addresses with the roles of the services; `postgres` is the owner's."""
     archive: str = ""
-    """Folder of the archive, empty for none."""
+    """Folder or address of the archive, empty for none."""
 
 
 PARTS = (

@@ -50,7 +50,10 @@ class Archive:
         check_numbers(tp, names)
         if len(names) < len(chain):
             raise BadArchive(f"{entry_name(tp, len(names))}: missing, and was there before")
-        while (body := self._store.get(entry_name(tp, len(chain)))) is not None:
+        while len(chain) < len(names):
+            name = entry_name(tp, len(chain))
+            if (body := self._store.get(name)) is None:
+                raise BadArchive(f"{name}: missing, and its store lists it")
             chain.add(body)
         return chain
 

@@ -6,10 +6,9 @@ import os
 import secrets
 from pathlib import Path
 
+from shared.bus.archive.store import CONTENT, MARK
 from shared.ledger.errors import ArchiveUnreachable
 
-MARK = "berth-archive"
-CONTENT = b"format 1\n"
 HALF = ".half"
 
 

@@ -30,8 +30,8 @@ def known(data_dir: Path, archive: str, broker: Broker = "kafka") -> None:
     )
 
 
-def options(archive: Path | None = None, broker: Broker = "kafka") -> StackOptions:
-    return StackOptions(broker=broker, archive=archive)
+def options(archive: Path | str = "", broker: Broker = "kafka") -> StackOptions:
+    return StackOptions(broker=broker, archive=str(archive))
 
 
 def test_a_new_folder_becomes_the_archive_and_stays_it(tmp_path: Path) -> None:
@@ -61,3 +61,18 @@ def test_the_embedded_broker_gets_no_archive(tmp_path: Path) -> None:
         claim_archive(tmp_path, options(tmp_path / "archive", "embedded"))
     known(tmp_path, str(tmp_path / "archive"))
     assert claim_archive(tmp_path, options(broker="embedded")) == ""
+
+
+def test_the_way_to_a_bucket_may_change_and_the_bucket_may_not(tmp_path: Path) -> None:
+    known(tmp_path, "s3://bucket/berth?region=eu-west-1")
+    moved = "s3://other/berth?region=eu-west-1"
+    with pytest.raises(DidNotStart, match="cannot become s3://other/berth"):
+        claim_archive(tmp_path, options(moved))
+    # The place is the same: what fails is the way to it.
+    with pytest.raises(DidNotStart, match=r"credentials=/missing/file: No such file"):
+        claim_archive(tmp_path, options("s3://bucket/berth?credentials=/missing/file"))
+
+
+def test_a_bad_address_is_named_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(DidNotStart, match="archive: .*user=: must be one of region, endpoint"):
+        claim_archive(tmp_path, options("s3://bucket/berth?user=a"))

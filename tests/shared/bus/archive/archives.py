@@ -8,6 +8,7 @@ from pathlib import Path
 from shared.bus.archive.archive import Archive
 from shared.bus.archive.archiver import Archiver, ArchiverOptions
 from shared.bus.archive.folder_store import FolderStore
+from shared.bus.archive.store import ObjectStore
 from shared.bus.archive.tiered_log import TieredLog
 from shared.bus.log import Log
 from shared.bus.memory import MemoryBroker, MemoryLog
@@ -27,6 +28,7 @@ class Installation:
     folder: Path
     broker: MemoryBroker = field(default_factory=MemoryBroker)
     seats: int = 0
+    store: ObjectStore = field(init=False)
 
     def __post_init__(self) -> None:
         self.store = FolderStore(self.folder)

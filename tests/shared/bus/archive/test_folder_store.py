@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.bus.archive.folder_store import MARK, FolderStore
+from shared.bus.archive.folder_store import FolderStore
+from shared.bus.archive.store import MARK
 from shared.ledger.errors import ArchiveUnreachable
 
 

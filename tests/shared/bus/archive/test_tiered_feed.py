@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shared.bus.archive.folder_store import MARK
+from shared.bus.archive.store import MARK
 from shared.bus.fold import Fold
 from shared.bus.log import Entry, Feed
 from shared.bus.memory import MemoryBroker, MemoryLog

@@ -3,8 +3,9 @@ from __future__ import annotations
 from shared.bus.archive.chain import Chain
 from shared.bus.archive.cut import Cut
 from shared.bus.archive.segment import encode_entry
-from shared.bus.archive.trim import ACCESS, trim_bound
+from shared.bus.archive.trim import trim_bound
 from shared.bus.archive.walk import Walk
+from shared.bus.inbox import ACCESS
 from shared.bus.log import Entry
 from shared.bus.memory import MemoryBroker
 from shared.contracts.access import TenantRetired

@@ -1,0 +1,138 @@
+"""An archive in a bucket of S3, or of a server with its API and conditional writes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import S3Store as Client
+
+from shared.bus.archive.s3_address import BadArchiveAddress, S3Address
+from shared.bus.archive.store import CONTENT, MARK
+from shared.ledger.errors import ArchiveUnreachable
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, S3Config
+
+ANSWER = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
+CONNECT_S, REQUEST_S, RETRIES_S = 5, 60, 20
+RETRIES = 3
+
+
+class S3Store:
+    """Objects made by PutObject with `If-None-Match: *`, which fails if the name exists.
+
+    The prefix has an object `berth-archive`: without it this is another bucket or prefix, and must
+    not pass as an empty archive. The right to delete objects is not needed.
+    """
+
+    def __init__(self, address: S3Address) -> None:
+        """Nothing is sent yet. Raises ArchiveUnreachable for files that cannot be read."""
+        self._address = address
+        self._client = _client_of(address)
+        self._is_marked = False
+
+    def create(self) -> None:
+        """Make the prefix an archive. Raises ArchiveUnreachable if it holds anything else."""
+        with self._reaching(""):
+            listed = self._client.list_with_delimiter()
+            if not listed["objects"] and not listed["common_prefixes"]:
+                self._put(MARK, CONTENT)
+        if not self._is_there():
+            raise ArchiveUnreachable(f"{self._address}: not empty, and no archive of Berth")
+
+    def check(self) -> None:
+        """Raise ArchiveUnreachable if the prefix is no archive."""
+        # A prefix that was an archive stays one, unlike a folder, whose disk may be unmounted.
+        self._is_marked = self._is_marked or self._is_there()
+        if not self._is_marked:
+            raise ArchiveUnreachable(f"{self._address}: no archive: it has no object {MARK}")
+
+    def put_new(self, name: str, body: bytes) -> bool:
+        self.check()
+        with self._reaching(name):
+            return self._put(name, body)
+
+    def get(self, name: str) -> bytes | None:
+        body = self._get(name)
+        if body is None:
+            self.check()
+        return body
+
+    def names(self, prefix: str) -> list[str]:
+        with self._reaching(prefix):
+            objects = self._client.list_with_delimiter(prefix)["objects"]
+        if not objects:
+            self.check()
+        return sorted(item["path"].rpartition("/")[2] for item in objects)
+
+    def _is_there(self) -> bool:
+        return self._get(MARK) is not None
+
+    def _get(self, name: str) -> bytes | None:
+        with self._reaching(name):
+            try:
+                return bytes(self._client.get(name).bytes())
+            except FileNotFoundError as error:
+                if "NoSuchBucket" in str(error):
+                    raise
+                return None
+
+    def _put(self, name: str, body: bytes) -> bool:
+        try:
+            # An upload in parts could not be conditional.
+            self._client.put(name, body, mode="create", use_multipart=False)
+        except AlreadyExistsError:
+            return False
+        return True
+
+    @contextmanager
+    def _reaching(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            raise ArchiveUnreachable(f"{self._address}/{name}: {_reason(error)}") from None
+
+
+def _client_of(address: S3Address) -> Client:
+    config: S3Config = {"region": address.region}
+    try:
+        config.update(address.read_credentials())  # type: ignore[typeddict-item]
+        options = _options_of(address)
+    except BadArchiveAddress as error:
+        raise ArchiveUnreachable(f"{address}: {error}") from None
+    if address.endpoint:
+        config["endpoint"] = address.endpoint
+    return Client(
+        address.bucket,
+        prefix=address.prefix or None,
+        config=config,
+        client_options=options,
+        retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRIES_S)},
+    )
+
+
+def _options_of(address: S3Address) -> ClientConfig:
+    options: ClientConfig = {
+        "allow_http": address.allows_http,
+        "connect_timeout": timedelta(seconds=CONNECT_S),
+        "timeout": timedelta(seconds=REQUEST_S),
+    }
+    if address.ca is not None:
+        try:
+            options["root_certificate"] = address.ca.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadArchiveAddress(f"ca={address.ca}: {error}") from None
+    return options
+
+
+def _reason(error: Exception) -> str:
+    """Return the server's own answer, or the first line of the client's text."""
+    text = str(error)
+    if answer := ANSWER.search(text):
+        return ": ".join(answer.groups())
+    return text.splitlines()[0][:500]
