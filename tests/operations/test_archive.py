@@ -11,6 +11,7 @@ import pytest
 
 from infra.broker import kafka
 from infra.supervisor import supervise
+from tests import s3_server
 from tests.operations.test_runbooks import BLOCK, PAGE_S, PAGES, runbook_environment
 
 pytestmark = [
@@ -33,9 +34,20 @@ def home() -> Iterator[Path]:
                 supervise.down(data)
 
 
-def test_the_page_does_what_it_says(home: Path) -> None:
+@pytest.fixture(params=["folder", "s3"])
+def archive(home: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "folder":
+        yield str(home.parent / "archive")
+        return
+    credentials = home.parent / "credentials"
+    credentials.write_text("[default]\naws_access_key_id = a\naws_secret_access_key = b\n")
+    with s3_server.running("berth-archives") as endpoint:
+        yield f"s3://berth-archives/one?endpoint={endpoint}&credentials={credentials}"
+
+
+def test_the_page_does_what_it_says(home: Path, archive: str) -> None:
     blocks = BLOCK.findall((PAGES / "archive.md").read_text())
-    variables = {"ARCHIVE": str(home.parent / "archive"), "BACKUP": str(home.parent / "backup")}
+    variables = {"ARCHIVE": archive, "BACKUP": str(home.parent / "backup")}
     done = subprocess.run(
         ["bash", "-eu", "-o", "pipefail", "-x", "-c", "\n".join(blocks)],
         env=runbook_environment(home) | variables,

@@ -81,7 +81,7 @@ def parse_s3(address: str) -> S3Address:
     unknown = [name for name in query if name not in SETTINGS]
     if unknown or parts.fragment:
         raise BadArchiveAddress(f"?{(unknown or ['#'])[0]}=: must be one of {', '.join(SETTINGS)}")
-    values = {name: given[-1] for name, given in query.items()}
+    values = {name: texts[-1] for name, texts in query.items()}
     return S3Address(
         bucket=parts.hostname,
         prefix=parts.path.strip("/"),
