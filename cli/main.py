@@ -12,6 +12,7 @@ from cli.app import BerthApp
 from cli.commands.audit import audit
 from cli.commands.backup import backup, restore
 from cli.commands.check import bench, projections, verify
+from cli.commands.completion import NAME, completion, enable_completion
 from cli.commands.dead import dead
 from cli.commands.demo import demo
 from cli.commands.endpoints import endpoints
@@ -36,6 +37,8 @@ from cli.commands.submit import submit
 from cli.commands.tenants import keys, tenants
 from cli.commands.upgrade import upgrade
 from cli.commands.validate import validate
+from cli.commands.whoami import whoami
+from cli.text.output import lines
 
 PLAIN = (
     up,
@@ -67,12 +70,14 @@ PLAIN = (
     audit,
     backup,
     restore,
+    whoami,
+    completion,
 )
 PASSING = {"allow_extra_args": True, "allow_interspersed_args": False}
 """Words behind the name of a benchmark, `--help` too, are arguments of the benchmark."""
 
 app = BerthApp(
-    name="berth",
+    name=NAME,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -102,8 +107,25 @@ for _name, _group in (
     app.add_typer(_group, name=_name)
 
 
+enable_completion()
+
+
+def _print_version(is_set: bool) -> None:
+    if is_set:
+        from importlib.metadata import version
+
+        lines([f"{NAME} {version(NAME)}"])
+        raise typer.Exit
+
+
 @app.callback()
 def berth(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
+        ),
+    ] = False,
     ca: Annotated[
         str, typer.Option(envvar=CA, help="Additional certificate authorities to trust, PEM.")
     ] = "",

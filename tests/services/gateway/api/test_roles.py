@@ -76,6 +76,7 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("POST", "/v1/dead/{input_id}/retry"): "operator",
     ("POST", "/v1/dead/{input_id}/skip"): "operator",
     ("GET", "/v1/audit"): "operator",
+    ("GET", "/v1/whoami"): "viewer",
     ("POST", "/v1/llm/requests"): "submitter",
     ("GET", "/v1/llm/requests"): "viewer",
     ("GET", "/v1/llm/requests/{request_id}"): "viewer",

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.api.http import Json
+from cli.main import app
+from tests.serving import Quiet, serving
+
+BEARER: Json = {
+    "principal": "key:ada-1",
+    "role": "submitter",
+    "tenant": "ada",
+    "models": [],
+    "expires_at": None,
+    "installation": "0123456789ab",
+}
+
+
+class Gateway(Quiet):
+    def do_GET(self) -> None:
+        assert self.path == "/v1/whoami"
+        self.answer(200, json.dumps(BEARER).encode())
+
+
+def test_the_address_and_the_bearer_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(Gateway) as url:
+        monkeypatch.setenv("BERTH_URL", url)
+        plain = CliRunner().invoke(app, ["whoami"]).output
+        as_json = CliRunner().invoke(app, ["whoami", "--json"]).output
+    assert json.loads(as_json) == {"url": url, **BEARER}
+    rows = [line.split() for line in plain.splitlines()]
+    assert ["principal", "key:ada-1"] in rows
+    assert ["tenant", "ada"] in rows
