@@ -17,6 +17,7 @@ from infra.machine.owned_folders import scratch_folder
 from infra.postgres import server as postgres
 from tests.event_loop import EventLoopPolicy
 from tests.selection import (
+    pytest_collection,
     pytest_collection_modifyitems,
     pytest_runtest_protocol,
     pytest_runtest_teardown,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tests.e2e.stand import Stand
 
 __all__ = [
+    "pytest_collection",
     "pytest_collection_modifyitems",
     "pytest_runtest_protocol",
     "pytest_runtest_teardown",
