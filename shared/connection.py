@@ -51,6 +51,20 @@ class Connection:
         """Return the arguments of AIOKafkaProducer and AIOKafkaConsumer."""
         return {"bootstrap_servers": self.servers, **self._security()}
 
+    def producing(self) -> Arguments:
+        """Return the arguments of every AIOKafkaProducer of an installation.
+
+        All copies have a record before it is acknowledged. Batches are compressed where the broker
+        has a disk; by gzip, which every Kafka client reads without another package. Offsets,
+        keys and values are the same for readers.
+        """
+        return {
+            **self.aiokafka(),
+            "acks": "all",
+            "enable_idempotence": self.idempotent,
+            "compression_type": "gzip" if self.idempotent else None,
+        }
+
     def kafka_python(self) -> Arguments:
         """Return the arguments of KafkaAdminClient."""
         return {"bootstrap_servers": self.servers.split(","), **self._security()}

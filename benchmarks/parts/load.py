@@ -46,10 +46,7 @@ class JobLoad:
 
     async def start(self) -> None:
         self._producer = AIOKafkaProducer(
-            **self.bench.stack.connection("operator").aiokafka(),
-            acks="all",
-            linger_ms=2,
-            enable_idempotence=self.bench.stack.durable,
+            **self.bench.stack.connection("operator").producing(), linger_ms=2
         )
         await self._producer.start()
 

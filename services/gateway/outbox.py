@@ -141,10 +141,8 @@ class Outbox:
 
     async def _connect(self) -> bool:
         producer = AIOKafkaProducer(
-            **self._connection.aiokafka(),
+            **self._connection.producing(),
             client_id="berth-gateway",
-            acks="all",
-            enable_idempotence=self._connection.idempotent,
             linger_ms=self._linger_ms,
             max_batch_size=BATCH_BYTES,
             request_timeout_ms=REQUEST_TIMEOUT_MS,

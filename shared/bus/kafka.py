@@ -207,10 +207,8 @@ class KafkaLog:
     async def _ensure_producer(self) -> AIOKafkaProducer:
         if self._producer is None:
             producer = AIOKafkaProducer(
-                **self._connection.aiokafka(),
+                **self._connection.producing(),
                 client_id=self._client,
-                acks="all",
-                enable_idempotence=self._connection.idempotent,
                 linger_ms=0,
                 max_request_size=MAX_REQUEST_BYTES,
                 request_timeout_ms=self._append_ms,

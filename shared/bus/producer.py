@@ -32,10 +32,8 @@ class Producer:
         timeout_ms: int = DELIVERY_MS,
     ) -> None:
         self._producer = AIOKafkaProducer(
-            **connection.aiokafka(),
+            **connection.producing(),
             client_id=client,
-            acks="all",
-            enable_idempotence=connection.idempotent,
             linger_ms=linger_ms,
             max_batch_size=batch_bytes,
             max_request_size=MAX_REQUEST_BYTES,

@@ -42,9 +42,14 @@ def test_a_user_comes_with_scram_inside_tls_that_checks_the_host(guarded: Connec
 
 
 async def test_a_producer_takes_the_arguments(guarded: Connection) -> None:
-    producer = AIOKafkaProducer(**guarded.aiokafka())
+    producer = AIOKafkaProducer(**guarded.producing())
     assert producer.client._sasl_plain_username == "placement"
     await producer.stop()
+
+
+def test_batches_are_compressed_where_the_broker_has_a_disk(guarded: Connection) -> None:
+    assert guarded.producing()["compression_type"] == "gzip"
+    assert PLAIN.producing()["compression_type"] is None
 
 
 def test_a_client_certificate_is_mutual_tls(pems: Path) -> None:

@@ -175,11 +175,7 @@ async def running_load(loaded: LoadedStack, lanes: Iterable[int]) -> AsyncIterat
     bench = loaded.bench
     connection = bench.stack.connection("operator")
     loaded._producer = AIOKafkaProducer(
-        **connection.aiokafka(),
-        acks="all",
-        linger_ms=2,
-        enable_idempotence=connection.idempotent,
-        request_timeout_ms=5_000,
+        **connection.producing(), linger_ms=2, request_timeout_ms=5_000
     )
     await loaded._producer.start()
     ledgers = {name: [0] if name == "access" else list(lanes) for name in LEDGERS}
