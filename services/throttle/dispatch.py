@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import islice
 from typing import TypeVar
 
@@ -196,7 +196,7 @@ class Dispatcher:
             )
         with suppress(TimeoutError, LaneLost):
             async with asyncio.timeout(HAND_OVER_S):
-                await self._report_all()
+                await self._report_all(with_progress=False)
 
     async def _report_requests(self) -> None:
         while True:
@@ -204,20 +204,19 @@ class Dispatcher:
                 async with asyncio.timeout(SETTLE_S):
                     await self._due.wait()
             self._due.clear()
-            await self._report_progress()
             await self._report_all()
 
-    async def _report_all(self) -> None:
+    async def _report_all(self, *, with_progress: bool = True) -> None:
+        """Report what was made, what has ended and what left: in one record, if it has room."""
+        progress = in_batches(self._progress()) if with_progress else ()
+        reports: list[Local] = [EngineAdvanced(made=some) for some in progress]
         ends, self._ends = self._ends, []
-        for some in in_batches(ends):
-            await self._offer(RequestsEnded(ends=some))
+        reports += [RequestsEnded(ends=some) for some in in_batches(ends)]
         left, self._left = self._left, []
-        for ids in in_batches(left):
-            await self._offer(RequestsLeft(request_ids=ids))
-
-    async def _report_progress(self) -> None:
-        for some in in_batches(self._progress()):
-            await self._offer(EngineAdvanced(made=some))
+        reports += [RequestsLeft(request_ids=ids) for ids in in_batches(left)]
+        accepted = [await self._post(report) for report in reports]
+        with _losing_the_lane():
+            await asyncio.gather(*accepted)
 
     def _progress(self) -> Iterable[TokensMade]:
         for ticket in self._tickets.started():
@@ -227,16 +226,27 @@ class Dispatcher:
                 yield TokensMade(request_id=ticket.request_id, tokens=tokens)
 
     async def _offer(self, message: Local) -> None:
-        """Offer a report until the lane takes it; one that it lost is for the next owner."""
+        """Offer a report, and return once it is accepted. Raises LaneLost: it is for the next
+        owner then."""
+        with _losing_the_lane():
+            await (await self._post(message))
+
+    async def _post(self, message: Local) -> asyncio.Future[list[Fact]]:
+        """Offer a report until the lane takes it; the future gets what it caused."""
         while True:
             try:
-                await self.lane.offer(message)
+                with _losing_the_lane():
+                    return self.lane.offer(message)
             except Busy:
                 await asyncio.sleep(BUSY_S)
-            except LaneRevoked:
-                raise LaneLost from None
-            else:
-                return
+
+
+@contextmanager
+def _losing_the_lane() -> Iterator[None]:
+    try:
+        yield
+    except LaneRevoked:
+        raise LaneLost from None
 
 
 def _cancelled(request_id: str) -> RequestEnd:

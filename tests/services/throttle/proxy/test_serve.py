@@ -23,13 +23,16 @@ from shared.contracts.llm import (
     LlmRequestQueued,
     LlmRequestRejected,
     LlmRequestStarted,
+    RequestEnd,
+    TokensCharged,
 )
+from shared.testing.ledger import accepted
 from shared.testing.ledgers import LedgerWriter
 from simulator.emulator.faults import FaultRates, parse_rates
 from simulator.emulator.options import EmulatorOptions
 from simulator.emulator.server import EngineEmulator
 from tests.patience import PATIENCE_S, until
-from tests.services.throttle.shell import KEY, MODEL, ThrottleStack, chat, key
+from tests.services.throttle.shell import KEY, LEDGER, MODEL, ThrottleStack, chat, key
 from tests.shared.oidc.identity import AUDIENCE, ISSUER, Provider, new_rsa
 
 CHAT = "/v1/chat/completions"
@@ -403,3 +406,25 @@ async def test_a_place_that_is_free_is_not_kept_until_the_next_report(
         async with stack.running() as client:
             for _ in range(3):
                 assert (await post(client, chat()))[0] == 200
+
+
+async def test_output_and_ends_of_a_second_are_one_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record more per second and endpoint would be a third of the ledger's bytes."""
+    monkeypatch.setattr(dispatch, "SETTLE_S", 3600.0)
+    async with serving(tmp_path, SLOW) as (stack, client):
+        (dispatcher,) = stack.shell._dispatchers.values()
+        posts = [asyncio.create_task(post(client, chat(LONG))) for _ in range(2)]
+        await until(lambda: len(dispatcher._tickets.started()) == 2)
+        running, ended = dispatcher._tickets.started()
+        running.made_tokens += 7
+        end = RequestEnd(request_id=ended.request_id, outcome="completed", output_tokens=3)
+        dispatcher.finish(ended, end)
+        dispatcher._report_at_once()
+        await until(lambda: LlmRequestFinished.TYPE in stack.types())
+        for request in posts:
+            request.cancel()
+    records = accepted(LEDGER, stack.broker.entries(LEDGER))
+    types = [[raw.type for raw in record.raw()] for record in records]
+    assert [TokensCharged.TYPE, LlmRequestFinished.TYPE] in types
