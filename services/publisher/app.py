@@ -139,7 +139,7 @@ class Publisher:
         ]
         await self._find_topics({topic for _, _, topic in published if topic}, shipper)
         for lane, event, topic in published:
-            events[TP(EVENTS, lane)].append(_public(event))
+            events[TP(EVENTS, lane)].append(public_record(event))
             if partitions := self._topics.get(topic):
                 out = OutgoingRecord(event.key, event.value, _headers(event))
                 others[TP(topic, lane % partitions)].append(out)
@@ -173,8 +173,10 @@ def _tenant_topic(event: Published) -> str:
     return tenant_events(event.tenant).name if event.tenant else ""
 
 
-def _public(event: Published) -> OutgoingRecord:
-    headers = (*_headers(event), (HEADER, event.cursor))
+def public_record(event: Published) -> OutgoingRecord:
+    headers = _headers(event)
+    if event.cursor:
+        headers = (*headers, (HEADER, event.cursor))
     return OutgoingRecord(event.key, event.value, headers)
 
 

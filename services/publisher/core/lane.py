@@ -27,7 +27,10 @@ class Peek(msgspec.Struct):
 
 
 class Published(NamedTuple):
-    """One public event; `cursor` holds once this event and all before it are written."""
+    """One public event; `cursor` holds once this event and all before it are written.
+
+    Only the last event of a record of a ledger has one.
+    """
 
     id: str
     key: bytes
@@ -49,18 +52,16 @@ class PublisherLane:
     def __init__(self, positions: LanePositions) -> None:
         self.positions = positions
         self.unknown = 0
-        self._cursor = encode(positions)
 
     def publish(self, accepted: Accepted) -> list[Published]:
-        """Return the events of one record; only the last has the position after the record, so that
-        a restart within the record begins at it again."""
+        """Return the events of one record; only the last has a position, which is that after the
+        record, so that a restart within the record begins at it again."""
         position = self.positions.setdefault(accepted.ledger, LedgerPosition())
-        before, out = self._cursor, list(self._events(accepted, position))
+        out = list(self._events(accepted, position))
         position.cursor = after(accepted)
-        self._cursor = encode(self.positions)
-        return [
-            event._replace(cursor=self._cursor if event is out[-1] else before) for event in out
-        ]
+        if out:
+            out[-1] = out[-1]._replace(cursor=encode(self.positions))
+        return out
 
     def _events(self, accepted: Accepted, position: LedgerPosition) -> Iterator[Published]:
         for raw in accepted.raw():
