@@ -40,7 +40,7 @@ async def run(options: YearOptions, report_line: ReportLine) -> Json:
     result: Json = {
         "bench": "year",
         "days_played": options.days,
-        **disk_of(options, pool.broker, endpoint),
+        **await disk_of(options, pool.broker, endpoint, report_line),
         **rankings_of(options, report_line),
         **arrays_of(options, report_line),
         **await starts_of(options, pool.broker, endpoint, report_line),

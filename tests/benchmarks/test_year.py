@@ -11,7 +11,7 @@ from benchmarks.parts.year.options import YearOptions
 from benchmarks.parts.year.page import render_page
 from benchmarks.year import run
 
-SMALL = YearOptions(days=0.02, llm_hours=0.02, rankings_jobs=40, array_jobs=5)
+SMALL = YearOptions(days=0.02, llm_hours=0.02, rankings_jobs=40, array_jobs=5, skip_kafka=True)
 
 
 def played(options: YearOptions) -> Any:
@@ -30,6 +30,7 @@ def test_a_small_year_has_every_figure_and_a_page() -> None:
     page = render_page(result)
     assert all(f"\n| {goal} | " in page for goal in result["goals"])
     assert "no year was played" in page and "200 jobs on" in page
+    assert "Kafka was not measured" in page
 
 
 def test_options_without_work_are_errors() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from benchmarks.parts.command import Json
 from benchmarks.parts.year.arrays import array_megabytes
+from benchmarks.parts.year.installed import installed_batches
 from benchmarks.parts.year.jobs import play_pool
 from benchmarks.parts.year.options import YEAR_DAYS, YearOptions
 from benchmarks.parts.year.read_models import joined, project_all
+from benchmarks.parts.year.segments import COMPRESSED, UNCOMPRESSED, KeptBytes, kept_bytes
 from benchmarks.parts.year.starting import DECIDERS, MeasuredStart, measure_start
 from benchmarks.parts.year.volumes import ranking_volumes, topic_bytes
 from infra.machine.owned_folders import scratch_folder
@@ -22,14 +25,40 @@ from simulator.engine.recording import dump
 GB = 1e9
 
 
-def disk_of(options: YearOptions, pool: MemoryBroker, endpoint: MemoryBroker) -> Json:
-    """Return GB a day of each topic, and of all; all endpoints are taken as the one played."""
-    per_day = {name: volume / options.days for name, volume in topic_bytes(pool).items()}
+async def disk_of(
+    options: YearOptions, pool: MemoryBroker, endpoint: MemoryBroker, report_line: ReportLine
+) -> Json:
+    """Return GB a day of each topic, and of all; all endpoints are taken as the one played.
+
+    `by_form` has what Kafka kept with and without compression; `by_ledger` is the first of both.
+    Without Kafka it has the bytes of the records.
+    """
+    if options.skip_kafka:
+        values: KeptBytes = {UNCOMPRESSED: dict(topic_bytes(pool))}
+        requests: KeptBytes = {UNCOMPRESSED: dict(topic_bytes(endpoint))}
+    else:
+        report_line("writing what was played to Kafka")
+        values = await kept_bytes(installed_batches(pool))
+        requests = await kept_bytes(installed_batches(endpoint))
+    by_form = {form: _per_day(options, own, requests[form]) for form, own in values.items()}
+    kept = by_form.get(COMPRESSED, by_form[UNCOMPRESSED])
+    return {
+        "gb_per_day": round(sum(kept.values()), 4),
+        "by_ledger": kept,
+        "by_form": by_form,
+        "measured": not options.skip_kafka,
+    }
+
+
+def _per_day(
+    options: YearOptions, pool: Mapping[str, float], endpoint: Mapping[str, float]
+) -> dict[str, float]:
+    """Return GB a day by topic."""
+    per_day = {name: volume / options.days for name, volume in pool.items()}
     times = options.endpoints * 24 / options.llm_hours
-    for name, volume in topic_bytes(endpoint).items():
+    for name, volume in endpoint.items():
         per_day[name] = per_day.get(name, 0.0) + volume * times
-    by_ledger = {name: round(volume / GB, 5) for name, volume in sorted(per_day.items())}
-    return {"gb_per_day": round(sum(per_day.values()) / GB, 4), "by_ledger": by_ledger}
+    return {name: round(volume / GB, 5) for name, volume in sorted(per_day.items())}
 
 
 def rankings_of(options: YearOptions, report_line: ReportLine) -> Json:

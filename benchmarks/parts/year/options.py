@@ -20,6 +20,7 @@ class YearOptions:
     array_jobs: int = 1_000
     array_kib: int = 56
     skip_postgres: bool = False
+    skip_kafka: bool = False
     out: str = ""
 
 

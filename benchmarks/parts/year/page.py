@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.parts.markdown import table
+from benchmarks.parts.year.segments import MOST_BATCHES
+from shared.contracts.topics import DAY_MS, TOPICS
 
 HEAD = """# A year of one busy pool
 
@@ -20,21 +22,32 @@ PLAYED = (
     "taken {endpoints} times. Records are those of the ledgers, with ids and traces as in an "
     "installation; there are neither faults nor nodes that leave. **What is said of a year is "
     "reckoned from the days that were played, 365 times as much as of one; no year was played.** "
-    "Disk is of uncompressed records on one broker."
+    "{disk}"
 )
+MEASURED = (
+    "Disk is what one broker of Apache Kafka kept in its segments: batches as an installation "
+    "appends them, with ids, headers and cursors, by gzip as its producers send them, and "
+    "uncompressed for comparison. Of a topic with more than {most:,} batches so many were written, "
+    "taken evenly. Each copy (replica) takes as much again, and so does a tenant's own topic of "
+    "what it has of `events`. **`events` is kept for {kept_days:g} days** and then grows no more; "
+    "ledgers, `commands` and `reports` are kept for ever, or trimmed behind an archive."
+)
+NOT_MEASURED = "Disk is of uncompressed records; Kafka was not measured."
 
 
 def render_page(result: dict[str, Any]) -> str:
     """Return the page in Markdown."""
-    played = PLAYED.format(**result["settings"], days_played=result["days_played"])
+    kept_days = TOPICS["events"].retention_ms / DAY_MS
+    form = MEASURED if result["measured"] else NOT_MEASURED
+    disk = form.format(most=MOST_BATCHES, kept_days=kept_days)
+    played = PLAYED.format(**result["settings"], days_played=result["days_played"], disk=disk)
     return "".join([HEAD.format(played=played), *_sections(result)])
 
 
 def _sections(result: dict[str, Any]) -> Iterator[str]:
     yield table(("goal", "result"), result["goals"].items())
     yield "\n## Disk\n\n"
-    rows = [(name, f"{volume:.4f}") for name, volume in result["by_ledger"].items()]
-    yield table(("topic", "GB a day"), [*rows, ("all", f"{result['gb_per_day']:.4f}")])
+    yield table(("topic", *(f"{form}, GB a day" for form in result["by_form"])), _disk(result))
     yield "\nRankings, bytes each, changes against whole orders "
     yield f"({result['rankings_jobs']:,} jobs played twice):\n\n"
     yield table(("ledger", "rankings", "changes", "whole", "ratio"), _rankings(result["rankings"]))
@@ -49,6 +62,13 @@ def _sections(result: dict[str, Any]) -> Iterator[str]:
     )
     yield "\n## Read models and verification\n\n"
     yield table(("figure", "value"), _others(result))
+
+
+def _disk(result: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    forms = result["by_form"].values()
+    for name in result["by_ledger"]:
+        yield name, *(f"{volumes[name]:.4f}" for volumes in forms)
+    yield "all", *(f"{sum(volumes.values()):.4f}" for volumes in forms)
 
 
 def _rankings(rankings: dict[str, dict[str, dict[str, float]]]) -> Iterator[tuple[object, ...]]:

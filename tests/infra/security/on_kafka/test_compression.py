@@ -1,4 +1,4 @@
-"""What real Kafka keeps of the records of Berth's producers, and what its readers get back."""
+"""Real Kafka keeps the records of Berth's producers compressed; readers get them as they were."""
 
 from __future__ import annotations
 
