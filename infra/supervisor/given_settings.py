@@ -40,7 +40,7 @@ GIVEN: Mapping[str, frozenset[str]] = {
     | OIDC,
     "executor": frozenset({"agent_pools", "report_window_ms", "slow", "secrets"}),
     "publisher": frozenset({"max_records", "refresh_s", "archive_every_h"}),
-    "projector": frozenset({"gather_ms", "batch_records"}),
+    "projector": frozenset({"gather_ms", "batch_records", "job_history_d"}),
     "gateway": frozenset(
         {"linger_ms", "spans_from", "streams", "stream_queue", "tenant_rate", "tenant_burst"}
     )

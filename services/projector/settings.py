@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from shared.settings import Settings
 
@@ -22,4 +24,19 @@ class ProjectorSettings(Settings):
     batch_records: int = Field(
         3000, ge=1, le=100_000, description="Maximum ledger records per transaction"
     )
+    job_history_d: float = Field(
+        0,
+        ge=0,
+        le=3650,
+        description="Days for which histories of ended jobs are kept, and then until the end of "
+        "their month; they leave into the archive; 0 = for ever",
+    )
     schema_name: str = Field("berth", pattern=r"^[a-z_]+$", description="Schema of the tables")
+
+    @model_validator(mode="after")
+    def _has_an_archive(self) -> Self:
+        if self.job_history_d and not self.archive:
+            raise ValueError(
+                f"job_history_d: {self.job_history_d:g}; needs an archive, into which they leave"
+            )
+        return self

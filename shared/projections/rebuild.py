@@ -15,6 +15,7 @@ from shared.projections.database import SCHEMA, connect
 from shared.projections.migrate import migrate
 from shared.projections.models import TABLES
 from shared.projections.project import LOCK, project
+from shared.projections.retention import leave_out
 from shared.projections.source import LedgerPartition, Source, prefetch
 
 REBUILD_SCHEMA = "berth_rebuild"
@@ -25,12 +26,16 @@ WAIT_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class RebuildResult:
-    """The number of events folded, and the content hash of each table in either schema."""
+    """The number of events folded, and the content hash of each table in either schema.
+
+    `left` rows were removed from what was rebuilt: they left the live tables by their retention.
+    """
 
     events: int
     live: dict[str, str]
     rebuilt: dict[str, str]
     swapped: bool
+    left: int = 0
 
     @property
     def different(self) -> list[str]:
@@ -107,7 +112,11 @@ async def fold_to(
 
 
 async def compare(live: Connection, events: int, swap: bool) -> RebuildResult:
-    """Hash both schemas, then swap them or drop the rebuilt one."""
+    """Hash both schemas, then swap them or drop the rebuilt one.
+
+    What left the live schema by its retention leaves the rebuilt one too.
+    """
+    left = await leave_out(live, SCHEMA, REBUILD_SCHEMA)
     before, after = await hashes(live, SCHEMA), await hashes(live, REBUILD_SCHEMA)
     if swap:
         async with live.transaction():
@@ -115,4 +124,4 @@ async def compare(live: Connection, events: int, swap: bool) -> RebuildResult:
             await live.execute(f'ALTER SCHEMA "{REBUILD_SCHEMA}" RENAME TO "{SCHEMA}"')
     else:
         await live.execute(f'DROP SCHEMA "{REBUILD_SCHEMA}" CASCADE')
-    return RebuildResult(events, before, after, swap)
+    return RebuildResult(events, before, after, swap, left)

@@ -9,6 +9,7 @@ from asyncpg import Connection
 
 from shared.projections import cursor
 from shared.projections.ledger_events import LedgerEvent
+from shared.projections.retention import read_mark
 from shared.projections.source import LedgerPartition
 from shared.verify.llm_rows import read_llm_rows
 from shared.verify.row_store import RowStore
@@ -52,6 +53,8 @@ class StoredRows:
     tables: dict[str, Rows]
     llm: RowStore = field(default_factory=RowStore)
     """The tables of LLM requests."""
+    left: int = 0
+    """Rows that have left by their retention: they are not compared."""
 
 
 async def read_stored_rows(conn: Connection) -> StoredRows:
@@ -66,7 +69,9 @@ async def read_stored_rows(conn: Connection) -> StoredRows:
             "dead_letter": keyed(await conn.fetch(DEAD_LETTERS)),
         }
         llm = await read_llm_rows(conn)
-    return StoredRows({partition: c.seq for partition, c in cursors.items()}, tables, llm)
+        mark = await read_mark(conn)
+    seqs = {partition: c.seq for partition, c in cursors.items()}
+    return StoredRows(seqs, tables, llm, mark.row_count)
 
 
 def keyed(records: Iterable[tuple[object, ...]]) -> Rows:

@@ -183,6 +183,8 @@ async def rules_for(
     ]
     if conn is not None:
         stored = await wait_for_rows(conn, consumption, installation.catch_up_s)
+        if stored.left:
+            report.counts["rows of job_event that have left"] = stored.left
         rules += [ReadModelRule(stored), LlmRowsRule(stored.llm, stored.seqs)]
     return rules
 
