@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 
 from benchmarks.parts.command import Json
@@ -10,7 +11,7 @@ from benchmarks.parts.year.arrays import array_megabytes
 from benchmarks.parts.year.installed import installed_batches
 from benchmarks.parts.year.jobs import play_pool
 from benchmarks.parts.year.options import YEAR_DAYS, YearOptions
-from benchmarks.parts.year.read_models import joined, project_all
+from benchmarks.parts.year.read_models import HISTORY_DAYS, joined, project_all, yearly
 from benchmarks.parts.year.segments import COMPRESSED, UNCOMPRESSED, KeptBytes, kept_bytes
 from benchmarks.parts.year.starting import DECIDERS, MeasuredStart, measure_start
 from benchmarks.parts.year.volumes import ranking_volumes, topic_bytes
@@ -23,6 +24,8 @@ from simulator.engine.publishing import verify_ledgers
 from simulator.engine.recording import dump
 
 GB = 1e9
+LEAST_GB = 0.1
+"""Of a table that is shown."""
 
 
 async def disk_of(
@@ -111,18 +114,27 @@ async def starts_of(
 async def tables_of(
     options: YearOptions, pool: MemoryBroker, endpoint: MemoryBroker, report_line: ReportLine
 ) -> Json:
-    """Return the size of Postgres after a year, and how long the projector took for the days."""
+    """Return the size of Postgres after a year, by table, and the projector's seconds."""
     if options.skip_postgres:
         return {"postgres_gb": None}
     report_line("projecting into Postgres")
     days = {"pool": options.days, "endpoint": options.llm_hours / 24 / max(options.endpoints, 1)}
-    grown, seconds = 0.0, 0.0
+    grown: Counter[str] = Counter()
+    seconds = 0.0
     with scratch_folder("bench-year") as folder:
         for name, broker in (("pool", pool), ("endpoint", endpoint)):
-            volume, took_s = await project_all(joined({name: broker}), folder / name)
-            grown += volume * YEAR_DAYS / days[name]
+            sizes, took_s = await project_all(joined({name: broker}), folder / name)
+            for table, size in sizes.items():
+                grown[table] += round(size / days[name])
             seconds += took_s
-    return {"postgres_gb": round(grown / GB, 2), "projected_s": round(seconds, 1)}
+    by_table = {table: round(size / GB, 2) for table, size in yearly(grown).items()}
+    shortened = yearly(grown, history_days=HISTORY_DAYS)
+    return {
+        "postgres_gb": round(sum(yearly(grown).values()) / GB, 2),
+        "postgres_gb_by_table": {t: gb for t, gb in sorted(by_table.items()) if gb >= LEAST_GB},
+        "postgres_gb_with_retention": round(sum(shortened.values()) / GB, 2),
+        "projected_s": round(seconds, 1),
+    }
 
 
 async def verified(options: YearOptions, pool: MemoryBroker, report_line: ReportLine) -> Json:

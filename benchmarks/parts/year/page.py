@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.parts.markdown import table
+from benchmarks.parts.year.read_models import HISTORY_DAYS, KEPT_DAYS
 from benchmarks.parts.year.segments import MOST_BATCHES
 from shared.contracts.topics import DAY_MS, TOPICS
 
@@ -31,6 +32,10 @@ MEASURED = (
     "taken evenly. Each copy (replica) takes as much again, and so does a tenant's own topic of "
     "what it has of `events`. **`events` is kept for {kept_days:g} days** and then grows no more; "
     "ledgers, `commands` and `reports` are kept for ever, or trimmed behind an archive."
+)
+KEPT = (
+    f"LLM requests are kept for {KEPT_DAYS['llm_request']:g} days, their sums by hour for "
+    f"{KEPT_DAYS['llm_usage']:g}, all else for ever"
 )
 NOT_MEASURED = "Disk is of uncompressed records; Kafka was not measured."
 
@@ -101,7 +106,12 @@ def _starts(result: dict[str, Any]) -> Iterator[tuple[object, ...]]:
 def _others(result: dict[str, Any]) -> Iterator[tuple[str, object]]:
     postgres_gb = result["postgres_gb"]
     size = "not measured" if postgres_gb is None else postgres_gb
-    yield "Postgres after a year without retention, GB", size
+    yield f"Postgres after a year, GB ({KEPT})", size
+    for table_name, gb in result.get("postgres_gb_by_table", {}).items():
+        yield f"of it `{table_name}`", gb
+    if postgres_gb is not None:
+        with_retention = f"the same with `BERTH_JOB_HISTORY_D={HISTORY_DAYS}`, GB"
+        yield with_retention, result["postgres_gb_with_retention"]
     yield "`berth verify` of what was played, s", result["verify_s"]
     yield "the same of a year from its beginning, s", result["verify_s_year"]
     yield "violations", result["violations"]
