@@ -16,9 +16,9 @@ from services.throttle.tickets import LaneLost, Ticket, Tickets
 from services.throttle.upstreams.pool import UpstreamPool
 from shared.bus.lane import Lane
 from shared.contracts.base import Local
+from shared.contracts.clocks import ClockStepObserved
 from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.llm import (
-    ClockStepObserved,
     EngineAdvanced,
     LlmRequestQueued,
     LlmRequestStarted,

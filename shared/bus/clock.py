@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from shared.contracts.clocks import ClockStepped
+
 
 def now_ms() -> int:
     """Milliseconds since the Unix epoch."""
@@ -18,8 +20,41 @@ def boot_ms() -> int:
 STEP_MS = 1_000
 """The wall clock steps where it moves by so much more, or less, than the monotonic clock."""
 
+DRIFT = 1_000
+"""Of so many ms one may be drift: clocks that are adjusted slowly differ by half of that."""
+
 READ_S = 0.1
 """Readings of the two clocks that are further apart are not compared: the process was paused."""
+
+
+class WallClock:
+    """Counts the steps of the wall clock against the monotonic one."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self._seen: tuple[int, float] | None = None
+
+    def read(self) -> tuple[int, float, int]:
+        """Return the wall clock in ms, the ms since the last call, and by how many ms it stepped.
+
+        While the process is paused between its two readings, the wall clock is that of the last
+        call plus the time since.
+        """
+        before_s = time.monotonic()
+        wall, after_s = now_ms(), time.monotonic()
+        if self._seen is None:
+            self._seen = (wall, after_s)
+            return wall, 0.0, 0
+        elapsed_ms = 1000 * (after_s - self._seen[1])
+        expected = self._seen[0] + round(elapsed_ms)
+        if after_s - before_s > READ_S:
+            wall = expected
+        self._seen = (wall, after_s)
+        step = wall - expected
+        if abs(step) < STEP_MS + elapsed_ms / DRIFT:
+            step = 0
+        self.steps += step != 0
+        return wall, elapsed_ms, step
 
 
 class LedgerClock:
@@ -30,8 +65,22 @@ class LedgerClock:
     """
 
     def __init__(self) -> None:
+        self._wall = WallClock()
         self._read_at_s = time.monotonic()
         self._seen: tuple[int, float] | None = None
+
+    @property
+    def wall_steps(self) -> int:
+        """Steps of the wall clock that were noticed, in either direction."""
+        return self._wall.steps
+
+    @property
+    def ahead_ms(self) -> int:
+        """By how much the wall clock is ahead of the ledger's time on account of steps."""
+        return 0
+
+    def restore(self, last_step: ClockStepped | None) -> None:
+        """Take the last step that the ledger has."""
 
     def note_read(self) -> None:
         """Note that the ledger has just been read, or appended to."""
@@ -49,6 +98,7 @@ class LedgerClock:
 
         Where another process has written since, its clock counts, and no step is known.
         """
+        self._wall.read()
         before_s = self.monotonic_s()
         now = self.now_ms(last_at)
         after_s = self.monotonic_s()

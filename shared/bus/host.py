@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from shared.bus.archive.opening import with_archive
+from shared.bus.clock import LedgerClock
 from shared.bus.failpoints import Failpoints
 from shared.bus.faust_host import FaustHost
 from shared.bus.fold_key import key_of_state
@@ -16,6 +17,8 @@ from shared.bus.lane import Lane, LaneSettings
 from shared.bus.lanes import Lanes, OnLane
 from shared.bus.rounds import OnAccepted
 from shared.bus.snapshots import Snapshots
+from shared.bus.steady_clock import SteadyClock
+from shared.contracts.clocks import ClockStepObserved
 from shared.contracts.topics import INPUTS
 from shared.ledger.decider import Decider
 from shared.ledger.inputs import Decode, InputDecoder, commands_only
@@ -23,6 +26,8 @@ from shared.ledger.partition import TP
 from shared.settings import Settings
 
 S = TypeVar("S")
+
+FOLLOWS_WALL_CLOCK = ("access", "throttle")
 
 Background = Callable[[Lanes[Any]], Coroutine[Any, Any, None]]
 """Work of the shell beside the lanes (an HTTP server, ...): it runs until the service ends."""
@@ -74,7 +79,8 @@ def make_lanes(
 
     def make(partition: int) -> Lane[S]:
         inputs = [TP(topic, partition) for topic in INPUTS[decider.ledger]]
-        return Lane(
+        clock = clock_of(decider.ledger)
+        lane = Lane(
             decider,
             partition,
             with_archive(KafkaLog(settings.connection, client=client), settings.archive),
@@ -83,10 +89,22 @@ def make_lanes(
             snapshots=snapshots_of(decider, settings.data, partition),
             settings=lane_settings,
             on_accepted=on_accepted,
+            clock=clock,
         )
+        lane.report_steps(lambda by_ms: ClockStepObserved(by_ms=by_ms, ahead_ms=clock.ahead_ms))
+        return lane
 
     log = with_archive(KafkaLog(settings.connection, client=client), settings.archive)
     return Lanes(make, log, on_lane=on_lane, follows_access=follows_access)
+
+
+def clock_of(ledger: str) -> LedgerClock:
+    """Return the clock of a lane of that service.
+
+    The terms of `access` (keys, credentials) end by the wall clock, and the throttle keeps the
+    steps in its state.
+    """
+    return LedgerClock() if ledger in FOLLOWS_WALL_CLOCK else SteadyClock()
 
 
 def snapshots_of(decider: Decider[S], data: Path, lane: int) -> Snapshots[S]:

@@ -20,6 +20,7 @@ from shared.bus.log import Log
 from shared.bus.rounds import OnAccepted, Rounds
 from shared.bus.snapshots import Snapshots
 from shared.contracts.base import Command, Event, Local, Model
+from shared.ledger.clock_steps import last_step
 from shared.ledger.decider import Decider, Fact, Input
 from shared.ledger.errors import LaneRevoked
 from shared.ledger.inputs import InputDecoder
@@ -114,6 +115,15 @@ class Lane(Generic[S]):
         return self._committer.replica.reader.cursor
 
     @property
+    def clock_steps(self) -> int:
+        """Steps of the wall clock that were noticed since this lane began."""
+        return self._clock.wall_steps
+
+    def now_ms(self) -> int:
+        """Return the time by which the lane decides."""
+        return self._clock.now_ms(self.cursor.at)
+
+    @property
     def losses(self) -> int:
         """Lost appends since the last one that won."""
         return self._committer.losses
@@ -156,6 +166,7 @@ class Lane(Generic[S]):
         await self._client.start()
         self._committer.replica.reader.cursor = marked = self._checkpoints.marked()
         await self._committer.refold()
+        self._clock.restore(last_step(self.state))
         if self.cursor != marked:
             self.mark()
         await self._checkpoints.store_if_due(self._committer.replica)
@@ -218,7 +229,7 @@ class Lane(Generic[S]):
 
     def _due_in_s(self) -> float | None:
         due = self.decider.next_wake(self.state)
-        return None if due is None else max(due - self._clock.now_ms(self.cursor.at), 0) / 1000
+        return None if due is None else max(due - self.now_ms(), 0) / 1000
 
     def _settle_own(self, accepted: Accepted) -> None:
         """Settle the local inputs of our record that was accepted although it seemed lost."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from aiokafka.errors import KafkaError
 
-from shared.bus.clock import now_ms
 from shared.bus.lane import Lane
 from shared.bus.lanes import Lanes
 from shared.contracts.base import Millis
@@ -41,6 +40,14 @@ async def probe_lanes(lanes: Lanes[Any], metrics: Metrics, of_state: OfState[Any
         group.create_task(LaneProbe(lanes, metrics, of_state).run())
 
 
+class Counted(NamedTuple):
+    """Counters of a lane since it began."""
+
+    ignored: int
+    lost: int
+    clock_steps: int
+
+
 class LaneProbe:
     """Reads the lanes once a second, and the ends of their inputs every five seconds."""
 
@@ -49,7 +56,7 @@ class LaneProbe:
         self._metrics = metrics
         self._of_state = of_state
         self._lags: list[Figure] = []
-        self._counted: dict[str, tuple[int, int]] = {}
+        self._counted: dict[str, Counted] = {}
 
     async def run(self) -> None:
         looks = 0
@@ -57,35 +64,36 @@ class LaneProbe:
             if looks % LAG_EVERY_LOOKS == 0:
                 self._lags = await lag(self._lanes.behind)
             looks += 1
-            self.look(now_ms())
+            self.look()
             await asyncio.sleep(LOOK_EVERY_S)
 
-    def look(self, now: Millis) -> None:
+    def look(self) -> None:
         lanes = list(self._lanes.held.values())
         figures = [Figure("berth_lanes_held", len(lanes)), *self._lags]
         for partition in self._lanes.halted:
             figures.append(Figure("berth_lanes_halted", 1, (str(partition),)))
         for lane in lanes:
             figures.append(inbox(lane))
-            figures.extend(self._figures_of(lane, now))
+            figures.extend(self._figures_of(lane))
         self._counted = {lane.name: self._count(lane) for lane in lanes}
         self._metrics.show(figures)
 
-    def _figures_of(self, lane: Lane[Any], now: Millis) -> list[Figure]:
+    def _figures_of(self, lane: Lane[Any]) -> list[Figure]:
         """Return the figures of the lane; none, with a log line, if they cannot be computed."""
         try:
-            return list(self._of_state(lane.state, now))
+            return list(self._of_state(lane.state, lane.now_ms()))
         except Exception:
             log.exception("figures are missing", extra={"lane": lane.tp.key})
             return []
 
-    def _count(self, lane: Lane[Any]) -> tuple[int, int]:
+    def _count(self, lane: Lane[Any]) -> Counted:
         """Add what a lane counted since the last look: counters of a process never decrease."""
-        ignored, lost = lane.inbox.ignored, lane.lost_appends
-        ignored_before, lost_before = self._counted.get(lane.name, (0, 0))
-        self._metrics.ignored_records.labels("reader_rule").inc(ignored - ignored_before)
-        self._metrics.lost_appends.inc(lost - lost_before)
-        return ignored, lost
+        counted = Counted(lane.inbox.ignored, lane.lost_appends, lane.clock_steps)
+        before = self._counted.get(lane.name, Counted(0, 0, 0))
+        self._metrics.ignored_records.labels("reader_rule").inc(counted.ignored - before.ignored)
+        self._metrics.lost_appends.inc(counted.lost - before.lost)
+        self._metrics.clock_steps.inc(counted.clock_steps - before.clock_steps)
+        return counted
 
 
 def inbox(lane: Lane[Any]) -> Figure:

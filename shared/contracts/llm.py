@@ -147,12 +147,6 @@ class CapacityObserved(Local):
     engines: tuple[EngineStanding, ...] = Field((), description="each engine; empty: not noted")
 
 
-class ClockStepObserved(Local):
-    """The clock of the service's host stepped: no time passed."""
-
-    by_ms: int = Field(description="step, wall ms; negative: back")
-
-
 @event
 class LlmRequestQueued(Event):
     """The request waits in the queue, with an estimate of its wait."""

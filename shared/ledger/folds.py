@@ -8,9 +8,10 @@ patterns would call pydantic's slow `isinstance` once per pattern before the hit
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from shared.contracts.base import Event
+from shared.contracts.clocks import ClockStepped
 from shared.contracts.rejected import InputQuarantined, InputRejected, InputRetried
 from shared.ledger.decider import Fact
 
@@ -35,6 +36,17 @@ INPUT_FOLDS: dict[type[Event], EventFold[object]] = {
     InputRetried: ignore,
 }
 """Part of every table: rejected and quarantined inputs are not held in the state."""
+
+
+class KeepsClockStep(Protocol):
+    """A state with the last step of the host's clock."""
+
+    clock_step: ClockStepped | None
+
+
+def note_clock_step(state: KeepsClockStep, event: ClockStepped, fact: Fact) -> None:
+    """Keep the step for the clock of the lane's next owner."""
+    state.clock_step = event
 
 
 def folding(ledger: str, folds: Mapping[type[Event], EventFold[S]]) -> Callable[[S, Fact], None]:

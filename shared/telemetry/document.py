@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
-from shared.telemetry.metric_names import METRICS, Group, MetricName, Spec, samples
+from shared.telemetry.metric_names import METRICS, MetricName, samples
+from shared.telemetry.metric_spec import Group, Spec
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 TITLES: dict[Group, str] = {

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from shared.telemetry.metric_spec import Spec
 
 MetricName = Literal[
     "berth_admitted_jobs",
@@ -13,6 +15,7 @@ MetricName = Literal[
     "berth_archive_behind_seconds",
     "berth_behind_seconds",
     "berth_certificate_expires_seconds",
+    "berth_clock_steps",
     "berth_consumer_lag_records",
     "berth_dead_letters",
     "berth_decision_seconds",
@@ -67,29 +70,6 @@ MetricName = Literal[
     "berth_workers_stuck",
 ]
 
-Kind = Literal["counter", "gauge", "histogram"]
-Group = Literal[
-    "process",
-    "bus",
-    "admission",
-    "priority",
-    "placement",
-    "failslow",
-    "throttle",
-    "executor",
-    "gateway",
-]
-
-
-class Spec(NamedTuple):
-    """Kind, text and labels of a metric; `group` is `process`, `bus` or its only service."""
-
-    kind: Kind
-    group: Group
-    text: str
-    labels: tuple[str, ...] = ()
-
-
 METRICS: Mapping[MetricName, Spec] = MappingProxyType(
     {
         "berth_info": Spec(
@@ -135,6 +115,7 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
         "berth_inputs_quarantined": Spec(
             "counter", "bus", "Inputs quarantined after an internal error", ("topic",)
         ),
+        "berth_clock_steps": Spec("counter", "bus", "Steps of the host's clock, 1 s or more"),
         "berth_lost_appends": Spec(
             "counter",
             "bus",

@@ -50,6 +50,7 @@ class Metrics:
         self.inputs = self._counter("berth_inputs")
         self.ignored_records = self._counter("berth_ignored_records")
         self.lost_appends = self._counter("berth_lost_appends")
+        self.clock_steps = self._counter("berth_clock_steps")
         self.dead_letters = self._counter("berth_dead_letters")
         self.quarantined = self._counter("berth_inputs_quarantined")
         self.loop_stall_s = self._histogram("berth_event_loop_stall_seconds")

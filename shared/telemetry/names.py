@@ -131,6 +131,7 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "jobs.released": "release",
         "key.created": "access",
         "key.revoked": "access",
+        "clock.stepped": "note",
         "llm.capacity-noted": "note",
         "llm.charged": "note",
         "llm.clock-stepped": "note",

@@ -26,6 +26,7 @@ from services.placement.heartbeats import watch
 from services.publisher.app import Publisher
 from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import Shipment
+from shared.bus.host import clock_of
 from shared.bus.inbox import ACCESS
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.lanes import Lanes
@@ -349,6 +350,7 @@ def decider(make: Callable[[], Decider[Any]], slot: str) -> Callable[[Life], Any
                 decoder=InputDecoder(core.ledger, decode, core.consumed_events),
                 snapshots=Snapshots(life.world.folder / slot, core.ledger, partition, "sim"),
                 settings=SETTINGS,
+                clock=clock_of(core.ledger),
             )
 
         async def watch_heartbeats(lane: Lane[Any]) -> None:

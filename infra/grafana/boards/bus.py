@@ -40,6 +40,12 @@ BUS = Board(
             text="A rival or a lost answer; each costs a fold, none a decision.",
         ),
         Panel(
+            "steps of hosts' clocks",
+            (q(rate("berth_clock_steps_total", "service", OF), "{{service}}"),),
+            "ops",
+            text="Recorded as `clock.stepped.v1`; no ledger's time steps.",
+        ),
+        Panel(
             "ignored records",
             (
                 q(

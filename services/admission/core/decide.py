@@ -17,6 +17,7 @@ from shared.contracts.pools import PoolConfigured
 from shared.contracts.rejected import InputRejected
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.answers import accept_command, refuse_command
+from shared.ledger.clock_steps import note_steps
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 from shared.ledger.restate import restate_settings, restate_tenants
 
@@ -37,6 +38,7 @@ class Admission:
     def decide(
         self, state: AdmissionState, inputs: Sequence[Input], now: int
     ) -> Iterator[Decision]:
+        yield from note_steps(inputs, state.pool, self.ledger, now)
         if access := [item for item in inputs if item.source == "access"]:
             yield from restate_settings(access, PoolConfigured, state.partition, state.pool)
             yield from restate_tenants(access, state.tenants.get)

@@ -24,10 +24,11 @@ from shared.contracts.bookkeeping import (
     JobsReleased,
     TenantNoted,
 )
+from shared.contracts.clocks import ClockStepped
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.decider import Fact
-from shared.ledger.folds import INPUT_FOLDS, EventFold, folding
+from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, note_clock_step
 
 
 def remember_answer(
@@ -56,6 +57,7 @@ FOLDS: dict[type[Event], EventFold[AdmissionState]] = {
     QuotaChanged: evolve_pool.change_quota,
     PoolConfigured: evolve_pool.configure,
     TenantNoted: evolve_pool.note_tenant,
+    ClockStepped: note_clock_step,
     **INPUT_FOLDS,
 }
 """Every event type of the admission ledger, and its fold."""

@@ -10,6 +10,7 @@ from services.admission.core.demand import Demand, NodeClass
 from services.admission.core.ended_jobs import EndedJobs, Outcome
 from shared.contracts.admission import DeferReason, QuotaChanged
 from shared.contracts.bookkeeping import NodeShape, TenantNoted
+from shared.contracts.clocks import ClockStepped
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import AnsweredCommands
@@ -130,6 +131,8 @@ class AdmissionState:
 
     partition: int
     pool: PoolConfigured | None = None
+    clock_step: ClockStepped | None = None
+    """The last step of the host's clock."""
     tenants: dict[str, TenantNoted] = field(default_factory=dict)
     quotas: dict[str, QuotaChanged] = field(default_factory=dict)
     nodes: dict[str, NodeShape] = field(default_factory=dict)

@@ -32,6 +32,7 @@ from shared.contracts.paces import JobPaceChanged, JobPaceSettled
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import WorkersIterated
 from shared.contracts.topics import CONSUMED_EVENTS
+from shared.ledger.clock_steps import note_steps
 from shared.ledger.decider import Decision, Fact, Input, Undecodable, WakeStart, as_unit
 from shared.ledger.restate import restate_settings
 
@@ -49,6 +50,7 @@ class FailSlow:
         return FailSlowState(partition)
 
     def decide(self, state: FailSlowState, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
+        yield from note_steps(inputs, state.pool, self.ledger, now)
         yield from note_placement(state, inputs, now)
         for item in inputs:
             match item.message:

@@ -15,6 +15,7 @@ from services.failslow.core.fold_care import (
 from services.failslow.core.state import JOB, FailSlowState, GangState, SlowPace, TrackedFault
 from shared.contracts.base import Event
 from shared.contracts.breaker import BreakerChanged, NodesNoted
+from shared.contracts.clocks import ClockStepped
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.faults import (
     FaultCleared,
@@ -38,7 +39,7 @@ from shared.contracts.paces import PaceLearned
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
-from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, ignore
+from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, ignore, note_clock_step
 
 
 def apply_gangs(state: FailSlowState, event: GangsNoted, fact: Fact) -> None:
@@ -135,6 +136,7 @@ FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,
     PoolConfigured: configure,
+    ClockStepped: note_clock_step,
     **INPUT_FOLDS,
 }
 """Every event type of the failslow ledger, and its fold."""

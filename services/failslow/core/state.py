@@ -9,6 +9,7 @@ from services.failslow.core.fleet import Fleet
 from services.failslow.core.history import PaceBook
 from services.failslow.core.mitigation.care import Care
 from services.failslow.core.strictness import Strictness
+from shared.contracts.clocks import ClockStepped
 from shared.contracts.faults import GangWorker, SuspicionKind
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import AnsweredCommands
@@ -73,6 +74,8 @@ class FailSlowState:
 
     partition: int
     pool: PoolConfigured | None = None
+    clock_step: ClockStepped | None = None
+    """The last step of the host's clock."""
     gangs: dict[str, GangState] = field(default_factory=dict)
     faults: dict[str, TrackedFault] = field(default_factory=dict)
     closed: dict[str, None] = field(default_factory=dict)

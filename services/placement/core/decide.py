@@ -58,6 +58,7 @@ from shared.contracts.reports import (
 from shared.contracts.reranking import QueueReranked
 from shared.contracts.solver_plan import PlanReady
 from shared.contracts.topics import CONSUMED_EVENTS
+from shared.ledger.clock_steps import note_steps
 from shared.ledger.decider import Decision, Fact, Input, Undecodable, WakeStart, as_unit
 
 WHOLE_DECISIONS = (JobPlaced, JobHeld)
@@ -74,6 +75,7 @@ class Placement:
         return Pool(partition)
 
     def decide(self, state: Pool, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
+        yield from note_steps(inputs, state.settings, self.ledger, now)
         for item in inputs:
             yield from as_unit(react(state, item, now))
         if state.lost:

@@ -18,6 +18,7 @@ from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import QueueRanked
 from shared.contracts.reranking import QueueReranked
 from shared.contracts.topics import CONSUMED_EVENTS
+from shared.ledger.clock_steps import note_steps
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 from shared.ledger.restate import restate_settings, restate_tenants
 
@@ -41,6 +42,7 @@ class Priority:
         return Queue(partition)
 
     def decide(self, state: Queue, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
+        yield from note_steps(inputs, state.pool, self.ledger, now)
         changes = QueueChanges()
         for item in inputs:
             message = item.message

@@ -8,6 +8,7 @@ from services.priority.core.last_order import order_of
 from services.priority.core.state import Queue
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.clocks import ClockStepped
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import (
     IntervalsDrifted,
@@ -21,7 +22,7 @@ from shared.contracts.ranking import (
 )
 from shared.contracts.reranking import QueueReranked
 from shared.ledger.decider import Fact
-from shared.ledger.folds import INPUT_FOLDS, EventFold, folding
+from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, note_clock_step
 
 
 def apply_ranking(state: Queue, event: QueueRanked, fact: Fact) -> None:
@@ -94,6 +95,7 @@ FOLDS: dict[type[Event], EventFold[Queue]] = {
     IntervalsRecovered: note_recovery,
     PoolConfigured: configure,
     TenantNoted: weigh_tenant,
+    ClockStepped: note_clock_step,
     **INPUT_FOLDS,
 }
 """Every event type of the priority ledger, and its fold."""

@@ -136,8 +136,8 @@ class QueueView:
 
     @column
     def wait_s(self) -> Floats:
-        """Since submission, of a running job as well."""
-        return self._seconds(self._clock.now - self._of("submit_ms"))
+        """Since submission, of a running job as well; 0 where admission's clock is ahead."""
+        return np.maximum(self._seconds(self._clock.now - self._of("submit_ms")), 0.0)
 
     @column
     def go_ms(self) -> Floats:

@@ -16,6 +16,7 @@ from services.priority.core.queue_view import Clock, QueueView, view_of
 from services.priority.core.running_order import RunningOrder
 from services.priority.core.table import JobTable
 from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.clocks import ClockStepped
 from shared.contracts.pools import PoolConfigured, default_of
 from shared.contracts.ranking import QueueEntry
 
@@ -57,6 +58,8 @@ class Queue:
 
     partition: int
     pool: PoolConfigured | None = None
+    clock_step: ClockStepped | None = None
+    """The last step of the host's clock."""
     weights: dict[str, float] = field(default_factory=dict)
     tenants: dict[str, int] = field(default_factory=dict)
     """A number for each tenant that ever had a job here, as in the table."""

@@ -10,10 +10,10 @@ from services.throttle.core.settle import charge_progress, remove_waiting, settl
 from services.throttle.core.start import advance, due_at, start_requests
 from services.throttle.core.state import EndpointState
 from shared.contracts.access import TenantRegistered
+from shared.contracts.clocks import ClockStepObserved
 from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.llm import (
     CapacityObserved,
-    ClockStepObserved,
     EndpointCapacityNoted,
     EndpointClockStepped,
     EngineAdvanced,

@@ -11,7 +11,8 @@ import yaml
 
 from infra.grafana.build import BOARDS, FOLDER, files
 from infra.grafana.panels import COLUMNS, SOURCE, rendered
-from shared.telemetry.metric_names import METRICS, Spec
+from shared.telemetry.metric_names import METRICS
+from shared.telemetry.metric_spec import Spec
 from tests.infra.prometheus.test_alerts import LABELS, selectors
 from tests.samples import QUERYABLE
 

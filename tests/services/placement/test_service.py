@@ -21,6 +21,7 @@ from shared.bus.tail import LedgerTail
 from shared.connection import Connection
 from shared.contracts.attempts import JobStarted, JobSucceeded
 from shared.contracts.base import Event
+from shared.contracts.clocks import ClockStepped
 from shared.contracts.nodes import NodeJoined, NodeLost, NodeSuspected
 from shared.contracts.placement import JobPlaced
 from shared.contracts.pools import PoolConfigured
@@ -55,14 +56,17 @@ HOUR_S = 3600
 class Stage:
     """A broker, inputs written by hand, and the program under test."""
 
-    def __init__(self, folder: Path, kafka: str) -> None:
+    def __init__(self, folder: Path, kafka: str, service: str = "placement") -> None:
+        self.service = service
         self.folder = folder
         self.kafka = kafka
         self.facts: list[Fact] = []
         self._log = log_of(Connection(kafka, idempotent=False))
-        self._tail = LedgerTail(log_of(Connection(kafka, idempotent=False)), {"placement": [0]})
+        self._tail = LedgerTail(log_of(Connection(kafka, idempotent=False)), {service: [0]})
         self._process: subprocess.Popen[bytes] | None = None
         self._shift = folder / "shift"
+        self._last: dict[str, tuple[int, str]] = {}
+        """Number and id of the last record that was written to a ledger."""
 
     def shift_clock(self, seconds: int) -> None:
         """Step the wall clock of the program, from its next reading on."""
@@ -85,16 +89,18 @@ class Stage:
             "BERTH_PARTITIONS": "1",
             "BERTH_IDEMPOTENT": "0",
             "BERTH_DATA": str(self.folder),
-            "BERTH_INSTANCE": "placement-1",
+            "BERTH_INSTANCE": f"{self.service}-1",
         }
-        program = [sys.executable, "-m", "services.placement"]
+        program = [sys.executable, "-m", f"services.{self.service}"]
         self._process = subprocess.Popen(program, env=environment, stderr=subprocess.DEVNULL)
         return self._process
 
     async def write(self, ledger: str, *events: Event) -> None:
-        """The first and only record of a ledger."""
+        """The next record of a ledger that only this test writes."""
         facts = [stored(event) for event in events]
-        record = Record(new_id(), 1, "", "hand", now_ms(), {}, pack(facts))
+        seq, previous = self._last.get(ledger, (0, ""))
+        record = Record(new_id(), seq + 1, previous, "hand", now_ms(), {}, pack(facts))
+        self._last[ledger] = (record.seq, record.id)
         await self._log.append(TP(ledger, 0), encode(record))
 
     async def report(self, *reports: Report) -> None:
@@ -202,7 +208,7 @@ async def test_a_job_lives_through_a_kill_of_placement(stage: Stage) -> None:
 @pytest.mark.stack
 async def test_a_step_of_the_wall_clock_neither_loses_nor_keeps_a_node(stage: Stage) -> None:
     """[R22] An hour forward and two back: a node that beats stays, one that is silent is lost."""
-    await stage.write("access", POOL)
+    await stage.write("access", POOL.model_copy(update={"release": 1}))
     program = stage.start()
     await stage.report(registered("n1"), registered("n2"))
     await stage.decided(NodeJoined, "n2")
@@ -215,7 +221,9 @@ async def test_a_step_of_the_wall_clock_neither_loses_nor_keeps_a_node(stage: St
     stage.shift_clock(HOUR_S)
     async with stage.beating(allocation.node_id):
         suspected, _ = await stage.decided(NodeSuspected, silent)
-        assert suspected.at > fact.at + HOUR_S * 1000 / 2, "the clock was not stepped"
+        _, stepped = await stage.decided(ClockStepped)
+        assert stepped.by_ms == pytest.approx(HOUR_S * 1000, abs=1000)
+        assert suspected.at < fact.at + HOUR_S * 1000 / 2, "the ledger's time stepped"
         stage.shift_clock(-HOUR_S)
         await stage.decided(NodeLost, silent)
         assert not stage.has_lost(allocation.node_id)

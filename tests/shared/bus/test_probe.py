@@ -61,7 +61,7 @@ async def test_a_figure_that_fails_is_missing_and_nothing_else_is(
         raise KeyError("tenant")
 
     metrics = Metrics("admission")
-    LaneProbe(shell.lanes, metrics, broken).look(0)
+    LaneProbe(shell.lanes, metrics, broken).look()
     assert value(metrics, "berth_lanes_held") == 1
     assert "figures are missing" in caplog.text
 
@@ -75,8 +75,8 @@ async def test_ignored_records_and_lost_appends_are_counted_once(shell: Shell) -
     async with asyncio.timeout(PATIENCE_S):
         while not lane.inbox.ignored:
             await asyncio.sleep(0.01)
-    for now in range(3):
-        looks.look(now)
+    for _ in range(3):
+        looks.look()
     assert value(metrics, "berth_ignored_records_total", reason="reader_rule") == 1
     assert value(metrics, "berth_lost_appends_total") == 3
 
@@ -84,8 +84,8 @@ async def test_ignored_records_and_lost_appends_are_counted_once(shell: Shell) -
 async def test_a_revoked_lane_has_no_figures(shell: Shell) -> None:
     metrics = Metrics("admission")
     looks = LaneProbe(shell.lanes, metrics, figures)
-    looks.look(0)
+    looks.look()
     await shell.lanes.assign(set())
-    looks.look(1)
+    looks.look()
     assert value(metrics, "berth_queue_gpus", pool="p") is None
     assert value(metrics, "berth_lanes_held") == 0

@@ -9,7 +9,8 @@ import pytest
 
 from shared.telemetry.document import DOCUMENT, document
 from shared.telemetry.figures import Figure
-from shared.telemetry.metric_names import METRICS, MetricName, Spec, samples
+from shared.telemetry.metric_names import METRICS, MetricName, samples
+from shared.telemetry.metric_spec import Spec
 from shared.telemetry.metrics import Metrics
 from tests.samples import QUERYABLE
 

@@ -23,6 +23,7 @@ from shared.contracts.attempts import (
     WorkersReady,
 )
 from shared.contracts.base import Event
+from shared.contracts.clocks import ClockStepped
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.injections import FaultInjected, InjectionEnded
 from shared.contracts.nodes import (
@@ -50,7 +51,7 @@ from shared.contracts.placement import (
 )
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import fold_answer
-from shared.ledger.folds import INPUT_FOLDS, EventFold, folding
+from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, note_clock_step
 
 FOLDS: dict[type[Event], EventFold[Pool]] = {
     JobEnqueued: fold_queue.enqueue,
@@ -93,6 +94,7 @@ FOLDS: dict[type[Event], EventFold[Pool]] = {
     WorkerStuckNoted: fold_gangs.note_stuck,
     FaultInjected: fold_nodes.inject,
     InjectionEnded: fold_nodes.end_injection,
+    ClockStepped: note_clock_step,
     **INPUT_FOLDS,
 }
 """Every event type of the placement ledger, and its fold."""

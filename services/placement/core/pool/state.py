@@ -16,6 +16,7 @@ from services.placement.core.pool.queue import EquivalenceClass, Queue, bucket_o
 from services.placement.core.pool.ranks import NamedOrder, Ranks
 from services.placement.core.pool.settings import times_of
 from services.placement.core.pool.shape import Shape, Slot
+from shared.contracts.clocks import ClockStepped
 from shared.contracts.injections import FaultInjected
 from shared.contracts.nodes import NodeJoined
 from shared.contracts.pools import PoolConfigured, default_of
@@ -46,6 +47,8 @@ class Pool:
 
     partition: int
     settings: PoolConfigured | None = None
+    clock_step: ClockStepped | None = None
+    """The last step of the host's clock."""
     board: Board = field(default_factory=Board)
     cordons: dict[str, bool] = field(default_factory=dict)
     """Node id -> is draining; a cordon outlives the node's agent."""

@@ -2,12 +2,8 @@ from __future__ import annotations
 
 from services.throttle.core.decide import Throttle
 from services.throttle.core.start import due_at, startable_request
-from shared.contracts.llm import (
-    ClockStepObserved,
-    EndpointClockStepped,
-    LlmRequestQueued,
-    LlmRequestRejected,
-)
+from shared.contracts.clocks import ClockStepObserved
+from shared.contracts.llm import EndpointClockStepped, LlmRequestQueued, LlmRequestRejected
 from shared.testing.decider import AT, an_input, run
 from tests.services.throttle.llm import endpoint, lane, local_request
 
