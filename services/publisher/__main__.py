@@ -14,12 +14,15 @@ from shared.bus.archive.archiving import Archiving, ArchivingPace
 from shared.bus.archive.opening import open_store, with_archive
 from shared.bus.fatal import run_to_end
 from shared.bus.kafka import KafkaLog
+from shared.bus.retention_watch import Kept, RetentionWatch
+from shared.contracts.topics import TOPICS
 from shared.settings import read_settings
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import serve_endpoint
 from shared.telemetry.upkeep import run_upkeep
 
+EVENTS = "events"
 HOUR_S = 3600.0
 
 
@@ -37,11 +40,21 @@ async def main() -> None:
     serve_endpoint(telemetry.metrics, settings, lambda: publisher.ready, publisher.caught_up)
     beside = asyncio.ensure_future(run_upkeep(telemetry.metrics))
     archiving = asyncio.ensure_future(archive(settings, telemetry.metrics))
+    watching = asyncio.ensure_future(watch_retention(settings, telemetry.metrics))
     try:
         await publisher.run()
     finally:
         beside.cancel()
         archiving.cancel()
+        watching.cancel()
+
+
+async def watch_retention(settings: PublisherSettings, metrics: Metrics) -> None:
+    """Report whether the broker removes old records of `events`."""
+    kept = Kept(EVENTS, settings.partitions, TOPICS[EVENTS].retention_ms)
+    watch = RetentionWatch(lambda: KafkaLog(settings.connection, client="retention"), kept)
+    metrics.watch_retention(EVENTS, watch.behind_s)
+    await watch.run()
 
 
 async def archive(settings: PublisherSettings, metrics: Metrics) -> None:
@@ -58,7 +71,7 @@ async def archive(settings: PublisherSettings, metrics: Metrics) -> None:
         ArchiverOptions(f"{settings.instance or 'publisher'}-{secrets.token_hex(8)}"),
         ArchivingPace(entry_every_s=settings.archive_every_h * HOUR_S),
     )
-    metrics.watch_archive(task.behind_s)
+    metrics.watch_archive(task.behind_s, task.unreachable_s)
     await task.run()
 
 

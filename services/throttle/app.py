@@ -38,6 +38,7 @@ from shared.bus.lane import Lane
 from shared.bus.lanes import Lanes
 from shared.bus.log import Log
 from shared.bus.probe import probe_lanes
+from shared.bus.retention_watch import Kept, RetentionWatch
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command
 from shared.contracts.llm import LlmRequestRejected, ServeLlmRequest
@@ -49,6 +50,8 @@ from shared.telemetry.setup import Telemetry, start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 
 DRAIN_S = 0.5
+
+REQUESTS = "llm.requests"
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +72,7 @@ def run(settings: ThrottleSettings) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(shell.serve())
             group.create_task(shell.remove_old_answers())
+            group.create_task(shell.watch_retention())
             group.create_task(probe_lanes(lanes, telemetry.metrics, figures))
 
     try:
@@ -188,6 +192,16 @@ class ThrottleShell:
         """Remove answer files as old as their topics are kept; returns at once without a folder."""
         if self._settings.answers is not None:
             await AnswerFiles(self._settings.answers).keep_for(3600 * self._settings.prompts_kept_h)
+
+    async def watch_retention(self) -> None:
+        """Report whether the broker removes old prompts."""
+        settings = self._settings
+        kept_ms = round(3_600_000 * settings.prompts_kept_h)
+        # Kafka removes prompts by segments of an eighth: see `infra.broker.retention`.
+        kept = Kept(REQUESTS, settings.partitions, kept_ms, kept_ms // 8)
+        watch = RetentionWatch(self._connect, kept)
+        self._telemetry.metrics.watch_retention(REQUESTS, watch.behind_s)
+        await watch.run()
 
     def _authenticator(self, access: AccessFollower) -> Authenticator:
         settings = self._settings

@@ -19,9 +19,16 @@ class MemoryBroker:
         self._begins: dict[TP, int] = {}
         self._moved = asyncio.Event()
 
-    def append(self, tp: TP, value: bytes, key: bytes | None = None, headers: Headers = ()) -> int:
+    def append(
+        self,
+        tp: TP,
+        value: bytes,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp: int = 0,
+    ) -> int:
         partition = self._partitions[tp]
-        partition.append(Entry(len(partition), key, value, tuple(headers)))
+        partition.append(Entry(len(partition), key, value, tuple(headers), timestamp))
         self._moved.set()
         self._moved = asyncio.Event()
         return len(partition) - 1

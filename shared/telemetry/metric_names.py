@@ -13,6 +13,7 @@ MetricName = Literal[
     "berth_agent_refusals",
     "berth_agent_sessions",
     "berth_archive_behind_seconds",
+    "berth_archive_unreachable_seconds",
     "berth_behind_seconds",
     "berth_certificate_expires_seconds",
     "berth_clock_steps",
@@ -58,6 +59,7 @@ MetricName = Literal[
     "berth_queue_gpus",
     "berth_queue_oldest_wait_seconds",
     "berth_requests_limited",
+    "berth_retention_behind_seconds",
     "berth_rounds",
     "berth_solve_seconds",
     "berth_spans_dropped",
@@ -131,6 +133,12 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             "histogram", "bus", "From a record's time to its committed rows, or events", ("view",)
         ),
         "berth_archive_behind_seconds": Spec("gauge", "bus", "Time since all due was archived"),
+        "berth_archive_unreachable_seconds": Spec(
+            "gauge", "bus", "Time since the archive could be written; 0 while it can"
+        ),
+        "berth_retention_behind_seconds": Spec(
+            "gauge", "bus", "Age of the oldest record beyond its topic's retention", ("topic",)
+        ),
         "berth_behind_seconds": Spec("gauge", "bus", "Time since a reader was at the ledgers' end"),
         "berth_admitted_jobs": Spec("gauge", "admission", "Admitted jobs", ("pool",)),
         "berth_deferred_jobs": Spec(

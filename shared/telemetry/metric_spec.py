@@ -1,4 +1,4 @@
-"""What a list of metrics has of each."""
+"""The description of a metric in the list of all."""
 
 from __future__ import annotations
 

@@ -101,9 +101,16 @@ class Metrics:
         """Report the seconds since a reader was last at the end of the ledgers."""
         self._gauge("berth_behind_seconds").set_function(seconds)
 
-    def watch_archive(self, seconds: Callable[[], float]) -> None:
-        """Report the seconds since all was archived that was due."""
-        self._gauge("berth_archive_behind_seconds").set_function(seconds)
+    def watch_archive(
+        self, behind_s: Callable[[], float], unreachable_s: Callable[[], float]
+    ) -> None:
+        """Report the seconds since all was archived that was due, and since none could be."""
+        self._gauge("berth_archive_behind_seconds").set_function(behind_s)
+        self._gauge("berth_archive_unreachable_seconds").set_function(unreachable_s)
+
+    def watch_retention(self, topic: str, seconds: Callable[[], float]) -> None:
+        """Report by how much the oldest record of a topic is older than it should be."""
+        self._gauge("berth_retention_behind_seconds").labels(topic).set_function(seconds)
 
     def serve(
         self, port: int, health: Health, host: str = "127.0.0.1", pages: Pages | None = None

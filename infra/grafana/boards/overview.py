@@ -67,6 +67,8 @@ OVERVIEW = Board(
             (
                 q("max by (service) (berth_behind_seconds)", "{{service}}"),
                 q("max(berth_archive_behind_seconds)", "archive"),
+                q("max(berth_archive_unreachable_seconds)", "archive unreachable"),
+                q("max by (topic) (berth_retention_behind_seconds)", "retention of {{topic}}"),
             ),
             "s",
             warn=30,

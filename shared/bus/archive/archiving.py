@@ -17,6 +17,8 @@ from shared.contracts.topics import ARCHIVED, TOPICS
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.partition import TP
 
+RUNBOOK = "docs/operations/archive.md#archiveunreachable"
+
 log = logging.getLogger(__name__)
 
 
@@ -44,6 +46,7 @@ class Archiving:
         pace: ArchivingPace,
     ) -> None:
         self._open_log = open_log
+        self._store = store
         self._archive = Archive(store)
         self._tps = archived_partitions(partitions)
         self._options = options
@@ -52,11 +55,18 @@ class Archiving:
         """The ends at the last look."""
         self._done_s = dict.fromkeys(self._tps, time.monotonic())
         """When each partition was last archived as far as was due."""
+        self._reached_s = time.monotonic()
+        """When the archive could last be written."""
+        self._is_away = False
         self._errors: dict[TP, str] = {}
 
     def behind_s(self) -> float:
         """Return the seconds since all was archived that was due."""
         return time.monotonic() - min(self._done_s.values())
+
+    def unreachable_s(self) -> float:
+        """Return the seconds since the archive could be written, as of the last look; 0: it can."""
+        return time.monotonic() - self._reached_s if self._is_away else 0.0
 
     async def run(self) -> None:
         """Archive until cancelled."""
@@ -75,6 +85,7 @@ class Archiving:
 
     async def look(self, bus: Log) -> None:
         """Archive what is due of each partition."""
+        await self._check_store()
         archiver = Archiver(bus, self._archive, self._options, now_ms)
         for tp in self._tps:
             try:
@@ -85,6 +96,17 @@ class Archiving:
                 self._done_s[tp] = time.monotonic()
                 self._errors.pop(tp, None)
             self._ends[tp] = await bus.end(tp)
+
+    async def _check_store(self) -> None:
+        """Note whether the archive can be written, also while nothing is due."""
+        try:
+            await asyncio.to_thread(self._store.check_writable)
+        except OSError as error:
+            if not self._is_away:
+                log.error("the archive cannot be written: %s; see %s", error, RUNBOOK)
+            self._is_away = True
+        else:
+            self._reached_s, self._is_away = time.monotonic(), False
 
     async def _archive_due(self, archiver: Archiver, tp: TP, end: int) -> None:
         chain = await asyncio.to_thread(self._archive.refresh, tp)

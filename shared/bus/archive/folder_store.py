@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from pathlib import Path
 
 from shared.bus.archive.store import CONTENT, MARK
@@ -38,6 +39,16 @@ class FolderStore:
         """Raise ArchiveUnreachable if the folder is no archive, as when it is not mounted."""
         if not self._is_there():
             raise ArchiveUnreachable(f"{self._root}: no archive: it has no file {MARK}")
+
+    def check_writable(self) -> None:
+        self.check()
+        try:
+            with tempfile.NamedTemporaryFile(dir=self._root, suffix=HALF) as file:
+                file.write(CONTENT)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise self._unreachable(error) from None
 
     def put_new(self, name: str, body: bytes) -> bool:
         self.check()

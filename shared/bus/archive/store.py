@@ -27,6 +27,10 @@ class ObjectStore(Protocol):
         """
         ...
 
+    def check_writable(self) -> None:
+        """Return if an object could be made now."""
+        ...
+
     def get(self, name: str) -> bytes | None: ...
 
     def names(self, prefix: str) -> list[str]:

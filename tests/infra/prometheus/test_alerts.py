@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ import pytest
 import yaml
 
 from infra.supervisor.stack import SERVICES
-from shared.telemetry.metric_names import METRICS
-from tests.samples import QUERYABLE
+from shared.telemetry.metric_names import METRICS, samples
+from tests.samples import QUERYABLE, STANDARD
 
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[3]
+SOURCES = ("services", "shared")
 FOLDER = ROOT / "infra" / "prometheus"
 RULES = yaml.safe_load((FOLDER / "alerts.yml").read_text())
 CONFIG = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
@@ -62,6 +64,35 @@ def test_an_alert_links_to_a_section_of_a_runbook(alert: dict[str, Any]) -> None
     assert not anchor or anchor in {
         heading.lower() for heading in re.findall(r"^### (\w+)", page, re.M)
     }
+
+
+@cache
+def metrics_with_a_source() -> set[str]:
+    """Return the metrics that services emit: as a figure, or through an instrument that is used."""
+    texts = {path: path.read_text() for top in SOURCES for path in (ROOT / top).rglob("*.py")}
+    instruments = texts.pop(ROOT / "shared" / "telemetry" / "metrics.py")
+    functions = instruments.partition("\nasync def ")[2]
+    used = "\n".join((*texts.values(), functions))
+    emitted = set(re.findall(r'Figure\(\s*"(berth_\w+)"', used))
+    # Each attribute or method of `Metrics` down to the next one, with the names that it makes.
+    parts = re.split(r"(?=\n    def |\n        self\.\w+ = )", instruments)
+    for part in parts:
+        name = re.match(r"\s*(?:def |self\.)(\w+)", part)
+        if name and re.search(rf"\.{name[1]}\b", used):
+            emitted.update(re.findall(r'"(berth_\w+)"', part))
+    return emitted
+
+
+@each
+def test_an_alert_reads_only_metrics_that_a_service_emits(alert: dict[str, Any]) -> None:
+    read = {one.name for one in selectors(alert["expr"])} - STANDARD
+    of_metric = {sample: name for name in METRICS for sample in samples(name)}
+    assert {of_metric[sample] for sample in read} <= metrics_with_a_source()
+
+
+def test_a_metric_that_nothing_emits_is_found() -> None:
+    assert "berth_archive_unreachable_seconds" in metrics_with_a_source()
+    assert "berth_made_up_seconds" not in metrics_with_a_source()
 
 
 def test_every_alert_has_a_test_in_which_it_fires() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from shared.bus.archive.archive import Archive
@@ -61,6 +63,23 @@ async def test_an_archive_that_is_gone_shows_in_the_time_behind(site: Installati
     await task.look(bus)
     await task.look(bus)
     assert task.behind_s() > before
+
+
+async def test_an_archive_that_cannot_be_written_is_unreachable_although_nothing_is_due(
+    site: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    task, bus = archiving(site, ArchivingPace(0.01, 1e12)), MemoryLog(site.broker)
+    await task.look(bus)
+    assert task.unreachable_s() == 0
+    (site.folder / MARK).rename(site.folder.parent / MARK)
+    for _ in range(2):
+        await task.look(bus)
+        assert task.unreachable_s() > 0
+    (site.folder.parent / MARK).rename(site.folder / MARK)
+    await task.look(bus)
+    assert task.unreachable_s() == 0
+    assert len([line for line in caplog.messages if "cannot be written" in line]) == 1
+    assert not [name for name in os.listdir(site.folder) if name.endswith(".half")]
 
 
 def test_ledgers_and_their_lasting_inputs_are_archived() -> None:
