@@ -115,6 +115,7 @@ results: install ## Generate docs/results: the gain of the default policy, on re
 	$(BIN)/berth bench adapters --out docs/results --json > /dev/null
 	$(BIN)/berth bench retraining --out docs/results --json > /dev/null
 	$(BIN)/berth bench year --out docs/results --json > /dev/null
+	$(BIN)/berth bench flood --out docs/results --json > /dev/null
 
 CHAOS_TESTS := tests/replay tests/operations/test_upgrade.py tests/infra/security/on_kafka tests/e2e/test_observed.py
 CHAOS_LONG := --only kills --jobs 100000 --kills 100 --killers 3 --pools 3 --per-s 60 --minutes 46

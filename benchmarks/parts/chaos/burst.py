@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 import msgspec
 
@@ -36,8 +37,8 @@ async def crowd(options: ChaosOptions, loaded: LoadedStack, _results: ResultFile
     """Measure seconds from acknowledgement to placement of a steady tenant, before and during the
     burst."""
     at_once = options.crowd
-    await _register_tenants(loaded)
-    first = await _publish(loaded, STEADY, "first")
+    await register_tenants(loaded, (BURST, STEADY))
+    first = await publish(loaded, STEADY, "first")
     await wait_until(lambda: first in loaded.placed, PLACED_LIMIT_S)
     alone: dict[str, float] = {}
     await _publish_steadily(loaded, alone, JOBS_BEFORE)
@@ -46,7 +47,7 @@ async def crowd(options: ChaosOptions, loaded: LoadedStack, _results: ResultFile
     burst: list[str] = []
     while len(burst) < at_once:
         keys = range(len(burst), min(len(burst) + BATCH, at_once))
-        burst += await asyncio.gather(*(_publish(loaded, BURST, str(key)) for key in keys))
+        burst += await asyncio.gather(*(publish(loaded, BURST, str(key)) for key in keys))
     published_s = time.time() - began
     ends = time.time() + PLACED_LIMIT_S + at_once / SLOWEST_PER_S
     while not loaded.placed.keys() >= set(burst) and time.time() < ends:
@@ -63,25 +64,26 @@ async def crowd(options: ChaosOptions, loaded: LoadedStack, _results: ResultFile
     }
 
 
-async def _register_tenants(loaded: LoadedStack) -> None:
+async def register_tenants(loaded: LoadedStack, tenants: Sequence[str]) -> None:
+    """Register tenants, with topics of their own."""
     stack = loaded.bench.stack
-    specs = [spec for name in (BURST, STEADY) for spec in (submissions(name), tenant_events(name))]
+    specs = [spec for name in tenants for spec in (submissions(name), tenant_events(name))]
     await asyncio.to_thread(
         topics.create, stack.connection("admin"), stack.partitions, stack.durable, specs
     )
-    for name in (BURST, STEADY):
+    for name in tenants:
         command = RegisterTenant(tenant=name, default_pool=POOL)
         await loaded.append(TP("access.commands", 0), as_record(command))
 
 
 async def _publish_steadily(loaded: LoadedStack, acked: dict[str, float], jobs: int) -> None:
     for _ in range(jobs):
-        job_id = await _publish(loaded, STEADY, f"{len(acked)}-{time.time_ns()}")
+        job_id = await publish(loaded, STEADY, f"{len(acked)}-{time.time_ns()}")
         acked[job_id] = time.time()
         await asyncio.sleep(EVERY_S)
 
 
-async def _publish(loaded: LoadedStack, tenant: str, key: str) -> str:
+async def publish(loaded: LoadedStack, tenant: str, key: str) -> str:
     """Publish a job to the tenant's own topic; return its id once acknowledged."""
     spec = {"name": tenant, "simulated": {"duration_s": 0.1}}
     data = msgspec.json.encode({"idempotency_key": key, "spec": spec})
