@@ -9,8 +9,13 @@ from typing import Any
 
 import faust.transport.drivers.aiokafka as driver
 
+from shared.bus.backlogs import Backlogs
 from shared.bus.kafka import Pace
 from shared.ledger.partition import TP
+
+POLL_S = 1.0
+BACKLOG_POLL_S = 0.1
+"""While a lane is full: once it has room, it waits so long for its next records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +97,22 @@ class LedgerConsumer(driver.Consumer):  # type: ignore[misc]
 
         Faust's version makes tasks and a queue entry per record, a third of the CPU of a service.
         """
+        backlogs = Backlogs(self._deliver_late, self._pause_lane, self._resume_lane)
         try:
             while not (self._stopped.is_set() or fetcher._stopped.is_set()):
                 await self.sleep(0)
-                async for tp, message in self.getmany(timeout=1.0):
-                    await self._deliver(message)
+                if all(tp.partition in backlogs for tp in self.assignment()):
+                    await backlogs.wait_for_one()
+                timeout_s = BACKLOG_POLL_S if backlogs else POLL_S
+                async for tp, message in self.getmany(timeout=timeout_s):
+                    await self._deliver(message, backlogs)
                     self._read_offset[tp] = message.offset
                     self.ack(message)
         except (*self.consumer_stopped_errors, asyncio.CancelledError):
             if not self.transport.app.should_stop:
                 raise
+        finally:
+            await backlogs.close()
 
     async def verify_all_partitions_active(self) -> None:
         """Do nothing: Faust's version logs an error for inputs whose records reach no stream.
@@ -109,14 +120,31 @@ class LedgerConsumer(driver.Consumer):  # type: ignore[misc]
         No record reaches one here; the `Watchdog` detects inputs that grow unread.
         """
 
-    async def _deliver(self, message: Any) -> None:
-        """Deliver a record, unless a rebalance begins while its lane is full.
+    async def _deliver(self, message: Any, backlogs: Backlogs) -> None:
+        """Deliver a record; one of a full lane waits, and those of other lanes go on."""
+        lane = message.partition
+        if lane not in backlogs and self.binding.is_open(lane):
+            return await self.binding.deliver(message)
+        backlogs.add(lane, message)
+
+    async def _deliver_late(self, message: Any) -> bool:
+        """Deliver a record of a full lane; False if a rebalance begins before it has room.
 
         A record that is left out then is read again.
         """
-        if self.binding.is_open(message.partition):
-            return await self.binding.deliver(message)
         await self.wait_first(self.binding.deliver(message), self.suspend_flow.wait())
+        return not self.suspend_flow.is_set()
+
+    def _pause_lane(self, lane: int) -> None:
+        """Fetch no more for the lane. The set is a new one: the consumer's thread reads the old."""
+        tps = {tp for tp in self._get_active_partitions() if tp.partition == lane}
+        self._paused_partitions |= tps
+        self._active_partitions = self._get_active_partitions() - tps
+
+    def _resume_lane(self, lane: int) -> None:
+        tps = {tp for tp in self._paused_partitions if tp.partition == lane}
+        self._paused_partitions -= tps
+        self._active_partitions = self._get_active_partitions() | (tps & self.assignment())
 
 
 def transport(app: Any, binding: HostBinding) -> Any:

@@ -14,16 +14,22 @@ import pytest
 from infra.broker import kafka, tansu, topics
 from infra.machine.process import Running, free_ports, spawn
 from infra.security import kafka_users
+from shared.bus.clock import now_ms
 from shared.bus.tail import LedgerTail
 from shared.connection import Connection
 from shared.ledger.decider import Fact
-from shared.testing.ledger import SeatDecider, Seats, command
+from shared.testing.ledger import BURST, SeatDecider, Seats, command
 from tests.broker_clients import PatientLog, log_of, producer_of
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
 
 LANES = 4
+FULL = 12_000
+"""Commands for one lane: more than twice as many as its inbox takes."""
+OTHERS = 5
+ANSWERS = 4
+"""Events of each of them."""
 ROOT = Path(__file__).parents[3]
 ALL = ",".join(str(lane) for lane in range(LANES))
 
@@ -228,3 +234,40 @@ async def test_an_input_with_an_answer_too_large_for_a_record_is_quarantined(
     assert service.process.poll() is None
     assert "TooLarge" in service.log.read_text()
     assert stage.end(service) == 0
+
+
+@pytest.mark.parts
+async def test_a_full_lane_delays_the_commands_of_no_other_lane(stage: Stage) -> None:
+    """Lane 1 has more to do than fits into its inbox, so that it is full most of the time."""
+    service = stage.start("full", lanes=ALL)
+    stage.ready(service)
+    tail = LedgerTail(stage.log(), {"admission": range(LANES)})
+    await tail.start()
+    try:
+        async with producer_of(stage.connection) as producer:
+            posted = [
+                await producer.post("commands", 1, command(f"full{n}", reason=f"{BURST}{ANSWERS}"))
+                for n in range(FULL)
+            ]
+            await asyncio.gather(*posted)
+            sent_ms: dict[str, int] = {}
+            decided_ms: dict[str, int] = {}
+            async with asyncio.timeout(PATIENCE_S):
+                while len(decided_ms) < FULL + OTHERS:
+                    if len(sent_ms) < OTHERS and len(decided_ms) > (1 + len(sent_ms)) * 1_000:
+                        name = f"other{len(sent_ms)}"
+                        sent_ms[name] = now_ms()
+                        await asyncio.gather(await producer.post("commands", 0, command(name)))
+                    for accepted in await tail.poll(0.05):
+                        for fact in accepted.facts(own=True):
+                            decided_ms.setdefault(fact.cause, fact.at)
+        full_ms = [at for cause, at in decided_ms.items() if cause.startswith("full")]
+        overtaken = {
+            name: sum(at < ms <= decided_ms[name] for ms in full_ms) for name, at in sent_ms.items()
+        }
+        assert max(overtaken.values()) < FULL / 10, overtaken
+        assert stage.end(service) == 0
+    finally:
+        await tail.stop()
+        service.stop(grace_s=0)
+        stage.running.clear()
