@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install train left-out results chaos chaos-checks dev demo tracing test test-fast test-parts lint lock agent contracts metrics screenshots \
+.PHONY: help install train left-out results chaos chaos-checks soak dev demo tracing test test-fast test-parts lint lock agent contracts metrics screenshots \
 	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean \
 	types rules collected
 
@@ -130,6 +130,10 @@ endif
 		$(if $(KILLS),--kills $(KILLS) --alone $(KILLS)) $(if $(ZOMBIES),--zombies $(ZOMBIES)) \
 		$(if $(SOAK),--soak-minutes $(SOAK) --per-s 20) \
 		$(if $(MALFORMED),--malformed $(MALFORMED)) > build/chaos-run.json
+
+soak: install ## One more slice of a soak over the data of the last one (50 minutes): MINUTES= DATA=
+	$(BIN)/berth bench soak --minutes "$(or $(MINUTES),40)" --data "$(or $(DATA),build/soak)" \
+		--out docs/results --json > /dev/null
 
 chaos-checks: dev ## Run the tests whose figures belong to the page of `make chaos`, and add them to it.
 	mkdir -p build

@@ -83,7 +83,7 @@ async def bench_stack(
             partitions=partitions,
             awaited=AWAITED,
             services=stack.copies(copies),
-            env={"executor-virtual": _inventory(folder, pools)},
+            env={"executor-virtual": inventory(folder, pools)},
         )
         async with started(options, report_line) as bench:
             await prepare(bench, report_line, pools)
@@ -109,7 +109,7 @@ def pool_of(lane: int) -> str:
     return POOL if lane == LANE else f"{POOL}-{lane}"
 
 
-def _inventory(folder: Path, pools: int) -> dict[str, str]:
+def inventory(folder: Path, pools: int) -> dict[str, str]:
     """Write the demo's nodes for every pool; return the executor's variable that names the file."""
     shape = json.loads((stack.NODES / "virtual.json").read_text())
     path = folder / "nodes.json"

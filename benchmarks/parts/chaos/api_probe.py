@@ -35,15 +35,16 @@ class ProbeAnswer(NamedTuple):
 class ApiProbe:
     """Answers of the gateway over time, and the commands that it acknowledged."""
 
-    def __init__(self, loaded: LoadedStack) -> None:
+    def __init__(self, loaded: LoadedStack, key_id: str = "chaos") -> None:
         self._loaded = loaded
+        self._key_id = key_id
         self._key = ""
         self.answers: list[ProbeAnswer] = []
         self.acked: list[str] = []
 
     async def start(self) -> None:
         """Create an API key and wait until it is accepted."""
-        key_id, secret = "chaos", secrets.token_urlsafe(24)
+        key_id, secret = self._key_id, secrets.token_urlsafe(24)
         self._key = format_key(key_id, secret)
         command = CreateKey(
             key_id=key_id, sha256=hash_secret(secret), role="submitter", tenant=TENANT

@@ -1,0 +1,46 @@
+"""The load of a soak beside plain jobs: arrays, cancels, drains and malformed records."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from itertools import count
+
+from benchmarks.parts.chaos import faults
+from benchmarks.parts.chaos.loaded_stack import LoadedStack
+from benchmarks.parts.stack import LANE, TENANT, as_record
+from shared.contracts.job_commands import CancelJob, SubmitJob
+from shared.contracts.nodes import DrainNode, UncordonNode
+from shared.ledger.partition import TP
+
+COMMANDS = TP("commands", LANE)
+ARRAY = 10
+LOAD = "arrays, cancels, drains, malformed records, submissions and reads by the API"
+
+
+async def disturb(loaded: LoadedStack, nodes: list[str], every_s: float = 5.0) -> None:
+    """Each interval cancel a job, submit an array, drain a node, append malformed records."""
+    draw = random.Random(loaded.number)
+    for turn in count():
+        await asyncio.sleep(every_s)
+        if going := sorted(loaded.going):
+            cancel = CancelJob(job_id=going[-1], tenant=TENANT)
+            await loaded.append(COMMANDS, as_record(cancel))
+        loaded.number += 1
+        name = f"soak-array-{loaded.number}"
+        _, pool = loaded.target()
+        array = SubmitJob(
+            job_id=name,
+            tenant=TENANT,
+            pool=pool,
+            idempotency_key=name,
+            array_size=ARRAY,
+            spec=loaded.next_spec(),
+        )
+        await loaded.append(COMMANDS, as_record(array, name))
+        for _ in range(5):
+            await loaded.append(COMMANDS, faults.malformed(draw))
+        node = nodes[turn % len(nodes)]
+        await loaded.append(COMMANDS, as_record(DrainNode(node_id=node)))
+        await asyncio.sleep(every_s)
+        await loaded.append(COMMANDS, as_record(UncordonNode(node_id=node)))

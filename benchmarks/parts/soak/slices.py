@@ -1,0 +1,74 @@
+"""The slices of a soak: figures of each, and what they say together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.parts.chaos.soak import SETTLED, THIRD_PARTY
+from benchmarks.parts.goals import met
+
+FILE = "slices.json"
+LAST = 3
+"""Growth is measured over so many slices."""
+MOST_MIB_PER_H = 1.0
+MOST_START_S = 60.0
+
+
+def read_slices(folder: Path) -> list[dict[str, Any]]:
+    """Return the slices so far; none in a new folder."""
+    path = folder / FILE
+    slices: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
+    return slices
+
+
+def write_slices(folder: Path, slices: list[dict[str, Any]]) -> None:
+    (folder / FILE).write_text(json.dumps(slices) + "\n")
+
+
+def growth_mib_per_h(slices: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the slope of each service's memory over the settled parts of the last slices.
+
+    Hours are those in which the stack ran; the first half of each slice fills caches anew.
+    """
+    points: dict[str, list[tuple[float, float]]] = {}
+    begin_h = 0.0
+    for one in slices[-LAST:]:
+        at_s, length_s = one["at_s"], one["at_s"][-1]
+        for name, values in one["mib"].items():
+            settled = [
+                (begin_h + at / 3600, mib)
+                for at, mib in zip(at_s, values, strict=True)
+                if at >= SETTLED * length_s
+            ]
+            points.setdefault(name, []).extend(settled)
+        begin_h += length_s / 3600
+    return {
+        name: round(float(np.polyfit([at for at, _ in of], [mib for _, mib in of], 1)[0]), 2)
+        for name, of in points.items()
+        if name not in THIRD_PARTY and len({at for at, _ in of}) > 1
+    }
+
+
+def goals_of(slices: list[dict[str, Any]]) -> dict[str, str]:
+    """Return each goal with `met` or `not met` and its figures."""
+    growth = growth_mib_per_h(slices)
+    worst = max(growth, key=growth.__getitem__, default="")
+    errors = sum(one["lines_of_errors"] for one in slices)
+    failed = [n for n, one in enumerate(slices, 1) if one["verify"] != "ok" or not one["all_ended"]]
+    start_s = max(one["start_s"] for one in slices)
+    is_flat = bool(growth) and growth[worst] < MOST_MIB_PER_H and len(slices) >= LAST
+    return {
+        f"each service grows by less than {MOST_MIB_PER_H:g} MiB/h over {LAST} slices": (
+            f"{met(is_flat)}: {growth.get(worst, float('nan')):g} MiB/h, {worst}, "
+            f"{min(len(slices), LAST)} slices"
+        ),
+        "no error in a log": f"{met(errors == 0)}: {errors} lines",
+        "every job ends, and verify is right after each slice": (
+            f"{met(not failed)}: {len(slices) - len(failed)} of {len(slices)} slices"
+        ),
+        f"the stack starts in {MOST_START_S:g} s": f"{met(start_s < MOST_START_S)}: {start_s:g} s",
+    }
