@@ -10,6 +10,7 @@ from typing import cast
 from cli.api.http import Api, Json, Query, part
 from cli.api.target import target
 from cli.errors import NotFound, Refused, Unreachable
+from cli.text.failures import refusal_lines
 from cli.text.output import emit, lines
 
 ANSWER_S = 30.0
@@ -76,7 +77,8 @@ def await_answer(client: Api, ticket: Json) -> Json:
         time.sleep(LOOK_S)
     if not answer["accepted"]:
         parts = (answer["type"], answer["reason"], answer["detail"])
-        raise Refused(": ".join(str(text) for text in parts if text))
+        text = ": ".join(str(text) for text in parts if text)
+        raise Refused("; ".join([text, *refusal_lines(answer["reason"])]))
     return answer
 
 

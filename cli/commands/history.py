@@ -15,7 +15,7 @@ from cli.commands.jobs import JobArgument
 from cli.commands.node_hints import away_lines, silent_lines
 from cli.errors import Unreachable
 from cli.input.arguments import AsJson, Data
-from cli.text.failures import failure_lines, failure_of, planned_failure
+from cli.text.failures import failure_lines, failure_of, planned_failure, refusal_lines
 from cli.text.nodes import backend_text
 from cli.text.output import emit, lines, report_line, table
 from cli.text.progress import progress_lines
@@ -43,7 +43,8 @@ def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
     if history.get("backend") == "virtual":
         lines([f"nodes: {backend_text('virtual')}"])
     lines(start_lines(history.get("start"), history.get("as_of")))
-    lines(_last_failure(items(history)))
+    lines(_last_failure(items(history), job))
+    lines(_refusal(items(history)))
     lines(_present_lines(client, job, items(history)))
 
 
@@ -66,13 +67,20 @@ def _present_lines(client: Api, job: str, rows: list[Json]) -> list[str]:
     return away_lines(client, document["pool"])
 
 
-def _last_failure(rows: list[Json]) -> list[str]:
+def _refusal(rows: list[Json]) -> list[str]:
+    """Return what to do about a job that was refused."""
+    if not rows or rows[-1]["type"] != "job.rejected.v1":
+        return []
+    return refusal_lines(cast("Json", rows[-1]["data"]).get("reason"))
+
+
+def _last_failure(rows: list[Json], job: str) -> list[str]:
     """Return the last failure with its output, unless the job has run since."""
     for row in reversed(rows):
         if row["type"] in ("job.started.v1", "job.succeeded.v1"):
             break
         if failure := failure_of(cast("Json", row["data"])):
-            return failure_lines(failure)
+            return failure_lines(failure, job)
     return []
 
 

@@ -10,10 +10,11 @@ import typer
 from cli.api.answers import api, await_answer, pages, report
 from cli.api.follow import follow as follow_stream
 from cli.api.http import Api, Json, part, pool_field
+from cli.commands.node_hints import silence_lines
 from cli.errors import BadInput, CliError
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
 from cli.input.job_file import Body
-from cli.text.failures import failure_lines, failure_of, planned_failure
+from cli.text.failures import failure_lines, failure_of, planned_failure, refusal_lines
 from cli.text.nodes import backend_text
 from cli.text.output import emit, lines, report_line, table, text_of
 from cli.text.progress import progress_lines
@@ -120,7 +121,9 @@ def show(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
     lines(start_lines(start, document.get("as_of")))
     lines(progress_lines(document))
     if failure := failure_of(document):
-        lines(failure_lines(failure))
+        lines(failure_lines(failure, job))
+    if document["phase"] == "rejected":
+        lines(refusal_lines(document["reason"]))
     lines(planned_failure(document))
 
 
@@ -194,7 +197,7 @@ def logs(
     for event, text, _ in follow_stream(client, path, query, report_line):
         frame = json.loads(text)
         if event == "status":
-            shown = _report_wait(frame, shown)
+            shown = _report_wait(client, frame, shown)
             continue
         if event == "end":
             _check_end(job, frame)
@@ -220,11 +223,13 @@ def _check_end(job: str, frame: Json) -> None:
         raise CliError(f"the stream ended: {reason}")
 
 
-def _report_wait(status: Json, shown: str) -> str:
+def _report_wait(client: Api, status: Json, shown: str) -> str:
     """Report a job that waits, or runs after it did, once; return the line that was shown last."""
     line = wait_line(status, is_shown=bool(shown))
     if line and line != shown:
         report_line(line)
+        for text in silence_lines(client, status.get("silent_nodes")):
+            report_line(text)
     return line or shown
 
 

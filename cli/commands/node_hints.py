@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from cli.api.answers import items, pages
-from cli.api.http import Api, Json
-from cli.errors import Refused
-from cli.text.nodes import is_silent, state_of
+from cli.api.http import Api, Json, part
+from cli.errors import CliError, Refused
+from cli.text.nodes import is_silent, silence_text, state_of
 from cli.text.times import clock, span
 
 MOST = 100_000
@@ -52,12 +52,29 @@ def silent_lines(client: Api, pool: object, names: Sequence[str]) -> list[str]:
     pools = items(client.get("/v1/pools"))
     settings = next((cast("Json", row["settings"]) for row in pools if row["pool"] == pool), {})
     lines = [
-        f"its node {node['node_id']} is silent for {span(node['silent_ms'])}: "
-        + _stop(node, settings)
+        f"its node {node['node_id']} is {silence_text(node)}; {_stop(node, settings)}"
         for node in silent[:SHOWN]
     ]
     more = len(silent) - SHOWN
     return [*lines, f"{more} more of its nodes are silent: `berth nodes`"] if more > 0 else lines
+
+
+def silence_lines(client: Api, names: object) -> list[str]:
+    """Return one line per node of these: for how long it is silent, and when it counts as lost.
+
+    No line where the nodes cannot be read now: it is an addition to what is known.
+    """
+    if not isinstance(names, (list, tuple)):
+        return []
+    lines = []
+    for name in map(str, names[:SHOWN]):
+        try:
+            node = client.get(f"/v1/nodes/{part(name)}")
+        except CliError:
+            continue
+        if is_silent(node):
+            lines.append(f"node {name} is {silence_text(node)}")
+    return lines
 
 
 def _stop(node: Json, settings: Json) -> str:
@@ -72,5 +89,15 @@ def _stop(node: Json, settings: Json) -> str:
 def _away(node: Json) -> str:
     name = f"node {node['node_id']} ({node['gpus']} GPUs)"
     if not node["alive"]:
-        return f"{name} is {state_of(node)} since {clock(node['lost_at'])}: no job starts there"
-    return f"{name} is silent for {span(node['silent_ms'])}: no job starts there"
+        since = f"{name} is {state_of(node)} since {clock(node['lost_at'])}{_was_silent(node)}"
+        return f"{since}: no job starts there"
+    return f"{name} is {silence_text(node)}: no job starts there"
+
+
+def _was_silent(node: Json) -> str:
+    """Return how long a node was silent that was lost by its silence."""
+    is_silence = node["state"] == "lost" and str(node["reason"]).partition("; ")[0] == "silent"
+    if not is_silence or not node["silent_ms"]:
+        return ""
+    allowed = f" ({span(node['lost_after_ms'])} are allowed)" if node["lost_after_ms"] else ""
+    return f", after {span(node['silent_ms'])} without a heartbeat{allowed}"

@@ -133,7 +133,7 @@ def _explain_failures(client: Api, phases: dict[str, str]) -> None:
     for job_id, phase in phases.items():
         if phase == "failed":
             failure = failure_of(client.get(f"/v1/jobs/{part(job_id)}"))
-            for text in failure_lines(failure) if failure else ():
+            for text in failure_lines(failure, job_id) if failure else ():
                 report_line(text)
             return
 

@@ -10,7 +10,7 @@ from cli.text.output import printable, text_of
 Data = Mapping[str, object]
 
 REASONS = {
-    "command_missing": "the program does not exist on the node",
+    "command_missing": "the program or its interpreter does not exist on the node",
     "command_forbidden": "the job's user may not execute the program",
     "command_unusable": "the program cannot be executed",
     "no_command": "there is no command",
@@ -66,8 +66,24 @@ def failure_words(failure: Data) -> str:
     return text_of(f"{text}{detail} ({reason}; {place}{exited})")
 
 
-def failure_lines(failure: Data) -> list[str]:
-    """Return the failure with its last output and what to do about it."""
+REFUSALS = {
+    "infeasible": "request what nodes of the pool have: `berth nodes --pool POOL` lists their GPUs "
+    "and types, `berth nodes show NODE` cores and memory",
+    "invalid_spec": "correct the named field, then submit again",
+    "dependency_missing": "name a job of the same tenant and pool, then submit again",
+    "dependency_cycle": "remove the job itself from `--after`, then submit again",
+}
+"""What to do about a refused submission, by its reason."""
+
+
+def refusal_lines(reason: object) -> list[str]:
+    """Return what to do about a refused submission, if it is known."""
+    advice = REFUSALS.get(str(reason))
+    return [f"to do: {advice}"] if advice else []
+
+
+def failure_lines(failure: Data, job_id: str = "") -> list[str]:
+    """Return the failure with its last output and what to do about it, with the id of the job."""
     from shared.contracts.failures import MISSING_ON_NODE
 
     shown = [f"failed: {failure_words(failure)}"]
@@ -75,7 +91,8 @@ def failure_lines(failure: Data) -> list[str]:
     if isinstance(output, (list, tuple)):
         shown += [f"  | {printable(str(text), kept='')}" for text in output]
     if failure.get("advice"):
-        shown.append(f"to do: {failure['advice']}")
+        advice = str(failure["advice"])
+        shown.append(f"to do: {advice.replace('logs JOB', f'logs {job_id}') if job_id else advice}")
     if failure.get("reason") in MISSING_ON_NODE:
         shown.append(MISSING_SHOWN)
     elif failure.get("permanent"):

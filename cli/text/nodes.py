@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from cli.text.times import DAY_MS, age_ms, clock, field_text
+from cli.text.times import DAY_MS, age_ms, clock, field_text, span
 
 COLUMNS = ("NODE", "POOL", "TYPE", "GPUS", "USED", "STATE", "SILENT", "LOST AFTER", "JOINED")
 GONE_MS = 7 * DAY_MS
@@ -52,6 +52,15 @@ def backend_text(backend: object) -> str:
 def seconds(milliseconds: object) -> str:
     """Return a time that a node may be silent; no limit where its workers are kept."""
     return "never" if milliseconds is None else f"{int(cast('int', milliseconds)) // 1000} s"
+
+
+def silence_text(node: Row) -> str:
+    """Return how long a silent node is silent, and after which silence it counts as lost."""
+    bound_ms = node["lost_after_ms"]
+    bound = "its silence alone never loses it"
+    if bound_ms is not None:
+        bound = f"it counts as lost after {span(bound_ms)} without a heartbeat"
+    return f"silent for {span(node['silent_ms'])}; {bound}"
 
 
 def state_of(node: Row) -> str:

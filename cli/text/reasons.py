@@ -150,6 +150,10 @@ def _preempted(data: Data) -> str:
     cost = f"; it cost {' and '.join(costs)}" if costs else ""
     reason = str(data.get("reason") or "")
     by = f" (for {data['by_job_id']})" if data.get("by_job_id") else ""
+    silent_s, bound_s = terms.get("silent_s"), terms.get("lost_after_s")
+    if isinstance(silent_s, (int, float)):
+        by += f" after {silent_s:.0f} s without a heartbeat"
+        by += f" ({bound_s:.0f} s are allowed)" if isinstance(bound_s, (int, float)) else ""
     so_far = f"; it had started {starts:.0f} times" if isinstance(starts, (int, float)) else ""
     return f"{REASONS.get(reason, reason)}{by}{cost}{so_far}"
 

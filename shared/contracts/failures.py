@@ -49,6 +49,25 @@ _NOT_IN: Final = (
     "workers start in {workdir} (`--workdir`) on their node: a file that is missing there has to "
     "be copied to each node, or named by its full path; see `berth logs JOB`"
 )
+_OUT_OF_MEMORY: Final = (
+    "the machine was most likely out of memory (`dmesg` on the node): request more by "
+    "`berth submit --mem GIB`, or use less; else somebody killed it; see `berth logs JOB`"
+)
+_NO_MEMORY: Final = ("MemoryError", "Cannot allocate memory", "std::bad_alloc", "Out of memory")
+"""Texts of programs that got no memory."""
+_USE_LESS: Final = (
+    "it got no memory: request more by `berth submit --mem GIB` (gang.mem_gib_per_worker), or use "
+    "less; see `berth logs JOB`"
+)
+_MODULE_MISSING: Final = (
+    "a Python module is missing on the node: name the Python of its environment by the full path, "
+    "or install it there; see `berth logs JOB`"
+)
+_NO_MODULE: Final = "ModuleNotFoundError: "
+_INTERPRETER_MISSING: Final = (
+    "correct the first line of the script, or submit `INTERPRETER SCRIPT`; lines that end with "
+    "CR LF are of Windows: `sed -i 's/\\r$//' SCRIPT`"
+)
 _SEE_NODE: Final = "an operator should look at the node"
 ADVICE: Final[Mapping[str, str]] = {
     "command_missing": "install it on the nodes; a relative path starts at `--workdir`, "
@@ -82,17 +101,28 @@ ADVICE: Final[Mapping[str, str]] = {
     "fenced": "none: the node lost its control plane, and the job starts again",
     "step_lost": "none: the process that held the worker died; see the node's log",
     "start_timeout": "see the pool's start_timeout_s, and the nodes that did not answer",
-    "exit_code": "see `berth logs JOB`",
+    "exit_code": "correct the program: `berth logs JOB` has its whole output",
     "signal": "see `berth logs JOB`; a kill from outside, or a crash of the program",
 }
 """Advice by reason; a reason without advice is shown alone."""
 
 
-def advice(reason: str, output: Iterable[str] = (), workdir: str = "") -> str:
-    """Return the advice about a failure with this last output, empty if there is none.
+def advice(reason: str, output: Iterable[str] = (), workdir: str = "", detail: str = "") -> str:
+    """Return the advice about a failure with this detail and last output, empty if there is none.
 
     `workdir` is the working directory that the job named.
     """
-    if reason == "exit_code" and any(_NO_FILE in line for line in output):
+    if reason == "signal" and detail == "SIGKILL":
+        return _OUT_OF_MEMORY
+    if reason == "command_missing" and "interpreter" in detail:
+        return _INTERPRETER_MISSING
+    if reason != "exit_code":
+        return ADVICE.get(reason, "")
+    printed = "\n".join(output)
+    if _NO_FILE in printed:
         return _NOT_IN.format(workdir=workdir) if workdir else _FILE_MISSING
-    return ADVICE.get(reason, "")
+    if _NO_MODULE in printed:
+        return _MODULE_MISSING
+    if any(text in printed for text in _NO_MEMORY):
+        return _USE_LESS
+    return ADVICE[reason]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from berth_agent.step import child
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from berth_agent.step.spec import Spec
 
 SHOWN_CHARS = 200
+SHEBANG_BYTES = 256
+"""As many bytes of a script the kernel reads for its interpreter (BINPRM_BUF_SIZE)."""
 NODE_CLOSED = "node_folder_closed"
 """Reason of a private directory that its worker may not enter: another node may do better."""
 
@@ -99,8 +102,32 @@ def _command_problem(spec: Spec) -> str:
     name = spec.argv[0]
     shown = name[:SHOWN_CHARS]
     present = [candidate for candidate in candidates(spec) if os.path.isfile(candidate)]
-    if any(os.access(candidate, os.X_OK) for candidate in present):
-        return ""
+    allowed = next((path for path in present if os.access(path, os.X_OK)), None)
+    if allowed is not None:
+        return _interpreter_problem(allowed, shown)
     if present:
-        return f"command_forbidden\t{shown}: user {os.getuid()} may not execute {present[0]}"
+        mode = stat.S_IMODE(os.stat(present[0]).st_mode)
+        rule = f"user {os.getuid()} may not execute {present[0]}, whose mode is {mode:03o}"
+        return f"command_forbidden\t{shown}: {rule}"
+    if name.startswith("/"):
+        place = "is a directory" if os.path.isdir(name) else "no such file on this node"
+        return f"command_missing\t{shown}: {place}"
     return f"command_missing\t{shown}: not in {'PATH' if '/' not in name else spec.cwd}"
+
+
+def _interpreter_problem(path: str, shown: str) -> str:
+    """Return that a script names an interpreter that is not there: the kernel says that the script
+    itself is not, as after a line that ends as Windows ends it."""
+    try:
+        with open(path, "rb") as file:
+            line = file.read(SHEBANG_BYTES).partition(b"\n")[0]
+    except OSError:
+        # A program that may be executed and not read is none of a script.
+        return ""
+    # Blanks and tabs alone end its name: a carriage return is a part of it.
+    interpreter = os.fsdecode(line[2:].replace(b"\t", b" ").strip(b" ").partition(b" ")[0])
+    if line[:2] != b"#!" or not interpreter or os.path.exists(interpreter):
+        return ""
+    ending = "; its lines end with CR LF" if line.endswith(b"\r") else ""
+    rule = f"its interpreter {ascii(interpreter)} does not exist on this node{ending}"
+    return f"command_missing\t{shown}: {rule}"

@@ -19,5 +19,7 @@ def add_advice(body: Body, spec: object = None) -> None:
     printed = map(str, output) if isinstance(output, (list, tuple)) else ()
     spec = body.get("spec") or spec
     workdir = str(spec.get("workdir") or "") if isinstance(spec, dict) else ""
-    if text := advice(str(failure.get("reason", "")), printed, workdir):
+    if text := advice(
+        str(failure.get("reason", "")), printed, workdir, str(failure.get("detail") or "")
+    ):
         failure["advice"] = text

@@ -269,7 +269,13 @@ def test_the_walltime_ends_a_worker_after_a_warning(bench: StepBench) -> None:
     ("argv", "cwd", "expected"),
     [
         (["no-such-python", "x"], None, ("command_missing", "no-such-python: not in PATH")),
-        (["./train"], None, ("command_missing", "./train: not in")),
+        (["./train"], None, ("command_missing", "./train: not in /")),
+        (
+            ["/opt/no/python"],
+            None,
+            ("command_missing", "/opt/no/python: no such file on this node"),
+        ),
+        (["/etc"], None, ("command_missing", "/etc: is a directory")),
         (["/etc/passwd"], None, ("command_forbidden", "/etc/passwd: user")),
         (["true"], "/no/such/place", ("workdir_missing", "/no/such/place: No such file")),
     ],
@@ -283,6 +289,26 @@ def test_a_start_that_cannot_work_says_so(
     reason, detail, permanent = failure(end)
     assert (reason, permanent, end["started"]) == (expected[0], True, False)
     assert detail.startswith(expected[1])
+
+
+@pytest.mark.parametrize(
+    ("first", "named"),
+    [
+        ("#!/no/such/python -u\n", "'/no/such/python' does not exist on this node"),
+        ("#!/bin/sh\r\n", "'/bin/sh\\r' does not exist on this node; its lines end with CR LF"),
+    ],
+)
+def test_a_script_whose_interpreter_is_missing_names_it(
+    bench: StepBench, first: str, named: str
+) -> None:
+    program = bench.work / "script"
+    program.write_bytes(f"{first}echo up\n".encode())
+    program.chmod(0o755)
+    bench.values["argv"] = [str(program)]
+    bench.prepare()
+    reason, detail, permanent = failure(bench.end())
+    assert (reason, permanent) == ("command_missing", True)
+    assert detail == f"{program}: its interpreter {named}"
 
 
 def test_a_file_that_the_kernel_cannot_execute_is_named(bench: StepBench) -> None:

@@ -171,10 +171,12 @@ def test_a_wait_of_the_followed_job_is_reported_on_stderr(documents: dict[str, J
         + status("succeeded", 2)
         + frames(end="ended")
     ]
+    documents["/v1/nodes/n1"] = {"state": "suspected", "silent_ms": 31_000, "lost_after_ms": None}
     ran = CliRunner().invoke(app, ["logs", "-f", "j"])
     assert (ran.exit_code, ran.stdout) == (0, "[1/0] a\n"), ran.output
     assert ran.stderr.splitlines() == [
         "node n1, n2 is silent: its output follows when it is heard again",
+        "node n1 is silent for 31.0 s; its silence alone never loses it",
         "attempt 1 runs",
         "the job waits again after attempt 1: its node was lost",
         "attempt 2 starts",
@@ -241,3 +243,11 @@ def test_a_rejected_job_without_specification_shows_none(documents: dict[str, Js
     assert not {"workers", "gpus", "spec"} & fields(berth("show", "j")).keys()
     documents["/v1/jobs"] = {"items": [job]}
     assert " agent    -     rejected" in berth("jobs")
+
+
+def test_a_refused_job_says_what_to_do(documents: dict[str, Json]) -> None:
+    documents["/v1/jobs/j"] = {**JOB, "phase": "rejected", "reason": "infeasible", "detail": "d"}
+    assert "to do: request what nodes of the pool have" in berth("show", "j")
+    rejected = {"at": 1, "until": None, "type": "job.rejected.v1", "data": {"reason": "infeasible"}}
+    documents["/v1/jobs/j/why"] = {"items": [rejected]}
+    assert "to do: request what nodes of the pool have" in berth("why", "j")

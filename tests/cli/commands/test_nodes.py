@@ -105,7 +105,10 @@ def test_a_waiting_job_names_the_nodes_that_are_away(documents: dict[str, Json])
     documents["/v1/jobs/j/why"] = {"items": [HELD]}
     documents["/v1/jobs/j"] = {"pool": "gpu"}
     documents["/v1/nodes"] = {"items": [NODE, SILENT]}
-    assert "node vm (8 GPUs) is silent for 1 min 0 s: no job starts there" in berth("why", "j")
+    silent = "node vm (8 GPUs) is silent for 1 min 0 s; it counts as lost after 1 min 30 s"
+    assert f"{silent} without a heartbeat: no job starts there" in berth("why", "j")
+    documents["/v1/nodes"] = {"items": [{**LOST, "silent_ms": 91_000}]}
+    assert "after 1 min 31 s without a heartbeat (1 min 30 s are allowed)" in berth("why", "j")
     documents["/v1/nodes"] = {"items": [LOST]}
     assert "node vm (8 GPUs) is lost (silent) since" in berth("why", "j")
 
@@ -128,7 +131,10 @@ def test_a_running_job_names_its_silent_nodes(
     settings = {"stop_after_s": stop_after_s, "lease_s": 30.0}
     documents["/v1/pools"] = {"items": [{"pool": "gpu", "settings": settings}]}
     shown = berth("why", "j")
-    assert shown.splitlines()[-1] == f"its node vm is silent for 1 min 0 s: {text}"
+    assert shown.splitlines()[-1] == (
+        "its node vm is silent for 1 min 0 s; it counts as lost after 1 min 30 s without a"
+        f" heartbeat; {text}"
+    )
     documents["/v1/nodes"] = {"items": [NODE]}
     assert "vm" not in berth("why", "j")
 

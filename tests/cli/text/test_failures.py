@@ -8,6 +8,7 @@ from cli.text.failures import (
     failure_of,
     failure_words,
     planned_failure,
+    refusal_lines,
 )
 
 FAILURE = {
@@ -33,6 +34,16 @@ def test_the_lines_hold_the_last_output_and_the_advice() -> None:
         "to do: see `berth logs JOB`",
         "it was not tried again: the same start fails on every node",
     ]
+
+
+def test_the_advice_names_the_job_where_it_is_known() -> None:
+    assert "to do: see `berth logs j-1`" in failure_lines(FAILURE, "j-1")
+
+
+def test_a_refused_submission_says_what_to_do() -> None:
+    [line] = refusal_lines("infeasible")
+    assert line.startswith("to do: ") and "`berth nodes --pool POOL`" in line
+    assert refusal_lines("of_a_later_release") == []
 
 
 def test_an_unknown_reason_is_shown_as_it_stands() -> None:

@@ -136,7 +136,8 @@ def test_a_failed_start_names_its_reason_place_and_detail() -> None:
     failure = {"reason": "command_missing", "detail": "python", "rank": 1, "node_id": "n2"}
     text = words("job.start-failed.v1", {"reason": "refused", "failure": failure})
     assert text == (
-        "the program does not exist on the node: python (command_missing; rank 1 on n2)"
+        "the program or its interpreter does not exist on the node: python"
+        " (command_missing; rank 1 on n2)"
     )
 
 
@@ -194,3 +195,9 @@ def test_a_follower_reads_that_a_job_waits_and_then_that_it_runs() -> None:
     assert line("running", 2, is_shown=True) == "attempt 2 runs"
     for other in ("running", "placed", "stopping", "failed"):
         assert line(other, 1) == ""
+
+
+def test_a_lost_node_is_named_with_its_silence_and_the_bound() -> None:
+    data = {"reason": "node_lost", "terms": {"silent_s": 774.2, "lost_after_s": 774.0}}
+    text = "its node was lost after 774 s without a heartbeat (774 s are allowed)"
+    assert words("job.preempted.v1", data) == text
