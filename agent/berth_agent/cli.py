@@ -16,8 +16,8 @@ from typing import Any
 from berth_agent import VERSION, file_names
 from berth_agent.linux import files
 from berth_agent.linux.clocks import boot_ms, wall_ms
+from berth_agent.node import claim, identity, machine, run, status
 from berth_agent.node import config as settings
-from berth_agent.node import identity, machine, run, status
 from berth_agent.node.config import Config, ConfigError
 from berth_agent.node.http import RequestFailed, parse_address
 from berth_agent.node.passage import make_passable
@@ -40,7 +40,14 @@ NUMBERS: dict[str, tuple[Callable[[str], Any], str]] = {
 NOT_JOINED = "this machine has not joined: run `berth-agent join`"
 LONGEST_NODE_ID = 63
 NODE_ID = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
-PROBLEMS = (identity.NoIdentity, run.AlreadyRunning, RequestFailed, ValueError, OSError)
+PROBLEMS = (
+    identity.NoIdentity,
+    run.AlreadyRunning,
+    claim.IdentityInUse,
+    RequestFailed,
+    ValueError,
+    OSError,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

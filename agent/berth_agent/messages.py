@@ -210,6 +210,10 @@ class Hello(read.Message):
     """Number of its first unacknowledged report."""
     injects: bool = False
     """Whether the agent knows orders of kind `inject`."""
+    process: str = ""
+    """Random id of the agent's process, by which copies of one disk differ; absent: of an agent
+    of an earlier release.
+    """
 
     READERS: ClassVar = {
         "node_id": read.text(shortest=1, longest=63, pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"),
@@ -226,6 +230,7 @@ class Hello(read.Message):
         "steps": read.items(read.message(StepState), most=4096),
         "reports_from": read.integer(minimum=1),
         "injects": read.boolean(),
+        "process": read.text(pattern=r"^[0-9a-f]{0,32}$"),
     }
     REQUIRED: ClassVar = frozenset(
         {

@@ -73,7 +73,7 @@ REFUSALS = {
     "dependency_missing": "name a job of the same tenant and pool, then submit again",
     "dependency_cycle": "remove the job itself from `--after`, then submit again",
 }
-"""What to do about a refused submission, by its reason."""
+"""Advice about a refused submission, by its reason."""
 
 
 def refusal_lines(reason: object) -> list[str]:

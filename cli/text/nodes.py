@@ -63,6 +63,15 @@ def silence_text(node: Row) -> str:
     return f"silent for {span(node['silent_ms'])}; {bound}"
 
 
+def silence_of(terms: Row) -> str:
+    """Return how long the node was silent whose loss stopped a job; empty for another stop."""
+    silent_s, bound_s = terms.get("silent_s"), terms.get("lost_after_s")
+    if not isinstance(silent_s, (int, float)):
+        return ""
+    allowed = f" ({bound_s:.0f} s are allowed)" if isinstance(bound_s, (int, float)) else ""
+    return f" after {silent_s:.0f} s without a heartbeat{allowed}"
+
+
 def state_of(node: Row) -> str:
     """Return the state in words, worst first; executors refuse a node that was revoked."""
     if str(node["reason"]).startswith(MACHINE_CHANGED):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from cli.text.failures import failure_of, failure_words
+from cli.text.nodes import silence_of
 from cli.text.times import age_ms, clock
 
 Data = Mapping[str, object]
@@ -58,7 +59,6 @@ REASONS = {
     "shrink": "a waiting job can start on the released GPUs",
 }
 
-
 PROTECTIONS = {
     "residency": "have not run long enough to be stopped",
     "progress": "must first do the work that their start and last stop cost",
@@ -68,7 +68,6 @@ PROTECTIONS = {
     "loss_budget": "are not stopped while the pool has spent its loss budget",
 }
 """Each rule that protects the jobs on GPUs that a waiting job outranks (RULES 14 and 15)."""
-
 
 IN_WORDS = frozenset(
     {"protected_by", "protected_until", "reserved_until", "outlasted_by", "not_reserved_before"}
@@ -150,12 +149,8 @@ def _preempted(data: Data) -> str:
     cost = f"; it cost {' and '.join(costs)}" if costs else ""
     reason = str(data.get("reason") or "")
     by = f" (for {data['by_job_id']})" if data.get("by_job_id") else ""
-    silent_s, bound_s = terms.get("silent_s"), terms.get("lost_after_s")
-    if isinstance(silent_s, (int, float)):
-        by += f" after {silent_s:.0f} s without a heartbeat"
-        by += f" ({bound_s:.0f} s are allowed)" if isinstance(bound_s, (int, float)) else ""
     so_far = f"; it had started {starts:.0f} times" if isinstance(starts, (int, float)) else ""
-    return f"{REASONS.get(reason, reason)}{by}{cost}{so_far}"
+    return f"{REASONS.get(reason, reason)}{by}{silence_of(terms)}{cost}{so_far}"
 
 
 def _few(names: object) -> str:

@@ -96,6 +96,12 @@ class Hello(Model):
     steps: tuple[StepState, ...] = Field((), max_length=4096, description="workers it holds")
     reports_from: int = Field(ge=1, description="number of its first unacknowledged report")
     injects: bool = Field(False, description="whether the agent knows orders of kind `inject`")
+    process: str = Field(
+        "",
+        pattern=r"^[0-9a-f]{0,32}$",
+        description="random id of the agent's process, by which copies of one disk differ; absent: "
+        "of an agent of an earlier release",
+    )
 
 
 class Welcome(Model):

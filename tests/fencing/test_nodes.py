@@ -70,28 +70,24 @@ def test_a_worker_outlives_a_permitted_silence(
 
 
 def test_agents_with_one_identity_share_no_gpu(stand: Stand, pool: Pool, tmp_path: Path) -> None:
+    """On one machine the second is refused where it starts, and nothing of the first ends."""
     with pool.node("1") as node:
         job_id = pool.submit()
         pool.ticks(job_id)
-        copy = copied(node, tmp_path / "copy")
-        generation = node.status()["generation"]
-        copy.start()
-        try:
-            eventually(lambda: copy.status().get("generation", 0) > generation)
-            eventually(lambda: node.status()["generation"] > generation)
-        finally:
-            copy.kill()
-        alone_ms = boot_ms()
-        eventually(lambda: any(use.first_ms > alone_ms for use in read_uses(pool.folder)))
+        step, generation = step_of(node, job_id), node.status()["generation"]
+        refused = copied(node, tmp_path / "copy").call("run")
+        assert refused.returncode == 1 and "berth nodes token" in refused.stderr
+        assert is_alive(step) and node.status()["generation"] == generation
         pool.end()
-        assert stand.ended(job_id)["phase"] == "succeeded"
+        row = stand.ended(job_id)
+        assert (row["phase"], row["attempt"]) == ("succeeded", 1)
 
 
 @as_root
 def test_a_copied_disk_in_another_machine_takes_no_gpu(
     stand: Stand, pool: Pool, tmp_path: Path
 ) -> None:
-    """Its registration waits: nothing proves that the original has ended what it ran."""
+    """It gets no session while the original lives, whose jobs go on."""
     with pool.node("1") as node:
         kept = pool.submit()
         pool.ticks(kept)
@@ -100,12 +96,12 @@ def test_a_copied_disk_in_another_machine_takes_no_gpu(
         copy.move()
         copy.start()
         try:
-            eventually(lambda: copy.status().get("generation", 0) > generation)
-            eventually(lambda: lease(copy))
+            eventually(lambda: "cloned_identity" in copy.status().get("problem", ""))
+            assert node.status()["executor"] and is_alive(step)
             later = pool.submit()
             pool.ticks(later)
             assert is_alive(step) and is_alive(step_of(node, later))
-            assert node.status()["generation"] == generation and not lease(copy)["joined"]
+            assert node.status()["generation"] == generation and not copy.status()["executor"]
         finally:
             copy.kill()
         pool.end()

@@ -95,6 +95,7 @@ class Agent:
                 steps=self.workers.states(),
                 reports_from=self.outbox.first_n,
                 injects=True,
+                process=self.incarnations.process,
             )
 
     def welcome(self, welcome: Welcome) -> SessionStep:
@@ -103,9 +104,7 @@ class Agent:
             now_ms = boot_ms()
             self.needs_hello = False
             self._in_session = True
-            self.incarnations.last_generation = max(
-                self.incarnations.last_generation, welcome.last_generation
-            )
+            self.incarnations.note_generation(welcome.last_generation)
             if welcome.action == "behind":
                 return "behind"
             if self.incarnations.lease.is_over(now_ms):

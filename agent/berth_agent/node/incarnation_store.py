@@ -30,6 +30,8 @@ class IncarnationStore:
         """Take up what the files hold; a new incarnation has the mark that `installation` returns
         then.
         """
+        self.process = uuid4().hex
+        """Distinguishes this process from that of a copy of its disk on another machine."""
         self.machine = machine
         self._installation = installation
         self.terms = UNKNOWN_TERMS
@@ -59,6 +61,10 @@ class IncarnationStore:
     @property
     def may_register(self) -> bool:
         return rules.may_register(self._present, self.last_generation)
+
+    def note_generation(self, last: int) -> None:
+        """Note the highest generation of the node that an executor knows."""
+        self.last_generation = max(self.last_generation, last)
 
     def begin_next(self) -> None:
         """Begin a new incarnation: it is on disk before it is sent."""

@@ -51,6 +51,11 @@ class Credentials:
         self._executors, self._id = identity.executors, ""
 
     @property
+    def identity(self) -> Identity:
+        """The present identity, as it is on disk or will be."""
+        return self._identity
+
+    @property
     def installation(self) -> str:
         """Mark of the installation, as it was heard of last."""
         return self._heard().installation

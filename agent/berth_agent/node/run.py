@@ -18,6 +18,7 @@ from berth_agent.messages import ADDRESS_LABEL, Failure, RegistrationReport
 from berth_agent.node import machine, status
 from berth_agent.node.agent import Agent
 from berth_agent.node.allocation import AllocationFolder
+from berth_agent.node.claim import IdentityClaim
 from berth_agent.node.cleaning import Cleaning
 from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
@@ -55,13 +56,18 @@ class Runtime:
     """One agent process: it holds the lock of its state folder."""
 
     def __init__(self, config: Config) -> None:
-        """Take up the state. Raises AlreadyRunning, NoIdentity, OSError, ValueError."""
+        """Take up the state.
+
+        Raises AlreadyRunning, IdentityInUse, NoIdentity, OSError, ValueError.
+        """
         folders = Folders(config)
         self._lock = files.lock(f"{config.state}/{file_names.LOCK}", wait=False)
         if self._lock is None:
             raise AlreadyRunning(f"{config.state}: in use by another agent")
         self._config = config
         self._identity = read_identity(config.state)
+        self._claim = IdentityClaim()
+        self._claim.hold(self._identity)
         check_passage(config)
         self._credentials = Credentials(config.state, self._identity, wall_ms())
         self._kernel_fencing = config.pid_namespaces and machine.can_unshare_pids()
@@ -129,6 +135,7 @@ class Runtime:
         """Run one tick; an error is shown in the status, and the next tick tries again."""
         try:
             self._obey_leave()
+            self._claim.hold(self._credentials.identity)
             self.agent.tick()
             lacking = self.agent.reserve.problem()
             problem = f"disk: {lacking}" if lacking else ""

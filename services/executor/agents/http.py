@@ -93,7 +93,7 @@ class AgentApi:
             raise malformed(error) from None
         match message:
             case Hello():
-                return await self._requests.hello(node, message)
+                return await self._requests.hello(node, message, request.remote or "")
             case Heartbeat():
                 await self._requests.heartbeat(node, message)
                 return None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from services.executor.agents.refusal import Refused
+from services.executor.agents.sessions import CLONED
 from shared.contracts.keys import parse_key
 from shared.telemetry.metrics import Metrics
 
@@ -34,7 +35,7 @@ class RefusalLog:
         self._count.labels(reason).inc()
         parsed = parse_key(credential)
         source = parsed.key_id if parsed is not None else address
-        if refused.status in OF_THE_NODE and self._is_due((source, reason)):
+        if (refused.status in OF_THE_NODE or reason == CLONED) and self._is_due((source, reason)):
             extra = {"node": source, "address": address, "reason": reason}
             log.warning("agent refused", extra={**extra, "detail": refused.problem.detail})
 

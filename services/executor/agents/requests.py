@@ -20,12 +20,13 @@ from services.executor.agents.output import (
 )
 from services.executor.agents.refusal import Refused, malformed, unavailable
 from services.executor.agents.secrets import needs_secrets, resolve_secrets
-from services.executor.agents.sessions import Session, Sessions
+from services.executor.agents.sessions import Origin, Session, Sessions
 from services.executor.agents.soft_reports import CheckpointLimiter, ProgressLimiter
 from services.executor.core.agents.hello import (
     Action,
     action_for,
     generation_fault,
+    is_joined,
     last_generation,
 )
 from services.executor.core.agents.injection import injection_of
@@ -50,6 +51,8 @@ from shared.contracts.node_registry import EnrolledNode
 from shared.contracts.reports import Report, TelemetryReported
 from shared.ledger.errors import OutcomeUnknown, TooLarge
 
+LIVE_HEARTBEATS = 3
+"""Heartbeats after whose absence an agent may be dead."""
 NOT_READ = "executor: its ledger is not read to the end; try the next one"
 
 
@@ -78,8 +81,11 @@ class AgentRequests:
         self.limits = NodeLimits()
         self._checkpoints, self._progress = CheckpointLimiter(), ProgressLimiter()
 
-    async def hello(self, node: EnrolledNode, message: Hello) -> Welcome:
-        """Open a session; an earlier one of the node ends."""
+    async def hello(self, node: EnrolledNode, message: Hello, address: str) -> Welcome:
+        """Open a session for the agent at this address; an earlier one of the node ends.
+
+        The one whose incarnation is joined is never refused as a copy: its workers run.
+        """
         lane = self._lane(node)
         _check_identity(node, message)
         action = await _action(lane, message)
@@ -88,6 +94,9 @@ class AgentRequests:
         terms = lane.state.agent_terms()
         if terms is None:
             raise unavailable("starting", f"pool: {lane.pool}; placement does not know it yet")
+        origin = Origin(message.process, message.boot_id, message.pid_namespace, address)
+        if not is_joined(lane.state, message):
+            self._sessions.check_origin(node.node_id, origin, LIVE_HEARTBEATS * terms.heartbeat_s)
         applied = OrderPosition.of(message.applied)
         session = Session(
             uuid4().hex,
@@ -97,6 +106,7 @@ class AgentRequests:
             message.reports_from,
             confirmations(lane.state, node.node_id, applied, message.steps),
             version=message.version,
+            origin=origin,
             injects=message.injects,
         )
         self._sessions.open(session)
@@ -162,7 +172,8 @@ class AgentRequests:
             new = message.reports[session.next_report - message.first_n :]
             lane = self._lane(node)
             try:
-                await self._relay(lane, await _restated(lane, node, message, new), size_bytes)
+                if restated := await _restated(lane, node, message, new):
+                    await lane.report(restated, size_bytes)
             except ForeignWorker as error:
                 raise other_node(error) from None
             except OutcomeUnknown:
@@ -216,10 +227,6 @@ class AgentRequests:
         if not lane.caught_up.is_set():
             raise unavailable("starting", f"pool: {node.pool}; its ledger is being read")
         return lane
-
-    async def _relay(self, lane: AgentLane, reports: tuple[Report, ...], size_bytes: int) -> None:
-        if reports:
-            await lane.report(reports, size_bytes)
 
     async def _answer(
         self, session: Session, confirming: list[Order], lane: AgentLane, listed: OrderList

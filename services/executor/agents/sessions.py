@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from time import monotonic
@@ -12,6 +12,11 @@ from services.executor.agents.refusal import Refused, unavailable
 from services.executor.core.agents.state import OrderPosition
 from shared.contracts.agents import MAX_ORDERS, Incarnation, Order
 
+CLONED = "cloned_identity"
+CLONED_WAIT_S = 15
+WAIT_S = 1
+"""s after which a newcomer tries again, while the other agent may be dead."""
+MOST_NEWCOMERS = 10_000
 LATELY_S = 120.0
 """Longer than a poll for orders and than the pause between two heartbeats."""
 Ending = Callable[[], Refused]
@@ -22,12 +27,48 @@ def replaced() -> Refused:
     return Refused(409, "unknown_session", "session: replaced or unknown; send hello again")
 
 
+def _in_use(old: Session, now_s: float, live_s: float) -> str:
+    return (
+        f"node {old.node_id}: another agent with its identity, at {old.origin.address}, was heard"
+        f" {now_s - old.heard_s:.0f} s ago; this one is let in once it is silent for {live_s:g} s"
+    )
+
+
+def _cloned(old: Session, origin: Origin) -> str:
+    return (
+        f"node {old.node_id}: two agents live with its identity: {old.origin.address} has it and"
+        f" goes on, {origin.address} is refused. Is its disk a copy, it joins anew: an operator"
+        f" runs `berth nodes token --pool {old.pool}`, then there `berth-agent join URL --again"
+        " --node-id NAME` and a restart of its agent"
+    )
+
+
 def stopping() -> Refused:
     return unavailable("stopping", "executor: stopping; try the next one")
 
 
 def revoked() -> Refused:
     return Refused(403, "node_revoked", "node: its identity has changed; authenticate again")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The process of an agent, and where it runs."""
+
+    process: str = ""
+    """Empty: of an agent of an earlier release."""
+    boot_id: str = ""
+    pid_namespace: str = ""
+    address: str = ""
+
+    def may_follow(self, other: Origin) -> bool:
+        """Return whether this may be the other process, or one that was started after its end.
+
+        On one machine the agent itself sees to it that there is no second one.
+        """
+        if not self.process or not other.process or self.process == other.process:
+            return True
+        return (self.boot_id, self.pid_namespace) == (other.boot_id, other.pid_namespace)
 
 
 @dataclass(slots=True)
@@ -49,6 +90,7 @@ class Session:
     ended: Ending | None = None
     version: str = ""
     """Version of the agent."""
+    origin: Origin = field(default_factory=Origin)
     injects: bool = False
     """Whether the agent injects faults."""
     heard_s: float = field(default_factory=monotonic)
@@ -96,6 +138,26 @@ class Sessions:
 
     def __init__(self) -> None:
         self._of_node: dict[str, Session] = {}
+        self._newcomers: OrderedDict[tuple[str, str], float] = OrderedDict()
+        """Time of the first hello of a process that had to wait, by node and process."""
+
+    def check_origin(self, node_id: str, origin: Origin, live_s: float) -> None:
+        """Refuse a second agent with the identity of a node whose agent lives.
+
+        The machine of a silent session may have been restarted: a newcomer waits until the other
+        has said nothing for `live_s`, and is known as a copy once the other was heard meanwhile.
+        """
+        old, key = self._of_node.get(node_id), (node_id, origin.process)
+        now_s = monotonic()
+        if old is None or origin.may_follow(old.origin) or now_s - old.heard_s >= live_s:
+            self._newcomers.pop(key, None)
+            return
+        first_s = self._newcomers.setdefault(key, now_s)
+        if len(self._newcomers) > MOST_NEWCOMERS:
+            self._newcomers.popitem(last=False)
+        if old.heard_s <= first_s:
+            raise Refused(409, "identity_in_use", _in_use(old, now_s, live_s), WAIT_S)
+        raise Refused(409, CLONED, _cloned(old, origin), CLONED_WAIT_S)
 
     def __len__(self) -> int:
         return len(self._of_node)

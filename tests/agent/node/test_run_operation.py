@@ -104,6 +104,26 @@ def test_a_second_agent_in_a_folder_is_refused(double: ExecutorDouble, node: Nod
     assert done.stderr == f"berth-agent: {node.state}: in use by another agent\n"
 
 
+def test_a_copy_of_the_disk_is_refused_on_the_machine_of_the_node(
+    double: ExecutorDouble, node: NodeBench, tmp_path: Path
+) -> None:
+    double.wait_for("registration")
+    (tmp_path / "copy").mkdir(mode=0o755)
+    copy = NodeBench(tmp_path / "copy", node.node_id, double.url)
+    done = copy.call("run")
+    assert done.returncode == 1
+    assert f"works with the identity of node {node.node_id}" in done.stderr
+    assert "`berth nodes token --pool POOL`" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    node.kill()
+    copy.start()
+    try:
+        until(lambda: len(double.hellos) > 1)
+        assert double.hellos[-1].process != double.hellos[0].process
+    finally:
+        copy.kill()
+
+
 def test_the_status_is_shown(double: ExecutorDouble, node: NodeBench) -> None:
     run(double, "echo up; exec sleep 600")
     line(node, "up")

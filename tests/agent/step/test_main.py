@@ -298,7 +298,7 @@ def test_a_start_that_cannot_work_says_so(
         ("#!/bin/sh\r\n", "'/bin/sh\\r' does not exist on this node; its lines end with CR LF"),
     ],
 )
-def test_a_script_whose_interpreter_is_missing_names_it(
+def test_a_script_without_its_interpreter_names_it(
     bench: StepBench, first: str, named: str
 ) -> None:
     program = bench.work / "script"

@@ -36,6 +36,14 @@ def action_for(state: AgentPool, hello: Hello, *, is_complete: bool = False) -> 
     return "continue"
 
 
+def is_joined(state: AgentPool, hello: Hello) -> bool:
+    """Return whether the agent has the incarnation whose workers the ledger knows."""
+    node = state.nodes.get(hello.node_id)
+    if node is None or hello.lapsed or node.lost is not None:
+        return False
+    return hello.incarnation.uuid == node.incarnation
+
+
 def has_other_history(state: AgentPool, hello: Hello) -> bool:
     """Return whether the agent's last order may be of another ledger.
 

@@ -247,6 +247,41 @@ async def test_a_newer_session_replaces_the_older(site: Installation) -> None:
         assert await old.send_heartbeat(2) == 409
 
 
+async def test_a_copy_of_a_node_that_lives_is_refused_and_the_first_goes_on(
+    site: Installation,
+) -> None:
+    site.placement.write([joined("n1")])
+    async with site.serving(), site.agent("n1") as first, site.agent("n1") as copy:
+        assert (await first.hello(process="a1"))["action"] == "continue"
+        there = {"process": "b2", "boot_id": "another"}
+        copy.incarnation = {"generation": 2, "uuid": "f" * 32}
+        with pytest.raises(AssertionError, match="identity_in_use"):
+            await copy.hello(**there)
+        assert await first.send_heartbeat(1) == 204
+        with pytest.raises(AssertionError, match=r"cloned_identity.*n1.*berth nodes token --pool"):
+            await copy.hello(**there)
+        assert await first.send_heartbeat(2) == 204
+        assert (await first.orders())[0] == 200
+        # A restart on its machine, and one by an agent of an earlier release, are let in at once.
+        assert (await first.hello(process="a2"))["action"] == "continue"
+        assert (await first.hello())["action"] == "continue"
+
+
+async def test_an_agent_with_the_joined_incarnation_takes_its_session_back_from_a_copy(
+    site: Installation,
+) -> None:
+    """As after a restart of the executor, where the copy came first."""
+    site.placement.write([joined("n1")])
+    async with site.serving(), site.agent("n1") as first, site.agent("n1") as copy:
+        copy.incarnation = {"generation": 2, "uuid": "f" * 32}
+        there = {"process": "b2", "boot_id": "another"}
+        assert (await copy.hello(**there))["action"] == "register"
+        assert (await first.hello(process="a1"))["action"] == "continue"
+        assert await copy.send_heartbeat(1) == 409
+        with pytest.raises(AssertionError, match="identity_in_use"):
+            await copy.hello(**there)
+
+
 async def test_a_revoked_node_is_refused_while_it_waits(site: Installation) -> None:
     async with site.serving(), site.agent("n1") as agent:
         await agent.hello()
