@@ -16,7 +16,7 @@ from cli.commands.demo import broker_of, tracing_of
 from cli.errors import BadInput, Refused, Unreachable
 from cli.input.arguments import AsJson, Data, Tls
 from cli.input.stack_options import external_kafka, external_postgres, listen_of
-from cli.text.output import emit, report_line, table
+from cli.text.output import emit, lines, report_line, table
 from cli.text.times import span
 
 if TYPE_CHECKING:
@@ -237,6 +237,7 @@ def status(as_json: AsJson = False, data: Data = None) -> None:
     """List the processes of a stack; exit with 3 if none runs, with 1 if one is down."""
     from dataclasses import asdict
 
+    from cli.stack.addresses import node_lines
     from infra.supervisor import supervise
 
     folder = data_dir(data)
@@ -250,6 +251,8 @@ def status(as_json: AsJson = False, data: Data = None) -> None:
             for process in processes
         )
         table(columns, rows, no_stack(folder))
+        if processes:
+            lines(node_lines(supervise.load(folder)))
     if not all(process.ready for process in processes) or not processes:
         raise typer.Exit(1 if processes else 3)
 

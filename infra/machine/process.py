@@ -12,7 +12,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +105,22 @@ def free_ports(count: int) -> list[int]:
         ports = _unused(count, times)
         times.update(dict.fromkeys(ports, time.time()))
     return ports
+
+
+def keep_ports(ports: Iterable[int]) -> set[int]:
+    """Return those loopback ports that nothing listens on; they are given to the caller."""
+    with _handed_out() as times:
+        kept = {port for port in ports if _is_free(port)}
+        times.update(dict.fromkeys(kept, time.time()))
+    return kept
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from infra.supervisor.launch import TRACING, StackOptions, executors_of_agents, 
 from infra.supervisor.listening import Listen
 from infra.supervisor.outside import LOCK, tidy
 from infra.supervisor.parts import passwords_of
+from infra.supervisor.ports import choose_ports, earlier_ports
 from infra.supervisor.readiness import is_ready, is_serving, refuse_ended, wait_ready, why_stopped
 from infra.supervisor.running import NoStack, RunningStack, load, save
 from infra.supervisor.stack import AGENT
@@ -169,10 +170,8 @@ def _plan(options: StackOptions, data_dir: Path, archive: str) -> RunningStack:
     wanted = [(state.name, port) for state in options.services for port in state.all_ports]
     if options.tracing:
         wanted += [(TRACING, "otlp"), (TRACING, "ui")]
-    broker, *free = free_ports(len(wanted) + 1)
-    ports: dict[str, dict[str, int]] = {}
-    for (name, port), number in zip(wanted, free, strict=True):
-        ports.setdefault(name, {})[port] = number
+    ports = choose_ports(wanted, earlier_ports(data_dir, options.broker))
+    [broker] = free_ports(1)
     _settle_ports(options, ports)
     root = data_dir / options.broker
     guarded = options.broker == "kafka"

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from infra.machine import process
-from infra.machine.process import LENT, DidNotStart, free_ports, is_open, spawn
+from infra.machine.process import LENT, DidNotStart, free_ports, is_open, keep_ports, spawn
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
@@ -64,6 +64,12 @@ def test_free_ports_are_different_and_unused() -> None:
     assert not any(is_open(port) for port in ports)
     with socket.create_server(("127.0.0.1", ports[0])):
         assert is_open(ports[0])
+
+
+def test_a_port_is_kept_unless_something_listens_there() -> None:
+    kept, taken = free_ports(2)
+    with socket.create_server(("127.0.0.1", taken)):
+        assert keep_ports([kept, taken]) == {kept}
 
 
 @pytest.mark.skipif(not LENT.exists(), reason="the system does not say which ports it lends")
