@@ -39,13 +39,13 @@ def shortest_bound(self: Pool, node: Node) -> float:
     return min(silence_bound_ms(self.settings, node.backend, stop) for stop in stops)
 
 
-def of_any_incarnation(pool: Pool, message: NodesSilent, cause: str) -> Iterator[Any]:
+def of_any_incarnation(pool: Pool, message: NodesSilent, now: int, cause: str) -> Iterator[Any]:
     present = tuple(
         silent.model_copy(update={"incarnation": node.incarnation, "terms_id": node.oldest_terms})
         for silent in message.nodes
         if (node := pool.board.nodes.get(silent.node_id)) is not None
     )
-    return note_silence(pool, message.model_copy(update={"nodes": present}), cause)
+    return note_silence(pool, message.model_copy(update={"nodes": present}), now, cause)
 
 
 def release_by_the_clock(pool: Pool, now: int) -> Iterator[Any]:
@@ -55,8 +55,10 @@ def release_by_the_clock(pool: Pool, now: int) -> Iterator[Any]:
             yield from leases.as_wake(nodes.release_all(pool, node, now, ""))
 
 
-def declare_as_powered_off(pool: Pool, node: Node, message: Any, cause: str) -> Iterator[Any]:
-    yield from nodes.lose(pool, node, "declared", cause, powered_off=True)
+def declare_as_powered_off(
+    pool: Pool, node: Node, message: Any, now: int, cause: str
+) -> Iterator[Any]:
+    yield from nodes.lose(pool, node, "declared", now, cause, powered_off=True)
 
 
 def offer_all_gpus(report: Any, executor_id: str) -> NodeJoined:

@@ -81,7 +81,7 @@ class Placement:
         if state.lost:
             yield from leases.release_lost(state, now)
         if state.held_back:
-            yield from leases.join_held_back(state)
+            yield from leases.join_held_back(state, now)
         if state.board.fading:
             yield from as_unit(health.forget_faults(state, now), WakeStart)
         if state.injections:
@@ -174,7 +174,7 @@ def on_other(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
         ) as message:
             yield from decide_command(pool, message, item, now)
         case NodesSilent() as message:
-            yield from leases.note_silence(pool, message, item.id)
+            yield from leases.note_silence(pool, message, now, item.id)
         case NodesHeard() as message:
             yield from leases.note_heard(pool, message, item.id)
         case PlanReady() as message:
@@ -229,7 +229,7 @@ def on_worker_report(
         case NodeRegistered():
             yield from nodes.register(pool, report, executor_id, now, cause)
         case NodeLeaving(node_id=node_id, incarnation=incarnation):
-            yield from nodes.leave(pool, node_id, incarnation, cause)
+            yield from nodes.leave(pool, node_id, incarnation, now, cause)
         case NodeTermsReported():
             yield from leases.apply_terms(pool, report, cause)
         case WorkerStuck():

@@ -24,7 +24,7 @@ def decide_command(pool: Pool, message: NodeCommand, item: Input, now: int) -> I
     if pool.settings is None:
         yield refuse_command(item, node_id, "unknown_pool", "this lane has no pool")
     elif isinstance(message, DeclareNodeLost):
-        yield from declare_lost(pool, message, item)
+        yield from declare_lost(pool, message, item, now)
     elif isinstance(message, InjectFault):
         yield from injections.inject(pool, message, item, now)
     elif isinstance(message, EndInjection):
@@ -49,7 +49,7 @@ def may_be_gone(pool: Pool, node_id: str) -> bool:
     return node_id in pool.generations or pool.generation_floor > 0
 
 
-def declare_lost(pool: Pool, message: DeclareNodeLost, item: Input) -> Iterator[Decision]:
+def declare_lost(pool: Pool, message: DeclareNodeLost, item: Input, now: int) -> Iterator[Decision]:
     """Answer the declaration; a node that was just heard is not powered off.
 
     A node that joined once and holds nothing any more is lost already: the command changes nothing.
@@ -63,7 +63,7 @@ def declare_lost(pool: Pool, message: DeclareNodeLost, item: Input) -> Iterator[
     elif message.powered_off and leases.is_heard(node):
         yield refuse_command(item, node_id, "node_heard", heard_detail(node))
     else:
-        decisions = list(leases.declare_lost(pool, node, message, item.id))
+        decisions = list(leases.declare_lost(pool, node, message, now, item.id))
         yield from decisions
         yield accept_command(item, node_id, duplicate=not decisions)
 

@@ -201,3 +201,10 @@ def test_a_lost_node_is_named_with_its_silence_and_the_bound() -> None:
     data = {"reason": "node_lost", "terms": {"silent_s": 774.2, "lost_after_s": 774.0}}
     text = "its node was lost after 774 s without a heartbeat (774 s are allowed)"
     assert words("job.preempted.v1", data) == text
+
+
+def test_a_lost_worker_is_named_with_what_its_stop_cost() -> None:
+    terms = {"workers_lost": 1.0, "restart_s": 30.0, "starts": 2.0}
+    data = {"reason": "node_lost", "lost_work_s": 12.0, "terms": terms}
+    text = words("job.preempted.v1", data)
+    assert text.startswith("its node lost a worker: the process that held it died; it cost 12 s of")

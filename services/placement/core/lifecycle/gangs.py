@@ -112,7 +112,7 @@ def release_worker(
         reason = {"refused": "refused", "exited": "exited_before_start"}.get(why, "worker_unknown")
         yield from fail_start(job, (node_id,), reason, cause)
     elif phase == "running" and why != "exited":
-        yield preempt_job(job, "node_lost", "", 0.0, cause)
+        yield lose_gang(pool, job, now, cause, {"workers_lost": 1.0})
     elif phase == "running" and code != 0 and job.allocations:
         yield request_stop(job, "worker_failed", cause)
     yield from ends.conclude(pool, job, now, cause)
@@ -168,6 +168,18 @@ def request_stop(job: Job, reason: StopReason, cause: str, detail: str = "") -> 
             job_id=job.job_id, tenant=job.tenant, attempt=job.attempt, reason=reason, detail=detail
         ),
     )
+
+
+def lose_gang(pool: Pool, job: Job, now: int, cause: str, terms: Mapping[str, float]) -> Decision:
+    """Return the stop of a gang of which a node or a worker was lost, at its cost as of any stop.
+
+    `terms` say what was lost. The job's own attempts are not counted, as after any preemption, and
+    the pool's loss budget pays for the stops that rank decides alone.
+    """
+    simulated = job.spec.simulated
+    costs = {"restart_s": simulated.restart_s if simulated else 0.0, "starts": float(job.starts)}
+    lost_s = job.lost_work_s(now, pool.time_scale) if job.started_at else 0.0
+    return preempt_job(job, "node_lost", "", lost_s, cause, {**costs, **terms})
 
 
 def preempt_job(

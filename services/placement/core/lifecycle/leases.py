@@ -34,7 +34,7 @@ POWERED_OFF_AFTER_MS = 60_000
 """A node that was heard more recently is not powered off, whatever an operator says."""
 
 
-def note_silence(pool: Pool, message: NodesSilent, cause: str) -> Iterator[Decision]:
+def note_silence(pool: Pool, message: NodesSilent, now: int, cause: str) -> Iterator[Decision]:
     """Suspect silent nodes, and lose those whose silence proves that nothing of them lives.
 
     The silence is compared with the terms of this ledger: the shell may know older ones. That of a
@@ -47,7 +47,7 @@ def note_silence(pool: Pool, message: NodesSilent, cause: str) -> Iterator[Decis
         if silent.terms_id != node.oldest_terms:
             continue
         if silent.silent_ms >= pool.lost_after_ms(node):
-            yield from lose(pool, node, "silent", cause, silent_ms=silent.silent_ms)
+            yield from lose(pool, node, "silent", now, cause, silent_ms=silent.silent_ms)
         elif silent.silent_ms >= pool.suspect_after_ms(node) or node.suspicion is not None:
             yield UnitStart(suspect_node(pool, node, silent, message.offset), cause)
 
@@ -89,11 +89,11 @@ def apply_terms(pool: Pool, report: NodeTermsReported, cause: str) -> Iterator[D
 
 
 def declare_lost(
-    pool: Pool, node: Node, message: DeclareNodeLost, cause: str
+    pool: Pool, node: Node, message: DeclareNodeLost, now: int, cause: str
 ) -> Iterator[Decision]:
     """Lose a node that an operator gave up; what it holds is released by reports or silence."""
     if message.powered_off or node.lost_at is None:
-        yield from lose(pool, node, "declared", cause, powered_off=message.powered_off)
+        yield from lose(pool, node, "declared", now, cause, powered_off=message.powered_off)
 
 
 def is_heard(node: Node) -> bool:
@@ -126,13 +126,13 @@ def release_lost(pool: Pool, now: int) -> Iterator[Decision]:
             yield from as_wake(release_all(pool, node, now, ""))
 
 
-def join_held_back(pool: Pool) -> Iterator[Decision]:
+def join_held_back(pool: Pool, now: int) -> Iterator[Decision]:
     """Let registrations of other machines join whose predecessors hold nothing any more."""
     for node_id, registration in list(pool.held_back.items()):
         node = pool.board.nodes.get(node_id)
         if node is None or not node.jobs:
             if node is not None:
-                yield from as_wake(lose(pool, node, "replaced", ""))
+                yield from as_wake(lose(pool, node, "replaced", now, ""))
             yield from as_wake(join(pool, registration, ""))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from services.placement.core.lifecycle import ends, gangs
@@ -51,7 +52,7 @@ def register(
         yield from hold_back(pool, registration, cause)
         return
     if old is not None:
-        yield from lose(pool, old, "replaced", cause)
+        yield from lose(pool, old, "replaced", now, cause)
         yield from release_all(pool, old, now, cause)
     yield from join(pool, registration, cause)
 
@@ -106,17 +107,18 @@ def restate_registration(report: NodeRegistered, executor_id: str) -> NodeJoined
     return NodeJoined(executor_id=executor_id, **report.model_dump(exclude={"kind"}))
 
 
-def leave(pool: Pool, node_id: str, incarnation: str, cause: str) -> Iterator[Decision]:
+def leave(pool: Pool, node_id: str, incarnation: str, now: int, cause: str) -> Iterator[Decision]:
     """Lose a node whose agent reports that it is leaving."""
     node = pool.board.nodes.get(node_id)
     if node is not None and node.incarnation == incarnation:
-        yield from lose(pool, node, "left", cause)
+        yield from lose(pool, node, "left", now, cause)
 
 
 def lose(
     pool: Pool,
     node: Node,
     reason: Loss,
+    now: int,
     cause: str,
     *,
     silent_ms: int = 0,
@@ -127,7 +129,7 @@ def lose(
     A node that is lost already is lost again only by what proves that; of its gangs only those
     that were not stopped yet are.
     """
-    job_ids = list(node.jobs)
+    job_ids, terms = list(node.jobs), _loss_terms(pool, node, reason, silent_ms)
     if node.lost_at is None or reason == "silent" or powered_off:
         event = NodeLost(
             node_id=node.node_id,
@@ -138,20 +140,30 @@ def lose(
         )
         yield UnitStart(event, cause)
     for job_id in job_ids:
-        yield from as_unit(stop_gang(pool.jobs[job_id], cause))
+        yield from as_unit(stop_gang(pool, pool.jobs[job_id], now, cause, terms))
 
 
-def stop_gang(job: Job, cause: str) -> Iterator[Decision]:
+def _loss_terms(pool: Pool, node: Node, reason: Loss, silent_ms: int) -> dict[str, float]:
+    """Return how long a node was silent that is lost by it, and the bound, s."""
+    if reason != "silent":
+        return {}
+    bound_s = math.ceil(pool.lost_after_ms(node)) / 1000
+    return {"silent_s": silent_ms / 1000, "lost_after_s": bound_s}
+
+
+def stop_gang(
+    pool: Pool, job: Job, now: int, cause: str, terms: Mapping[str, float]
+) -> Iterator[Decision]:
     """Stop the gang of a lost node, unless it stops already."""
     if job.phase in ("placed", "running"):
-        yield gangs.preempt_job(job, "node_lost", "", 0.0, cause)
+        yield gangs.lose_gang(pool, job, now, cause, terms)
 
 
 def release_all(pool: Pool, node: Node, now: int, cause: str) -> Iterator[Decision]:
     """Release what jobs hold on a node of which nothing lives any more."""
     for job_id in list(node.jobs):
         job = pool.jobs[job_id]
-        yield from as_unit(stop_gang(job, cause))
+        yield from as_unit(stop_gang(pool, job, now, cause, {}))
         on_node = [n for n, held in job.allocations.items() if held.slot.node_id == node.node_id]
         for allocation_id in on_node:
             yield UnitStart(

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from shared.contracts.attempts import JobAttemptFailed, JobCancelled, JobFailed, JobRequeued
+from shared.contracts.attempts import (
+    JobAttemptFailed,
+    JobCancelled,
+    JobFailed,
+    JobPreempted,
+    JobRequeued,
+)
 from shared.contracts.job_spec import Retry
 from shared.contracts.placement import JobEnqueued, JobPlaced
 from shared.contracts.reports import WorkerExited, WorkerRefused
@@ -156,3 +162,17 @@ def test_a_worker_that_its_node_fenced_does_not_count_as_an_attempt() -> None:
     decided = kinds(pool.report(report))
     assert "JobPreempted" in decided and "JobRequeued" in decided
     assert "JobAttemptFailed" not in decided and "JobFailed" not in decided
+
+
+def test_a_lost_worker_is_a_preemption_with_what_it_cost() -> None:
+    """As one that placement decides: lost work, restart and starts are noted, no attempt is."""
+    pool = lane("n1", "n2")
+    pool.submit(job("a", 2, checkpoint_interval_s=60.0))
+    pool.ready("a")
+    [name] = pool.ids_of("a")
+    lost = WorkerExited(allocation_id=name, job_id="a", exit_code=137, reason="step_lost")
+    events = pool.report(lost, after_ms=90_000)
+    preempted = next(event for event in events if isinstance(event, JobPreempted))
+    assert (preempted.reason, preempted.lost_work_s) == ("node_lost", 30.0)
+    assert preempted.terms == {"restart_s": 0.0, "starts": 1.0, "workers_lost": 1.0}
+    assert "JobRequeued" in kinds(events) and pool.job("a").failures == 0

@@ -46,6 +46,7 @@ def test_a_silent_node_is_released_and_its_gang_waits_for_the_workers_on_other_n
     lost, preempted, released = pool.silent("n1")
     assert isinstance(lost, NodeLost) and (lost.reason, lost.silent_s) == ("silent", 60.0)
     assert isinstance(preempted, JobPreempted) and preempted.reason == "node_lost"
+    assert preempted.terms["silent_s"] == preempted.terms["lost_after_s"] == 60.0
     assert isinstance(released, AllocationReleased) and released.reason == "lease_over"
     assert list(pool.state.board.nodes) == ["n2"] and pool.state.lost == {}
     assert pool.job("a").phase == "stopping", "half of the gang may still run"
