@@ -131,7 +131,18 @@ class Api:
         text = f"{self.url} is not reachable: {reason}"
         if isinstance(error, ConnectionRefusedError) and self._folder is not None:
             text += f"; `berth status` shows the stack in {self._folder}, `berth up` starts one"
+        if isinstance(error, ssl.SSLCertVerificationError):
+            text += f"; {_certificate_rule(error.verify_message)}"
         return Unreachable(text)
+
+
+def _certificate_rule(text: str) -> str:
+    """Return what to do about a certificate that was not accepted for this reason."""
+    if "not yet valid" in text or "expired" in text:
+        return "look at the clock of this machine (`date -u`), then at the server's certificate"
+    if "mismatch" in text or "not valid for" in text:
+        return "its certificate is for other names: use one of them as the address"
+    return "`--ca FILE` (or BERTH_CA) names the CA of the installation"
 
 
 def _trust(context: ssl.SSLContext, ca: str) -> None:

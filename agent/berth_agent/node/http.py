@@ -9,9 +9,11 @@ import socket
 import ssl
 import threading
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from berth_agent.linux.clocks import wall_ms
 from berth_agent.messages import RequestProblem
 from berth_agent.reading import Json, MalformedMessage, Message
 
@@ -112,7 +114,8 @@ class Connection:
         except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             self.close()
             detail = f"{self._address.host}:{self._address.port}: {error or type(error).__name__}"
-            raise RequestFailed(0, "no_answer", detail[:300]) from None
+            rule = f"; {certificate_rule(str(error))}" if _is_unverified(error) else ""
+            raise RequestFailed(0, "no_answer", detail[:300] + rule) from None
         except RequestFailed as failure:
             if failure.status in (0, 413):
                 self.close()
@@ -192,6 +195,25 @@ class Connection:
         connection.sock = self._socket
         self._connection = connection
         return connection
+
+
+def _is_unverified(error: Exception) -> bool:
+    return isinstance(error, ssl.SSLCertVerificationError)
+
+
+def certificate_rule(text: str) -> str:
+    """Return what to do about a server's certificate that was refused with this text.
+
+    It is the same for a day, as a problem is logged when it changes.
+    """
+    day = datetime.fromtimestamp(wall_ms() / 1000, UTC).date()
+    if "not yet valid" in text:
+        return f"the clock of this node says {day} (UTC): correct it, see `timedatectl`"
+    if "expired" in text:
+        return f"the clock of this node says {day} (UTC); if it is right, the server needs another"
+    if "mismatch" in text or "not valid for" in text:
+        return "the certificate is for other names: use one of them as the address"
+    return "its CA is not trusted here: `berth-agent join ... --ca FILE` names the installation's"
 
 
 def _refusal(status: int, content: bytes, retry_after: str) -> RequestFailed:
