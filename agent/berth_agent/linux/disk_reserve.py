@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from berth_agent.linux.files import FULL
 
@@ -35,6 +36,8 @@ class DiskReserve:
     def __init__(self, path: str, size_bytes: int) -> None:
         self.path = path
         self._size_bytes = size_bytes
+        self._since = ""
+        """When space was first seen to be lacking, UTC; empty while it is there."""
 
     def refill(self) -> None:
         """Take the space, again where it was used, once the disk has twice as much without it."""
@@ -61,11 +64,14 @@ class DiskReserve:
         The text is the same each time, as it is logged when it changes.
         """
         if not self.is_lacking():
+            self._since = ""
             return ""
+        self._since = self._since or time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
         size_mib = self._size_bytes / 2**20
         return (
             f"the disk of {os.path.dirname(self.path)} has no space for the agent's reserve"
-            f" (reserve_mib {size_mib:g}): new work is refused until {2 * size_mib:g} MiB are free"
+            f" (reserve_mib {size_mib:g}) since {self._since}: new work is refused until"
+            f" {2 * size_mib:g} MiB are free"
         )
 
     def _held_bytes(self) -> int | None:

@@ -11,6 +11,7 @@ from time import monotonic
 from services.executor.agents.refusal import Refused, unavailable
 from services.executor.core.agents.state import OrderPosition
 from shared.contracts.agents import MAX_ORDERS, Incarnation, Order
+from shared.contracts.node_registry import JOIN_AGAIN
 
 CLONED = "cloned_identity"
 CLONED_WAIT_S = 15
@@ -48,7 +49,7 @@ def stopping() -> Refused:
 
 
 def revoked() -> Refused:
-    return Refused(403, "node_revoked", "node: its identity has changed; authenticate again")
+    return Refused(403, "node_revoked", f"node: revoked or replaced; {JOIN_AGAIN}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -96,3 +97,16 @@ def test_another_error_uses_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="directory") as raised:
         write_on_full_disk(reserve.path, partial(write, tmp_path / "missing" / "note"))
     assert raised.value.errno == errno.ENOENT and not reserve.is_lacking()
+
+
+def test_the_problem_says_since_when_and_what_is_refused_and_stays_the_same(disk: Path) -> None:
+    fill(disk / "filler")
+    reserve = reserve_on(disk)
+    problem = reserve.problem()
+    assert re.search(
+        r" since \d{4}-\d\d-\d\d \d\d:\d\d UTC: new work is refused until 2 MiB", problem
+    )
+    assert reserve.problem() == problem
+    (disk / "filler").unlink()
+    reserve.refill()
+    assert reserve.problem() == ""

@@ -43,7 +43,7 @@ def test_sessions_end_for_a_reason() -> None:
     sessions.open(first)
     sessions.open(second)
     sessions.end_all(revoked, ("n1", "ghost"))
-    with pytest.raises(Refused, match="identity has changed"):
+    with pytest.raises(Refused, match="revoked or replaced; run `berth-agent join --again`"):
         first.check()
     second.check()
     sessions.end_all(stopping)
