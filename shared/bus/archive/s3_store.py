@@ -52,6 +52,12 @@ class S3Store:
         if not self._is_marked:
             raise ArchiveUnreachable(f"{self._address}: no archive: it has no object {MARK}")
 
+    def check_writable(self) -> None:
+        self.check()
+        with self._reaching(MARK):
+            # The name exists: the server checks the right to write, and makes nothing.
+            self._put(MARK, CONTENT)
+
     def put_new(self, name: str, body: bytes) -> bool:
         self.check()
         with self._reaching(name):

@@ -82,12 +82,18 @@ def test_a_prefix_with_other_objects_is_not_made_an_archive(address: str) -> Non
         open_store(address).create()
 
 
+def test_a_check_of_the_right_to_write_makes_nothing(store: ObjectStore) -> None:
+    store.check_writable()
+    assert store.names("") == [MARK]
+
+
 def test_what_fails_is_named(address: str, endpoint: str, credentials: Path) -> None:
     missing = open_store(address.replace(BUCKET, "no-bucket"))
     with pytest.raises(ArchiveUnreachable, match="s3://no-bucket/.*NoSuchBucket"):
         missing.create()
-    with pytest.raises(ArchiveUnreachable, match="s3://no-bucket/.*NoSuchBucket"):
-        missing.names("c")
+    for call in (lambda: missing.names("c"), missing.check_writable):
+        with pytest.raises(ArchiveUnreachable, match="s3://no-bucket/.*NoSuchBucket"):
+            call()
     away = open_store(f"s3://{BUCKET}?endpoint=http://127.0.0.1:1&credentials={credentials}")
     with pytest.raises(ArchiveUnreachable, match=f"s3://{BUCKET}/c/0: .*error sending request"):
         away.get("c/0")
