@@ -56,6 +56,9 @@ class Api:
     def put(self, path: str, body: Mapping[str, object]) -> Json:
         return self._request("PUT", path, None, body)
 
+    def patch(self, path: str, body: Mapping[str, object]) -> Json:
+        return self._request("PATCH", path, None, body)
+
     def delete(self, path: str) -> Json:
         return self._request("DELETE", path, None, None)
 

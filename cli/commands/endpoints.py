@@ -119,8 +119,8 @@ def set_(
 ) -> None:
     """Change settings of an endpoint; the others stay as they are.
 
-    An upstream with the name of one that exists replaces it. Refused if another command changed
-    the endpoint between the reading and the change: repeat it.
+    An upstream with the name of one that exists replaces it. A change of upstreams is refused if
+    another command changed the endpoint since it was read: repeat it.
     """
     changes = _parse(settings)
     if not (changes or upstream or remove_upstream):
@@ -183,8 +183,14 @@ def _parse(words: Sequence[str] | None) -> Json:
 
 def _change(client: Api, row: Json, changes: Json) -> tuple[Json, *tuple[str, ...]]:
     """Send the changes; return the answer, and a text for each setting that was named."""
+    from shared.contracts.endpoints import ConfigureEndpoint
+
     endpoint, before = str(row["endpoint"]), settings_of(row)
-    answer = send(client, endpoint, before, changes, str(row["version"]))
+    merge_settings(ConfigureEndpoint, {"endpoint": endpoint}, changes)
+    # The list of upstreams is one setting, made from the one that was read.
+    based = {"if_version": row["version"]} if "upstreams" in changes else {}
+    receipt = client.patch(f"/v1/endpoints/{part(endpoint)}", {**changes, **based})
+    answer = await_answer(client, receipt)
     after = settings_of(find(client, endpoint))
     texts = (f"{n}: {_short(before, n)} -> {_short(after, n)}" for n in sorted(changes))
     return (answer, *texts)

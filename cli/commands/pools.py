@@ -8,13 +8,13 @@ from typing import Annotated, cast
 import typer
 
 from cli.api.answers import api, await_answer, items, report
-from cli.api.http import Api, Json
+from cli.api.http import Api, Json, part
 from cli.errors import BadInput, NotFound, Refused
 from cli.input import assignments
 from cli.input.arguments import AsJson, Data
 from cli.text.output import emit, table, text_of
 
-pools = typer.Typer(no_args_is_help=True, help="Pools: list, show, add, set.")
+pools = typer.Typer(no_args_is_help=True, help="Pools: list, show, add, set, settings.")
 
 PoolArgument = Annotated[str, typer.Argument(help="Pool.", metavar="POOL")]
 Assignments = Annotated[
@@ -65,7 +65,7 @@ def set_(
 ) -> None:
     """Change settings of a pool; the others stay as they are.
 
-    Refused if another command changed the pool between the reading and the change: repeat it.
+    Of two changes at once both hold, where they name different settings.
     """
     changes = parse_assignments(settings or [])
     if not changes:
@@ -75,11 +75,27 @@ def set_(
     before = _settings(row)
     if early := early_changes(before, cast("int", row.get("release", 0)), changes):
         raise Refused(f"{', '.join(early)}: earlier releases lack it; `berth upgrade finish` first")
-    body = {**changed_settings(pool, before, changes), "if_version": row["version"]}
-    answer = await_answer(client, client.post("/v1/pools", body))
+    changed_settings(pool, {}, changes)
+    answer = await_answer(client, client.patch(f"/v1/pools/{part(pool)}", changes))
     after = _settings(_find(_pools(client), pool))
     texts = (f"{n}: {text_of(before.get(n))} -> {text_of(after.get(n))}" for n in sorted(changes))
     report(as_json, answer, *texts)
+
+
+@pools.command()
+def settings(as_json: AsJson = False) -> None:
+    """List the settings that a pool may have, with their defaults and meanings."""
+    from shared.contracts.pools import PoolSettings
+
+    rows: list[Json] = [
+        {"setting": name, "default": field.default, "meaning": field.description}
+        for name, field in PoolSettings.model_fields.items()
+        if name != "pool"
+    ]
+    if as_json:
+        emit(rows)
+    else:
+        table(("SETTING", "DEFAULT", "MEANING"), (tuple(row.values()) for row in rows))
 
 
 def parse_assignments(words: Sequence[str]) -> Json:

@@ -8,17 +8,25 @@ from typing import Annotated
 import typer
 
 from cli.api.answers import api, await_answer, pages, report
-from cli.api.http import part
+from cli.api.http import part, pool_field
 from cli.api.target import data_dir
+from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data, Limit
 from cli.text.output import emit, report_line, table
 from cli.text.times import field_text, label, span
 
 tenants = typer.Typer(
-    no_args_is_help=True, help="Tenants: list, show, add, retire, quota, kafka-user, kafka-revoke."
+    no_args_is_help=True,
+    help="Tenants: list, show, add, set, retire, quota, kafka-user, kafka-revoke.",
 )
 keys = typer.Typer(no_args_is_help=True, help="API keys: create, revoke.")
 
+UNLIMITED = "unlimited"
+Bound = Annotated[str | None, typer.Option(help="Borrowable GPUs, or `unlimited`.", metavar="GPUS")]
+SpotBound = Annotated[
+    str | None,
+    typer.Option(help="Spot GPUs, or `unlimited`: the pool's bound decides.", metavar="GPUS"),
+]
 TenantArgument = Annotated[str, typer.Argument(help="Tenant.", metavar="TENANT")]
 
 
@@ -83,6 +91,28 @@ def add(
         f"{tenant} registered with default pool {pool}",
         *topics,
     )
+
+
+@tenants.command("set")
+def set_(
+    tenant: TenantArgument,
+    pool: Annotated[str | None, typer.Option(help="Default pool of its jobs.")] = None,
+    weight: Annotated[float | None, typer.Option(min=0, help="Fair-share weight.")] = None,
+    llm_weight: Annotated[
+        float | None, typer.Option(min=0, help="Weight among the tenants of LLM endpoints.")
+    ] = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Change the named settings of a tenant; the others stay as they are."""
+    options = {"default_pool": pool, "weight": weight, "llm_weight": llm_weight}
+    changes = {name: value for name, value in options.items() if value is not None}
+    if not changes:
+        raise BadInput("no setting; --pool, --weight or --llm-weight is allowed")
+    client = api(data)
+    answer = await_answer(client, client.patch(f"/v1/tenants/{part(tenant)}", changes))
+    texts = ", ".join(f"{name}: {value}" for name, value in changes.items())
+    report(as_json, answer, f"{tenant}: {texts}")
 
 
 def _topics(tenant: str, data: Path | None) -> list[str]:
@@ -162,26 +192,37 @@ def kafka_revoke(tenant: TenantArgument, as_json: AsJson = False, data: Data = N
 @tenants.command()
 def quota(
     tenant: TenantArgument,
-    guaranteed: Annotated[float, typer.Option(min=0, help="Guaranteed GPUs.")],
-    borrow: Annotated[
-        float | None, typer.Option(min=0, help="Borrowable GPUs; unlimited if not given.")
-    ] = None,
-    spot: Annotated[float | None, typer.Option(min=0, help="Spot GPUs.")] = None,
+    guaranteed: Annotated[float | None, typer.Option(min=0, help="Guaranteed GPUs.")] = None,
+    borrow: Bound = None,
+    spot: SpotBound = None,
     pool: Annotated[str | None, typer.Option(help="Pool; defaults to the tenant's pool.")] = None,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Set a tenant's quota in a pool."""
-    options = {
-        "guaranteed_gpus": guaranteed,
-        "borrow_gpus": borrow,
-        "spot_gpus": spot,
-        "pool": pool,
-    }
-    body = {name: value for name, value in options.items() if value is not None}
-    client = api(data)
-    answer = await_answer(client, client.post(f"/v1/tenants/{part(tenant)}/quota", body))
-    report(as_json, answer, f"{tenant}: {guaranteed:g} GPUs guaranteed")
+    """Set what is named of a tenant's quota in a pool; the rest stays as it is."""
+    options = {"guaranteed_gpus": guaranteed, "borrow_gpus": borrow, "spot_gpus": spot}
+    named = {name: value for name, value in options.items() if value is not None}
+    if not named:
+        raise BadInput("no bound; --guaranteed, --borrow or --spot is allowed")
+    changes = {name: gpus_of(name, value) for name, value in named.items()}
+    client, path = api(data), f"/v1/tenants/{part(tenant)}/quota"
+    body = {**changes, **pool_field(pool)}
+    # The whole quota can be read by the release before, too.
+    send = client.post if len(changes) == len(options) else client.patch
+    answer = await_answer(client, send(path, body))
+    texts = (f"{name}: {UNLIMITED if gpus is None else gpus}" for name, gpus in changes.items())
+    report(as_json, answer, f"{tenant}: {', '.join(texts)}")
+
+
+def gpus_of(name: str, value: object) -> float | None:
+    """Return a bound in GPUs, None for `unlimited`. Raises BadInput."""
+    if value == UNLIMITED:
+        return None
+    try:
+        return float(str(value))
+    except ValueError:
+        rule = f"a number of GPUs or `{UNLIMITED}` is allowed"
+        raise BadInput(f"{name}: {value}; {rule}") from None
 
 
 @keys.command()

@@ -8,6 +8,7 @@ from typing import TypeVar
 from fastapi import Request
 
 from services.gateway.body import json_body
+from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.strict import parse_body
 from services.gateway.problem import ApiError, ForbiddenError, rate_limited, unauthenticated
 from services.gateway.wiring import Gateway, gateway_of
@@ -56,3 +57,16 @@ async def admin_request(request: Request, kind: type[M]) -> tuple[Bearer, M]:
     """Return the admin that sends the request, and its body."""
     bearer = await authorize(request, "admin")
     return bearer, parse_body(kind, await json_body(request))
+
+
+async def update_request(
+    request: Request, kind: type[M], at_least: Role = "admin", **of: str
+) -> tuple[Bearer, M]:
+    """Return the sender of a change, and its body with what the path names: one name in both."""
+    bearer = await authorize(request, at_least)
+    body = await json_body(request)
+    for name, value in of.items():
+        if body.setdefault(name, value) != value:
+            rule = f"the path names {value}"
+            raise InvalidBody([FieldError(field=name, value=str(body[name])[:64], rule=rule)])
+    return bearer, parse_body(kind, body)

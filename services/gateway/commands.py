@@ -22,6 +22,7 @@ from shared.contracts.command_answers import CommandRefused
 from shared.contracts.endpoints import ConfigureEndpoint
 from shared.contracts.pools import ConfigurePool
 from shared.contracts.registry import Bearer
+from shared.contracts.updates import UpdateEndpoint, UpdatePool
 from shared.telemetry.names import AttributeKey, SpanName
 
 COMMANDS = "commands"
@@ -29,6 +30,7 @@ ACCESS_COMMANDS = "access.commands"
 LLM_REQUESTS = "llm.requests"
 ANSWER_S = 5.0
 """Longest wait for the decision of access."""
+Configuration = ConfigurePool | ConfigureEndpoint | UpdatePool | UpdateEndpoint
 CONFLICTS = frozenset(
     {
         "node_exists",
@@ -154,7 +156,7 @@ async def send_access_command(
 
 
 async def send_configuration(
-    request: Request, bearer: Bearer, command: ConfigurePool | ConfigureEndpoint, subject: str
+    request: Request, bearer: Bearer, command: Configuration, subject: str
 ) -> CommandReceipt:
     """Send the settings of a pool or endpoint to access.
 

@@ -30,6 +30,7 @@ from shared.contracts import (
     releases,
     reports,
     reranking,
+    updates,
 )
 from shared.contracts.base import COMMANDS, EVENTS, Command, Event, Model, UnknownType
 from shared.contracts.upcast import upcast
@@ -59,6 +60,7 @@ MODULES = (
     releases,
     reports,
     reranking,
+    updates,
 )
 """Importing them fills the registries."""
 
@@ -89,6 +91,9 @@ def decode_command(type_: str, data: bytes) -> Command:
 
 
 def encode(message: Model) -> bytes:
+    if isinstance(message, updates.Update):
+        # What is absent stays as it is, and null is the default: both have to arrive.
+        return message.model_dump_json(exclude_unset=True).encode()
     return message.model_dump_json(exclude_none=True).encode()
 
 

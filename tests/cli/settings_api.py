@@ -43,6 +43,15 @@ class SettingsApi:
         self.settings = command.model_dump(mode="json", exclude={"if_version"})
         return {"command_id": "c"}
 
+    def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        assert unquote(path) == f"{self.path}/{self.name}"
+        self.bodies.append(body)
+        named = {name: value for name, value in body.items() if name != "if_version"}
+        fields = self._command.model_fields
+        nulls = {name: fields[name].default for name, value in named.items() if value is None}
+        self.settings = {**self.settings, **named, **nulls}
+        return {"command_id": "c"}
+
     def delete(self, path: str) -> dict[str, Any]:
         self.deleted.append(path)
         return {"command_id": "c"}

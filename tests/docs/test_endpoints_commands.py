@@ -19,6 +19,7 @@ from cli.main import app
 from infra.security import certificates
 from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured, Upstream
 from shared.contracts.llm import LlmRequestFinished
+from shared.contracts.updates import UpdateEndpoint
 from tests.docs.test_commands import commands_of
 from tests.patience import PATIENCE_S, until
 from tests.services.throttle.proxy.test_serve import engine
@@ -57,6 +58,13 @@ class GatewayEndpoints:
         configured = command.model_dump(mode="json", exclude={"if_version"})
         event = EndpointConfigured(**configured, partition=0)
         self.settings[command.endpoint] = event.model_dump(mode="json")
+        return {"command_id": "c"}
+
+    def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        name = unquote(path.removeprefix("/v1/endpoints/"))
+        changes = UpdateEndpoint.model_validate({"endpoint": name, **body}).changes()
+        event = EndpointConfigured.model_validate(self.settings[name])
+        self.settings[name] = event.model_copy(update=changes).model_dump(mode="json")
         return {"command_id": "c"}
 
     def delete(self, path: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from services.access.core.evolve import evolve
 from services.access.core.outcomes import Denial, Grant, Outcome, decide_outcome
 from services.access.core.settle import Settlement, decide_settlement
 from services.access.core.state import AccessState
+from services.access.core.updates import AccessUpdate, decide_update
 from shared.contracts.base import Command
 from shared.contracts.enrolment import NodeEnrolled
 from shared.contracts.topics import CONSUMED_EVENTS, LANES
@@ -57,6 +58,8 @@ class Access:
             return decide_enrolment(view.enrolled, view.pools, command, now, self._credential_ms)
         if isinstance(command, Settlement):
             return decide_settlement(state.settled, command)
+        if isinstance(command, AccessUpdate):
+            return decide_update(view, command)
         return decide_outcome(view, self._lanes, command)
 
     def _answer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from services.access.core.lanes import lowest_free
@@ -79,12 +80,8 @@ def decide_outcome(view: AccessView, lanes: int, command: Command) -> Outcome:
 
 
 def configure_pool(view: AccessView, lanes: int, command: ConfigurePool) -> Outcome:
-    if "process" in command.backends:
-        detail = "backends: 'process': is retired; 'agent' and 'virtual' are allowed"
-        return Denial(command.pool, "backend_retired", detail)
-    if unknown := next((name for name in command.tenants if name not in view.tenants), None):
-        detail = f"tenants: {unknown!r}: {NO_TENANT}"
-        return Denial(command.pool, "unknown_tenant", detail)
+    if denial := deny_pool_members(view, command.pool, command.backends, command.tenants):
+        return denial
     existing = view.pools.get(command.pool)
     taken = (pool.partition for pool in view.pools.values())
     lane = existing.partition if existing else lowest_free(taken, lanes)
@@ -97,6 +94,18 @@ def configure_pool(view: AccessView, lanes: int, command: ConfigurePool) -> Outc
         return Grant(command.pool, None)
     denial = deny_version("pool", command.pool, existing, command.if_version)
     return denial or Grant(command.pool, event)
+
+
+def deny_pool_members(
+    view: AccessView, pool: str, backends: Collection[str], tenants: Collection[str]
+) -> Denial | None:
+    """Return the denial of a backend that is retired or a tenant that does not exist."""
+    if "process" in backends:
+        detail = "backends: 'process': is retired; 'agent' and 'virtual' are allowed"
+        return Denial(pool, "backend_retired", detail)
+    if unknown := next((name for name in tenants if name not in view.tenants), None):
+        return Denial(pool, "unknown_tenant", f"tenants: {unknown!r}: {NO_TENANT}")
+    return None
 
 
 def deny_version(

@@ -16,6 +16,7 @@ from shared.contracts.job_commands import CancelJob, RejectSubmission, SetQuota,
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.rejected import InputRejected
 from shared.contracts.topics import CONSUMED_EVENTS
+from shared.contracts.updates import UpdateQuota
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.clock_steps import note_steps
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
@@ -68,6 +69,8 @@ def execute(state: AdmissionState, item: Input, command: Command, now: int) -> I
             yield from cancel_job(state, item, command)
         case SetQuota():
             yield from set_quota(state, item, command)
+        case UpdateQuota():
+            yield from update_quota(state, item, command)
         case RejectSubmission():
             yield from reject_submission(item, command)
 
@@ -78,14 +81,27 @@ def set_quota(state: AdmissionState, item: Input, command: SetQuota) -> Iterator
         detail = f"partition: {state.partition}: belongs to no pool"
         yield refuse_command(item, command.tenant, "unknown_pool", detail)
         return
-    event = QuotaChanged(
-        tenant=command.tenant,
-        guaranteed_gpus=command.guaranteed_gpus,
-        borrow_gpus=command.borrow_gpus,
-        spot_gpus=command.spot_gpus,
-    )
-    duplicate = event == state.quotas.get(command.tenant)
-    yield accept_command(item, command.tenant, duplicate=duplicate)
+    yield from change_quota(state, item, QuotaChanged(**command.model_dump()))
+
+
+def update_quota(state: AdmissionState, item: Input, command: UpdateQuota) -> Iterator[Decision]:
+    """Change the named bounds of a tenant's quota and keep the others."""
+    existing, changes = state.quotas.get(command.tenant), command.changes()
+    if state.pool is None:
+        detail = f"partition: {state.partition}: belongs to no pool"
+        yield refuse_command(item, command.tenant, "unknown_pool", detail)
+    elif existing is not None:
+        yield from change_quota(state, item, existing.model_copy(update=changes))
+    elif "guaranteed_gpus" in changes:
+        yield from change_quota(state, item, QuotaChanged(tenant=command.tenant, **changes))
+    else:
+        detail = f"guaranteed_gpus: absent: {command.tenant} has no quota yet; name it"
+        yield refuse_command(item, command.tenant, "quota_incomplete", detail)
+
+
+def change_quota(state: AdmissionState, item: Input, event: QuotaChanged) -> Iterator[Decision]:
+    duplicate = event == state.quotas.get(event.tenant)
+    yield accept_command(item, event.tenant, duplicate=duplicate)
     if not duplicate:
         yield item.decision(event)
 

@@ -7,7 +7,7 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Path, Request, Response
 
 from services.gateway import queries
-from services.gateway.authorization import admin_request, authorize
+from services.gateway.authorization import admin_request, authorize, update_request
 from services.gateway.commands import (
     accepted_response,
     command_route,
@@ -18,6 +18,7 @@ from services.gateway.commands import (
 from services.gateway.database import Row
 from services.gateway.openapi import problem_responses
 from services.gateway.problem import not_found
+from services.gateway.updates import endpoint_command
 from services.gateway.wiring import gateway_of
 from shared.contracts.endpoints import (
     ConfigureEndpoint,
@@ -26,6 +27,7 @@ from shared.contracts.endpoints import (
     ModelName,
 )
 from shared.contracts.settings_version import version_of
+from shared.contracts.updates import UpdateEndpoint
 
 SHOWN_TO_TENANTS = ("name", "available", "reason", "since")
 
@@ -61,13 +63,24 @@ async def show_endpoint(request: Request, endpoint: EndpointName) -> Response:
 
 @router.post("", **command_route(ConfigureEndpoint, 409))
 async def configure_endpoint(request: Request) -> Response:
-    """Create or change an LLM endpoint; settings that are not named get their defaults.
+    """Create or replace an LLM endpoint: what is not named gets its default, `PATCH` keeps it.
 
     With `if_version` the response comes after the decision: 409 if the settings have another
     version by then.
     """
     bearer, command = await admin_request(request, ConfigureEndpoint)
     return accepted_response(await send_configuration(request, bearer, command, command.endpoint))
+
+
+@router.patch("/{endpoint:path}", **command_route(UpdateEndpoint, 409))
+async def update_endpoint(request: Request, endpoint: EndpointName) -> Response:
+    """Change the named settings of an LLM endpoint and keep the others; null is the default.
+
+    A list such as `upstreams` is one setting and is replaced: name `if_version` with it.
+    """
+    bearer, update = await update_request(request, UpdateEndpoint, endpoint=endpoint)
+    command = endpoint_command(gateway_of(request).access.view, update)
+    return accepted_response(await send_configuration(request, bearer, command, endpoint))
 
 
 @router.delete("/{endpoint:path}", **command_route(None, 400, 413, 415, 422))

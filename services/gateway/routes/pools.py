@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Annotated, cast
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 
 from services.gateway import queries
-from services.gateway.authorization import admin_request, authorize
+from services.gateway.authorization import admin_request, authorize, update_request
 from services.gateway.commands import (
     accepted_response,
     command_route,
@@ -17,10 +17,13 @@ from services.gateway.commands import (
 )
 from services.gateway.database import Row
 from services.gateway.openapi import problem_responses
+from services.gateway.updates import pool_command
 from services.gateway.wiring import gateway_of
+from shared.contracts.base import Name
 from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.releases import FinishUpgrade
 from shared.contracts.settings_version import version_of
+from shared.contracts.updates import UpdatePool
 
 router = APIRouter(prefix="/v1", tags=["access"])
 
@@ -41,7 +44,9 @@ async def list_pools(request: Request) -> Response:
 
 @router.post("/pools", **command_route(ConfigurePool, 409))
 async def configure_pool(request: Request) -> Response:
-    """Create or change a pool; its lane is assigned once and never changes.
+    """Create or replace a pool: what is not named gets its default, `PATCH` keeps it.
+
+    Its lane is assigned once and never changes.
 
     Until an upgrade is finished, settings that earlier releases lack stay as they are: another
     value than the default of one is refused with `upgrade_not_finished`.
@@ -51,6 +56,20 @@ async def configure_pool(request: Request) -> Response:
     """
     bearer, command = await admin_request(request, ConfigurePool)
     return accepted_response(await send_configuration(request, bearer, command, command.pool))
+
+
+@router.patch("/pools/{pool}", **command_route(UpdatePool, 409))
+async def update_pool(
+    request: Request, pool: Annotated[Name, Path(description="name of the pool")]
+) -> Response:
+    """Change the named settings of a pool and keep the others; null is the default.
+
+    Of two changes at once both hold, where they name different settings. `if_version` is a
+    condition as for `POST`.
+    """
+    bearer, update = await update_request(request, UpdatePool, pool=pool)
+    command = pool_command(gateway_of(request).access.view, update)
+    return accepted_response(await send_configuration(request, bearer, command, pool))
 
 
 @router.post("/upgrade/finish", **command_route(None))

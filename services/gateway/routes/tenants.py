@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field
 
 from services.gateway import queries
-from services.gateway.authorization import admin_request, authorize
+from services.gateway.authorization import admin_request, authorize, update_request
 from services.gateway.body import json_body
 from services.gateway.commands import (
     KeyReceipt,
@@ -27,12 +27,15 @@ from services.gateway.database import Row
 from services.gateway.openapi import problem_responses
 from services.gateway.paging import Limit, PageToken, page_of
 from services.gateway.problem import not_found
+from services.gateway.updates import require_finished
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.access import CreateKey, RegisterTenant, RetireTenant, RevokeKey, Role
 from shared.contracts.base import Model, Name
 from shared.contracts.endpoints import ModelName
 from shared.contracts.job_commands import SetQuota
 from shared.contracts.keys import format_key, hash_secret
+from shared.contracts.registry import Bearer
+from shared.contracts.updates import UpdateQuota, UpdateTenant
 
 router = APIRouter(prefix="/v1", tags=["access"])
 
@@ -64,6 +67,12 @@ class SetQuotaRequest(Model):
     )
 
 
+class UpdateQuotaRequest(UpdateQuota):
+    """Bounds of a tenant in one pool: absent is unchanged, null is not limited."""
+
+    pool: Name | None = Field(None, description="pool; the tenant's default if not given")
+
+
 @router.get("/tenants", responses=problem_responses(422))
 async def list_tenants(request: Request, after: PageToken = None, limit: Limit = 100) -> Response:
     """List tenants with their use in GPU-milliseconds and the outcomes of their jobs.
@@ -93,10 +102,18 @@ async def show_tenant(request: Request, tenant: Tenant) -> Response:
 
 @router.post("/tenants", **command_route(RegisterTenant))
 async def register_tenant(request: Request) -> Response:
-    """Register a tenant."""
+    """Register or replace a tenant: what is not named gets its default, `PATCH` keeps it."""
     bearer, command = await admin_request(request, RegisterTenant)
     receipt = await send_access_command(request, bearer, command, command.tenant)
     return accepted_response(receipt)
+
+
+@router.patch("/tenants/{tenant}", **command_route(UpdateTenant, 409))
+async def update_tenant(request: Request, tenant: Tenant) -> Response:
+    """Change the named settings of a tenant and keep the others; null is the default."""
+    bearer, command = await update_request(request, UpdateTenant, tenant=tenant)
+    require_finished(gateway_of(request).access.view)
+    return accepted_response(await send_access_command(request, bearer, command, tenant))
 
 
 @router.delete("/tenants/{tenant}", **command_route(None, 400, 413, 415, 422))
@@ -148,17 +165,27 @@ async def revoke_key(
 
 @router.post("/tenants/{tenant}/quota", **command_route(SetQuotaRequest))
 async def set_quota(request: Request, tenant: Tenant) -> Response:
-    """Set the quota of a tenant in one pool."""
-    gateway = gateway_of(request)
+    """Set the whole quota of a tenant in one pool: what is not named is not limited."""
     bearer = await authorize(request, "operator")
     body = parse_body(SetQuotaRequest, await json_body(request))
-    pool = body.pool or gateway.access.sender(tenant).default_pool
-    command = SetQuota(
-        tenant=tenant,
-        guaranteed_gpus=body.guaranteed_gpus,
-        borrow_gpus=body.borrow_gpus,
-        spot_gpus=body.spot_gpus,
-    )
+    command = SetQuota(tenant=tenant, **body.model_dump(exclude={"pool"}))
+    return await _send_quota(request, bearer, command, body.pool)
+
+
+@router.patch("/tenants/{tenant}/quota", **command_route(UpdateQuotaRequest, 409))
+async def update_quota(request: Request, tenant: Tenant) -> Response:
+    """Change the named bounds of a tenant in one pool and keep the others; null: not limited."""
+    bearer, body = await update_request(request, UpdateQuotaRequest, "operator", tenant=tenant)
+    require_finished(gateway_of(request).access.view)
+    command = UpdateQuota.model_validate(body.model_dump(exclude={"pool"}, exclude_unset=True))
+    return await _send_quota(request, bearer, command, body.pool)
+
+
+async def _send_quota(
+    request: Request, bearer: Bearer, command: SetQuota | UpdateQuota, named: str | None
+) -> Response:
+    gateway = gateway_of(request)
+    pool = named or gateway.access.sender(command.tenant).default_pool
     return accepted_response(
         await send_command(
             request,
@@ -166,7 +193,7 @@ async def set_quota(request: Request, tenant: Tenant) -> Response:
             bearer,
             command,
             lane=lane_of_pool(gateway, pool),
-            subject=tenant,
+            subject=command.tenant,
             span="quota",
             pool=pool,
         )

@@ -30,9 +30,8 @@ def test_a_change_keeps_the_other_settings(
 ) -> None:
     verbs.set_(MODEL, ["slack=5", "queue_limit=null"], ["c=http://c:1,max_requests=8"], ["a"])
     [body] = api.bodies
-    command = ConfigureEndpoint.model_validate(body)
-    assert (command.if_version, command.slack, command.queue_limit) == (VERSION, 5.0, 200)
-    assert [upstream.name for upstream in command.upstreams] == ["b", "c"]
+    assert (body["if_version"], body["slack"], body["queue_limit"]) == (VERSION, 5, None)
+    assert [upstream["name"] for upstream in body["upstreams"]] == ["b", "c"]
     shown = capsys.readouterr().out.splitlines()
     assert shown == ["queue_limit: 9 -> 200", "slack: 0 -> 5", "upstreams: a, b -> b, c"]
 
@@ -60,9 +59,10 @@ def test_an_endpoint_or_one_of_its_upstreams_is_drained(api: SettingsApi) -> Non
     verbs.drain(MODEL)
     verbs.drain(MODEL, undo=True)
     verbs.drain(MODEL, upstream="b")
-    assert [body["drained"] for body in api.bodies] == [True, False, False]
+    assert [body.get("drained") for body in api.bodies] == [True, False, None]
     drained = [upstream["drained"] for upstream in api.bodies[-1]["upstreams"]]
     assert drained == [False, True]
+    assert [body.get("if_version") for body in api.bodies] == [None, None, VERSION]
     with pytest.raises(NotFound, match=f"no such upstream: x; {MODEL} has: a, b"):
         verbs.drain(MODEL, upstream="x")
 

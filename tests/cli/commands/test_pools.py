@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cli.commands import pools as pool_commands
 from cli.commands.pools import changed_settings, parse_assignments
 from cli.errors import BadInput, NotFound, Refused
-from shared.contracts.pools import ConfigurePool, PoolConfigured
-from tests.cli.settings_api import VERSION, SettingsApi, replace_api
+from shared.contracts.pools import ConfigurePool, PoolConfigured, PoolSettings
+from shared.contracts.updates import UpdatePool
+from tests.cli.settings_api import SettingsApi, replace_api
 
 PRESENT = PoolConfigured(
     pool="gpu", partition=1, backends=("agent",), reserve_after_s=9.0, learned="berth"
@@ -27,9 +30,8 @@ def test_a_change_keeps_the_other_settings(
 ) -> None:
     pool_commands.set_("gpu", ["stop_after_s=keep", "learned=null"])
     [body] = api.bodies
-    expected = {**PRESENT, "stop_after_s": "keep", "learned": None, "if_version": VERSION}
-    del expected["partition"]
-    assert ConfigurePool.model_validate(body).model_dump(mode="json") == expected
+    assert body == {"stop_after_s": "keep", "learned": None}
+    assert api.settings == {**PRESENT, "stop_after_s": "keep", "learned": None}
     assert capsys.readouterr().out == "learned: berth -> -\nstop_after_s: 600 -> keep\n"
 
 
@@ -80,3 +82,14 @@ def test_a_setting_is_given_once() -> None:
         parse_assignments(["rank_ms=1", "rank_ms=2"])
     with pytest.raises(BadInput, match="no setting"):
         pool_commands.set_("gpu", [])
+
+
+@pytest.mark.parametrize("setting", sorted(PoolSettings.model_fields.keys() - {"pool"}))
+def test_each_setting_has_a_key_a_field_of_rest_and_help(
+    setting: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parse_assignments([f"{setting}=null"]) == {setting: None}
+    assert setting in UpdatePool.model_fields and setting in ConfigurePool.model_fields
+    pool_commands.settings(as_json=True)
+    shown = {row["setting"]: row for row in json.loads(capsys.readouterr().out)}
+    assert shown[setting]["meaning"] == PoolSettings.model_fields[setting].description

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from typing import Any
+
 from services.admission.core.quota import spot_share
-from shared.contracts.admission import JobAdmitted
+from shared.contracts.admission import JobAdmitted, QuotaChanged
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.updates import UpdateQuota
 from shared.testing.decider import an_input, given, run_facts
 from tests.services.admission.core.cases import (
     ADMISSION,
     NOW,
     POOL,
+    command,
     drain,
     placed,
     pool,
@@ -124,3 +128,26 @@ def test_many_jobs_admitted_at_once_fill_many_small_records() -> None:
     first = summarize_jobs(when(state, set_quota(2000)))
     assert 0 < len(first) < 200
     assert len(first) + len(drain(state)) == 1000
+
+
+def update(**bounds: Any) -> Any:
+    return command(UpdateQuota.model_validate({"tenant": "acme", **bounds}))
+
+
+def test_a_change_of_the_guarantee_keeps_the_bounds() -> None:
+    state = pool()
+    when(state, set_quota(8, borrow=4, spot=2))
+    _, changed = when(state, update(guaranteed_gpus=0))
+    assert changed == QuotaChanged(tenant="acme", guaranteed_gpus=0, borrow_gpus=4, spot_gpus=2)
+    _, lifted = when(state, update(borrow_gpus=None))
+    assert lifted == QuotaChanged(tenant="acme", guaranteed_gpus=0, spot_gpus=2)
+    (same,) = when(state, update(spot_gpus=2))
+    assert getattr(same, "duplicate", False)
+
+
+def test_a_tenant_without_a_quota_gets_one_with_a_guarantee_alone() -> None:
+    state = pool()
+    (refused,) = when(state, update(borrow_gpus=4))
+    assert isinstance(refused, CommandRefused) and refused.reason == "quota_incomplete"
+    _, made = when(state, update(guaranteed_gpus=2))
+    assert made == QuotaChanged(tenant="acme", guaranteed_gpus=2)

@@ -69,6 +69,15 @@ ORDERS: list[tuple[str, str, str, Any, str, str]] = [
         "access.commands",
         "endpoint.configure.v2",
     ),
+    (
+        "PATCH",
+        "/v1/endpoints/meta/L",
+        "root",
+        {"batch_tokens": 10},
+        "access.commands",
+        "endpoint.update.v1",
+    ),
+    ("PATCH", "/v1/pools/new", "root", {"rank_ms": 9}, "access.commands", "pool.update.v1"),
     ("DELETE", "/v1/endpoints/meta/L", "root", None, "access.commands", "endpoint.delete.v1"),
 ]
 

@@ -60,15 +60,19 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("DELETE", "/v1/tenants/{tenant}"): "admin",
     ("GET", "/v1/tenants/{tenant}/keys"): "viewer",
     ("POST", "/v1/tenants/{tenant}/keys"): "admin",
+    ("PATCH", "/v1/tenants/{tenant}"): "admin",
     ("POST", "/v1/tenants/{tenant}/quota"): "operator",
+    ("PATCH", "/v1/tenants/{tenant}/quota"): "operator",
     ("POST", "/v1/keys"): "admin",
     ("DELETE", "/v1/keys/{key_id}"): "admin",
     ("GET", "/v1/pools"): "viewer",
     ("POST", "/v1/pools"): "admin",
+    ("PATCH", "/v1/pools/{pool}"): "admin",
     ("POST", "/v1/upgrade/finish"): "admin",
     ("GET", "/v1/endpoints"): "viewer",
     ("POST", "/v1/endpoints"): "admin",
     ("GET", "/v1/endpoints/{endpoint}"): "viewer",
+    ("PATCH", "/v1/endpoints/{endpoint}"): "admin",
     ("DELETE", "/v1/endpoints/{endpoint}"): "admin",
     ("GET", "/v1/commands/{command_id}"): "viewer",
     ("GET", "/v1/dead"): "viewer",
@@ -95,6 +99,7 @@ VALUES = {
     "{node_id}": "no-such-node",
     "{token_id}": "no-such-token",
     "{tenant}": "ada",
+    "{pool}": "no-such-pool",
     "{key_id}": "no-such-key",
     "{fault_id}": "f/1/0/1",
     "{plan_id}": "j/1/migrate/1",
@@ -116,7 +121,7 @@ async def status_of(stack: Stack, method: str, path: str, key: str, authorizatio
     """Return the status of a request with an invalid body: rights are checked before it."""
     for name, value in VALUES.items():
         path = path.replace(name, value)
-    raw = b'{"no such field": 1}' if method == "POST" else None
+    raw = b'{"no such field": 1}' if method in ("POST", "PATCH") else None
     headers = {"Content-Type": "application/json"} | (
         {"Authorization": authorization} if authorization else {}
     )

@@ -1,0 +1,86 @@
+"""Outcomes of commands that change the settings they name and keep the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.access.core.outcomes import (
+    Denial,
+    Grant,
+    Outcome,
+    deny_names,
+    deny_pool_members,
+    deny_tenant,
+    deny_version,
+)
+from shared.contracts.pools import PoolConfigured
+from shared.contracts.registry import AccessView
+from shared.contracts.releases import held_settings
+from shared.contracts.updates import UpdateEndpoint, UpdatePool, UpdateTenant
+
+AccessUpdate = UpdatePool | UpdateEndpoint | UpdateTenant
+
+
+def decide_update(view: AccessView, command: AccessUpdate) -> Outcome:
+    match command:
+        case UpdatePool():
+            return update_pool(view, command)
+        case UpdateEndpoint():
+            return update_endpoint(view, command)
+        case UpdateTenant():
+            return update_tenant(view, command)
+
+
+def update_pool(view: AccessView, command: UpdatePool) -> Outcome:
+    existing = view.pools.get(command.pool)
+    if existing is None:
+        detail = f"pool: {command.pool!r}: no such pool; `berth pools add` creates one"
+        return Denial(command.pool, "unknown_pool", detail)
+    changes = command.changes()
+    members = changes.get("backends", ()), changes.get("tenants", ())
+    denial = deny_pool_members(view, command.pool, *members) or deny_early(existing, command)
+    if denial:
+        return denial
+    # The default of a setting that earlier releases lack is what the pool holds until the end.
+    held = held_settings(existing, existing.release)
+    changes.update({name: value for name, value in held.items() if name in changes})
+    event = existing.model_copy(update=changes)
+    if event == existing:
+        return Grant(command.pool, None)
+    denial = deny_version("pool", command.pool, existing, command.if_version)
+    return denial or Grant(command.pool, event)
+
+
+def deny_early(existing: PoolConfigured, command: UpdatePool) -> Denial | None:
+    """Return the denial of a value that an earlier release cannot read."""
+    for name, value in held_settings(existing, existing.release).items():
+        named: Any = getattr(command, name)
+        if named not in (None, value):
+            rule = f"must be {value!r} until `berth upgrade finish`: earlier releases lack it"
+            return Denial(command.pool, "upgrade_not_finished", f"{name}: {named!r}: {rule}")
+    return None
+
+
+def update_endpoint(view: AccessView, command: UpdateEndpoint) -> Outcome:
+    existing = view.endpoints.get(command.endpoint)
+    if existing is None:
+        detail = f"endpoint: {command.endpoint!r}: no such endpoint; `berth endpoints create`"
+        return Denial(command.endpoint, "unknown_endpoint", detail)
+    event = existing.model_copy(update=command.changes())
+    if event == existing:
+        return Grant(command.endpoint, None)
+    denial = deny_names(view, event) or deny_version(
+        "endpoint", command.endpoint, existing, command.if_version
+    )
+    return denial or Grant(command.endpoint, event)
+
+
+def update_tenant(view: AccessView, command: UpdateTenant) -> Outcome:
+    existing = view.tenants.get(command.tenant)
+    if existing is None or not view.is_active(command.tenant):
+        return deny_tenant(command.tenant, command.tenant)
+    event = existing.model_copy(update=command.changes())
+    if event.default_pool not in view.pools:
+        detail = f"default_pool: {event.default_pool!r}: no such pool; configure it first"
+        return Denial(command.tenant, "unknown_pool", detail)
+    return Grant(command.tenant, None if event == existing else event)

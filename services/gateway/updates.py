@@ -1,0 +1,64 @@
+"""Changes of named settings, as commands that the release which runs access can read.
+
+Until `berth upgrade finish` the release before may take over again, and reads whole settings alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.gateway.problem import ApiError
+from shared.contracts.base import Model
+from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured
+from shared.contracts.pools import RELEASE, ConfigurePool, PoolConfigured
+from shared.contracts.registry import AccessView
+from shared.contracts.releases import held_settings
+from shared.contracts.settings_version import version_of
+from shared.contracts.updates import UpdateEndpoint, UpdatePool
+
+NOT_FINISHED = "is possible after `berth upgrade finish`; until then POST all of it"
+
+
+def is_finished(view: AccessView) -> bool:
+    """Return whether no earlier release can take over again."""
+    return all(pool.release >= RELEASE for pool in view.pools.values())
+
+
+def require_finished(view: AccessView) -> None:
+    """Raise ApiError 409 while the release before could not read a change of single fields."""
+    if not is_finished(view):
+        raise ApiError(409, "upgrade_not_finished", f"a change of single fields {NOT_FINISHED}")
+
+
+def pool_command(view: AccessView, update: UpdatePool) -> UpdatePool | ConfigurePool:
+    """Return the command that changes a pool; a whole one names the version it is based on."""
+    existing = view.pools.get(update.pool)
+    if existing is None or is_finished(view):
+        return update
+    changes = update.changes()
+    for name, value in held_settings(existing, existing.release).items():
+        if name in changes and getattr(update, name) is None:
+            changes[name] = value
+    return ConfigurePool(**whole(ConfigurePool, existing, changes, update.if_version))
+
+
+def endpoint_command(
+    view: AccessView, update: UpdateEndpoint
+) -> UpdateEndpoint | ConfigureEndpoint:
+    """Return the command that changes an endpoint, as `pool_command` does."""
+    existing = view.endpoints.get(update.endpoint)
+    if existing is None or is_finished(view):
+        return update
+    body = whole(ConfigureEndpoint, existing, update.changes(), update.if_version)
+    return ConfigureEndpoint(**body)
+
+
+def whole(
+    kind: type[Model],
+    existing: PoolConfigured | EndpointConfigured,
+    changes: dict[str, Any],
+    if_version: str | None,
+) -> dict[str, Any]:
+    """Return all settings after the changes, based on the version that this gateway has read."""
+    settings = existing.model_dump(include=set(kind.model_fields))
+    return {**settings, **changes, "if_version": if_version or version_of(existing)}

@@ -1,0 +1,119 @@
+"""Commands that change the settings they name; the decider alone knows the others."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import Field, field_validator
+from pydantic import create_model as create
+
+from shared.contracts.access import RegisterTenant
+from shared.contracts.base import Command, Model, Name, command
+from shared.contracts.endpoints import EndpointSettings, ModelName
+from shared.contracts.job_commands import SetQuota
+from shared.contracts.pools import ABSENT, PoolSettings
+
+U = TypeVar("U", bound="Update")
+CONDITION: Any = Field(
+    None,
+    pattern=rf"^({ABSENT}|[0-9a-f]{{16}})$",
+    description="version of the settings that this is based on; refused if there is another; "
+    "absent: no condition",
+)
+
+
+class Update(Command):
+    """A change of the fields that it names: absent is unchanged, null is the default."""
+
+    SETTINGS: ClassVar[type[Model]]
+    """The declaration of the fields."""
+    ABOUT: ClassVar[frozenset[str]]
+    """Fields that are no settings: what is changed, and on which condition."""
+
+    def changes(self) -> dict[str, Any]:
+        """Return the named settings and their new values, by name."""
+        declared = self.SETTINGS.model_fields
+        named = {name: getattr(self, name) for name in self.model_fields_set - self.ABOUT}
+        return {
+            name: declared[name].default if value is None else value
+            for name, value in sorted(named.items())
+        }
+
+
+def with_settings(cls: type[U]) -> type[U]:
+    """Add the declared settings to a class of updates, each of them optional."""
+    fields: dict[str, Any] = {}
+    for name, declared in cls.SETTINGS.model_fields.items():
+        if name not in cls.model_fields:
+            kind: Any = declared.annotation
+            for bound in declared.metadata:
+                kind = Annotated[kind, bound]
+            fields[name] = (kind | None, Field(None, description=declared.description))
+    return create(
+        cls.__name__, __base__=cls, __module__=cls.__module__, __doc__=cls.__doc__, **fields
+    )
+
+
+@command
+@with_settings
+class UpdatePool(Update):
+    """Change the named settings of a pool; absent: unchanged, null: the default."""
+
+    TYPE: ClassVar[str] = "pool.update.v1"
+    OWNER: ClassVar[str] = "access"
+    SETTINGS: ClassVar[type[Model]] = PoolSettings
+    ABOUT: ClassVar[frozenset[str]] = frozenset({"pool", "if_version"})
+    pool: Name = Field(description="the pool")
+    if_version: str | None = CONDITION
+
+
+@command
+@with_settings
+class UpdateEndpoint(Update):
+    """Change the named settings of an LLM endpoint; absent: unchanged, null: the default."""
+
+    TYPE: ClassVar[str] = "endpoint.update.v1"
+    OWNER: ClassVar[str] = "access"
+    SETTINGS: ClassVar[type[Model]] = EndpointSettings
+    ABOUT: ClassVar[frozenset[str]] = frozenset({"endpoint", "if_version"})
+    endpoint: ModelName = Field(description="name of the model, as clients send it")
+    if_version: str | None = CONDITION
+
+
+@command
+@with_settings
+class UpdateTenant(Update):
+    """Change the named settings of a tenant; absent: unchanged, null: the default."""
+
+    TYPE: ClassVar[str] = "tenant.update.v1"
+    OWNER: ClassVar[str] = "access"
+    SETTINGS: ClassVar[type[Model]] = RegisterTenant
+    ABOUT: ClassVar[frozenset[str]] = frozenset({"tenant"})
+    tenant: Name = Field(description="the tenant")
+    default_pool: Name | None = Field(None, description="pool of submissions that name none")
+
+    _named = field_validator("default_pool")(lambda value: required(value))
+
+
+@command
+@with_settings
+class UpdateQuota(Update):
+    """Change the named bounds of a tenant in one pool; absent: unchanged, null: the default."""
+
+    TYPE: ClassVar[str] = "quota.update.v1"
+    OWNER: ClassVar[str] = "admission"
+    SETTINGS: ClassVar[type[Model]] = SetQuota
+    ABOUT: ClassVar[frozenset[str]] = frozenset({"tenant"})
+    tenant: Name = Field(description="the tenant")
+    guaranteed_gpus: float | None = Field(
+        None, ge=0, le=1e6, description="GPUs admitted regardless of other tenants"
+    )
+
+    _named = field_validator("guaranteed_gpus")(lambda value: required(value))
+
+
+def required(value: Any) -> Any:
+    """Return a value that was named. Raises ValueError for null: there is no default."""
+    if value is None:
+        raise ValueError("a value is required: there is no default")
+    return value

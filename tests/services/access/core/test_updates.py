@@ -1,0 +1,94 @@
+"""A change of settings changes those that it names and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.access.core.outcomes import Denial, Grant
+from services.access.core.updates import decide_update
+from shared.contracts.access import TenantRegistered, TenantRetired
+from shared.contracts.base import Event
+from shared.contracts.endpoints import EndpointConfigured, Upstream
+from shared.contracts.pools import RELEASE, PoolConfigured, PoolSettings
+from shared.contracts.registry import AccessView
+from shared.contracts.settings_version import version_of
+from shared.contracts.updates import UpdateEndpoint, UpdatePool, UpdateTenant
+
+POOL = PoolConfigured(
+    pool="gpu", partition=2, release=RELEASE, backends=("agent",), learned="berth", spot_gpus=8
+)
+OLD = POOL.model_copy(update={"release": 0, "mitigation": "off"})
+CHAT = EndpointConfigured(
+    endpoint="chat", partition=1, upstreams=(Upstream(name="a", url="http://a:1"),), queue_limit=9
+)
+ADA = TenantRegistered(tenant="ada", default_pool="gpu", weight=3.0, llm_weight=2.0, number=4)
+
+
+def view_of(*events: Event) -> AccessView:
+    view = AccessView()
+    for event in events:
+        view.apply(event)
+    return view
+
+
+def test_a_pool_keeps_what_a_change_does_not_name() -> None:
+    outcome = decide_update(view_of(POOL), UpdatePool(pool="gpu", queue_mode="easy"))
+    assert outcome == Grant("gpu", POOL.model_copy(update={"queue_mode": "easy"}))
+
+
+@pytest.mark.parametrize("setting", sorted(PoolSettings.model_fields.keys() - {"pool"}))
+def test_null_is_the_default_of_each_setting_of_a_pool(setting: str) -> None:
+    command = UpdatePool.model_validate({"pool": "gpu", setting: None})
+    default = PoolSettings.model_fields[setting].default
+    expected = POOL.model_copy(update={setting: default})
+    assert decide_update(view_of(POOL), command) == Grant(
+        "gpu", None if expected == POOL else expected
+    )
+
+
+def test_two_changes_of_different_settings_both_hold() -> None:
+    view = view_of(POOL)
+    for changes in ({"rank_ms": 7}, {"round_ms": 9}):
+        outcome = decide_update(view, UpdatePool.model_validate({"pool": "gpu", **changes}))
+        assert isinstance(outcome, Grant) and outcome.event is not None
+        view.apply(outcome.event)
+    assert view.pools["gpu"] == POOL.model_copy(update={"rank_ms": 7, "round_ms": 9})
+
+
+def denial_of(command: Any, *events: Event) -> str:
+    outcome = decide_update(view_of(*events), command)
+    assert isinstance(outcome, Denial)
+    return outcome.reason
+
+
+def test_a_change_is_denied_where_the_settings_after_it_would_be() -> None:
+    assert denial_of(UpdatePool(pool="cpu", rank_ms=7), POOL) == "unknown_pool"
+    assert denial_of(UpdatePool(pool="gpu", backends=("process",)), POOL) == "backend_retired"
+    assert denial_of(UpdatePool(pool="gpu", tenants=("eve",)), POOL) == "unknown_tenant"
+    other = UpdatePool(pool="gpu", rank_ms=7, if_version="0" * 16)
+    assert denial_of(other, POOL) == "version_conflict"
+    based = UpdatePool(pool="gpu", rank_ms=7, if_version=version_of(POOL))
+    assert isinstance(decide_update(view_of(POOL), based), Grant)
+    assert denial_of(UpdateEndpoint(endpoint="x", slack=1.0), CHAT) == "unknown_endpoint"
+    assert denial_of(UpdateEndpoint(endpoint="chat", aliases=("a", "a")), CHAT) == "name_repeated"
+    assert denial_of(UpdateTenant(tenant="eve", weight=2), POOL, ADA) == "unknown_tenant"
+    retired = TenantRetired(tenant="ada")
+    assert denial_of(UpdateTenant(tenant="ada", weight=2), POOL, ADA, retired) == "unknown_tenant"
+    moved = UpdateTenant(tenant="ada", default_pool="cpu")
+    assert denial_of(moved, POOL, ADA) == "unknown_pool"
+
+
+def test_a_pool_of_an_earlier_release_holds_what_that_cannot_read() -> None:
+    early = UpdatePool(pool="gpu", mitigation="automatic")
+    assert denial_of(early, OLD) == "upgrade_not_finished"
+    null = UpdatePool.model_validate({"pool": "gpu", "mitigation": None})
+    assert decide_update(view_of(OLD), null) == Grant("gpu", None)
+
+
+def test_an_endpoint_and_a_tenant_keep_what_a_change_does_not_name() -> None:
+    drained = decide_update(view_of(CHAT), UpdateEndpoint(endpoint="chat", drained=True))
+    assert drained == Grant("chat", CHAT.model_copy(update={"drained": True}))
+    heavier = decide_update(view_of(POOL, ADA), UpdateTenant(tenant="ada", weight=5.0))
+    assert heavier == Grant("ada", ADA.model_copy(update={"weight": 5.0}))
