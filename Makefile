@@ -70,13 +70,16 @@ WORKERS ?= $(shell expr $$(nproc) + 2)
 # CI sets RETRY=1: the few tests that failed are tried once more, alone.
 RUN_TESTS = $(BIN)/$(if $(RETRY),python -m tests.retry,pytest)
 ALONE := not (parts or slow or process or kafka or stack or browser or compose)
+# Each worker imports all that it collects, which takes longer than these tests: a worker per core.
+INNER := $(wildcard tests/services/*/core) tests/agent/core tests/contracts tests/infra/lint \
+	$(addprefix tests/shared/,contracts ledger pipeline verify) tests/test_shells.py
 
 test: FIRST := collected
 test: lint ## Run the tests that a commit must pass, in 12 minutes on two cores: PYTEST= WORKERS=
 	$(RUN_TESTS) -m "not parts" -n $(WORKERS) --durations=10 $(PYTEST)
 
-test-fast: lint ## Run the tests that start no process: the inner loop.
-	EXAMPLES=20 $(BIN)/pytest -m "$(ALONE)" -n $(WORKERS) $(PYTEST)
+test-fast: lint ## Run lint and the tests of pure cores and contracts, in 90 s: PYTEST= more folders
+	EXAMPLES=20 $(BIN)/pytest -m "$(ALONE)" -n $$(nproc) $(INNER) $(PYTEST)
 
 test-parts: dev ## Run the tests of upgrades, kills, several brokers and access rights: PYTEST= WORKERS=
 	$(RUN_TESTS) -m parts -n $(WORKERS) --durations=10 $(PYTEST)

@@ -71,6 +71,14 @@ def test_the_fast_run_is_a_part_of_the_full_one_without_any_mark() -> None:
     assert chosen == [frozenset()]
 
 
+def test_the_fast_run_has_the_folders_of_all_pure_cores() -> None:
+    inner = re.search(r"^INNER := ((?:.*\\\n)*.*)$", MAKEFILE, re.MULTILINE)
+    assert inner and "$(wildcard tests/services/*/core) tests/agent/core" in inner[1]
+    cores = list(ROOT.glob("services/*/core"))
+    assert cores
+    assert [core for core in cores if not (ROOT / "tests" / core.relative_to(ROOT)).is_dir()] == []
+
+
 def test_ci_runs_both_in_full() -> None:
     lines = (ROOT / ".ci" / "run").read_text().splitlines()
     assert "make test RETRY=1" in lines
