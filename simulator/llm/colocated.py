@@ -84,7 +84,6 @@ class Colocated:
     """How many times longer iterations take than the policy's model says at first."""
     now_s: float = 0.0
     busy_s: float = 0.0
-    retrained_tokens: int = 0
     evictions: int = 0
     engine: BatchingEngine[str] = field(init=False)
     versions: AdapterVersions = field(default_factory=AdapterVersions)
@@ -245,7 +244,6 @@ class Colocated:
             self.policy.ended(outcome.misses(self.limits), self.now_s)
 
     def train(self, retraining: Retraining) -> None:
-        self.retrained_tokens += retraining.tokens
         self.left_tokens -= retraining.tokens
         if self.left_tokens <= 0:
             self.users[retraining.user].update(self.now_s)

@@ -1,17 +1,14 @@
-"""Traces of LLM requests: parquet files, a generator in ServeGen's shape, and own ledgers."""
+"""Traces of LLM requests: parquet files, and a generator in ServeGen's shape."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shared.contracts.base import Event
-from shared.contracts.llm import LlmRequestFinished, LlmRequestQueued
 from simulator.llm.requests import TraceRequest
 from simulator.workload.errors import TraceError, first_line
 from simulator.workload.locate import locate
@@ -87,34 +84,4 @@ def servegen_requests(
                 TraceRequest(f"{name}-{len(requests)}", name, at_s, prompt_tokens, output_tokens)
             )
             at_s += draw.gammavariate(shape, 1 / (rate * shape))
-    return sorted(requests, key=lambda request: request.arrival_s)
-
-
-def requests_of_events(events: Iterable[tuple[Event, int]], endpoint: str) -> list[TraceRequest]:
-    """Return the finished requests of one endpoint from the events of a `throttle` ledger.
-
-    The events come with their times in wall ms. A request that did not end is left out: the
-    length of its answer is not known.
-    """
-    queued: dict[tuple[str, str], tuple[LlmRequestQueued, int]] = {}
-    requests: list[TraceRequest] = []
-    began_ms: int | None = None
-    for event, at in events:
-        if isinstance(event, LlmRequestQueued) and event.endpoint == endpoint:
-            began_ms = at if began_ms is None else began_ms
-            queued[event.tenant, event.request_id] = event, at
-        elif isinstance(event, LlmRequestFinished):
-            before = queued.pop((event.tenant, event.request_id), None)
-            if before is None or began_ms is None:
-                continue
-            requests.append(
-                TraceRequest(
-                    f"{event.tenant}/{event.request_id}/{len(requests)}",
-                    event.tenant,
-                    (before[1] - began_ms) / 1000,
-                    max(event.prompt_tokens, 1),
-                    max(event.output_tokens, 1),
-                    before[0].application,
-                )
-            )
     return sorted(requests, key=lambda request: request.arrival_s)

@@ -6,8 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shared.contracts.llm import LlmRequestFinished, LlmRequestQueued
-from simulator.llm.traces import COLUMNS, read_llm_trace, requests_of_events, servegen_requests
+from simulator.llm.traces import COLUMNS, read_llm_trace, servegen_requests
 from simulator.workload.errors import TraceError
 
 ROW = {"request_id": "0", "tenant": "a", "arrival_s": 1.5, "input_tokens": 9, "output_tokens": 4}
@@ -57,18 +56,3 @@ def test_few_tenants_send_most_of_the_synthetic_requests() -> None:
         ]
     )
     assert sum(counts[-10:]) > len(requests) / 2
-
-
-def test_finished_requests_of_a_ledger_are_a_trace() -> None:
-    def queued(name: str, endpoint: str = "e") -> LlmRequestQueued:
-        return LlmRequestQueued(
-            request_id=name, tenant="a", endpoint=endpoint, prompt_tokens=9, max_output_tokens=99
-        )
-
-    def finished(name: str) -> LlmRequestFinished:
-        return LlmRequestFinished(request_id=name, tenant="a", prompt_tokens=9, output_tokens=4)
-
-    events = [(queued("1"), 1000), (queued("2"), 2500), (queued("3", "other"), 2600)]
-    events += [(finished("2"), 4000), (finished("3"), 4100)]  # type: ignore[list-item]
-    (request,) = requests_of_events(events, "e")
-    assert (request.arrival_s, request.prompt_tokens, request.output_tokens) == (1.5, 9, 4)

@@ -1,7 +1,7 @@
 """A health score in (0, 1]: verified faults count, half as much after each half-life.
 
-Each fault adds to the burden of its part by how slow it made its gang; a repair takes most of it
-away, a false alarm what its fault has added. The score is 1 / (1 + burden).
+Each fault adds to the burden of its part by how slow it made its gang; a false alarm
+takes away what its fault has added. The score is 1 / (1 + burden).
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 HALF_LIFE_S = 7 * 86_400.0
-REPAIRED_LEAVES = 0.25
-"""Part of the burden that a repair leaves: some repairs do not last."""
 LARGEST_FAULT = 2.0
 """Bound on what one fault adds, whatever it slowed down."""
 LARGEST_BURDEN = 99.0
@@ -27,7 +25,6 @@ class PartHealth:
     burden: float = 0.0
     at_s: float = 0.0
     faults: int = 0
-    repairs: int = 0
     false_alarms: int = 0
     added: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Fault id -> (what it added, when)."""
@@ -55,14 +52,6 @@ class PartHealth:
         if weight:
             self.burden = max(0.0, self.burden - weight * _decay(self.at_s - added_s))
             self.false_alarms += 1
-
-    def repair(self, now_s: float) -> None:
-        self._advance(now_s)
-        self.burden *= REPAIRED_LEAVES
-        self.repairs += 1
-        self.added = {
-            fault: (weight * REPAIRED_LEAVES, at_s) for fault, (weight, at_s) in self.added.items()
-        }
 
     def _advance(self, now_s: float) -> None:
         self.burden = self._burden_at(now_s)

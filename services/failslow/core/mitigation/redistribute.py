@@ -32,11 +32,6 @@ def makespan_s(times_s: Sequence[float], counts: Sequence[int]) -> float:
     return max(time_s * count for time_s, count in zip(times_s, counts, strict=True))
 
 
-def gradient_weights(counts: Sequence[int]) -> tuple[float, ...]:
-    """Return the weight of each group's mean gradient, so that every sample counts the same."""
-    return tuple(count * len(counts) / sum(counts) for count in counts)
-
-
 def remaining_slowdown(slowdowns: Sequence[float], microbatches: int) -> float:
     """Return the slowdown of the iteration after the best division, 0.25 if it takes 1.25 times.
 

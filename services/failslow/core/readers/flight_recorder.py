@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import pickle
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -66,22 +65,6 @@ def own_times(dumps: Dumps) -> dict[int, list[float]]:
         rank: [sum(_gaps([c for c in collectives if c.id in common]))] if common else []
         for rank, collectives in dumps.items()
     }
-
-
-def last_arrivals(dumps: Dumps) -> Counter[int]:
-    """Count the collectives to which each rank came last: the others waited for it.
-
-    Only where the clocks of the ranks agree, as on one machine.
-    """
-    created: dict[CollectiveId, dict[int, int]] = {}
-    for rank, collectives in dumps.items():
-        for collective in collectives:
-            created.setdefault(collective.id, {})[rank] = collective.created_ns
-    return Counter(
-        max(by_rank, key=lambda rank: (by_rank[rank], rank))
-        for by_rank in created.values()
-        if len(by_rank) == len(dumps) > 1
-    )
 
 
 def _gaps(collectives: Sequence[Collective]) -> Iterator[float]:

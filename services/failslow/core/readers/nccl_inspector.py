@@ -13,7 +13,6 @@ from statistics import median
 from typing import NamedTuple
 
 EXEC_TIME = "nccl_collective_exec_time_microseconds"
-BANDWIDTH = "nccl_bus_bandwidth_gbs"
 LINE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+\S+)?")
 LABEL = re.compile(r'\s*([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"\s*,?')
 ESCAPES = {"\\n": "\n", '\\"': '"', "\\\\": "\\"}

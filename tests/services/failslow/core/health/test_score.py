@@ -1,4 +1,4 @@
-"""The health score halves its memory, forgives repairs and false alarms, and is bounded."""
+"""The health score halves its memory, forgives false alarms, and is bounded."""
 
 from __future__ import annotations
 
@@ -40,17 +40,8 @@ def test_a_false_alarm_takes_back_exactly_its_fault() -> None:
     assert part.false_alarms == 1
 
 
-def test_a_repair_leaves_a_part_of_the_burden() -> None:
-    part = PartHealth()
-    part.note_fault("a", 1.0, 0)
-    part.repair(0)
-    assert part.score(0) == pytest.approx(1 / 1.25)
-    part.take_back("a", 0)
-    assert part.score(0) == pytest.approx(1)
-
-
 FACTS = st.tuples(
-    st.sampled_from(("fault", "repair", "take_back")),
+    st.sampled_from(("fault", "take_back")),
     st.integers(0, 20),
     st.floats(allow_nan=True),
     st.floats(0, 1e9),
@@ -65,8 +56,6 @@ def test_the_score_is_bounded_and_deterministic(facts: list[tuple[str, int, floa
             match kind:
                 case "fault":
                     part.note_fault(f"f{number}", slowdown, now_s)
-                case "repair":
-                    part.repair(now_s)
                 case _:
                     part.take_back(f"f{number}", now_s)
             assert 0.01 <= part.score(now_s) <= 1

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.failslow.core.mitigation.redistribute import (
-    gradient_weights,
     makespan_s,
     redistribute,
     remaining_slowdown,
@@ -32,11 +31,6 @@ def test_no_division_ends_earlier(times_s: list[float], extra: int) -> None:
 
 def test_a_slow_group_gets_fewer() -> None:
     assert redistribute([2.0, 1.0, 1.0], 15) == (3, 6, 6)
-
-
-def test_gradients_count_each_sample_once() -> None:
-    assert gradient_weights((3, 6, 6)) == pytest.approx((0.6, 1.2, 1.2))
-    assert sum(gradient_weights((1, 2, 5))) == pytest.approx(3)
 
 
 def test_the_remaining_slowdown_is_that_of_whole_micro_batches() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.failslow.core.readers.flight_recorder import last_arrivals, own_times, read_dump
+from services.failslow.core.readers.flight_recorder import own_times, read_dump
 from services.failslow.core.relative_scores import relative_perf_scores
 
 MS = 1_000_000
@@ -95,16 +95,6 @@ def test_collectives_that_some_rank_lacks_are_left_out() -> None:
     dumps = {0: read_dump(as_json(first)), 1: read_dump(as_json(second))}
     scores = relative_perf_scores(own_times(dumps))
     assert scores == {0: 1.0, 1: pytest.approx(0.5)}
-
-
-def test_the_rank_that_comes_last_is_counted_where_clocks_agree() -> None:
-    entries = {
-        0: [an_entry(1, 10, 90), an_entry(2, 110, 190)],
-        1: [an_entry(1, 80, 90), an_entry(2, 180, 190)],
-    }
-    dumps = {rank: read_dump(as_json(a_dump(own))) for rank, own in entries.items()}
-    assert last_arrivals(dumps) == {1: 2}
-    assert last_arrivals({0: dumps[0]}) == {}
 
 
 def test_older_dumps_and_messages_between_two_ranks_are_read() -> None:

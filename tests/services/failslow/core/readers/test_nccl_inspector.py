@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.failslow.core.readers.nccl_inspector import (
-    BANDWIDTH,
-    EXEC_TIME,
-    awaited,
-    read_samples,
-    waits_s,
-)
+from services.failslow.core.readers.nccl_inspector import EXEC_TIME, awaited, read_samples, waits_s
 
 COMMON = (
     'version="v5.1",slurm_job_id="1670760",node="n{node}",gpu="GPU{gpu}",comm_name="unknown",'
@@ -24,7 +18,10 @@ def a_file(node: int, times_us: list[float], collective: str = "AllReduce") -> s
     lines = ["# HELP nccl_bus_bandwidth_gbs NCCL bus bandwidth", "# TYPE x gauge", ""]
     for gpu, time_us in enumerate(times_us):
         labels = COMMON.format(node=node, gpu=gpu, collective=collective)
-        lines += [f"{BANDWIDTH}{{{labels}}} 44.1181", f"{EXEC_TIME}{{{labels}}} {time_us}"]
+        lines += [
+            f"nccl_bus_bandwidth_gbs{{{labels}}} 44.1181",
+            f"{EXEC_TIME}{{{labels}}} {time_us}",
+        ]
     return "\n".join(lines)
 
 

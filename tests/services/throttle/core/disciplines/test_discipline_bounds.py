@@ -9,7 +9,7 @@ import pytest
 
 from services.throttle.core.disciplines.accounts import Account
 from services.throttle.core.disciplines.catalog import berth, vtc_predict
-from services.throttle.core.disciplines.cost import LINEAR, ProfiledCost
+from services.throttle.core.disciplines.cost import LINEAR
 from services.throttle.core.disciplines.discipline import Discipline
 from services.throttle.core.disciplines.drr import DeficitRoundRobin
 from services.throttle.core.disciplines.lengths import ShrunkMean
@@ -18,6 +18,7 @@ from services.throttle.core.disciplines.near_equal import EarliestDeadline, Long
 from services.throttle.core.disciplines.priority_classes import PriorityClasses
 from services.throttle.core.disciplines.seam import ServingOrder
 from services.throttle.core.disciplines.vtc import Vtc
+from tests.services.throttle.core.disciplines.profiled_cost import ProfiledCost
 from tests.services.throttle.core.disciplines.serving import Endpoint, Load, random_load
 
 SLACK = 80.0

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from services.throttle.core.disciplines.cost import ProfiledCost
 from services.throttle.core.disciplines.lengths import MovingMean
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.disciplines.vtc import Vtc
+from tests.services.throttle.core.disciplines.profiled_cost import ProfiledCost
 from tests.services.throttle.core.disciplines.serving import a_request, served
 
 
