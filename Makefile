@@ -28,7 +28,7 @@ dev: .venv/developed ## Add the dependencies of the tests.
 	"$(PYTHON)" -m venv .venv
 
 .venv/installed: .venv/bin/python requirements.lock pyproject.toml
-	@echo "Installing Berth's packages into .venv (1.2 GB, once); it takes two to five minutes." >&2
+	@echo "Installing Berth's packages into .venv (1.2 GB, once); it takes some minutes." >&2
 	$(PIP) install --quiet --require-hashes -r requirements.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	$(BIN)/python -m compileall -q $(OURS)
@@ -36,7 +36,7 @@ dev: .venv/developed ## Add the dependencies of the tests.
 	touch $@
 
 .venv/developed: .venv/installed requirements-dev.lock
-	@echo "Installing the packages of the tests into .venv, once; it takes one to three minutes." >&2
+	@echo "Installing the packages of the tests into .venv, once; it takes some minutes." >&2
 	$(PIP) install --quiet --require-hashes -r requirements-dev.lock
 	touch $@
 
