@@ -6,12 +6,13 @@ from fastapi import APIRouter, Request, Response
 
 from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
+from services.gateway.openapi import problem_responses
 from services.gateway.wiring import gateway_of
 
 router = APIRouter(prefix="/v1", tags=["access"])
 
 
-@router.get("/whoami")
+@router.get("/whoami", responses=problem_responses())
 async def show_bearer(request: Request) -> Response:
     """Show principal, role and tenant of the bearer, and the id of the installation.
 
