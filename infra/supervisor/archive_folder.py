@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from infra.machine.process import DidNotStart
 from infra.supervisor.launch import StackOptions
 from infra.supervisor.running import NoStack, load
 from shared.bus.archive.opening import open_store
-from shared.bus.archive.s3_address import PREFIX, BadArchiveAddress, same_place
+from shared.bus.archive.s3_address import PREFIX, BadArchiveAddress, parse_s3, same_place
 from shared.ledger.errors import ArchiveUnreachable
 
 
@@ -34,6 +35,7 @@ def claim_archive(data_dir: Path, options: StackOptions) -> str:
                 f"the archive of {data_dir} is {known}, and cannot become {wanted}: move a folder, "
                 "and put a symbolic link in its place"
             )
+        _check_environment(wanted)
         store = open_store(wanted)
         store.check() if known else store.create()
     except (ArchiveUnreachable, BadArchiveAddress) as error:
@@ -43,3 +45,14 @@ def claim_archive(data_dir: Path, options: StackOptions) -> str:
 
 def _resolved(archive: str) -> str:
     return archive if not archive or archive.startswith(PREFIX) else str(Path(archive).resolve())
+
+
+def _check_environment(archive: str) -> None:
+    """Raise DidNotStart where this process would reach S3 by other keys than the services."""
+    if not archive.startswith(PREFIX) or parse_s3(archive).credentials is not None:
+        return
+    if names := sorted(name for name in os.environ if name.startswith("AWS_")):
+        raise DidNotStart(
+            f"{names[0]}: does not reach the services; name a file in the address, "
+            "?credentials=FILE, or unset it to use the role of the machine"
+        )

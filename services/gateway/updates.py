@@ -31,14 +31,23 @@ def require_finished(view: AccessView) -> None:
 
 
 def pool_command(view: AccessView, update: UpdatePool) -> UpdatePool | ConfigurePool:
-    """Return the command that changes a pool; a whole one names the version it is based on."""
-    existing = view.pools.get(update.pool)
-    if existing is None or is_finished(view):
+    """Return the command that changes a pool; a whole one names the version it is based on.
+
+    Raises ApiError for an unknown pool, and for a value that an earlier release cannot read.
+    """
+    if is_finished(view):
         return update
+    existing = view.pools.get(update.pool)
+    if existing is None:
+        raise ApiError(422, "unknown_pool", f"no such pool: {update.pool}")
     changes = update.changes()
     for name, value in held_settings(existing, existing.release).items():
-        if name in changes and getattr(update, name) is None:
-            changes[name] = value
+        if name not in changes:
+            continue
+        if (named := getattr(update, name)) not in (None, value):
+            rule = f"must be {value!r} until `berth upgrade finish`: earlier releases lack it"
+            raise ApiError(409, "upgrade_not_finished", f"{name}: {named!r}: {rule}")
+        changes[name] = value
     return ConfigurePool(**whole(ConfigurePool, existing, changes, update.if_version))
 
 
@@ -46,9 +55,11 @@ def endpoint_command(
     view: AccessView, update: UpdateEndpoint
 ) -> UpdateEndpoint | ConfigureEndpoint:
     """Return the command that changes an endpoint, as `pool_command` does."""
-    existing = view.endpoints.get(update.endpoint)
-    if existing is None or is_finished(view):
+    if is_finished(view):
         return update
+    existing = view.endpoints.get(update.endpoint)
+    if existing is None:
+        raise ApiError(422, "unknown_endpoint", f"no such endpoint: {update.endpoint}")
     body = whole(ConfigureEndpoint, existing, update.changes(), update.if_version)
     return ConfigureEndpoint(**body)
 

@@ -13,7 +13,6 @@ from services.placement.core.solver.contended import (
     work_limit,
 )
 from services.placement.solver.process import Solver, SolverDied
-from shared.bus.clock import now_ms
 from shared.bus.lane import Lane
 from shared.contracts.placement import RoundOpened
 from shared.contracts.pools import PoolConfigured
@@ -55,16 +54,20 @@ async def solve_open_rounds(lane: Lane[Pool], solver: Solver, rounds: LaneSignal
             continue
         await solver.start()
         open_ = lane.state.open_round
-        if open_ is not None and open_.until > now_ms():
-            answer = await solve_round(lane.state, open_, solver)
+        rest_ms = 0 if open_ is None else open_.until - lane.now_ms()
+        if open_ is not None and rest_ms > 0:
+            answer = await solve_round(lane.state, open_, solver, rest_ms)
             rounds.on_answer(answer)
             lane.offer(answer)
 
 
-async def solve_round(state: Pool, open_: OpenRound, solver: Solver) -> PlanReady:
-    """Return the answer to this round, or the reason that there is none."""
+async def solve_round(state: Pool, open_: OpenRound, solver: Solver, rest_ms: int) -> PlanReady:
+    """Return the answer to this round, or the reason that there is none.
+
+    `rest_ms` is the time until the round's end by the lane's clock, of which `until` is.
+    """
     instance = instance_for_round(state)
-    wall_s = (open_.until - now_ms()) / 1000 * SEARCH_SHARE
+    wall_s = rest_ms / 1000 * SEARCH_SHARE
     try:
         reply = await solver.solve(instance, work_limit(state), max(wall_s, 0.001))
     except SolverDied:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from contextlib import aclosing
 
 import asyncpg
 
+from services.projector.leaving import Leaving
 from services.projector.settings import ProjectorSettings
-from shared.bus.archive.opening import open_store, with_archive
+from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms
 from shared.bus.kafka import KafkaLog
-from shared.ledger.errors import ArchiveUnreachable
 from shared.projections import cursor
 from shared.projections.cursor import CursorMoved
 from shared.projections.database import connect, terminate_after
 from shared.projections.ledger_events import LedgerBatch
 from shared.projections.project import project
-from shared.projections.retention import Retention
 from shared.projections.source import Source, prefetch
 from shared.telemetry.metrics import CaughtUp, Metrics
 
@@ -30,8 +28,6 @@ RETRY_S = 1.0
 ANSWER_S = 60.0
 """Limit of one database call: a host that is down does not close its connections."""
 POLL_S = 1.0
-LEAVE_EVERY_S = 60.0
-"""Pause after what was due has left, or could not."""
 DATABASE_DOWN = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 
 
@@ -43,13 +39,18 @@ class Projector:
         self._metrics = metrics
         self.ready = False
         self.caught_up = CaughtUp()
-        self._retention = _retention(settings)
-        self._leaving_at_s = 0.0
         self._lag = metrics.projection_lag_s.labels("all")
         self._events: Callable[[float], None] = metrics.inputs.labels("ledgers").inc
 
     async def run(self) -> None:
         """Project until cancelled; a broken ledger raises and ends the process."""
+        leaving = asyncio.create_task(Leaving(self._settings).run())
+        try:
+            await self._project()
+        finally:
+            leaving.cancel()
+
+    async def _project(self) -> None:
         while True:
             try:
                 await self._session()
@@ -89,20 +90,7 @@ class Projector:
                 self.ready = True
                 if sum(len(batch.events) for batch in batches) < max_records:
                     self.caught_up.note()
-                    await self._let_leave(conn)
                     await asyncio.sleep(self._settings.gather_ms / 1000)
-
-    async def _let_leave(self, conn: asyncpg.Connection) -> None:
-        """Let a batch of histories leave that are kept no longer, between two transactions."""
-        if self._retention is None or time.monotonic() < self._leaving_at_s:
-            return
-        try:
-            with terminate_after(conn, ANSWER_S):
-                is_more_due = await self._retention.step(conn)
-        except ArchiveUnreachable as error:
-            log.warning("histories of jobs do not leave", extra={"reason": str(error)[:200]})
-            is_more_due = False
-        self._leaving_at_s = time.monotonic() + (0.0 if is_more_due else LEAVE_EVERY_S)
 
     def _observe(self, batches: list[LedgerBatch]) -> None:
         now = now_ms()
@@ -110,9 +98,3 @@ class Projector:
             self._events(len(batch.events))
             if batch.events:
                 self._lag.observe(max(0, now - batch.events[0].at) / 1000)
-
-
-def _retention(settings: ProjectorSettings) -> Retention | None:
-    """Return the retention of histories, or None where they are kept for ever."""
-    days = settings.job_history_d
-    return Retention(open_store(settings.archive), days) if days else None

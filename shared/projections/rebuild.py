@@ -15,7 +15,8 @@ from shared.projections.database import SCHEMA, connect
 from shared.projections.migrate import migrate
 from shared.projections.models import TABLES
 from shared.projections.project import LOCK, project
-from shared.projections.retention import leave_out
+from shared.projections.retention import NAME as JOB_EVENT
+from shared.projections.retention import leave_out, read_mark
 from shared.projections.source import LedgerPartition, Source, prefetch
 
 REBUILD_SCHEMA = "berth_rebuild"
@@ -36,11 +37,14 @@ class RebuildResult:
     rebuilt: dict[str, str]
     swapped: bool
     left: int = 0
+    recorded_left: int = 0
+    """Rows of which the live schema says that they left; fewer than `left`: some were lost."""
 
     @property
     def different(self) -> list[str]:
         """Return the tables whose contents differ."""
-        return sorted(t for t in self.live if self.live[t] != self.rebuilt[t])
+        lost = {JOB_EVENT} if self.left != self.recorded_left else set()
+        return sorted(lost | {t for t in self.live if self.live[t] != self.rebuilt[t]})
 
 
 async def hashes(conn: Connection, schema: str) -> dict[str, str]:
@@ -117,6 +121,7 @@ async def compare(live: Connection, events: int, swap: bool) -> RebuildResult:
     What left the live schema by its retention leaves the rebuilt one too.
     """
     left = await leave_out(live, SCHEMA, REBUILD_SCHEMA)
+    recorded = (await read_mark(live)).row_count
     before, after = await hashes(live, SCHEMA), await hashes(live, REBUILD_SCHEMA)
     if swap:
         async with live.transaction():
@@ -124,4 +129,4 @@ async def compare(live: Connection, events: int, swap: bool) -> RebuildResult:
             await live.execute(f'ALTER SCHEMA "{REBUILD_SCHEMA}" RENAME TO "{SCHEMA}"')
     else:
         await live.execute(f'DROP SCHEMA "{REBUILD_SCHEMA}" CASCADE')
-    return RebuildResult(events, before, after, swap, left)
+    return RebuildResult(events, before, after, swap, left, recorded)

@@ -25,6 +25,8 @@ NAME = "job_event"
 JOBS = 2_000
 """Jobs of one batch: about 15,000 rows."""
 DAY_MS = 86_400_000
+LEDGERS = ("admission", "placement")
+"""Ledgers of jobs. Their time does not follow a step of their host's clock (decision 0052)."""
 GZIP_LEVEL = 6
 
 ENDED = """
@@ -83,17 +85,18 @@ class Retention:
     exports: Exports
     days: float
 
-    async def step(self, conn: Connection) -> bool:
+    async def step(self, conn: Connection, now_ms: int) -> bool:
         """Let one batch of jobs, or an empty month, leave; return whether more may be due.
 
-        The time is that of the ledgers. Raises ArchiveUnreachable: then nothing has left.
+        Neither a clock of a ledger that is ahead nor `now_ms`, that of this host, removes anything:
+        the earlier one counts. Raises ArchiveUnreachable: then nothing has left.
         """
         async with conn.transaction():
             await conn.execute(SHARE)
             mark = await read_mark(conn)
             end = mark.leaving_at
             if end <= mark.before_at:
-                end = await self._next_month(conn, mark.before_at)
+                end = await self._next_month(conn, mark.before_at, now_ms)
             if not end:
                 return False
             jobs = await conn.fetch(LEAVING, mark.before_at, end, JOBS)
@@ -104,10 +107,11 @@ class Retention:
             await store_mark(conn, mark._replace(before_at=before_at, leaving_at=end))
         return True
 
-    async def _next_month(self, conn: Connection, begin: int) -> int:
+    async def _next_month(self, conn: Connection, begin: int, now_ms: int) -> int:
         """Return the end of the next month of which jobs are due, ms; 0 if there is none."""
-        newest = max((c.at for c in (await cursor.read(conn)).values()), default=0)
-        limit = month_begin(newest - round(self.days * DAY_MS))
+        cursors = (await cursor.read(conn)).items()
+        newest = max((c.at for (ledger, _), c in cursors if ledger in LEDGERS), default=0)
+        limit = month_begin(min(newest, now_ms) - round(self.days * DAY_MS))
         first = await conn.fetchval(FIRST, begin, limit)
         return 0 if first is None else month_end(first)
 

@@ -1,18 +1,27 @@
 """One agent per identity on a machine, whatever its state folder: a copied disk is refused.
 
-An agent binds an abstract Unix socket, which the kernel gives up with the process. Its name has the
-secret of the identity: another user of the machine, as a tenant, cannot take it first. The
-namespace of such names is that of the network: in another one the executor refuses the copy.
+An agent listens on an abstract Unix socket, which the kernel gives up with the process. Any process
+can read such names and take one that is free, as a worker of a tenant could while no agent runs. So
+a name counts only where its holder runs as the agent's own user; else the agent goes on without.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import logging
+import os
 import socket
+import struct
 
 from berth_agent.node.identity import Identity
 from berth_agent.node.machine import read_boot_id
+
+PEER = struct.Struct("3i")
+"""struct ucred of the kernel: pid, uid, gid."""
+CONNECT_S = 1.0
+
+log = logging.getLogger(__name__)
 
 
 class IdentityInUse(Exception):
@@ -20,10 +29,11 @@ class IdentityInUse(Exception):
 
 
 class IdentityClaim:
-    """Holds the names of an identity until `close` or the end of the process."""
+    """Holds the names of an identity until the end of the process."""
 
     def __init__(self) -> None:
-        self._held: dict[str, socket.socket] = {}
+        self._held: dict[str, socket.socket | None] = {}
+        """The sockets by name; None where another user has the name."""
 
     def hold(self, identity: Identity) -> None:
         """Hold the names of the present identity and no others; a renewal adds the next secret.
@@ -34,13 +44,8 @@ class IdentityClaim:
         for name in wanted - self._held.keys():
             self._held[name] = _bound(name, identity.node_id)
         for name in self._held.keys() - wanted:
-            self._held.pop(name).close()
-
-    def close(self) -> None:
-        """Give all names up."""
-        for held in self._held.values():
-            held.close()
-        self._held.clear()
+            if (held := self._held.pop(name)) is not None:
+                held.close()
 
 
 def _names(identity: Identity) -> set[str]:
@@ -55,14 +60,19 @@ def _names(identity: Identity) -> set[str]:
     }
 
 
-def _bound(name: str, node_id: str) -> socket.socket:
+def _bound(name: str, node_id: str) -> socket.socket | None:
+    """Return a socket with the name; None where another user has it. Raises IdentityInUse."""
     claimed = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         claimed.bind(name)
+        claimed.listen(1)
     except OSError as error:
         claimed.close()
         if error.errno != errno.EADDRINUSE:
             raise
+        if _holder(name) != os.getuid():
+            log.warning("node %s: another user of this machine has the name of its lock", node_id)
+            return None
         raise IdentityInUse(
             f"another agent of this machine works with the identity of node {node_id}, from another"
             " state folder: stop one of them. Is this a copy of its disk, it joins anew: an"
@@ -70,3 +80,16 @@ def _bound(name: str, node_id: str) -> socket.socket:
             " --again --node-id NAME`"
         ) from None
     return claimed
+
+
+def _holder(name: str) -> int | None:
+    """Return the uid of the process that listens on the name; None for one that does not."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.settimeout(CONNECT_S)
+        try:
+            asking.connect(name)
+            packed = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
+        except OSError:
+            return None
+    uid: int = PEER.unpack(packed)[1]
+    return uid

@@ -20,7 +20,7 @@ from services.executor.agents.output import (
 )
 from services.executor.agents.refusal import Refused, malformed, unavailable
 from services.executor.agents.secrets import needs_secrets, resolve_secrets
-from services.executor.agents.sessions import Origin, Session, Sessions
+from services.executor.agents.sessions import Origin, Session, Sessions, live_for_s
 from services.executor.agents.soft_reports import CheckpointLimiter, ProgressLimiter
 from services.executor.core.agents.hello import (
     Action,
@@ -51,8 +51,6 @@ from shared.contracts.node_registry import EnrolledNode
 from shared.contracts.reports import Report, TelemetryReported
 from shared.ledger.errors import OutcomeUnknown, TooLarge
 
-LIVE_HEARTBEATS = 3
-"""Heartbeats after whose absence an agent may be dead."""
 NOT_READ = "executor: its ledger is not read to the end; try the next one"
 
 
@@ -96,7 +94,7 @@ class AgentRequests:
             raise unavailable("starting", f"pool: {lane.pool}; placement does not know it yet")
         origin = Origin(message.process, message.boot_id, message.pid_namespace, address)
         if not is_joined(lane.state, message):
-            self._sessions.check_origin(node.node_id, origin, LIVE_HEARTBEATS * terms.heartbeat_s)
+            self._sessions.check_origin(node.node_id, origin, live_for_s(terms.heartbeat_s))
         applied = OrderPosition.of(message.applied)
         session = Session(
             uuid4().hex,

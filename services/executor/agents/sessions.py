@@ -23,6 +23,9 @@ LATELY_S = 120.0
 Ending = Callable[[], Refused]
 """Why sessions end: a new exception for each request, as one keeps the traceback of its raise."""
 
+LIVE_HEARTBEATS, LONGEST_LIVE_S = 3, 60.0
+"""A machine that restarts does not wait for longer, however rare its heartbeats are."""
+
 
 def replaced() -> Refused:
     return Refused(409, "unknown_session", "session: replaced or unknown; send hello again")
@@ -50,6 +53,11 @@ def stopping() -> Refused:
 
 def revoked() -> Refused:
     return Refused(403, "node_revoked", f"node: revoked or replaced; {JOIN_AGAIN}")
+
+
+def live_for_s(heartbeat_s: float) -> float:
+    """Return the s without a heartbeat after which an agent may be dead."""
+    return min(LIVE_HEARTBEATS * heartbeat_s, LONGEST_LIVE_S)
 
 
 @dataclass(frozen=True, slots=True)

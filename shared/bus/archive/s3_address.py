@@ -28,7 +28,7 @@ class S3Address:
     """A bucket, a prefix in it, and how they are reached.
 
     `endpoint` is empty for AWS itself. `credentials` is a file as AWS's own tools have it; without
-    one the machine's role is used, or the variables AWS_* of the process.
+    one the machine's role is used.
     """
 
     bucket: str
@@ -67,12 +67,15 @@ class S3Address:
 
 
 def parse_s3(address: str) -> S3Address:
-    """Raises BadArchiveAddress."""
+    """Raises BadArchiveAddress for one without a bucket, with secrets, or unknown settings."""
     try:
         parts = urlsplit(address)
-        query = parse_qs(parts.query, strict_parsing=True) if parts.query else {}
+        query = parse_qs(parts.query, True, strict_parsing=True) if parts.query else {}
+        endpoint = _endpoint(query.get("endpoint", [""])[-1])
+    except BadArchiveAddress:
+        raise
     except ValueError as error:
-        raise BadArchiveAddress(f"{address}: {error}") from None
+        raise BadArchiveAddress(f"{address.partition('?')[0]}: {error}") from None
     if parts.scheme != SCHEME or not parts.hostname or parts.netloc != parts.hostname:
         raise BadArchiveAddress(
             f"{parts.scheme}://{parts.hostname or ''}: must be {PREFIX}BUCKET/PREFIX, "
@@ -86,7 +89,7 @@ def parse_s3(address: str) -> S3Address:
         bucket=parts.hostname,
         prefix=parts.path.strip("/"),
         region=values.get("region", "us-east-1"),
-        endpoint=_endpoint(values.get("endpoint", "")),
+        endpoint=endpoint,
         credentials=_path(values, "credentials"),
         profile=values.get("profile", "default"),
         ca=_path(values, "ca"),
@@ -109,6 +112,8 @@ def _endpoint(endpoint: str) -> str:
     if not endpoint:
         return ""
     parts = urlsplit(endpoint)
+    if "@" in parts.netloc:
+        raise BadArchiveAddress("endpoint: must have no user and no password")
     if parts.scheme == "https" and parts.hostname:
         return endpoint
     if parts.scheme == "http" and _is_loopback(parts):

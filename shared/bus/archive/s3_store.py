@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from obstore.exceptions import AlreadyExistsError, BaseError
@@ -13,14 +13,17 @@ from obstore.store import S3Store as Client
 
 from shared.bus.archive.s3_address import BadArchiveAddress, S3Address
 from shared.bus.archive.store import CONTENT, MARK
+from shared.bus.clock import now_ms
 from shared.ledger.errors import ArchiveUnreachable
 
 if TYPE_CHECKING:
-    from obstore.store import ClientConfig, S3Config
+    from obstore.store import ClientConfig, S3Config, S3Credential
 
 ANSWER = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
 CONNECT_S, REQUEST_S, RETRIES_S = 5, 60, 20
 RETRIES = 3
+CREDENTIALS_S = 300
+"""Time after which a credentials file is read again."""
 
 
 class S3Store:
@@ -100,14 +103,34 @@ class S3Store:
     def _reaching(self, name: str) -> Iterator[None]:
         try:
             yield
-        except (BaseError, OSError) as error:
+        except (BaseError, OSError, BadArchiveAddress) as error:
             raise ArchiveUnreachable(f"{self._address}/{name}: {_reason(error)}") from None
 
 
+class CredentialsFile:
+    """Reads the file again every few minutes: keys are rotated, and session tokens expire."""
+
+    def __init__(self, address: S3Address) -> None:
+        self._address = address
+
+    def __call__(self) -> S3Credential:
+        """Raises BadArchiveAddress."""
+        read = self._address.read_credentials()
+        credential: S3Credential = {
+            "access_key_id": read["access_key_id"],
+            "secret_access_key": read["secret_access_key"],
+            "expires_at": datetime.fromtimestamp(now_ms() / 1000 + CREDENTIALS_S, UTC),
+        }
+        if token := read.get("session_token"):
+            credential["token"] = token
+        return credential
+
+
 def _client_of(address: S3Address) -> Client:
-    config: S3Config = {"region": address.region}
+    # A bucket with a retention lock refuses objects without a checksum.
+    config: S3Config = {"region": address.region, "checksum_algorithm": "SHA256"}
     try:
-        config.update(address.read_credentials())  # type: ignore[typeddict-item]
+        address.read_credentials()
         options = _options_of(address)
     except BadArchiveAddress as error:
         raise ArchiveUnreachable(f"{address}: {error}") from None
@@ -118,6 +141,7 @@ def _client_of(address: S3Address) -> Client:
         prefix=address.prefix or None,
         config=config,
         client_options=options,
+        credential_provider=None if address.credentials is None else CredentialsFile(address),
         retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRIES_S)},
     )
 

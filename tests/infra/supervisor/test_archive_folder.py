@@ -76,3 +76,11 @@ def test_the_way_to_a_bucket_may_change_and_the_bucket_may_not(tmp_path: Path) -
 def test_a_bad_address_is_named_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(DidNotStart, match="archive: .*user=: must be one of region, endpoint"):
         claim_archive(tmp_path, options("s3://bucket/berth?user=a"))
+
+
+def test_keys_of_the_shell_are_refused_since_services_do_not_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    with pytest.raises(DidNotStart, match="AWS_ACCESS_KEY_ID: does not reach the services"):
+        claim_archive(tmp_path, options("s3://bucket/berth"))

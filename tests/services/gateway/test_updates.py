@@ -42,3 +42,13 @@ def test_afterwards_the_change_itself_is_sent() -> None:
     update, drain = UpdatePool(pool="gpu", rank_ms=7), UpdateEndpoint(endpoint="chat", drained=True)
     assert pool_command(view, update) is update and endpoint_command(view, drain) is drain
     require_finished(view)
+
+
+def test_before_the_end_no_new_command_is_sent_and_no_early_value_is_dropped() -> None:
+    view = view_of(0)
+    with pytest.raises(ApiError, match="no such pool: cpu"):
+        pool_command(view, UpdatePool(pool="cpu", rank_ms=7))
+    with pytest.raises(ApiError, match="no such endpoint: voice"):
+        endpoint_command(view, UpdateEndpoint(endpoint="voice", drained=True))
+    with pytest.raises(ApiError, match="rank_changes: True: must be False until"):
+        pool_command(view, UpdatePool(pool="gpu", rank_changes=True))

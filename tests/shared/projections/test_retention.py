@@ -13,6 +13,7 @@ from shared.bus.archive.folder_store import FolderStore
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.nodes import NodeCordoned
 from shared.ledger.errors import ArchiveUnreachable
+from shared.ledger.reader import Cursor
 from shared.projections import retention
 from shared.projections.database import connect
 from shared.projections.rebuild import rebuild
@@ -45,6 +46,10 @@ def months() -> MemoryBroker:
     return broker
 
 
+NOW_MS = 1_800_000_000_000
+"""Of the host: later than all events."""
+
+
 def archive(tmp_path: Path) -> FolderStore:
     store = FolderStore(tmp_path / "archive")
     store.create()
@@ -65,7 +70,7 @@ async def stored(conn: asyncpg.Connection) -> dict[tuple[str, str], str]:
 
 
 async def let_leave(conn: asyncpg.Connection, kept: Retention) -> None:
-    while await kept.step(conn):
+    while await kept.step(conn, NOW_MS):
         continue
 
 
@@ -94,9 +99,25 @@ async def test_a_month_leaves_into_files_row_by_row(
     assert {job for job, _ in left} == jobs and f"j{REJECTED}" in jobs
     mark = await read_mark(conn)
     assert mark == (month_end(NOVEMBER), month_end(NOVEMBER), 3, len(left))
-    assert not await kept.step(conn)
+    assert not await kept.step(conn, NOW_MS)
     await let_leave(conn, Retention(archive(tmp_path), days=30))
     assert {job for job, _ in await stored(conn)} == {f"j{RUNNING}", "j14"}
+    await conn.close()
+
+
+async def test_a_clock_that_is_ahead_removes_nothing(database: str, tmp_path: Path) -> None:
+    broker = months()
+    await project_all(database, broker)
+    conn = await connect(database)
+    before, kept = await stored(conn), Retention(archive(tmp_path), days=80)
+    # The host says November: nothing is 80 days old, whatever the ledgers say.
+    assert not await kept.step(conn, NOVEMBER)
+    # Only ledgers of jobs count: access and throttle follow the clocks of their hosts.
+    ahead = Cursor(1, 1, "a", 0, at=NOW_MS).to_json().decode()
+    await conn.execute("INSERT INTO cursor VALUES ('access', 9, $1)", ahead)
+    await let_leave(conn, kept)
+    assert (await read_mark(conn)).before_at == month_end(NOVEMBER)
+    assert len(await stored(conn)) < len(before)
     await conn.close()
 
 
@@ -105,7 +126,7 @@ async def test_nothing_leaves_without_its_file(database: str, tmp_path: Path) ->
     conn = await connect(database)
     before = await stored(conn)
     with pytest.raises(ArchiveUnreachable):
-        await Retention(FolderStore(tmp_path / "not-mounted"), days=30).step(conn)
+        await Retention(FolderStore(tmp_path / "not-mounted"), days=30).step(conn, NOW_MS)
     assert await stored(conn) == before and await read_mark(conn) == (0, 0, 0, 0)
     await conn.close()
 
@@ -118,7 +139,7 @@ async def test_a_rebuild_leaves_out_what_has_left_and_nothing_else(
     await project_all(database, broker)
     conn = await connect(database)
     # In the middle of a month: some of its jobs have left, others are about to.
-    assert await Retention(archive(tmp_path), days=80).step(conn)
+    assert await Retention(archive(tmp_path), days=80).step(conn, NOW_MS)
     mark, kept = await read_mark(conn), await stored(conn)
     assert mark.row_count > 0 and mark.before_at < mark.leaving_at
     result = await rebuild(database, MemoryLog(broker), 2, swap=True)

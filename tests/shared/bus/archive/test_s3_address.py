@@ -37,6 +37,9 @@ def test_an_address_has_a_bucket_a_prefix_and_a_way_to_them() -> None:
         ("s3://bucket?endpoint=minio", "must be https"),
         ("s3://bucket?credentials=s3.ini", "credentials=s3.ini: must be an absolute path"),
         ("s3://[bucket/p", "Invalid IPv6"),
+        ("s3://bucket?endpoint=https://[x", "Invalid IPv6"),
+        ("s3://bucket?endpoint=https://a:b@host", "must have no user and no password"),
+        ("s3://bucket?credentials=", "credentials=.: must be an absolute path"),
     ],
 )
 def test_another_address_is_refused_with_the_rule(address: str, rule: str) -> None:

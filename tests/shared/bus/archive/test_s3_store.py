@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.bus.archive import s3_store
 from shared.bus.archive.archive import Archive
 from shared.bus.archive.opening import open_store
 from shared.bus.archive.store import MARK, ObjectStore
@@ -99,6 +100,22 @@ def test_what_fails_is_named(address: str, endpoint: str, credentials: Path) -> 
         away.get("c/0")
     with pytest.raises(ArchiveUnreachable, match="credentials=/missing: No such file"):
         open_store(f"s3://{BUCKET}?endpoint={endpoint}&credentials=/missing")
+
+
+def test_a_credentials_file_is_read_again(
+    store: ObjectStore, credentials: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_store, "CREDENTIALS_S", -1)
+    store = open_store(address)
+    store.check()
+    text = credentials.read_text()
+    credentials.write_text("[default]\n")
+    try:
+        with pytest.raises(ArchiveUnreachable, match="has no aws_access_key_id"):
+            store.get("c/0")
+    finally:
+        credentials.write_text(text)
+    assert store.get("c/0") is None
 
 
 async def test_a_ledger_is_archived_and_read_back(store: ObjectStore, tmp_path: Path) -> None:

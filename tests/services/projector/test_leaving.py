@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from services.projector.app import Projector
+from services.projector.leaving import Leaving
 from services.projector.settings import ProjectorSettings
+from shared.ledger.errors import ArchiveUnreachable
 from shared.projections.database import connect
 from shared.projections.retention import read_mark
-from shared.telemetry.metrics import Metrics
 from tests.shared.projections.history import project_all
 from tests.shared.projections.test_retention import archive, months
 
@@ -21,7 +21,7 @@ DAYS = 80.0
 
 def settings(tmp_path: Path, **more: object) -> ProjectorSettings:
     return ProjectorSettings(
-        kafka="127.0.0.1:1", data=tmp_path, postgres="", job_history_d=DAYS, **more
+        kafka="127.0.0.1:1", data=tmp_path, job_history_d=DAYS, **{"postgres": "", **more}
     )
 
 
@@ -33,17 +33,15 @@ def test_days_without_an_archive_are_an_error(tmp_path: Path) -> None:
 async def test_histories_leave_once_the_archive_is_there(database: str, tmp_path: Path) -> None:
     archive(tmp_path)
     folder = tmp_path / "archive"
-    projector = Projector(settings(tmp_path, archive=str(folder)), Metrics("projector"))
+    leaving = Leaving(settings(tmp_path, archive=str(folder), postgres=database))
     await project_all(database, months())
     conn = await connect(database)
     folder.rename(tmp_path / "unmounted")
-    await projector._let_leave(conn)
+    with pytest.raises(ArchiveUnreachable, match="no archive"):
+        await leaving.leave()
     assert (await read_mark(conn)).row_count == 0
-    await projector._let_leave(conn)
     assert not folder.exists()
     shutil.move(tmp_path / "unmounted", folder)
-    projector._leaving_at_s = 0.0
-    while projector._leaving_at_s == 0.0 or not (await read_mark(conn)).before_at:
-        await projector._let_leave(conn)
+    await leaving.leave()
     assert (await read_mark(conn)).row_count > 0
     await conn.close()
