@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 import tempfile
@@ -22,11 +23,15 @@ START_S = 60.0
 def fetch() -> Path:
     """Return the server's program; it is installed on first use."""
     cache = cache_dir(f"moto-{VERSION}-py{sys.version_info[0]}{sys.version_info[1]}")
-    if not (cache / "installed").exists():
-        venv.create(cache, with_pip=True, clear=True)
-        pip = [str(cache / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input"]
-        subprocess.run([*pip, f"moto[server]=={VERSION}"], check=True)
-        (cache / "installed").touch()
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    with (cache.parent / f"{cache.name}.lock").open("w") as lock:
+        # Another worker may install it at this moment.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (cache / "installed").exists():
+            venv.create(cache, with_pip=True, clear=True)
+            pip = [str(cache / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input"]
+            subprocess.run([*pip, f"moto[server]=={VERSION}"], check=True)
+            (cache / "installed").touch()
     return cache / "bin" / "moto_server"
 
 
