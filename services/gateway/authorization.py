@@ -62,9 +62,12 @@ async def admin_request(request: Request, kind: type[M]) -> tuple[Bearer, M]:
 async def update_request(
     request: Request, kind: type[M], at_least: Role = "admin", **of: str
 ) -> tuple[Bearer, M]:
-    """Return the sender of a change, and its body with what the path names: one name in both."""
+    """Return the sender of a change, and its body with what the path names: one name in both.
+
+    A request without a body would change nothing: ApiError 400.
+    """
     bearer = await authorize(request, at_least)
-    body = await json_body(request)
+    body = await json_body(request, required=True)
     for name, value in of.items():
         if body.setdefault(name, value) != value:
             rule = f"the path names {value}"

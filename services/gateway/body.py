@@ -30,13 +30,15 @@ async def raw_body(
         raise ApiError(408, "too_slow", str(error)) from None
 
 
-async def json_body(request: Request, limit_bytes: int = LIMIT_BYTES) -> Body:
-    """Return the JSON object of the request; an absent body counts as an empty object."""
+async def json_body(
+    request: Request, limit_bytes: int = LIMIT_BYTES, *, required: bool = False
+) -> Body:
+    """Return the JSON object of the request; an absent body is an empty object, unless required."""
     media = request.headers.get("content-type", "application/json").partition(";")[0].strip()
     if media != "application/json":
         raise ApiError(415, "unsupported_media_type", f"{media[:64]!r}; send application/json")
     raw = await raw_body(request, limit_bytes)
-    return parse_object(raw) if raw else {}
+    return parse_object(raw) if raw or required else {}
 
 
 def _too_large(limit_bytes: int) -> ApiError:

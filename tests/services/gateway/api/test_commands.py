@@ -69,15 +69,6 @@ ORDERS: list[tuple[str, str, str, Any, str, str]] = [
         "access.commands",
         "endpoint.configure.v2",
     ),
-    (
-        "PATCH",
-        "/v1/endpoints/meta/L",
-        "root",
-        {"batch_tokens": 10},
-        "access.commands",
-        "endpoint.update.v1",
-    ),
-    ("PATCH", "/v1/pools/new", "root", {"rank_ms": 9}, "access.commands", "pool.update.v1"),
     ("DELETE", "/v1/endpoints/meta/L", "root", None, "access.commands", "endpoint.delete.v1"),
 ]
 
@@ -103,6 +94,22 @@ async def test_an_order_needs_its_role(
     status, content, _ = await stack.call(method, path, body, key=weaker)
     assert (status, content["reason"]) == (403, "forbidden")
     assert (await stack.call(method, path, body, key=""))[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "reason"),
+    [
+        ("/v1/pools/new", {"rank_ms": 9}, 422, "unknown_pool"),
+        ("/v1/pools/new", None, 400, "malformed"),
+        ("/v1/endpoints/meta/new", {"batch_tokens": 10}, 422, "unknown_endpoint"),
+        ("/v1/tenants/ada", {"weight": 2}, 409, "upgrade_not_finished"),
+    ],
+)
+async def test_a_change_before_the_end_of_an_upgrade_is_one_that_all_releases_read(
+    stack: Stack, path: str, body: Any, status: int, reason: str
+) -> None:
+    answer, content, _ = await stack.call("PATCH", path, body, key="root")
+    assert (answer, content["reason"]) == (status, reason)
 
 
 async def test_a_cancel_reaches_its_job_before_the_row_is_in_postgres(stack: Stack) -> None:

@@ -60,11 +60,13 @@ async def busy_slots(url: str) -> int:
 def client_python(client: str) -> Path:
     """Return the interpreter with that client; skip the test where it cannot be had.
 
-    `openai` is the one of the project's own environment; LiteLLM's has an older major of it.
+    `openai` is the one of the project's own environment.
     """
     if client == "openai":
         return Path(sys.executable)
     try:
+        if client == "older openai":
+            return python_of(environment("openai-2", ("openai<3",)))
         return python_of(environment("litellm", ("litellm[proxy]",)))
     except EnvironmentMissing as missing:
         pytest.skip(str(missing))
