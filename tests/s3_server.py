@@ -16,7 +16,7 @@ from infra.machine.maven import cache_dir
 from infra.machine.process import free_ports, is_open, spawn
 
 VERSION = "5.2.5"
-"""Of moto, whose dependencies do not go with those of Berth."""
+"""Of moto: its dependencies do not go with those of Berth."""
 START_S = 60.0
 
 

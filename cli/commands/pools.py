@@ -54,7 +54,7 @@ def add(
     client = api(data)
     if any(row["pool"] == pool for row in _pools(client)):
         raise Refused(f"the pool exists: {pool}; `berth pools set` changes it")
-    body = {**changed_settings(pool, {}, changes), "if_version": "absent"}
+    body = {**checked_settings(pool, changes), "if_version": "absent"}
     answer = await_answer(client, client.post("/v1/pools", body))
     report(as_json, answer, f"{pool}: created")
 
@@ -75,7 +75,7 @@ def set_(
     before = _settings(row)
     if early := early_changes(before, cast("int", row.get("release", 0)), changes):
         raise Refused(f"{', '.join(early)}: earlier releases lack it; `berth upgrade finish` first")
-    changed_settings(pool, {}, changes)
+    checked_settings(pool, changes)
     answer = await_answer(client, client.patch(f"/v1/pools/{part(pool)}", changes))
     after = _settings(_find(_pools(client), pool))
     texts = (f"{n}: {text_of(before.get(n))} -> {text_of(after.get(n))}" for n in sorted(changes))
@@ -117,11 +117,11 @@ def early_changes(before: Mapping[str, object], release: int, changes: Json) -> 
     ]
 
 
-def changed_settings(pool: str, before: Mapping[str, object], changes: Json) -> Json:
-    """Return the body that sets the changes and keeps what was set before. Raises BadInput."""
+def checked_settings(pool: str, changes: Json) -> Json:
+    """Return the body with these settings of a pool. Raises BadInput."""
     from shared.contracts.pools import ConfigurePool
 
-    return assignments.merge_settings(ConfigurePool, {"pool": pool, **before}, changes)
+    return assignments.merge_settings(ConfigurePool, {"pool": pool}, changes)
 
 
 def _pools(client: Api) -> list[Json]:

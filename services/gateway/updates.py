@@ -12,7 +12,6 @@ from shared.contracts.base import Model
 from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured
 from shared.contracts.pools import RELEASE, ConfigurePool, PoolConfigured
 from shared.contracts.registry import AccessView
-from shared.contracts.releases import held_settings
 from shared.contracts.settings_version import version_of
 from shared.contracts.updates import UpdateEndpoint, UpdatePool
 
@@ -40,15 +39,10 @@ def pool_command(view: AccessView, update: UpdatePool) -> UpdatePool | Configure
     existing = view.pools.get(update.pool)
     if existing is None:
         raise ApiError(422, "unknown_pool", f"no such pool: {update.pool}")
-    changes = update.changes()
-    for name, value in held_settings(existing, existing.release).items():
-        if name not in changes:
-            continue
-        if (named := getattr(update, name)) not in (None, value):
-            rule = f"must be {value!r} until `berth upgrade finish`: earlier releases lack it"
-            raise ApiError(409, "upgrade_not_finished", f"{name}: {named!r}: {rule}")
-        changes[name] = value
-    return ConfigurePool(**whole(ConfigurePool, existing, changes, update.if_version))
+    if early := update.early_setting(existing):
+        raise ApiError(409, "upgrade_not_finished", early)
+    body = whole(ConfigurePool, existing, update.changes_of(existing), update.if_version)
+    return ConfigurePool(**body)
 
 
 def endpoint_command(

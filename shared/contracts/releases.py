@@ -52,6 +52,15 @@ def held_settings(existing: PoolConfigured | None, release: int) -> dict[str, An
     }
 
 
+def early_setting(held: Mapping[str, Any], named: Mapping[str, Any]) -> str | None:
+    """Return why one of the named values cannot be used until the upgrade is finished."""
+    for name, value in held.items():
+        if (requested := named.get(name, value)) != value:
+            rule = f"must be {value!r} until `berth upgrade finish`: earlier releases lack it"
+            return f"{name}: {requested!r}: {rule}"
+    return None
+
+
 def finished(pool: PoolConfigured) -> PoolConfigured:
     """Return the pool with the defaults of this release, where it has what was before them."""
     changes = {

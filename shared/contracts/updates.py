@@ -11,7 +11,8 @@ from shared.contracts.access import RegisterTenant
 from shared.contracts.base import Command, Model, Name, command
 from shared.contracts.endpoints import EndpointSettings, ModelName
 from shared.contracts.job_commands import SetQuota
-from shared.contracts.pools import ABSENT, PoolSettings
+from shared.contracts.pools import ABSENT, PoolConfigured, PoolSettings
+from shared.contracts.releases import early_setting, held_settings
 
 U = TypeVar("U", bound="Update")
 CONDITION: Any = Field(
@@ -65,6 +66,18 @@ class UpdatePool(Update):
     ABOUT: ClassVar[frozenset[str]] = frozenset({"pool", "if_version"})
     pool: Name = Field(description="the pool")
     if_version: str | None = CONDITION
+
+    def early_setting(self, existing: PoolConfigured) -> str | None:
+        """Return why a named value cannot be used until the upgrade is finished."""
+        held = held_settings(existing, existing.release)
+        requested = {name: getattr(self, name) for name in held}
+        named = {name: value for name, value in requested.items() if value is not None}
+        return early_setting(held, named)
+
+    def changes_of(self, existing: PoolConfigured) -> dict[str, Any]:
+        """Return the changes; the default of what the pool holds until then is what it has."""
+        changes, held = self.changes(), held_settings(existing, existing.release)
+        return {name: held.get(name, value) for name, value in changes.items()}
 
 
 @command

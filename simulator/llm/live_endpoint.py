@@ -123,6 +123,10 @@ class LiveEndpoint:
             self._decide(RequestsEnded(ends=ends))
 
     def _report(self) -> None:
+        self._decide(EngineAdvanced(made=self._take_reports()))
+
+    def _take_reports(self) -> tuple[TokensMade, ...]:
+        """Return what each request has made since its last report."""
         self.reported_ms = self.now_ms
         reports: list[TokensMade] = []
         for request_id in self.engine:
@@ -130,7 +134,7 @@ class LiveEndpoint:
             new_tokens = tokens - self.reported.get(request_id, 0)
             self.reported[request_id] = tokens
             reports.append(TokensMade(request_id=request_id, tokens=new_tokens))
-        self._decide(EngineAdvanced(made=tuple(reports)))
+        return tuple(reports)
 
     def _end(self, request_id: str) -> RequestEnd:
         request = self.requests.pop(request_id)

@@ -8,7 +8,7 @@ from hashlib import sha256
 from shared.bus.memory import MemoryBroker
 from shared.contracts.base import Event, Model
 from shared.contracts.endpoints import EndpointConfigured
-from shared.contracts.llm import EngineAdvanced, RequestEnd, RequestsEnded, TokensMade
+from shared.contracts.llm import EngineAdvanced, RequestEnd, RequestsEnded
 from shared.ledger.decider import Fact
 from shared.ledger.record import Position
 from shared.telemetry.trace_ids import for_event, new_traceparent
@@ -50,15 +50,8 @@ class RecordedEndpoint(LiveEndpoint):
 
     def _report(self) -> None:
         """Take in what was made, for the record that is appended with the ends."""
-        self.reported_ms = self.now_ms
-        reports: list[TokensMade] = []
-        for request_id in self.engine:
-            tokens = self.engine.made_tokens(request_id)
-            new_tokens = tokens - self.reported.get(request_id, 0)
-            self.reported[request_id] = tokens
-            reports.append(TokensMade(request_id=request_id, tokens=new_tokens))
-        if reports:
-            LiveEndpoint._decide(self, EngineAdvanced(made=tuple(reports)))
+        if reports := self._take_reports():
+            LiveEndpoint._decide(self, EngineAdvanced(made=reports))
 
     def _decide(self, message: Model, tenant: str = "") -> None:
         LiveEndpoint._decide(self, message, tenant)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from services.access.core.outcomes import (
     Denial,
     Grant,
@@ -13,9 +11,7 @@ from services.access.core.outcomes import (
     deny_tenant,
     deny_version,
 )
-from shared.contracts.pools import PoolConfigured
 from shared.contracts.registry import AccessView
-from shared.contracts.releases import held_settings
 from shared.contracts.updates import UpdateEndpoint, UpdatePool, UpdateTenant
 
 AccessUpdate = UpdatePool | UpdateEndpoint | UpdateTenant
@@ -36,29 +32,17 @@ def update_pool(view: AccessView, command: UpdatePool) -> Outcome:
     if existing is None:
         detail = f"pool: {command.pool!r}: no such pool; `berth pools add` creates one"
         return Denial(command.pool, "unknown_pool", detail)
-    changes = command.changes()
+    changes = command.changes_of(existing)
     members = changes.get("backends", ()), changes.get("tenants", ())
-    denial = deny_pool_members(view, command.pool, *members) or deny_early(existing, command)
-    if denial:
+    if denial := deny_pool_members(view, command.pool, *members):
         return denial
-    # The default of a setting that earlier releases lack is what the pool holds until the end.
-    held = held_settings(existing, existing.release)
-    changes.update({name: value for name, value in held.items() if name in changes})
+    if early := command.early_setting(existing):
+        return Denial(command.pool, "upgrade_not_finished", early)
     event = existing.model_copy(update=changes)
     if event == existing:
         return Grant(command.pool, None)
     denial = deny_version("pool", command.pool, existing, command.if_version)
     return denial or Grant(command.pool, event)
-
-
-def deny_early(existing: PoolConfigured, command: UpdatePool) -> Denial | None:
-    """Return the denial of a value that an earlier release cannot read."""
-    for name, value in held_settings(existing, existing.release).items():
-        named: Any = getattr(command, name)
-        if named not in (None, value):
-            rule = f"must be {value!r} until `berth upgrade finish`: earlier releases lack it"
-            return Denial(command.pool, "upgrade_not_finished", f"{name}: {named!r}: {rule}")
-    return None
 
 
 def update_endpoint(view: AccessView, command: UpdateEndpoint) -> Outcome:

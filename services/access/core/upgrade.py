@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from shared.contracts import releases
 from shared.contracts.pools import RELEASE, ConfigurePool, PoolConfigured, default_of
 from shared.contracts.registry import AccessView
 from shared.contracts.releases import finished, held_settings, release_of
@@ -21,12 +21,9 @@ def event_of(view: AccessView, lane: int, command: ConfigurePool) -> PoolConfigu
 def early_setting(view: AccessView, command: ConfigurePool) -> str | None:
     """Return why a setting cannot be used yet; its default in a request counts as not named."""
     held = held_settings(view.pools.get(command.pool), release_of(view.pools, command.pool))
-    for name, value in held.items():
-        requested: Any = getattr(command, name)
-        if requested not in (value, default_of(name)):
-            rule = f"must be {value!r} until `berth upgrade finish`: earlier releases lack it"
-            return f"{name}: {requested!r}: {rule}"
-    return None
+    requested = {name: getattr(command, name) for name in held}
+    named = {name: value for name, value in requested.items() if value != default_of(name)}
+    return releases.early_setting(held, named)
 
 
 def finish_upgrade(view: AccessView) -> Iterator[PoolConfigured]:

@@ -82,7 +82,7 @@ class AgentRequests:
     async def hello(self, node: EnrolledNode, message: Hello, address: str) -> Welcome:
         """Open a session for the agent at this address; an earlier one of the node ends.
 
-        The one whose incarnation is joined is never refused as a copy: its workers run.
+        One of a joined incarnation is never refused as a copy: its workers run.
         """
         lane = self._lane(node)
         _check_identity(node, message)

@@ -50,7 +50,7 @@ class S3Store:
 
     def check(self) -> None:
         """Raise ArchiveUnreachable if the prefix is no archive."""
-        # A prefix that was an archive stays one, unlike a folder, whose disk may be unmounted.
+        # A prefix that was an archive stays one, unlike a folder on a disk that may be unmounted.
         self._is_marked = self._is_marked or self._is_there()
         if not self._is_marked:
             raise ArchiveUnreachable(f"{self._address}: no archive: it has no object {MARK}")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cli.commands import pools as pool_commands
-from cli.commands.pools import changed_settings, parse_assignments
+from cli.commands.pools import checked_settings, parse_assignments
 from cli.errors import BadInput, NotFound, Refused
 from shared.contracts.pools import ConfigurePool, PoolConfigured, PoolSettings
 from shared.contracts.updates import UpdatePool
@@ -74,7 +74,7 @@ def test_values_are_json_or_words_and_lists_may_have_commas() -> None:
 )
 def test_a_wrong_setting_is_named_with_value_and_rule(word: str, complaint: str) -> None:
     with pytest.raises(BadInput, match=complaint):
-        changed_settings("gpu", {}, parse_assignments([word]))
+        checked_settings("gpu", parse_assignments([word]))
 
 
 def test_a_setting_is_given_once() -> None:

@@ -1,4 +1,4 @@
-"""Rows that have left the read models, and indices by which those of ended jobs are found."""
+"""Rows that have left the read models, and indices for those of ended jobs."""
 
 from __future__ import annotations
 
