@@ -42,7 +42,16 @@ GIVEN: Mapping[str, frozenset[str]] = {
     "publisher": frozenset({"max_records", "refresh_s", "archive_every_h"}),
     "projector": frozenset({"gather_ms", "batch_records", "job_history_d"}),
     "gateway": frozenset(
-        {"linger_ms", "spans_from", "streams", "stream_queue", "tenant_rate", "tenant_burst"}
+        {
+            "linger_ms",
+            "spans_from",
+            "streams",
+            "tenant_streams",
+            "key_streams",
+            "stream_queue",
+            "tenant_rate",
+            "tenant_burst",
+        }
     )
     | OIDC,
 }

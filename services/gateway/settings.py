@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from services.gateway.stream_places import StreamLimits
 from shared.oidc.settings import OidcSettings
 from shared.server_settings import NodeExecutors, addresses_of
 
@@ -29,7 +30,13 @@ class GatewaySettings(OidcSettings):
         description="Services on the page beside /metrics, as name=host:port,...",
     )
     streams: int = Field(
-        default=64, ge=1, le=10_000, description="Maximum number of open event and log streams"
+        default=256, ge=1, le=10_000, description="Maximum number of open event and log streams"
+    )
+    tenant_streams: int = Field(
+        default=32, ge=1, le=10_000, description="Maximum number of those of one tenant"
+    )
+    key_streams: int = Field(
+        default=16, ge=1, le=10_000, description="Maximum number of those of one key or token user"
     )
     stream_queue: int = Field(
         default=2000,
@@ -58,6 +65,11 @@ class GatewaySettings(OidcSettings):
         description="Burst of requests, and of records of its topic, per tenant",
     )
     node_executors: NodeExecutors = ""
+
+    @property
+    def stream_limits(self) -> StreamLimits:
+        """Bounds of open streams."""
+        return StreamLimits(self.streams, self.tenant_streams, self.key_streams)
 
     @property
     def executors(self) -> tuple[str, ...]:

@@ -25,12 +25,22 @@ class EventStream(Response):
 
     media_type: str = "text/event-stream"
 
-    def __init__(self, frames: AsyncIterator[bytes]) -> None:
+    def __init__(
+        self, frames: AsyncIterator[bytes], on_end: Callable[[], None] = lambda: None
+    ) -> None:
+        """`on_end` is called once the response is over, however it ends."""
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._frames = frames
+        self._on_end = on_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._respond(receive, send)
+        finally:
+            self._on_end()
+
+    async def _respond(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         pump = asyncio.ensure_future(self._pump(send))
         disconnected = asyncio.ensure_future(_disconnected(receive))

@@ -19,6 +19,7 @@ from services.gateway.join_limits import JoinLimits
 from services.gateway.outbox import Outbox
 from services.gateway.queue_starts import QueueStarts
 from services.gateway.settings import GatewaySettings
+from services.gateway.stream_places import StreamPlaces
 from services.gateway.tokens import Tokens
 from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms
@@ -68,10 +69,10 @@ class Gateway:
     attempts: DeniedAttempts
     open_log: Callable[[], Log]
     buckets: TokenBuckets
+    streams: StreamPlaces
     ring: OtlpRing = field(default_factory=lambda: OtlpRing(RING_SPANS))
     recent: RecentJobs = field(default_factory=RecentJobs)
     joins: JoinLimits = field(default_factory=JoinLimits)
-    streams: int = 0
 
     def shown_ms(self) -> int:
         """Return the moment that answers show, ms: now, or the last one of a recording."""
@@ -132,6 +133,7 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
         attempts,
         open_log,
         TokenBuckets(rate),
+        StreamPlaces(settings.stream_limits),
         recent=recent,
     )
 

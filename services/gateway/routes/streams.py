@@ -54,7 +54,7 @@ async def events(
     start = _start(gateway, request.headers.get("last-event-id") or since)
     accepts = _filter(bearer.tenant, wanted, subject)
     frames = event_frames(gateway.hub, start, accepts, lambda: gateway.access.is_live(bearer))
-    return _stream(gateway, frames)
+    return _stream(gateway, bearer, frames)
 
 
 def _start(gateway: Gateway, since: str) -> list[int] | None:
@@ -116,7 +116,7 @@ async def logs(
             lambda: _job_now(gateway, bearer, job_id),
             shows_status=status,
         )
-        return _stream(gateway, frames)
+        return _stream(gateway, bearer, frames)
     try:
         lines = await read_lines(gateway.open_log, lane, job)
     except (KafkaError, OSError) as error:
@@ -143,24 +143,5 @@ async def _job_now(gateway: Gateway, bearer: Bearer, job_id: str) -> JobNow | No
     )
 
 
-def _stream(gateway: Gateway, frames: AsyncIterator[bytes]) -> EventStream:
-    if gateway.streams >= gateway.settings.streams:
-        raise ApiError(
-            503,
-            "too_many_streams",
-            f"limit of {gateway.settings.streams} open streams reached; retry later",
-            headers={"Retry-After": "10"},
-        )
-    return EventStream(_counted(gateway, frames))
-
-
-async def _counted(gateway: Gateway, frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    gateway.streams += 1
-    try:
-        async for frame in frames:
-            yield frame
-    finally:
-        gateway.streams -= 1
-        aclose = getattr(frames, "aclose", None)
-        if aclose is not None:
-            await aclose()
+def _stream(gateway: Gateway, bearer: Bearer, frames: AsyncIterator[bytes]) -> EventStream:
+    return EventStream(frames, gateway.streams.take(bearer))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
@@ -152,3 +154,25 @@ def printed(first: int, *lines: str) -> bytes:
     return cloudevents.encode(
         id="l", source="/berth/executor", type="worker.printed.v1", data=json.dumps(data).encode()
     )
+
+
+async def test_64_streams_of_one_key_leave_places_for_everybody_else(stack: Stack) -> None:
+    async with AsyncExitStack() as streams:
+        answers = [
+            await streams.enter_async_context(
+                stack.request("GET", "/v1/events?subject=none", key="ada-view")
+            )
+            for _ in range(64)
+        ]
+        statuses = Counter(answer.status for answer in answers)
+        assert statuses == {200: 16, 429: 48}
+        problem = await answers[-1].json()
+        assert problem["reason"] == "too_many_streams" and "at most 16" in problem["detail"]
+        for other in ("ada", "bob", "op"):
+            async with stack.request("GET", "/v1/events?subject=none", key=other) as answer:
+                assert answer.status == 200
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            async with stack.request("GET", "/v1/events?subject=none", key="ada-view") as answer:
+                if answer.status == 200:
+                    break
