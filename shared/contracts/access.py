@@ -7,14 +7,15 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from shared.contracts.base import Command, Event, Model, Name, Text, command, event
+from shared.contracts.bounds import TenantBounds
 from shared.contracts.endpoints import ModelName
 
 Role = Literal["viewer", "submitter", "operator", "admin"]
 
 
 @command
-class RegisterTenant(Command):
-    """Register a tenant, or change its default pool and weight."""
+class RegisterTenant(TenantBounds, Command):
+    """Register a tenant, or replace its default pool, weights and bounds."""
 
     TYPE: ClassVar[str] = "tenant.register.v1"
     OWNER: ClassVar[str] = "access"
@@ -133,6 +134,9 @@ class TenantRegistered(Event):
         ge=0,
         description="its number for ever, from which its uid on nodes follows; absent in older "
         "records: tenants are numbered in the order in which they were first registered",
+    )
+    bounds: TenantBounds | None = Field(
+        None, description="what it may ask for; absent: not bound, as in earlier releases"
     )
 
 

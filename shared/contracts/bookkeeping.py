@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from shared.contracts.base import Event, JobId, Model, Name, event
+from shared.contracts.bounds import TenantBounds
 
 
 class JobEnd(Model):
@@ -65,6 +66,9 @@ class TenantNoted(Event):
     tenant: Name = Field(description="the tenant")
     active: bool = Field(True, description="may submit jobs")
     weight: float = Field(1.0, gt=0, description="its weight in fair share")
+    bounds: TenantBounds | None = Field(
+        None, description="what it may ask for, for admission; absent: not bound"
+    )
 
 
 class NodeShape(Model):

@@ -28,6 +28,11 @@ class SubmitJob(Command):
         1, ge=1, le=10000, description="number of jobs; index in BERTH_ARRAY_INDEX"
     )
     spec: JobSpec = Field(description="specification of the job")
+    by_operator: bool = Field(
+        False,
+        description="set by the gateway from the role of the sender: class, guarantee, grace and "
+        "walltime of the tenant do not bind operators",
+    )
 
 
 @command

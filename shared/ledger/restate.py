@@ -40,13 +40,16 @@ def restate_tenants(
     inputs: Sequence[Input],
     known: Callable[[str], TenantNoted | None],
     weight_of: Callable[[TenantRegistered], float] = gpu_weight,
+    *,
+    with_bounds: bool = False,
 ) -> Iterator[Decision]:
     """Restate the tenants that are not as `known`; only a known tenant is retired."""
     latest: dict[str, tuple[Input, TenantNoted]] = {}
     for item in inputs:
         match item.message:
             case TenantRegistered(tenant=tenant) as registered:
-                noted = TenantNoted(tenant=tenant, weight=weight_of(registered))
+                bounds = registered.bounds if with_bounds else None
+                noted = TenantNoted(tenant=tenant, weight=weight_of(registered), bounds=bounds)
                 latest[tenant] = item, noted
             case TenantRetired(tenant=tenant):
                 before = latest[tenant][1] if tenant in latest else known(tenant)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from services.access.core.lanes import lowest_free
-from services.access.core.upgrade import early_setting, event_of, finish_upgrade
+from services.access.core.upgrade import early_setting, event_of, finish_upgrade, registered_bounds
 from shared.contracts.access import (
     AttemptsRefused,
     CreateKey,
@@ -20,6 +20,7 @@ from shared.contracts.access import (
     TenantRetired,
 )
 from shared.contracts.base import Command, Event
+from shared.contracts.bounds import TenantBounds
 from shared.contracts.endpoints import (
     ConfigureEndpoint,
     DeleteEndpoint,
@@ -186,10 +187,28 @@ def register_tenant(view: AccessView, command: RegisterTenant) -> Outcome:
     if command.default_pool not in view.pools:
         detail = f"default_pool: {command.default_pool!r}: no such pool; configure it first"
         return Denial(command.tenant, "unknown_pool", detail)
+    bounds = registered_bounds(view, command)
+    if denial := deny_bound_pools(view, command.tenant, command.default_pool, bounds):
+        return denial
+    settings = command.model_dump(exclude=set(TenantBounds.model_fields))
     number = view.number_of(command.tenant)
-    event = TenantRegistered(**command.model_dump(), number=number)
+    event = TenantRegistered(**settings, number=number, bounds=bounds)
     same = event == view.tenants.get(command.tenant) and view.is_active(command.tenant)
     return Grant(command.tenant, None if same else event)
+
+
+def deny_bound_pools(
+    view: AccessView, tenant: str, default_pool: str, bounds: TenantBounds | None
+) -> Denial | None:
+    """Return the denial of allowed pools that do not exist, or lack the tenant's default."""
+    pools = bounds.pools if bounds else ()
+    if unknown := next((name for name in pools if name not in view.pools), None):
+        detail = f"pools: {unknown!r}: no such pool; configure it first"
+        return Denial(tenant, "unknown_pool", detail)
+    if pools and default_pool not in pools:
+        rule = f"must be one of the tenant's pools: {', '.join(pools)}"
+        return Denial(tenant, "pool_not_allowed", f"default_pool: {default_pool!r}: {rule}")
+    return None
 
 
 def retire_tenant(view: AccessView, command: RetireTenant) -> Outcome:

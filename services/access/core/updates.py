@@ -6,11 +6,13 @@ from services.access.core.outcomes import (
     Denial,
     Grant,
     Outcome,
+    deny_bound_pools,
     deny_names,
     deny_pool_members,
     deny_tenant,
     deny_version,
 )
+from shared.contracts.bounds import UNBOUNDED, TenantBounds
 from shared.contracts.registry import AccessView
 from shared.contracts.updates import UpdateEndpoint, UpdatePool, UpdateTenant
 
@@ -63,8 +65,14 @@ def update_tenant(view: AccessView, command: UpdateTenant) -> Outcome:
     existing = view.tenants.get(command.tenant)
     if existing is None or not view.is_active(command.tenant):
         return deny_tenant(command.tenant, command.tenant)
-    event = existing.model_copy(update=command.changes())
+    changes = command.changes()
+    bounds = {name: changes.pop(name) for name in TenantBounds.model_fields if name in changes}
+    if bounds:
+        changes["bounds"] = (existing.bounds or UNBOUNDED).model_copy(update=bounds)
+    event = existing.model_copy(update=changes)
     if event.default_pool not in view.pools:
         detail = f"default_pool: {event.default_pool!r}: no such pool; configure it first"
         return Denial(command.tenant, "unknown_pool", detail)
+    if denial := deny_bound_pools(view, command.tenant, event.default_pool, event.bounds):
+        return denial
     return Grant(command.tenant, None if event == existing else event)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shared.contracts import releases
+from shared.contracts.access import RegisterTenant
+from shared.contracts.bounds import UNBOUNDED, TenantBounds
 from shared.contracts.pools import RELEASE, ConfigurePool, PoolConfigured, default_of
 from shared.contracts.registry import AccessView
 from shared.contracts.releases import finished, held_settings, release_of
@@ -31,3 +33,19 @@ def finish_upgrade(view: AccessView) -> Iterator[PoolConfigured]:
     for pool in view.pools.values():
         if pool.release < RELEASE:
             yield finished(pool)
+
+
+def registered_bounds(view: AccessView, command: RegisterTenant) -> TenantBounds | None:
+    """Return the bounds of a registration.
+
+    Until the upgrade is finished a default in a request counts as not named, and what is not named
+    stays as the tenant has it: not bound, as before.
+    """
+    names = TenantBounds.model_fields
+    named = {name: getattr(command, name) for name in names}
+    if all(pool.release >= RELEASE for pool in view.pools.values()):
+        return TenantBounds(**named)
+    existing = view.tenants.get(command.tenant)
+    before = existing.bounds if existing else None
+    changes = {name: value for name, value in named.items() if value != names[name].default}
+    return (before or UNBOUNDED).model_copy(update=changes) if changes else before

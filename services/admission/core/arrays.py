@@ -10,6 +10,15 @@ from services.admission.core.state import AdmissionState, JobArray, PendingAnswe
 from shared.contracts.array_programs import array_id_of
 
 
+def count_open(state: AdmissionState, tenant: str, jobs: int) -> None:
+    """Add to the open jobs of a tenant, or subtract; a tenant without any has no entry."""
+    total = state.open_jobs.get(tenant, 0) + jobs
+    if total:
+        state.open_jobs[tenant] = total
+    else:
+        state.open_jobs.pop(tenant, None)
+
+
 def count_created(state: AdmissionState, job_id: str, index: int | None) -> None:
     """Go on to the array's next job if this is the one that was due."""
     array = state.arrays.get(array_id_of(job_id, index))
@@ -31,6 +40,7 @@ def start_cancel(
     array.cancel_reason = reason
     array.size = array.next_index
     array.remaining -= never_created
+    count_open(state, array.tenant, -never_created)
     array.cancelled_jobs += never_created
     state.expanding.pop(array.job_id, None)
     state.cancelling[array.job_id] = None
@@ -61,6 +71,7 @@ def is_live(state: AdmissionState, job_id: str) -> bool:
 
 def count_end(state: AdmissionState, array: JobArray, outcome: Outcome) -> None:
     array.remaining -= 1
+    count_open(state, array.tenant, -1)
     array.all_succeeded = array.all_succeeded and outcome == "succeeded"
     array.cancelled_jobs += bool(array.cancels) and outcome == "cancelled"
     if array.job_id in state.cancelling:

@@ -42,7 +42,7 @@ class Admission:
         yield from note_steps(inputs, state.pool, self.ledger, now)
         if access := [item for item in inputs if item.source == "access"]:
             yield from restate_settings(access, PoolConfigured, state.partition, state.pool)
-            yield from restate_tenants(access, state.tenants.get)
+            yield from restate_tenants(access, state.tenants.get, with_bounds=True)
         if placement := [item for item in inputs if item.source == "placement"]:
             yield from restate_placement(state, placement, now)
         spent = yield from reconsider(state, now, BUDGET_BYTES)

@@ -24,6 +24,7 @@ def accept(state: AdmissionState, event: ArrayAccepted, fact: Fact) -> None:
         program_once=event.program_once,
     )
     state.expanding[event.job_id] = None
+    arrays.count_open(state, event.tenant, event.array_size)
 
 
 def request_cancel(state: AdmissionState, event: ArrayCancelRequested, fact: Fact) -> None:

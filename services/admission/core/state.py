@@ -142,6 +142,8 @@ class AdmissionState:
     """ms: until then nodes still come and go, and no job is rejected as infeasible."""
     deferred: dict[str, PendingJob] = field(default_factory=dict)
     admitted: dict[str, AdmittedJob] = field(default_factory=dict)
+    open_jobs: dict[str, int] = field(default_factory=dict)
+    """By tenant: jobs that wait or run, and those of arrays that are not created yet."""
     ended: EndedJobs = field(default_factory=EndedJobs)
     arrays: dict[str, JobArray] = field(default_factory=dict)
     expanding: JobIds = field(default_factory=OrderedDict)

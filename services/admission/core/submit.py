@@ -10,6 +10,7 @@ from services.admission.core.dependencies import JobStatus, find_status, is_own
 from services.admission.core.ended_jobs import DIGEST_CHARS
 from services.admission.core.rules import check_rules
 from services.admission.core.state import AdmissionState, PendingJob
+from services.admission.core.tenant_bounds import check_bounds
 from services.admission.core.verdict import Reject, judge
 from services.admission.core.verdict_events import verdict_decision
 from shared.contracts.admission import ArrayAccepted
@@ -39,6 +40,7 @@ def submit_job(
     )
     verdict = (
         check_sender(state, command)
+        or check_bounds(state, command, len(body))
         or check_spec(state, command, len(body))
         or check_own_array(command)
         or judge(state, job, now)

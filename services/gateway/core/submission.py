@@ -107,7 +107,9 @@ def check_spec(spec: JobSpec, prefix: str) -> None:
         raise InvalidBody(errors)
 
 
-def submit_job(body: JobBody, sender: Sender, pools: Mapping[str, int], key: str) -> SubmitJob:
+def submit_job(
+    body: JobBody, sender: Sender, pools: Mapping[str, int], key: str, *, by_operator: bool = False
+) -> SubmitJob:
     """Return the command with tenant and pool of the sender; `key` applies if none is given."""
     check_tenant(body.tenant, sender)
     pool = resolve_pool(body.pool, sender, pools)
@@ -119,6 +121,7 @@ def submit_job(body: JobBody, sender: Sender, pools: Mapping[str, int], key: str
         idempotency_key=idempotency_key,
         array_size=body.array_size,
         spec=body.spec,
+        by_operator=by_operator,
     )
 
 

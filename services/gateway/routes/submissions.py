@@ -59,7 +59,13 @@ async def submit(request: Request) -> Response:
     raw = await json_body(request)
     body = parse_submission(raw)
     sender = sender_for(gateway.access, bearer, body.tenant)
-    command = submit_job(body, sender, gateway.access.pools(), _idempotency_key(request, body))
+    command = submit_job(
+        body,
+        sender,
+        gateway.access.pools(),
+        _idempotency_key(request, body),
+        by_operator=bearer.has_role("operator"),
+    )
     lane = gateway.access.pools()[command.pool]
     outgoing = OutgoingCommand(
         new_command_id(),

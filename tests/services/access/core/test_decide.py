@@ -16,6 +16,7 @@ from shared.contracts.access import (
     TenantRetired,
 )
 from shared.contracts.base import Command, Event
+from shared.contracts.bounds import TenantBounds
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured
 from shared.contracts.job_commands import CancelJob
@@ -50,7 +51,7 @@ def configured(**fields: Any) -> PoolConfigured:
 
 
 POOL = configured(partition=0, pool="main")
-TENANT = TenantRegistered(tenant="acme", default_pool="main", number=0)
+TENANT = TenantRegistered(tenant="acme", default_pool="main", number=0, bounds=TenantBounds())
 KEY = KeyCreated(key_id="k1", sha256=HASH, role="submitter", tenant="acme")
 ENDPOINT = EndpointConfigured(endpoint="chat", partition=0, batch_tokens=4096)
 

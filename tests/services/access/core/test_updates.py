@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from services.access.core.outcomes import Denial, Grant
+from services.access.core.outcomes import Denial, Grant, decide_outcome
 from services.access.core.updates import decide_update
-from shared.contracts.access import TenantRegistered, TenantRetired
+from shared.contracts.access import RegisterTenant, TenantRegistered, TenantRetired
 from shared.contracts.base import Event
+from shared.contracts.bounds import UNBOUNDED, TenantBounds
 from shared.contracts.endpoints import EndpointConfigured, Upstream
 from shared.contracts.pools import RELEASE, PoolConfigured, PoolSettings
 from shared.contracts.registry import AccessView
@@ -92,3 +93,27 @@ def test_an_endpoint_and_a_tenant_keep_what_a_change_does_not_name() -> None:
     assert drained == Grant("chat", CHAT.model_copy(update={"drained": True}))
     heavier = decide_update(view_of(POOL, ADA), UpdateTenant(tenant="ada", weight=5.0))
     assert heavier == Grant("ada", ADA.model_copy(update={"weight": 5.0}))
+
+
+def test_bounds_that_a_change_does_not_name_stay_as_they_are() -> None:
+    """Of a tenant of an earlier release the others are not bound."""
+    narrower = decide_update(view_of(POOL, ADA), UpdateTenant(tenant="ada", highest_class="normal"))
+    bounds = UNBOUNDED.model_copy(update={"highest_class": "normal"})
+    assert narrower == Grant("ada", ADA.model_copy(update={"bounds": bounds}))
+    bound = ADA.model_copy(update={"bounds": bounds})
+    default = decide_update(view_of(POOL, bound), UpdateTenant(tenant="ada", max_grace_s=None))
+    expected = bounds.model_copy(update={"max_grace_s": 3600.0})
+    assert default == Grant("ada", ADA.model_copy(update={"bounds": expected}))
+    unknown = UpdateTenant(tenant="ada", pools=("nowhere",))
+    assert denial_of(unknown, POOL, ADA) == "unknown_pool"
+    other = PoolConfigured(pool="cpu", partition=1, release=RELEASE)
+    away = UpdateTenant(tenant="ada", pools=("cpu",))
+    assert denial_of(away, POOL, other, ADA) == "pool_not_allowed"
+
+
+def test_until_the_upgrade_is_finished_tenants_are_registered_without_bounds() -> None:
+    plain = RegisterTenant(tenant="new", default_pool="gpu")
+    for pool, bounds in ((OLD, None), (POOL, TenantBounds())):
+        outcome = decide_outcome(view_of(pool), 4, plain)
+        assert isinstance(outcome, Grant) and isinstance(outcome.event, TenantRegistered)
+        assert outcome.event.bounds == bounds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from itertools import count
 from typing import Any
 
@@ -247,6 +248,15 @@ class AdmissionMachine(RuleBasedStateMachine):
             answered = self.model.answers[command_id]
             assert answered == (0 if command_id in open_cancels else 1), item.message
             assert command_id not in open_cancels or isinstance(item.message, CancelJob)
+
+    @invariant()
+    def open_jobs_are_those_that_have_not_ended(self) -> None:
+        state, opened = self.state, Counter[str]()
+        for array in state.arrays.values():
+            opened[array.tenant] += array.remaining
+        for job in (*state.deferred.values(), *state.admitted.values()):
+            opened[job.tenant] += job.array_index is None
+        assert state.open_jobs == {tenant: jobs for tenant, jobs in opened.items() if jobs}
 
     @invariant()
     def quota_use_is_that_of_the_admitted_jobs(self) -> None:

@@ -1,0 +1,117 @@
+"""Bounds of what a tenant's members may ask for, and of what a key may within them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import Field
+
+from shared.contracts.base import Model, Name
+from shared.contracts.job_spec import PRIORITY_CLASSES, JobSpec, PriorityClass
+
+MOST_S = 1e9
+"""The longest time of a spec, cluster s: as a bound it is none."""
+MOST_GPUS = 262_144.0
+MOST_JOBS = 1_000_000_000
+MOST_BYTES = 262_144
+
+
+class TenantBounds(Model):
+    """What a tenant may ask for in each pool, beside its quota; operators may ask for more.
+
+    Classes, guarantees, grace and walltimes of an operator's submission are not bound.
+    """
+
+    pools: tuple[Name, ...] = Field(
+        (), max_length=64, description="pools that it may use; empty: all that are open to it"
+    )
+    highest_class: PriorityClass = Field("high", description="highest priority class of its jobs")
+    max_guaranteed_s: float = Field(
+        604_800.0, ge=0, le=MOST_S, description="longest `guaranteed_s` of a job, cluster s"
+    )
+    max_grace_s: float = Field(
+        3600.0, ge=0, le=86400, description="longest `grace_s` of a job, wall s"
+    )
+    max_walltime_s: float = Field(
+        MOST_S,
+        gt=0,
+        le=MOST_S,
+        description="longest `walltime_s` of a job, cluster s; below 1e9 jobs must name one",
+    )
+    max_job_gpus: float = Field(
+        MOST_GPUS, ge=0, le=MOST_GPUS, description="most GPUs of one job, with all workers"
+    )
+    max_open_jobs: int = Field(
+        100_000,
+        ge=0,
+        le=MOST_JOBS,
+        description="most jobs that wait or run in one pool, those of arrays included",
+    )
+    max_request_bytes: int = Field(
+        MOST_BYTES, ge=256, le=MOST_BYTES, description="most bytes of a job's specification"
+    )
+
+
+UNBOUNDED: Final = TenantBounds(
+    highest_class="system", max_guaranteed_s=MOST_S, max_grace_s=86400.0, max_open_jobs=MOST_JOBS
+)
+"""What tenants of earlier releases have until an operator sets more."""
+
+
+class Excess(Model):
+    """A bound that a job exceeds: the setting, and field, value and rule of the job."""
+
+    setting: str = Field(description="the bound, of TenantBounds")
+    field: str = Field(description="field of the submission")
+    value: str = Field(description="its value")
+    rule: str = Field(description="what is allowed")
+
+
+def exceeds_class(highest: PriorityClass, asked: PriorityClass) -> bool:
+    """Return whether a class is above the highest allowed one."""
+    return PRIORITY_CLASSES.index(asked) < PRIORITY_CLASSES.index(highest)
+
+
+def find_excess(
+    bounds: TenantBounds, spec: JobSpec, pool: str, *, by_operator: bool
+) -> Excess | None:
+    """Return the first bound that a job exceeds by itself, or None."""
+    if bounds.pools and pool not in bounds.pools:
+        return _excess("pools", "pool", pool, "allowed are " + ", ".join(bounds.pools))
+    gpus = largest_gpus(spec)
+    if gpus > bounds.max_job_gpus:
+        rule = f"at most {bounds.max_job_gpus:g} GPUs per job"
+        return _excess("max_job_gpus", "gang.workers", f"{gpus:g} GPUs in all", rule)
+    if by_operator:
+        return None
+    if exceeds_class(bounds.highest_class, spec.priority_class):
+        rule = f"{bounds.highest_class} is the highest class allowed"
+        return _excess("highest_class", "priority_class", spec.priority_class, rule)
+    return _find_time_excess(bounds, spec)
+
+
+def _find_time_excess(bounds: TenantBounds, spec: JobSpec) -> Excess | None:
+    for field, most in (
+        ("guaranteed_s", bounds.max_guaranteed_s),
+        ("grace_s", bounds.max_grace_s),
+        ("walltime_s", bounds.max_walltime_s),
+    ):
+        value = getattr(spec, field)
+        if value is None and most >= MOST_S:
+            continue
+        if value is None or value > most:
+            shown = "absent" if value is None else f"{value:g}"
+            return _excess(f"max_{field}", field, shown, f"at most {most:g} s")
+    return None
+
+
+def largest_gpus(spec: JobSpec) -> float:
+    """Return the GPUs of a job with all the workers that it may get."""
+    workers = spec.gang.workers
+    if spec.elastic is not None:
+        workers = max(workers, spec.elastic.max_workers)
+    return workers * spec.gang.gpus_per_worker
+
+
+def _excess(setting: str, field: str, value: str, rule: str) -> Excess:
+    return Excess(setting=setting, field=field, value=value, rule=rule)
