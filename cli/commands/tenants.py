@@ -13,11 +13,11 @@ from cli.api.target import data_dir
 from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data, Limit
 from cli.text.output import emit, report_line, table
-from cli.text.times import field_text, label, span
+from cli.text.times import fields_of, span
 
 tenants = typer.Typer(
     no_args_is_help=True,
-    help="Tenants: list, show, add, set, retire, quota, kafka-user, kafka-revoke.",
+    help="Tenants: list, show, add, set, bounds, retire, quota, kafka-user, kafka-revoke.",
 )
 keys = typer.Typer(no_args_is_help=True, help="API keys: create, revoke.")
 
@@ -59,13 +59,12 @@ def list_(limit: Limit = 1000, as_json: AsJson = False, data: Data = None) -> No
 
 @tenants.command()
 def show(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> None:
-    """Show a tenant with its quota in each pool."""
+    """Show a tenant with its quota in each pool, its bounds and their use."""
     document = api(data).get(f"/v1/tenants/{part(tenant)}")
     if as_json:
         emit(document)
     else:
-        cells = ((label(name), field_text(name, value)) for name, value in document.items())
-        table(("FIELD", "VALUE"), cells)
+        table(("FIELD", "VALUE"), fields_of(document))
 
 
 @tenants.command()
@@ -101,18 +100,44 @@ def set_(
     llm_weight: Annotated[
         float | None, typer.Option(min=0, help="Weight among the tenants of LLM endpoints.")
     ] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Bounds: `berth tenants bounds` lists them; `null` is the default.",
+            metavar="[NAME=VALUE...]",
+        ),
+    ] = None,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Change the named settings of a tenant; the others stay as they are."""
+    """Change the named settings and bounds of a tenant; the others stay as they are."""
+    from cli.input.assignments import parse_assignments
+    from shared.contracts.bounds import TenantBounds
+
     options = {"default_pool": pool, "weight": weight, "llm_weight": llm_weight}
-    changes = {name: value for name, value in options.items() if value is not None}
+    changes: dict[str, object] = {n: value for n, value in options.items() if value is not None}
+    changes |= parse_assignments(bounds or [], TenantBounds)
     if not changes:
-        raise BadInput("no setting; --pool, --weight or --llm-weight is allowed")
+        raise BadInput("no setting; --pool, --weight, --llm-weight or NAME=VALUE is allowed")
     client = api(data)
     answer = await_answer(client, client.patch(f"/v1/tenants/{part(tenant)}", changes))
     texts = ", ".join(f"{name}: {value}" for name, value in changes.items())
     report(as_json, answer, f"{tenant}: {texts}")
+
+
+@tenants.command("bounds")
+def bounds_(as_json: AsJson = False) -> None:
+    """List the bounds that a tenant may have, with their defaults and meanings."""
+    from shared.contracts.bounds import TenantBounds
+
+    rows = [
+        {"bound": name, "default": field.default, "meaning": field.description}
+        for name, field in TenantBounds.model_fields.items()
+    ]
+    if as_json:
+        emit(rows)
+    else:
+        table(("BOUND", "DEFAULT", "MEANING"), (tuple(row.values()) for row in rows))
 
 
 def _topics(tenant: str, data: Path | None) -> list[str]:
@@ -240,14 +265,35 @@ def create(
         list[str] | None,
         typer.Option(help="LLM model that it may call; may be repeated; all if none is given."),
     ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Person or robot that its jobs belong to; else they name it.")
+    ] = None,
+    pool: Annotated[
+        list[str] | None,
+        typer.Option(help="Pool that it may use; may be repeated; the tenant's if none is given."),
+    ] = None,
+    highest_class: Annotated[
+        str | None, typer.Option(help="Highest priority class of its jobs.")
+    ] = None,
+    max_job_gpus: Annotated[
+        float | None, typer.Option(min=0, help="Most GPUs of one of its jobs.")
+    ] = None,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
     """Create an API key; it is shown once and not stored."""
     client = api(data)
     path = f"/v1/tenants/{part(tenant)}/keys" if tenant else "/v1/keys"
-    body = {"role": role, "key_id": key_id, "models": model}
-    ticket = client.post(path, {name: value for name, value in body.items() if value})
+    body = {
+        "role": role,
+        "key_id": key_id,
+        "models": model or None,
+        "user": user,
+        "pools": pool or None,
+        "highest_class": highest_class,
+        "max_job_gpus": max_job_gpus,
+    }
+    ticket = client.post(path, {name: value for name, value in body.items() if value is not None})
     await_answer(client, ticket)
     if not as_json:
         report_line("shown once:")

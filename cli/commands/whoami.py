@@ -5,16 +5,14 @@ from __future__ import annotations
 from cli.api.answers import api
 from cli.input.arguments import AsJson, Data
 from cli.text.output import emit, table
-from cli.text.times import field_text, label
+from cli.text.times import fields_of
 
 
 def whoami(as_json: AsJson = False, data: Data = None) -> None:
-    """Show whom the key or token names: principal, role, tenant, and the installation."""
+    """Show whom the key or token names, what it may ask for, and the installation."""
     client = api(data)
     document = {"url": client.url, **client.get("/v1/whoami")}
     if as_json:
         emit(document)
         return
-    table(
-        ("FIELD", "VALUE"), ((label(name), field_text(name, document[name])) for name in document)
-    )
+    table(("FIELD", "VALUE"), fields_of(document))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from cli.errors import BadInput
@@ -64,6 +65,15 @@ def field_text(name: str, value: object) -> str:
         case list() if any(isinstance(item, dict) for item in value):
             return "; ".join(field_text(name, item) for item in value)
     return text_of(value)
+
+
+def fields_of(document: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a document as text; bounds and uses, which are objects, one a line."""
+    for name, value in document.items():
+        if isinstance(value, dict):
+            yield from ((label(key), field_text(key, item)) for key, item in value.items())
+        else:
+            yield label(name), field_text(name, value)
 
 
 def parse_span_s(text: str) -> int:

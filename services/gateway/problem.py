@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
 
 from services.gateway.core.field_errors import FieldError, InvalidBody, NotJson, plain
+from services.gateway.core.key_bounds import NotPermitted
 from services.gateway.core.submission import TenantMismatch
 from shared.contracts.base import Model
 from shared.contracts.registry import Bearer
@@ -158,6 +159,11 @@ def _tenant_mismatch(error: Exception) -> ApiError:
     return ApiError(403, "tenant_mismatch", "the body names another tenant", [error.error])
 
 
+def _not_permitted(error: Exception) -> ApiError:
+    assert isinstance(error, NotPermitted)
+    return ApiError(403, "not_permitted", "the key or token does not permit it", [error.error])
+
+
 def _bad_query(error: Exception) -> ApiError:
     assert isinstance(error, RequestValidationError)
     errors = [
@@ -184,6 +190,7 @@ _EXPLAIN: dict[type[Exception], Callable[[Exception], ApiError]] = {
     NotJson: _not_json,
     InvalidBody: _invalid,
     TenantMismatch: _tenant_mismatch,
+    NotPermitted: _not_permitted,
     RequestValidationError: _bad_query,
     HTTPException: _http,
     Exception: _internal,

@@ -157,6 +157,14 @@ SELECT q.tenant, p.pool, q.guaranteed_gpus, q.borrow_gpus, q.spot_gpus
 FROM quota q LEFT JOIN pool p ON p.partition = q.partition WHERE q.tenant = $1 ORDER BY p.pool
 """
 
+OPEN_JOBS = """
+SELECT p.pool, count(*) AS jobs, count(*) FILTER (WHERE j.phase = 'running') AS running,
+       sum(j.gpus) AS gpus
+FROM job j LEFT JOIN pool p ON p.partition = j.partition
+WHERE j.tenant = $1 AND j.phase NOT IN ('rejected', 'succeeded', 'failed', 'cancelled')
+GROUP BY p.pool ORDER BY p.pool
+"""
+
 POOLS = "SELECT pool, partition, time_scale, settings FROM pool ORDER BY pool"
 
 ENDPOINTS = """

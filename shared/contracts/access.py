@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from shared.contracts.base import Command, Event, Model, Name, Text, command, event
-from shared.contracts.bounds import TenantBounds
+from shared.contracts.bounds import MOST_GPUS, TenantBounds
 from shared.contracts.endpoints import ModelName
+from shared.contracts.job_spec import PriorityClass
 
 Role = Literal["viewer", "submitter", "operator", "admin"]
 
@@ -36,8 +37,25 @@ class RetireTenant(Command):
     tenant: Name = Field(description="the tenant")
 
 
+class KeyBounds(Model):
+    """What a key may ask for within its tenant, by REST: keys are not used on the broker."""
+
+    user: Name | None = Field(
+        None, description="person or robot that its jobs belong to; absent: jobs name one freely"
+    )
+    pools: tuple[Name, ...] = Field(
+        (), max_length=64, description="pools that it may use; empty: those of its tenant"
+    )
+    highest_class: PriorityClass | None = Field(
+        None, description="highest priority class of its jobs; absent: that of its tenant"
+    )
+    max_job_gpus: float | None = Field(
+        None, ge=0, le=MOST_GPUS, description="most GPUs of one job; absent: as of its tenant"
+    )
+
+
 @command
-class CreateKey(Command):
+class CreateKey(KeyBounds, Command):
     """Register an API key by its hash; the key itself is shown once, by its creator."""
 
     TYPE: ClassVar[str] = "key.create.v1"
@@ -151,7 +169,7 @@ class TenantRetired(Event):
 
 
 @event
-class KeyCreated(Event):
+class KeyCreated(KeyBounds, Event):
     """An API key is valid from now on."""
 
     TYPE: ClassVar[str] = "key.created.v1"

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from shared.contracts.access import KeyCreated, KeyRevoked, Role, TenantRegistered, TenantRetired
 from shared.contracts.base import Event
+from shared.contracts.bounds import UNBOUNDED, TenantBounds
 from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.enrolment import NodeTokenCreated
+from shared.contracts.job_spec import PriorityClass
 from shared.contracts.keys import parse_key, verify_secret
 from shared.contracts.node_registry import NodeRegistry
 from shared.contracts.pools import PoolConfigured
@@ -34,6 +36,12 @@ class Bearer(NamedTuple):
     expires_s: float | None = None
     models: tuple[str, ...] = ()
     """Models that it may call; empty: those of its tenant."""
+    user: str | None = None
+    """Person or robot that jobs of its key belong to; None: they name one."""
+    pools: tuple[str, ...] = ()
+    """Pools that it may use; empty: those of its tenant."""
+    highest_class: PriorityClass | None = None
+    max_job_gpus: float | None = None
 
     @property
     def principal(self) -> str:
@@ -100,7 +108,16 @@ class AccessView:
         is_right = verify_secret(parsed.secret, created.sha256 if created else NO_HASH)
         if created is None or not is_right or parsed.key_id in self.revoked:
             return None
-        return Bearer(created.key_id, created.role, created.tenant, models=created.models)
+        return Bearer(
+            created.key_id,
+            created.role,
+            created.tenant,
+            models=created.models,
+            user=created.user,
+            pools=created.pools,
+            highest_class=created.highest_class,
+            max_job_gpus=created.max_job_gpus,
+        )
 
     def is_unknown_key(self, key: str) -> bool:
         """Return whether the key is well-formed but unknown: it may have been created lately."""
@@ -110,6 +127,16 @@ class AccessView:
     def is_active(self, tenant: str) -> bool:
         """Return whether the tenant may submit jobs."""
         return tenant in self.tenants and tenant not in self.retired
+
+    def bounds_of(self, tenant: str) -> TenantBounds:
+        """Return the bounds of a tenant; one of an earlier release has none."""
+        registered = self.tenants.get(tenant)
+        return registered.bounds or UNBOUNDED if registered else UNBOUNDED
+
+    def may_use(self, tenant: str, pool: PoolConfigured) -> bool:
+        """Return whether pool and tenant both allow the tenant's jobs there."""
+        pools = self.bounds_of(tenant).pools
+        return pool.is_open_to(tenant) and (not pools or pool.pool in pools)
 
     def number_of(self, tenant: str) -> int:
         """Return the number of a tenant, the next free one for a new tenant.

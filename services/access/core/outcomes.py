@@ -228,6 +228,8 @@ def create_key(view: AccessView, command: CreateKey) -> Outcome:
     existing = view.keys.get(key_id)
     if existing is not None and existing != event:
         return Denial(key_id, "key_exists", f"key_id: {key_id!r}: key exists; use another id")
+    if unknown := next((name for name in command.pools if name not in view.pools), None):
+        return Denial(key_id, "unknown_pool", f"pools: {unknown!r}: no such pool")
     return check_key_tenant(view, command) or Grant(key_id, None if existing else event)
 
 

@@ -6,8 +6,13 @@ from fastapi import APIRouter, Request, Response
 
 from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
+from services.gateway.core.key_bounds import bounds_of_bearer, user_of
+from services.gateway.database import Row
 from services.gateway.openapi import problem_responses
-from services.gateway.wiring import gateway_of
+from services.gateway.routes.tenants import shown_bounds
+from services.gateway.wiring import Gateway, gateway_of
+from shared.contracts.bounds import exceeds_class
+from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1", tags=["access"])
 
@@ -16,7 +21,9 @@ router = APIRouter(prefix="/v1", tags=["access"])
 async def show_bearer(request: Request) -> Response:
     """Show principal, role and tenant of the bearer, and the id of the installation.
 
-    `tenant` is null for operators and admins, `expires_at` (ms since 1970) for keys.
+    `tenant` is null for operators and admins, `expires_at` (ms since 1970) for keys. `user` is
+    whom its jobs belong to, null where they name one. `may` has the bounds that hold for it: those
+    of the tenant, narrower where its key is; null for operators and admins, who have none.
     """
     bearer = await authorize(request, "viewer")
     expires_s = bearer.expires_s
@@ -25,8 +32,32 @@ async def show_bearer(request: Request) -> Response:
             "principal": bearer.principal,
             "role": bearer.role,
             "tenant": bearer.tenant,
+            "user": user_of(bearer),
             "models": list(bearer.models),
+            "may": shown_rights(gateway_of(request), bearer),
             "expires_at": None if expires_s is None else round(expires_s * 1000),
             "installation": gateway_of(request).access.view.installation,
         }
     )
+
+
+def shown_rights(gateway: Gateway, bearer: Bearer) -> Row | None:
+    """Return what the bearer may ask for: the narrower bound of its tenant and its key."""
+    if bearer.tenant is None:
+        return None
+    view, bounds = gateway.access.view, gateway.access.view.bounds_of(bearer.tenant)
+    of_key = bounds_of_bearer(bearer)
+    highest = bounds.highest_class
+    if exceeds_class(of_key.highest_class, highest):
+        highest = of_key.highest_class
+    narrower = {
+        "pools": tuple(
+            name
+            for name, pool in sorted(view.pools.items())
+            if view.may_use(bearer.tenant, pool) and (not of_key.pools or name in of_key.pools)
+        ),
+        "highest_class": highest,
+        "max_job_gpus": min(of_key.max_job_gpus, bounds.max_job_gpus),
+    }
+    may = shown_bounds(gateway, bounds.model_copy(update=narrower))
+    return {"submit": bearer.has_role("submitter"), **may}

@@ -21,6 +21,7 @@ from services.gateway.updates import pool_command
 from services.gateway.wiring import gateway_of
 from shared.contracts.base import Name
 from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.contracts.registry import AccessView
 from shared.contracts.releases import FinishUpgrade
 from shared.contracts.settings_version import version_of
 from shared.contracts.updates import UpdatePool
@@ -39,7 +40,9 @@ async def list_pools(request: Request) -> Response:
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     rows = await gateway.database.rows(bearer, queries.POOLS)
-    return json_response({"items": [pool_row(row, bearer.tenant) for row in rows], "next": None})
+    return json_response(
+        {"items": [pool_row(row, bearer.tenant, gateway.access.view) for row in rows], "next": None}
+    )
 
 
 @router.post("/pools", **command_route(ConfigurePool, 409))
@@ -80,13 +83,13 @@ async def finish_upgrade(request: Request) -> Response:
     return accepted_response(await send_access_command(request, bearer, command, "upgrade"))
 
 
-def pool_row(row: Row, tenant: str | None) -> Row:
+def pool_row(row: Row, tenant: str | None, view: AccessView) -> Row:
     """Return the row as the tenant sees it; an operator, without a tenant, sees all of it."""
     settings = dict(cast("Row", row["settings"]))
     pool = PoolConfigured.model_validate(settings)
     settings.pop("release", None)
     if tenant is not None:
         settings.pop("tenants", None)
-    is_open = tenant is None or pool.is_open_to(tenant)
+    is_open = tenant is None or view.may_use(tenant, pool)
     about = {"version": version_of(pool), "release": pool.release, "open": is_open}
     return {**row, "settings": settings, **about}

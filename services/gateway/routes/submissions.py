@@ -17,6 +17,7 @@ from services.gateway.commands import (
     new_command_id,
 )
 from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.key_bounds import permitted
 from services.gateway.core.submission import (
     FlatJobBody,
     JobBody,
@@ -66,6 +67,7 @@ async def submit(request: Request) -> Response:
         _idempotency_key(request, body),
         by_operator=bearer.has_role("operator"),
     )
+    command = permitted(command, bearer)
     lane = gateway.access.pools()[command.pool]
     outgoing = OutgoingCommand(
         new_command_id(),

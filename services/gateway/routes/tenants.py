@@ -29,8 +29,16 @@ from services.gateway.paging import Limit, PageToken, page_of
 from services.gateway.problem import not_found
 from services.gateway.updates import require_finished
 from services.gateway.wiring import Gateway, gateway_of
-from shared.contracts.access import CreateKey, RegisterTenant, RetireTenant, RevokeKey, Role
+from shared.contracts.access import (
+    CreateKey,
+    KeyBounds,
+    RegisterTenant,
+    RetireTenant,
+    RevokeKey,
+    Role,
+)
 from shared.contracts.base import Model, Name
+from shared.contracts.bounds import TenantBounds
 from shared.contracts.endpoints import ModelName
 from shared.contracts.job_commands import SetQuota
 from shared.contracts.keys import format_key, hash_secret
@@ -42,7 +50,7 @@ router = APIRouter(prefix="/v1", tags=["access"])
 Tenant = Annotated[Name, Path(description="name of the tenant")]
 
 
-class CreateKeyRequest(Model):
+class CreateKeyRequest(KeyBounds):
     """A new key; the gateway generates the secret."""
 
     role: Role = Field("submitter", description="role of the bearer")
@@ -88,7 +96,10 @@ async def list_tenants(request: Request, after: PageToken = None, limit: Limit =
 
 @router.get("/tenants/{tenant}", responses=problem_responses(404, 422))
 async def show_tenant(request: Request, tenant: Tenant) -> Response:
-    """Show a tenant with its quota in each pool."""
+    """Show a tenant with its quota in each pool, its bounds, and what it uses of them.
+
+    `use` has its open jobs and their GPUs by pool, and its open streams at this gateway.
+    """
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     if bearer.tenant not in (None, tenant):
@@ -97,7 +108,14 @@ async def show_tenant(request: Request, tenant: Tenant) -> Response:
     if not rows:
         raise not_found("tenant")
     quota = await gateway.database.rows(bearer, queries.QUOTAS, tenant)
-    return json_response({**tenant_row(gateway, rows[0]), "quota": quota})
+    open_jobs = await gateway.database.rows(bearer, queries.OPEN_JOBS, tenant)
+    shown = {
+        **tenant_row(gateway, rows[0]),
+        "quota": quota,
+        "bounds": shown_bounds(gateway, gateway.access.view.bounds_of(tenant)),
+        "use": {"open_jobs": open_jobs, "streams": gateway.streams.of_tenant(tenant)},
+    }
+    return json_response(shown)
 
 
 @router.post("/tenants", **command_route(RegisterTenant))
@@ -140,7 +158,13 @@ async def list_tenant_keys(request: Request, tenant: Tenant) -> Response:
     if bearer.tenant not in (None, tenant) or tenant not in view.tenants:
         raise not_found("tenant")
     shown = [
-        {"key_id": key.key_id, "tenant": tenant, "role": key.role, "models": key.models}
+        {
+            "key_id": key.key_id,
+            "tenant": tenant,
+            "role": key.role,
+            "models": key.models,
+            **key.model_dump(include=set(KeyBounds.model_fields)),
+        }
         for key in view.keys.values()
         if key.tenant == tenant and key.key_id not in view.revoked
     ]
@@ -200,6 +224,13 @@ async def _send_quota(
     )
 
 
+def shown_bounds(gateway: Gateway, bounds: TenantBounds) -> Row:
+    """Return all bounds, of streams as well."""
+    limits = gateway.settings.stream_limits
+    streams = {"max_streams": limits.of_tenant, "max_key_streams": limits.of_key}
+    return {**bounds.model_dump(), **streams}
+
+
 def tenant_row(gateway: Gateway, row: Row) -> Row:
     """Return the row with number and LLM weight; null until this gateway has read of the tenant."""
     registered = gateway.access.view.tenants.get(str(row["tenant"]))
@@ -216,7 +247,12 @@ async def _create_key(request: Request, tenant: str | None) -> Response:
     key_id = body.key_id or f"k{secrets.token_hex(8)}"
     secret = secrets.token_urlsafe(32)
     command = CreateKey(
-        key_id=key_id, sha256=hash_secret(secret), role=body.role, tenant=tenant, models=body.models
+        key_id=key_id,
+        sha256=hash_secret(secret),
+        role=body.role,
+        tenant=tenant,
+        models=body.models,
+        **body.model_dump(include=set(KeyBounds.model_fields)),
     )
     receipt = await send_access_command(request, bearer, command, key_id)
     return accepted_response(

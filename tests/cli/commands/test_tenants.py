@@ -59,7 +59,9 @@ def test_a_tenant_changes_in_the_settings_that_are_named(api: TenantsApi) -> Non
 def test_a_change_without_a_value_or_with_a_wrong_one_is_explained(api: TenantsApi) -> None:
     with pytest.raises(BadInput, match="no bound; --guaranteed, --borrow or --spot is allowed"):
         verbs.quota("ada")
-    with pytest.raises(BadInput, match="no setting; --pool, --weight or --llm-weight is allowed"):
+    with pytest.raises(
+        BadInput, match="no setting; --pool, --weight, --llm-weight or NAME=VALUE is allowed"
+    ):
         verbs.set_("ada")
     rule = "borrow_gpus: many; a number of GPUs or `unlimited` is allowed"
     with pytest.raises(BadInput, match=rule):

@@ -14,6 +14,7 @@ BEARER: Json = {
     "role": "submitter",
     "tenant": "ada",
     "models": [],
+    "may": {"highest_class": "high", "pools": ["gpu", "cpu"]},
     "expires_at": None,
     "installation": "0123456789ab",
 }
@@ -34,3 +35,5 @@ def test_the_address_and_the_bearer_are_shown(monkeypatch: pytest.MonkeyPatch) -
     rows = [line.split() for line in plain.splitlines()]
     assert ["principal", "key:ada-1"] in rows
     assert ["tenant", "ada"] in rows
+    assert ["highest_class", "high"] in rows
+    assert ["pools", "gpu,", "cpu"] in rows

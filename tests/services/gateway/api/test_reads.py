@@ -280,6 +280,8 @@ async def test_the_queue_allocations_and_tenants_are_shown(rows: Stack) -> None:
     _, tenants, _ = await rows.call("GET", "/v1/tenants", key="op")
     assert [(t["tenant"], t["number"]) for t in tenants["items"]] == [("ada", 0), ("bob", 1)]
     assert tenant["number"] == 0
+    assert (tenant["bounds"]["highest_class"], tenant["bounds"]["max_streams"]) == ("system", 32)
+    assert [pool["pool"] for pool in tenant["use"]["open_jobs"]] == ["main"]
     assert (await rows.call("GET", "/v1/pools"))[1]["items"][0]["pool"] == "main"
     assert (await rows.call("GET", "/v1/endpoints"))[0] == 200
 

@@ -265,3 +265,39 @@ def test_only_an_operator_sees_all_and_no_name_is_more_than_a_name(bearer: Beare
         database.visible_tenant(bearer)
     assert database.visible_tenant(Bearer("k", "operator", None)) == "*"
     assert database.visible_tenant(Bearer("k", "operator", "ada")) == "ada"
+
+
+async def test_a_key_that_is_narrower_than_its_tenant_says_so_and_is_held_to_it(
+    stack: Stack,
+) -> None:
+    """What a bad member of a tenant tries: another class, pool and user, all by its own key."""
+    narrow = KeyCreated(
+        key_id="narrow",
+        sha256=hash_secret("n1"),
+        role="submitter",
+        tenant="ada",
+        user="robot",
+        pools=("main",),
+        highest_class="low",
+        max_job_gpus=2,
+    )
+    await stack.append("access", 0, narrow)
+    headers = {"Authorization": "Bearer narrow.n1"}
+    status, shown, _ = await stack.call("GET", "/v1/whoami", key="", headers=headers)
+    assert (status, shown["user"]) == (200, "robot")
+    may = shown["may"]
+    assert (may["pools"], may["highest_class"], may["max_job_gpus"]) == (["main"], "low", 2)
+    assert (may["max_streams"], may["max_key_streams"]) == (32, 16)
+    for more, field in (
+        ({}, "priority_class"),
+        ({"priority_class": "system"}, "priority_class"),
+        ({"priority_class": "low", "pool": "side"}, "pool"),
+        ({"priority_class": "low", "gang": {"workers": 3}}, "gang.workers"),
+        ({"priority_class": "low", "user": "bob"}, "user"),
+    ):
+        body = {"name": "j", "command": ["true"], **more}
+        status, problem, _ = await stack.call(
+            "POST", "/v1/jobs", body=body, key="", headers=headers
+        )
+        assert (status, problem["reason"]) == (403, "not_permitted"), problem
+        assert problem["errors"][0]["field"] == field

@@ -19,10 +19,17 @@ async def test_a_bearer_reads_its_principal_role_and_tenant(
     assert status == 200
     installation = bearer.pop("installation")
     assert len(installation) == 12
+    may = bearer.pop("may")
+    if tenant is None:
+        assert may is None
+    else:
+        assert (may["submit"], may["pools"]) == (True, ["main", "side"])
+        assert (may["highest_class"], may["max_key_streams"]) == ("system", 16)
     assert bearer == {
         "principal": f"key:{key}-key",
         "role": role,
         "tenant": tenant,
+        "user": None,
         "models": [],
         "expires_at": None,
     }

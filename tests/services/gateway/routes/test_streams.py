@@ -10,6 +10,7 @@ from services.gateway.problem import ApiError
 from services.gateway.routes.streams import _filter, _start, _stream
 from services.gateway.sse import event_frames
 from services.gateway.wiring import Gateway
+from shared.contracts.registry import Bearer
 from tests.services.gateway.wired import gateway
 
 HELD = EventHeader("job.held.v1", "j1", "ada")
@@ -59,9 +60,10 @@ def test_a_filter_is_by_tenant_type_and_subject(
 
 
 def test_a_stream_beyond_the_limit_is_refused() -> None:
-    there = streaming(0)
-    there.streams = there.settings.streams
+    there, bearer = streaming(0), Bearer("k", "viewer", "ada")
     frames = event_frames(there.hub, None, lambda header: True, lambda: True)
-    with pytest.raises(ApiError, match="limit of 64 open streams reached") as refused:
-        _stream(there, frames)
+    for _ in range(there.settings.key_streams):
+        _stream(there, bearer, frames)
+    with pytest.raises(ApiError, match="at most 16 are allowed at once") as refused:
+        _stream(there, bearer, frames)
     assert refused.value.headers["Retry-After"] == "10"

@@ -1,0 +1,64 @@
+"""What a key or token may ask for within its tenant, and the user that its jobs belong to."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from services.gateway.core.field_errors import FieldError
+from shared.contracts.bounds import MOST_GPUS, UNBOUNDED, TenantBounds, find_excess
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.registry import Bearer
+
+USER = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?")
+"""A valid `user` of a job."""
+
+
+class NotPermitted(Exception):
+    """A submission exceeds what the key or token of its sender permits."""
+
+    def __init__(self, error: FieldError) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+def bounds_of_bearer(bearer: Bearer) -> TenantBounds:
+    """Return the bounds of a key alone, within which those of its tenant hold as well."""
+    return UNBOUNDED.model_copy(
+        update={
+            "pools": bearer.pools,
+            "highest_class": bearer.highest_class or "system",
+            "max_job_gpus": MOST_GPUS if bearer.max_job_gpus is None else bearer.max_job_gpus,
+        }
+    )
+
+
+def user_of(bearer: Bearer) -> str | None:
+    """Return the user that the bearer is; None for a key that several people may use.
+
+    The subject of a token that is no valid name is one by its hash.
+    """
+    if bearer.expires_s is None or bearer.tenant is None:
+        return bearer.user
+    if USER.fullmatch(bearer.key_id):
+        return bearer.key_id
+    return f"u-{hashlib.sha256(bearer.key_id.encode()).hexdigest()[:16]}"
+
+
+def permitted(command: SubmitJob, bearer: Bearer) -> SubmitJob:
+    """Return the submission with the user that its sender is. Raises NotPermitted."""
+    spec = command.spec
+    remedy = f"of {bearer.principal}; an administrator makes another key (`berth keys create`)"
+    excess = find_excess(
+        bounds_of_bearer(bearer), spec, command.pool, by_operator=bearer.tenant is None
+    )
+    if excess is not None:
+        rule = f"{excess.rule} by the bounds {remedy}"
+        raise NotPermitted(FieldError(field=excess.field, value=excess.value, rule=rule))
+    user = user_of(bearer)
+    if user is None or user == spec.user:
+        return command
+    if "user" in spec.model_fields_set:
+        rule = f"must be absent or {user!r}, the user {remedy}"
+        raise NotPermitted(FieldError(field="user", value=spec.user, rule=rule))
+    return command.model_copy(update={"spec": spec.model_copy(update={"user": user})})

@@ -1,0 +1,62 @@
+"""A key may be narrower than its tenant, and a job belongs to the user who sends it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.gateway.core.key_bounds import NotPermitted, permitted
+from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import JobSpec
+from shared.contracts.registry import Bearer
+
+NARROW = Bearer(
+    "k", "submitter", "acme", pools=("main",), highest_class="normal", max_job_gpus=2, user="ada"
+)
+
+
+def submission(pool: str = "main", **spec: Any) -> SubmitJob:
+    spec = {"name": "j", **spec}
+    return SubmitJob(
+        job_id="j", tenant="acme", pool=pool, idempotency_key="j", spec=JobSpec.model_validate(spec)
+    )
+
+
+@pytest.mark.parametrize(
+    ("pool", "spec", "field"),
+    [
+        ("other", {}, "pool"),
+        ("main", {"priority_class": "high"}, "priority_class"),
+        ("main", {"gang": {"workers": 3}}, "gang.workers"),
+        ("main", {"user": "eve"}, "user"),
+        ("main", {"user": "unknown"}, "user"),
+    ],
+)
+def test_what_a_key_does_not_permit_names_field_key_and_remedy(
+    pool: str, spec: Any, field: str
+) -> None:
+    with pytest.raises(NotPermitted) as refused:
+        permitted(submission(pool, **spec), NARROW)
+    assert refused.value.error.field == field
+    assert "key:k; an administrator" in str(refused.value)
+
+
+def test_the_job_of_a_key_with_a_user_is_that_users() -> None:
+    assert permitted(submission(), NARROW).spec.user == "ada"
+    assert permitted(submission(user="ada"), NARROW).spec.user == "ada"
+
+
+def test_the_subject_of_a_token_is_the_user_of_its_jobs() -> None:
+    token = Bearer("carl", "submitter", "acme", expires_s=9e9)
+    assert permitted(submission(), token).spec.user == "carl"
+    with pytest.raises(NotPermitted, match="'carl'"):
+        permitted(submission(user="eve"), token)
+    other = permitted(submission(), token._replace(key_id="Carl X@example.test")).spec.user
+    assert other.startswith("u-") and len(other) == 18
+
+
+def test_a_key_without_a_user_names_it_as_before() -> None:
+    shared = Bearer("k", "submitter", "acme")
+    assert permitted(submission(user="eve"), shared) == submission(user="eve")
+    assert permitted(submission("any", priority_class="system"), shared).pool == "any"
