@@ -9,7 +9,7 @@ from cli.text.times import fields_of
 
 
 def whoami(as_json: AsJson = False, data: Data = None) -> None:
-    """Show whom the key or token names, what it may ask for, and the installation."""
+    """Show whom the key or token names, its bounds, and the installation."""
     client = api(data)
     document = {"url": client.url, **client.get("/v1/whoami")}
     if as_json:

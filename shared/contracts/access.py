@@ -38,7 +38,7 @@ class RetireTenant(Command):
 
 
 class KeyBounds(Model):
-    """What a key may ask for within its tenant, by REST: keys are not used on the broker."""
+    """Bounds of a key within its tenant, by REST: keys are not used on the broker."""
 
     user: Name | None = Field(
         None, description="person or robot that its jobs belong to; absent: jobs name one freely"
@@ -154,7 +154,7 @@ class TenantRegistered(Event):
         "records: tenants are numbered in the order in which they were first registered",
     )
     bounds: TenantBounds | None = Field(
-        None, description="what it may ask for; absent: not bound, as in earlier releases"
+        None, description="bounds of its submissions; absent: none, as in earlier releases"
     )
 
 

@@ -67,7 +67,7 @@ class TenantNoted(Event):
     active: bool = Field(True, description="may submit jobs")
     weight: float = Field(1.0, gt=0, description="its weight in fair share")
     bounds: TenantBounds | None = Field(
-        None, description="what it may ask for, for admission; absent: not bound"
+        None, description="bounds of its submissions, for admission; absent: none"
     )
 
 

@@ -1,4 +1,4 @@
-"""Bounds of what a tenant's members may ask for, and of what a key may within them."""
+"""Bounds of the submissions of a tenant, and of a key within them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_BYTES = 262_144
 
 
 class TenantBounds(Model):
-    """What a tenant may ask for in each pool, beside its quota; operators may ask for more.
+    """Bounds of a tenant's submissions in each pool, beside its quota.
 
     Classes, guarantees, grace and walltimes of an operator's submission are not bound.
     """
@@ -55,7 +55,7 @@ class TenantBounds(Model):
 UNBOUNDED: Final = TenantBounds(
     highest_class="system", max_guaranteed_s=MOST_S, max_grace_s=86400.0, max_open_jobs=MOST_JOBS
 )
-"""What tenants of earlier releases have until an operator sets more."""
+"""Bounds of tenants of earlier releases, until an operator sets narrower ones."""
 
 
 class Excess(Model):
@@ -67,9 +67,9 @@ class Excess(Model):
     rule: str = Field(description="what is allowed")
 
 
-def exceeds_class(highest: PriorityClass, asked: PriorityClass) -> bool:
+def exceeds_class(highest: PriorityClass, requested: PriorityClass) -> bool:
     """Return whether a class is above the highest allowed one."""
-    return PRIORITY_CLASSES.index(asked) < PRIORITY_CLASSES.index(highest)
+    return PRIORITY_CLASSES.index(requested) < PRIORITY_CLASSES.index(highest)
 
 
 def find_excess(

@@ -1,4 +1,4 @@
-"""The bounds of a tenant: what it may ask for, alike by REST and as an event."""
+"""The bounds of a tenant's submissions, alike by REST and as an event."""
 
 from __future__ import annotations
 

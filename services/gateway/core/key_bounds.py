@@ -1,4 +1,4 @@
-"""What a key or token may ask for within its tenant, and the user that its jobs belong to."""
+"""The bounds of a key or token within its tenant, and the user that its jobs belong to."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ async def show_bearer(request: Request) -> Response:
 
 
 def shown_rights(gateway: Gateway, bearer: Bearer) -> Row | None:
-    """Return what the bearer may ask for: the narrower bound of its tenant and its key."""
+    """Return the rights of the bearer: the narrower bounds of its tenant and its key."""
     if bearer.tenant is None:
         return None
     view, bounds = gateway.access.view, gateway.access.view.bounds_of(bearer.tenant)

@@ -254,8 +254,10 @@ class AdmissionMachine(RuleBasedStateMachine):
         state, opened = self.state, Counter[str]()
         for array in state.arrays.values():
             opened[array.tenant] += array.remaining
-        for job in (*state.deferred.values(), *state.admitted.values()):
-            opened[job.tenant] += job.array_index is None
+        for waiting in state.deferred.values():
+            opened[waiting.tenant] += waiting.array_index is None
+        for admitted in state.admitted.values():
+            opened[admitted.tenant] += admitted.array_index is None
         assert state.open_jobs == {tenant: jobs for tenant, jobs in opened.items() if jobs}
 
     @invariant()

@@ -270,7 +270,7 @@ def test_only_an_operator_sees_all_and_no_name_is_more_than_a_name(bearer: Beare
 async def test_a_key_that_is_narrower_than_its_tenant_says_so_and_is_held_to_it(
     stack: Stack,
 ) -> None:
-    """What a bad member of a tenant tries: another class, pool and user, all by its own key."""
+    """A bad member of a tenant tries another class, pool and user, all by its own key."""
     narrow = KeyCreated(
         key_id="narrow",
         sha256=hash_secret("n1"),

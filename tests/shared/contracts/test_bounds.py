@@ -1,0 +1,52 @@
+"""The first bound that a job exceeds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.contracts.bounds import UNBOUNDED, TenantBounds, find_excess, largest_gpus
+from shared.contracts.job_spec import JobSpec
+
+BIGGEST = {
+    "name": "j",
+    "priority_class": "system",
+    "guaranteed_s": 1e9,
+    "grace_s": 86400,
+    "walltime_s": 1e9,
+    "gang": {"workers": 4096, "gpus_per_worker": 64},
+}
+
+
+def excess_of(bounds: TenantBounds, by_operator: bool = False, **spec: Any) -> str | None:
+    job = JobSpec.model_validate({"name": "j", **spec})
+    excess = find_excess(bounds, job, "main", by_operator=by_operator)
+    return excess.setting if excess else None
+
+
+def test_without_bounds_the_largest_job_is_allowed() -> None:
+    assert excess_of(UNBOUNDED, **BIGGEST) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "setting"),
+    [
+        ({"priority_class": "system"}, "highest_class"),
+        ({"guaranteed_s": 604801}, "max_guaranteed_s"),
+        ({"grace_s": 3601}, "max_grace_s"),
+    ],
+)
+def test_the_defaults_bind_tenants_but_no_operators(spec: Any, setting: str) -> None:
+    assert excess_of(TenantBounds(), **spec) == setting
+    assert excess_of(TenantBounds(), by_operator=True, **spec) is None
+
+
+def test_the_bounds_of_pools_and_gpus_bind_operators_too() -> None:
+    assert excess_of(TenantBounds(pools=("other",)), by_operator=True) == "pools"
+    assert excess_of(TenantBounds(max_job_gpus=0.5), by_operator=True) == "max_job_gpus"
+
+
+def test_an_elastic_job_counts_with_all_the_workers_that_it_may_get() -> None:
+    spec = {"name": "j", "gang": {"workers": 2}, "elastic": {"min_workers": 1, "max_workers": 9}}
+    assert largest_gpus(JobSpec.model_validate(spec)) == 9
