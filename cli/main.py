@@ -21,6 +21,7 @@ from cli.commands.faults import faults, why_slow
 from cli.commands.history import events, trace, why
 from cli.commands.inject import inject
 from cli.commands.jobs import cancel, jobs, logs, show
+from cli.commands.keys import keys
 from cli.commands.ledgers import ledgers
 from cli.commands.llm import llm
 from cli.commands.nodes import cordon, drain, nodes, queue, uncordon
@@ -34,7 +35,7 @@ from cli.commands.simulate_retraining import simulate_retraining
 from cli.commands.stack import access, down, restart, status, up
 from cli.commands.stragglers import stragglers
 from cli.commands.submit import submit
-from cli.commands.tenants import keys, tenants
+from cli.commands.tenants import tenants
 from cli.commands.upgrade import upgrade
 from cli.commands.validate import validate
 from cli.commands.whoami import whoami

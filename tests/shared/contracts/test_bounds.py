@@ -9,7 +9,7 @@ import pytest
 from shared.contracts.bounds import UNBOUNDED, TenantBounds, find_excess, largest_gpus
 from shared.contracts.job_spec import JobSpec
 
-BIGGEST = {
+BIGGEST: dict[str, Any] = {
     "name": "j",
     "priority_class": "system",
     "guaranteed_s": 1e9,
