@@ -27,6 +27,7 @@ from infra.broker.retention import (
     prompts_ms_of,
 )
 from infra.security import acls
+from infra.security.broker_quotas import TenantQuota, apply_quotas
 from shared.bus.authentication import check_authentication
 from shared.connection import Connection
 from shared.contracts.topics import (
@@ -72,6 +73,21 @@ class TopicSettings(Settings):
         le=9,
         description="Copies of each topic; 0: three, or one per broker where there are fewer",
     )
+
+    tenant_producer_mib_per_s: float = Field(
+        default=16, gt=0, le=1e6, description="MiB that a tenant's Kafka user may write a second"
+    )
+    tenant_request_percentage: float = Field(
+        default=50,
+        gt=0,
+        le=1e6,
+        description="Percent of one thread of a broker that requests of a tenant's user may use",
+    )
+
+    @property
+    def tenant_quota(self) -> TenantQuota:
+        """Quota of users without one of their own, which are those of tenants and of the site."""
+        return TenantQuota(self.tenant_producer_mib_per_s * 2**20, self.tenant_request_percentage)
 
     @property
     def connection(self) -> Connection:
@@ -172,7 +188,7 @@ def main(environ: dict[str, str]) -> None:
         raise NoBroker(str(error)) from None
     bring_up_to_date(settings)
     if settings.kafka_secrets is not None:
-        secure(settings.connection, settings.kafka_secrets)
+        secure(settings.connection, settings.kafka_secrets, settings.tenant_quota)
 
 
 def bring_up_to_date(settings: TopicSettings) -> None:
@@ -200,11 +216,13 @@ def bring_up_to_date(settings: TopicSettings) -> None:
         create(connection, partitions, durable, specs, prompts_ms, replicas)
 
 
-def secure(connection: Connection, secrets: Path) -> None:
-    """Apply the users of `secrets` and the ACLs of `infra.security.acls`."""
+def secure(connection: Connection, secrets: Path, quota: TenantQuota | None = None) -> None:
+    """Apply the users of `secrets`, the ACLs of `infra.security.acls`, and a quota if given."""
     admin = connect(connection)
     try:
         acls.apply(admin, secrets)
+        if quota is not None:
+            apply_quotas(admin, quota)
     finally:
         admin.close()
 

@@ -56,7 +56,11 @@ GIVEN: Mapping[str, frozenset[str]] = {
     | OIDC,
 }
 """Settings by service; a test compares them with the services' classes of settings."""
-GIVEN_STEPS: Mapping[str, frozenset[str]] = {"topics": frozenset({"prompts_kept_h"})}
+GIVEN_STEPS: Mapping[str, frozenset[str]] = {
+    "topics": frozenset(
+        {"prompts_kept_h", "tenant_producer_mib_per_s", "tenant_request_percentage"}
+    )
+}
 """Settings by step."""
 
 OF_EVERY_SERVICE = frozenset({"trace_sample"})
