@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from services.gateway.core.field_errors import InvalidBody
 from services.gateway.core.key_bounds import NotPermitted, permitted
+from services.gateway.core.submission import parse_submission
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.registry import Bearer
@@ -60,3 +62,9 @@ def test_a_key_without_a_user_names_it_as_before() -> None:
     shared = Bearer("k", "submitter", "acme")
     assert permitted(submission(user="eve"), shared) == submission(user="eve")
     assert permitted(submission("any", priority_class="system"), shared).pool == "any"
+
+
+def test_no_body_says_that_its_sender_is_an_operator() -> None:
+    for body in ({"name": "j", "by_operator": True}, {"spec": {"name": "j"}, "by_operator": True}):
+        with pytest.raises(InvalidBody, match="by_operator"):
+            parse_submission(body)
