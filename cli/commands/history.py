@@ -38,7 +38,8 @@ def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
     if as_json:
         emit(history)
         return
-    table(("SINCE", "UNTIL", "FOR", "PHASE", "WHY"), map(_period, items(history)), "no history yet")
+    none = empty_text(cast("str | None", history.get("archived")))
+    table(("SINCE", "UNTIL", "FOR", "PHASE", "WHY"), map(_period, items(history)), none)
     lines(deciding(history.get("line"), history.get("placing")))
     if history.get("backend") == "virtual":
         lines([f"nodes: {backend_text('virtual')}"])
@@ -46,6 +47,13 @@ def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
     lines(_last_failure(items(history), job))
     lines(_refusal(items(history)))
     lines(_present_lines(client, job, items(history)))
+
+
+def empty_text(archived: str | None) -> str:
+    """Return why there are no periods; `archived` is the folder that the history has left for."""
+    if archived is None:
+        return "no history yet"
+    return f"the history of this job has left the database; it is in {archived} of the archive"
 
 
 def _present_lines(client: Api, job: str, rows: list[Json]) -> list[str]:

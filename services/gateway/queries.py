@@ -57,6 +57,12 @@ WHERE ($1::text IS NULL OR tenant IN ($1, '')) AND job_id = $2
 ORDER BY at, ledger, seq, idx LIMIT 10000
 """
 
+ARCHIVED = """
+SELECT leaving_at FROM retention WHERE name = 'job_event' AND leaving_at > $1
+AND NOT EXISTS (SELECT FROM job_event e WHERE e.job_id = $2)
+"""
+"""A row where the history of a job that ended then has left the read models."""
+
 QUEUE_POSITION = """
 SELECT h.base_policy, h.learned, h.runtime, h.model_sha256, h.waiting, h.at AS ranked_at, h.terms,
        r.position, r.score, h.best_score, r.score_ahead

@@ -133,8 +133,12 @@ class Retention:
 
 def file_name(end: int, body: bytes) -> str:
     """Return the name of a file of the month that ends then; it names its content."""
-    month = _utc(end - 1).strftime("%Y-%m")
-    return f"read-models/{NAME}/{month}/{sha256(body).hexdigest()[:16]}.csv.gz"
+    return f"{folder_of(end - 1)}{sha256(body).hexdigest()[:16]}.csv.gz"
+
+
+def folder_of(ended_at: int) -> str:
+    """Return the folder of the archive with the histories of the jobs that ended in that month."""
+    return f"read-models/{NAME}/{_utc(ended_at).strftime('%Y-%m')}/"
 
 
 def month_begin(at_ms: int) -> int:

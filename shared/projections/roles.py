@@ -35,6 +35,7 @@ SHARED: dict[str, str] = {
     "endpoint": FOR_ALL,
     "llm_fairness": FOR_ALL,
     "llm_endpoint": FOR_ALL,
+    "retention": FOR_ALL,
     "mitigation": FOR_OPERATORS,
     "queue_rank": FOR_OPERATORS,
     "audit": FOR_OPERATORS,

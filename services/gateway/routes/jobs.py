@@ -20,6 +20,7 @@ from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import JobId, Name
 from shared.contracts.registry import Bearer
 from shared.projections.jobs import JobPhase
+from shared.projections.retention import folder_of
 from shared.telemetry.traced import spans_visible_to
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -101,7 +102,10 @@ def trace_id(row: Body) -> str:
 
 @router.get("/{job_id}/timeline", responses=problem_responses(404))
 async def timeline(request: Request, job_id: Job) -> Response:
-    """List all decisions about the job in order."""
+    """List all decisions about the job in order.
+
+    `archived` is the folder of the archive with them, where they have left the read models.
+    """
     return await _history_response(request, job_id, queries.TIMELINE)
 
 
@@ -114,7 +118,8 @@ async def why(request: Request, job_id: Job) -> Response:
     seconds `of` is `queue`: it is that of the tenant's last job before it with as many GPUs.
     `placing` explains the placement of a job that no longer waits, and `backend` how its nodes run
     it: `virtual` ones simulate it. `as_of` is the time of the answer, or the last moment of a
-    recorded simulation.
+    recorded simulation. `archived` is the folder of the archive with the history of a job that
+    ended so long ago that it has left the read models, otherwise null.
     """
     gateway, bearer, row = await visible_job(request, job_id)
     history = await _job_history(gateway, bearer, row, queries.WHY)
@@ -173,7 +178,18 @@ async def _job_history(gateway: Gateway, bearer: Bearer, job: Body, sql: str) ->
             add_advice(data, job.get("spec"))
             if bearer.tenant is not None:
                 hide_others(data)
-    return {"job_id": job_id, "items": rows}
+    archived = None if rows else await _archived(gateway, bearer, job)
+    return {"job_id": job_id, "items": rows, "archived": archived}
+
+
+async def _archived(gateway: Gateway, bearer: Bearer, job: Body) -> str | None:
+    """Return the folder of the archive that the job's history has left for; None if it has not."""
+    ended_at = job["ended_at"]
+    if not ended_at or not await gateway.database.row(
+        bearer, queries.ARCHIVED, ended_at, job["job_id"]
+    ):
+        return None
+    return folder_of(ended_at)
 
 
 def hide_others(data: Body) -> None:

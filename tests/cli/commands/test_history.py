@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.commands import history
-from cli.commands.history import in_order
+from cli.commands.history import empty_text, in_order
 
 
 def event(id_: str, second: int) -> dict[str, Any]:
@@ -21,6 +21,12 @@ EVENTS = [event("a1", 3), event("a2", 9), event("b1", 1), event("b2", 3)]
 @pytest.mark.parametrize(("last", "ids"), [(None, "b1 a1 b2 a2"), (2, "b2 a2"), (9, "b1 a1 b2 a2")])
 def test_the_latest_is_the_last(last: int | None, ids: str) -> None:
     assert [event["id"] for event in in_order(EVENTS, last)] == ids.split()
+
+
+def test_why_names_the_folder_of_a_history_that_has_left() -> None:
+    assert empty_text(None) == "no history yet"
+    folder = "read-models/job_event/2026-03/"
+    assert folder in empty_text(folder)
 
 
 def test_events_are_printed_up_to_what_is_known(

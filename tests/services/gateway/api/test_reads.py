@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from urllib.parse import urlencode
 
+import asyncpg
 import pytest
 
 from shared.contracts.access import TenantRegistered
 from shared.contracts.admission import JobAdmitted, QuotaChanged
-from shared.contracts.attempts import JobPreempted
+from shared.contracts.attempts import JobPreempted, JobSucceeded
 from shared.contracts.command_answers import CommandAccepted
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.job_spec import Gang, JobSpec
@@ -24,6 +25,7 @@ from shared.contracts.rejected import (
     InputRetryRequested,
     InputSkipped,
 )
+from shared.projections.retention import Mark, store_mark
 from tests.patience import PATIENCE_S
 from tests.services.gateway.stack import Stack
 from tests.shared.ledger_events import node_joined
@@ -217,6 +219,37 @@ async def test_the_timeline_and_the_reasons_of_waiting_are_in_order(rows: Stack)
     _, why, _ = await rows.call("GET", "/v1/jobs/a2/why")
     held = next(item for item in why["items"] if item["type"] == "job.held.v1")
     assert held["data"]["short_gpus"] == 2
+
+
+async def test_a_history_that_has_left_is_named_with_its_folder(rows: Stack) -> None:
+    spec = JobSpec(name="ancient")
+    march_2026 = 1_774_000_000_000
+    await rows.project(
+        "admission", 1, 60, JobAdmitted(job_id="old", tenant="ada", submitted_at=60, spec=spec)
+    )
+    await rows.project(
+        "placement",
+        1,
+        60,
+        JobEnqueued(job_id="old", tenant="ada", submitted_at=60, spec=spec),
+        JobSucceeded(job_id="old", tenant="ada", attempt=1),
+        at=march_2026,
+    )
+    assert (await rows.call("GET", "/v1/jobs/old/why"))[1]["archived"] is None
+    conn = await asyncpg.connect(rows.dsn, server_settings={"search_path": "berth"})
+    try:
+        await conn.execute("DELETE FROM job_event WHERE job_id = 'old'")
+        assert (await rows.call("GET", "/v1/jobs/old/why"))[1]["archived"] is None
+        await store_mark(conn, Mark(leaving_at=march_2026 + 1))
+        for path in ("why", "timeline"):
+            _, content, _ = await rows.call("GET", f"/v1/jobs/old/{path}")
+            assert content["items"] == []
+            assert content["archived"] == "read-models/job_event/2026-03/"
+    finally:
+        await conn.execute("DELETE FROM retention")
+        await conn.execute("DELETE FROM job_admission WHERE job_id = 'old'")
+        await conn.execute("DELETE FROM job_placement WHERE job_id = 'old'")
+        await conn.close()
 
 
 async def test_why_names_the_place_in_line_and_what_decided_a_placing(rows: Stack) -> None:
