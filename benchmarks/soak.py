@@ -20,10 +20,12 @@ from benchmarks.parts.chaos.verdict import check_installation
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.percentiles import summarize
 from benchmarks.parts.result import finish
+from benchmarks.parts.soak.clients import prepare_clients, running_clients
 from benchmarks.parts.soak.load import LOAD, disturb
 from benchmarks.parts.soak.page import PLOT, draw, render_page
 from benchmarks.parts.soak.slices import goals_of, read_slices, write_slices
 from benchmarks.parts.stack import AWAITED, inventory, prepare, started
+from cli.demo.engines import engine_ports, engine_programs
 from infra.supervisor import supervise
 from infra.supervisor.running import Broker
 from shared.progress import ReportLine
@@ -71,20 +73,24 @@ async def run_slice(
     options: SoakOptions, folder: Path, slices: list[dict[str, Any]], report_line: ReportLine
 ) -> dict[str, Any]:
     """Start the stack over what the last slice left, load it, and stop it again."""
+    ports = engine_ports()
     stack_options = supervise.StackOptions(
         data_dir=folder / "stack",
         broker=options.broker,
         awaited=AWAITED,
         env={"executor-virtual": inventory(folder, 1)},
+        beside=engine_programs(ports),
     )
     began = time.monotonic()
     async with started(stack_options, report_line) as bench:
         await prepare(bench, report_line)
+        clients = await prepare_clients(bench, ports)
         start_s = round(time.monotonic() - began, 1)
         old_errors = Counter(await asyncio.to_thread(error_lines, stack_options.data_dir))
         async with loaded_stack(bench, 0.0, report_line) as loaded:
             loaded.number = slices[-1]["number"] if slices else 0
-            figures = await under_load(options, loaded, len(slices) + 1)
+            async with running_clients(clients):
+                figures = await under_load(options, loaded, len(slices) + 1)
             all_ended = await loaded.all_ended(ENDS_S)
             verdict = await check_installation(loaded, all_ended)
             number = loaded.number
@@ -92,6 +98,7 @@ async def run_slice(
     errors = list((lines - old_errors).elements())
     return {
         **figures,
+        **clients.figures(),
         "start_s": start_s,
         "number": number,
         "all_ended": all_ended,

@@ -23,6 +23,8 @@ SAMPLE_S = 10.0
 SETTLED = 0.5
 """First share of the time, in which caches fill; growth is measured over the rest."""
 THIRD_PARTY = frozenset({"broker", "postgres"})
+EMULATOR = "engine-"
+"""Prefix of the logs of emulated engines, which are written for people."""
 """Processes whose caches have their own bounds."""
 ERROR_LEVELS = frozenset({"error", "critical"})
 
@@ -108,7 +110,8 @@ def error_lines(data_dir: Path) -> list[str]:
     """Return the lines of the services' logs that are errors or not written by their loggers."""
     lines = []
     for path in sorted((data_dir / "logs").glob("*.log*")):
-        if path.name.partition(".")[0] in {*THIRD_PARTY, "supervisord"}:
+        name = path.name.partition(".")[0]
+        if name in {*THIRD_PARTY, "supervisord"} or name.startswith(EMULATOR):
             continue
         for line in path.read_text(errors="replace").splitlines():
             if is_error(line):

@@ -58,6 +58,7 @@ def goals_of(slices: list[dict[str, Any]]) -> dict[str, str]:
     growth = growth_mib_per_h(slices)
     worst = max(growth, key=growth.__getitem__, default="")
     errors = sum(one["lines_of_errors"] for one in slices)
+    llm_failures = sum(one["llm_failures"] for one in slices)
     failed = [n for n, one in enumerate(slices, 1) if one["verify"] != "ok" or not one["all_ended"]]
     start_s = max(one["start_s"] for one in slices)
     is_flat = bool(growth) and growth[worst] < MOST_MIB_PER_H and len(slices) >= LAST
@@ -67,6 +68,9 @@ def goals_of(slices: list[dict[str, Any]]) -> dict[str, str]:
             f"{min(len(slices), LAST)} slices"
         ),
         "no error in a log": f"{met(errors == 0)}: {errors} lines",
+        "every LLM request is answered or refused for its tenant's limit": (
+            f"{met(llm_failures == 0)}: {llm_failures} failures"
+        ),
         "every job ends, and verify is right after each slice": (
             f"{met(not failed)}: {len(slices) - len(failed)} of {len(slices)} slices"
         ),
