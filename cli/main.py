@@ -20,10 +20,11 @@ from cli.commands.engine import engine
 from cli.commands.faults import faults, why_slow
 from cli.commands.history import events, trace, why
 from cli.commands.inject import inject
-from cli.commands.jobs import cancel, jobs, logs, show
+from cli.commands.jobs import cancel, jobs, show
 from cli.commands.keys import keys
 from cli.commands.ledgers import ledgers
 from cli.commands.llm import llm
+from cli.commands.logs import logs
 from cli.commands.nodes import cordon, drain, nodes, queue, uncordon
 from cli.commands.open import open_
 from cli.commands.pipeline import pipeline

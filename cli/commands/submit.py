@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 
-from cli.api.answers import Watch, api, await_answer, report
-from cli.api.http import Api, Json, part
-from cli.commands.jobs import ENDS
+from cli.api.answers import api, report
+from cli.api.http import Json
+from cli.commands.outcome import ended, explain_failures, follow_job
 from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data
 from cli.input.job_file import Body, merged, read, variables
-from cli.text.failures import failure_lines, failure_of
 from cli.text.output import report_line
 from cli.text.reasons import start_lines
 from cli.text.times import age_ms
-
-WAIT_S = 0.3
 
 
 def submit(
@@ -68,6 +64,14 @@ def submit(
         str | None, typer.Option(help="Idempotency key; a repeated submit returns the same job.")
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Show states and output until the job has ended, and exit as it did; Ctrl-C "
+            "leaves it running.",
+        ),
+    ] = False,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
@@ -92,14 +96,18 @@ def submit(
             "walltime_s": walltime,
         },
     )
+    if follow and body.get("array_size") not in (None, 1):
+        raise BadInput("--follow shows one job; --wait waits for the jobs of an array")
     client = api(data)
     ticket = client.post("/v1/jobs", _named(body))
     _report_start(ticket)
-    phases = _ended(client, ticket) if wait else {}
+    if follow:
+        raise typer.Exit(follow_job(client, ticket, as_json))
+    phases = ended(client, ticket) if wait else {}
     report(
         as_json, {**ticket, **({"jobs": phases} if wait else {})}, *_ticket_lines(ticket, phases)
     )
-    _explain_failures(client, phases)
+    explain_failures(client, phases)
     if any(phase != "succeeded" for phase in phases.values()):
         raise typer.Exit(1)
 
@@ -126,29 +134,3 @@ def _report_start(ticket: Json) -> None:
     if isinstance(start, dict) and age_ms(start["p90_at"]) < 0:
         for text in start_lines(start):
             report_line(text)
-
-
-def _explain_failures(client: Api, phases: dict[str, str]) -> None:
-    """Say on stderr why the first failed job of a submission failed."""
-    for job_id, phase in phases.items():
-        if phase == "failed":
-            failure = failure_of(client.get(f"/v1/jobs/{part(job_id)}"))
-            for text in failure_lines(failure, job_id) if failure else ():
-                report_line(text)
-            return
-
-
-def _ended(client: Api, ticket: Json) -> dict[str, str]:
-    """Wait until all jobs of the ticket have ended; return their phases."""
-    await_answer(client, ticket)
-    waiting = list(cast("list[str]", ticket["job_ids"]))
-    phases: dict[str, str] = {}
-    watch = Watch(client)
-    while waiting:
-        for job_id in list(waiting):
-            phase = str((watch.look(f"/v1/jobs/{part(job_id)}") or {}).get("phase"))
-            if phase in ENDS:
-                phases[job_id] = phase
-                waiting.remove(job_id)
-        time.sleep(WAIT_S if waiting else 0)
-    return phases

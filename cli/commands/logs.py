@@ -1,0 +1,123 @@
+"""`berth logs`: the output of a job, and what `berth submit --follow` shows of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, cast
+
+import typer
+
+from cli.api.answers import api
+from cli.api.follow import follow as follow_stream
+from cli.api.http import Api, Json, part
+from cli.commands.jobs import JobArgument
+from cli.commands.node_hints import silence_lines
+from cli.errors import CliError
+from cli.input.arguments import AsJson, Data
+from cli.text.output import emit, lines, report_line, text_of
+from cli.text.reasons import wait_line
+
+
+def logs(
+    job: JobArgument,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Keep printing new output until the job ends.")
+    ] = False,
+    tail: Annotated[
+        int, typer.Option(min=1, max=10000, help="Number of lines, from the last.")
+    ] = 1000,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Print the output of a job's workers.
+
+    With --follow it ends with the job, goes on after an outage of the gateway of up to a minute,
+    and reports on stderr while the job waits or its node is silent. The exit code is 1 where the
+    end of the output did not come.
+    """
+    path, client = f"/v1/jobs/{part(job)}/logs", api(data)
+    if not follow:
+        document = client.get(path, {"tail": tail})
+        printed = cast("list[Json]", document["lines"])
+        if as_json:
+            emit(document)
+        elif printed:
+            lines(_line(frame) for frame in printed)
+        else:
+            report_line(_no_output(client.get(f"/v1/jobs/{part(job)}")))
+        return
+    follow_output(client, job, as_json)
+
+
+def follow_output(client: Api, job: str, as_json: bool, shown: str = "") -> None:
+    """Print the output of a job as it comes, until the job and its output have ended.
+
+    States are reported on stderr where they differ from the line that was `shown` last: without one
+    only waits, and what follows them. Raises CliError for a stream that ends before the output.
+    """
+    path, query = f"/v1/jobs/{part(job)}/logs", {"follow": "true", "status": "true"}
+    due: dict[tuple[int, int], int] = {}
+    for event, text, _ in follow_stream(client, path, query, report_line):
+        frame = json.loads(text)
+        if event == "status":
+            shown = _report_wait(client, frame, shown)
+        elif event == "end":
+            _check_end(job, frame)
+            return
+        elif not _is_new(frame, due):
+            continue
+        elif as_json:
+            emit(frame)
+        else:
+            lines([_line(frame)])
+
+
+def _check_end(job: str, frame: Json) -> None:
+    """Raise CliError for a stream that ended before the output did."""
+    reason = frame.get("reason")
+    if reason == "output_missing":
+        workers = ", ".join(map(str, cast("list[int]", frame["workers"])))
+        raise CliError(
+            f"the job has ended, and the end of its output is missing (worker {workers}): the node "
+            f"is silent; `berth logs {job}` shows what it sends later"
+        )
+    if reason not in (None, "", "ended"):
+        raise CliError(f"the stream ended: {reason}")
+
+
+def _report_wait(client: Api, status: Json, shown: str) -> str:
+    """Report a job that waits, or runs after it did, once; return the line that was shown last."""
+    line = wait_line(status, is_shown=bool(shown))
+    if line and line != shown:
+        report_line(line)
+        for text in silence_lines(client, status.get("silent_nodes")):
+            report_line(text)
+    return line or shown
+
+
+def _is_new(frame: Json, due: dict[tuple[int, int], int]) -> bool:
+    """Return whether the line was not printed yet, and note it; `due` is the next of each worker.
+
+    A stream that was opened again begins with the oldest lines that are kept.
+    """
+    attempt, rank, line = (cast("int", frame[name]) for name in ("attempt", "rank", "line"))
+    next_line = due.get((attempt, rank), 0)
+    if line < next_line:
+        return False
+    if next_line and line > next_line:
+        report_line(f"{line - next_line} lines of worker {attempt}/{rank} are missing here")
+    due[attempt, rank] = line + 1
+    return True
+
+
+def _no_output(document: Json) -> str:
+    """Return why there are no lines."""
+    if document.get("backend") == "virtual":
+        return "no output: virtual nodes run no program"
+    if document.get("started_at"):
+        return "no output"
+    return f"no output: the job has not started, phase {document['phase']}; see `berth why JOB`"
+
+
+def _line(printed: Json) -> str:
+    return f"[{printed['attempt']}/{printed['rank']}] {text_of(printed['text'])}"
