@@ -10,7 +10,7 @@ from cli.api.answers import api, await_answer, pages, report
 from cli.api.http import Api, Json, part, pool_field
 from cli.errors import BadInput, CliError
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
-from cli.input.job_file import Body
+from cli.input.documents import Body
 from cli.text.failures import failure_lines, failure_of, planned_failure, refusal_lines
 from cli.text.nodes import backend_text
 from cli.text.output import emit, lines, table

@@ -12,7 +12,8 @@ from cli.api.http import Json
 from cli.commands.outcome import ended, explain_failures, follow_job
 from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data
-from cli.input.job_file import Body, merged, read, variables
+from cli.input.documents import Body
+from cli.input.job_file import merged, read, variables
 from cli.text.output import report_line
 from cli.text.reasons import start_lines
 from cli.text.times import age_ms
@@ -23,7 +24,10 @@ def submit(
         list[str] | None, typer.Argument(help="Command of each worker, after `--`.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("-f", "--file", help="Job file, JSON or YAML.")
+        Path | None,
+        typer.Option(
+            "-f", "--file", help="Job file, JSON or YAML; - is stdin. Options override it."
+        ),
     ] = None,
     tenant: Annotated[str | None, typer.Option(help="Tenant that owns the job.")] = None,
     pool: Annotated[str | None, typer.Option(help="Pool; defaults to the tenant's pool.")] = None,

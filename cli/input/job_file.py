@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from cli.errors import BadInput
+from cli.input.documents import Body, read_documents
 
-Body = dict[str, object]
 AROUND = ("idempotency_key", "pool", "tenant", "array_size")
 OBJECTS = ("gang", "env")
 """Fields of which a flag replaces one entry, not the whole object."""
 
 
 def read(path: Path) -> Body:
-    """Read a job from JSON or YAML, with or without the `spec` level."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: {error}") from None
-    document = _parsed(path, text)
-    if not isinstance(document, dict) or not all(isinstance(name, str) for name in document):
-        raise BadInput(f"{path}: a job must be an object")
-    return _spelled_out(cast("Body", document))
+    """Read a job from JSON or YAML, `-` being stdin, with or without the `spec` level."""
+    documents = read_documents(path)
+    if len(documents) != 1:
+        raise BadInput(f"{path}: {len(documents)} documents; one job is allowed")
+    return _spelled_out(documents[0])
 
 
 def merged(body: Body, around: Mapping[str, object], spec: Mapping[str, object]) -> Body:
@@ -52,26 +47,6 @@ def _object(spec: Mapping[str, object], name: str) -> Body:
     if not isinstance(value, dict):
         raise BadInput(f"{name}: must be an object")
     return {key: item for key, item in value.items() if item is not None}
-
-
-def _parsed(path: Path, text: str) -> object:
-    if path.suffix.lower() in (".yaml", ".yml"):
-        return _yaml(path, text)
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise BadInput(f"{path}: invalid JSON: {error}") from None
-
-
-def _yaml(path: Path, text: str) -> object:
-    try:
-        import yaml
-    except ModuleNotFoundError:
-        raise BadInput(f"{path}: YAML needs the package pyyaml; use JSON instead") from None
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise BadInput(f"{path}: invalid YAML: {error}") from None
 
 
 def _spelled_out(document: Body) -> Body:

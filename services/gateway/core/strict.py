@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
 from functools import cache
 from typing import TypeVar
 
@@ -19,6 +20,8 @@ from services.gateway.core.field_errors import (
 
 M = TypeVar("M", bound=BaseModel)
 Body = dict[str, object]
+NAMED = 12
+"""Most fields that an error names."""
 
 
 def parse_object(raw: bytes) -> Body:
@@ -63,9 +66,17 @@ def _field_faults(model: type[BaseModel] | None, body: Body, path: str) -> Itera
         if "\x00" in name:
             yield FieldError(field=path, rule="NUL characters are not allowed in names")
         elif known is not None and name not in known:
-            yield FieldError(field=field[:256], rule="unknown field")
+            yield FieldError(field=field[:256], rule=_unknown(name, known))
         else:
             yield from _faults(known[name] if known else None, value, field)
+
+
+def _unknown(name: str, known: Collection[str]) -> str:
+    """Return the rule that an unknown field breaks, with the names that it may be meant for."""
+    near = get_close_matches(name, known, 3)
+    names = near or sorted(known)[:NAMED]
+    others = " and others" if len(names) < len(known) else ""
+    return f"unknown field; there are {', '.join(names)}{others}" if names else "unknown field"
 
 
 @cache

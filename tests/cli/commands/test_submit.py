@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from cli.main import app
 from cli.text.times import now_ms
 from shared.contracts.failures import ADVICE
-from shared.contracts.job_spec import JobSpec
+from shared.contracts.job_spec import Elastic, Gang, JobSpec, Retry
 from tests.serving import Quiet, serving
 
 
@@ -66,3 +69,47 @@ def test_the_advice_about_memory_names_the_flag() -> None:
     help_text = CliRunner().invoke(app, ["submit", "--help"]).stdout
     assert "--mem GIB" in ADVICE["out_of_memory"]
     assert "--mem" in help_text
+
+
+def test_every_field_of_a_spec_is_submitted_from_a_file_and_options_override_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gang = Gang(workers=2, gpus_per_worker=2)
+    spec = JobSpec(
+        name="x",
+        command=("false",),
+        gang=gang,
+        env={"A": "1", "B": "2"},
+        elastic=Elastic(min_workers=1, max_workers=4),
+        retry=Retry(max_attempts=3),
+        gpu_speeds={"a100": 2.0},
+        preemptible=False,
+        grace_s=9,
+    )
+    job = tmp_path / "job.yaml"
+    job.write_text(yaml.safe_dump({"tenant": "ada", "spec": spec.model_dump(mode="json")}))
+    flags = ["-f", str(job), "--gpus", "4", "--env", "B=3"]
+    expected = {
+        "command": ("python", "train.py"),
+        "gang": gang.model_copy(update={"gpus_per_worker": 4}),
+        "env": {"A": "1", "B": "3"},
+    }
+    assert submitted(monkeypatch, *flags) == spec.model_copy(update=expected)
+    assert Gateway.body["tenant"] == "ada"
+    assert cast_spec(Gateway.body).keys() == JobSpec.model_fields.keys()
+
+
+def cast_spec(body: dict[str, Any]) -> dict[str, Any]:
+    spec: dict[str, Any] = body["spec"]
+    return spec
+
+
+@pytest.mark.parametrize(
+    "text", ['{"name": "x", "command": ["true"]}', "name: x\ncommand: ['true']"]
+)
+def test_a_job_is_read_from_stdin(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    with serving(Gateway) as url:
+        monkeypatch.setenv("BERTH_URL", url)
+        ran = CliRunner().invoke(app, ["submit", "-f", "-"], input=text)
+    assert ran.exit_code == 0, ran.output
+    assert cast_spec(Gateway.body)["name"] == "x"

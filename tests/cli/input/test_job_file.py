@@ -48,9 +48,12 @@ def test_a_variable_without_a_name_or_a_value_is_bad_input(pair: str) -> None:
         variables([pair])
 
 
-@pytest.mark.parametrize("text", ["[1]", "{", '"x"', '{"spec": 1}'])
-def test_a_file_that_holds_no_job_is_bad_input(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "job.json"
+@pytest.mark.parametrize("name", ["job.json", "job.yaml"])
+@pytest.mark.parametrize(
+    "text", ["[1]", "{", '"x"', '{"spec": 1}', '{"name": "x", "name": "y"}', "a: 1\n---\na: 2", ""]
+)
+def test_a_file_that_holds_no_job_is_bad_input(tmp_path: Path, text: str, name: str) -> None:
+    path = tmp_path / name
     path.write_text(text)
     with pytest.raises(BadInput):
         read(path)
@@ -59,3 +62,10 @@ def test_a_file_that_holds_no_job_is_bad_input(tmp_path: Path, text: str) -> Non
 def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(BadInput):
         read(tmp_path / "none.json")
+
+
+def test_a_value_that_is_given_twice_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("name: x\ngang:\n  workers: 1\n  workers: 2\n")
+    with pytest.raises(BadInput, match="given twice: workers; one value is allowed"):
+        read(path)

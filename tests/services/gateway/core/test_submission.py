@@ -115,5 +115,6 @@ def test_an_unknown_field_is_always_named(spec: dict[str, Any], name: str, value
     with pytest.raises(InvalidBody) as refused:
         parse_body(FlatJobBody, {**spec, name: value})
     assert any(
-        fault.field == name and fault.rule == "unknown field" for fault in refused.value.errors
+        fault.field == name and fault.rule.startswith("unknown field")
+        for fault in refused.value.errors
     )
