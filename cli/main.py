@@ -30,6 +30,7 @@ from cli.commands.open import open_
 from cli.commands.pipeline import pipeline
 from cli.commands.pools import pools
 from cli.commands.replay import replay
+from cli.commands.retry import retry
 from cli.commands.simulate import simulate
 from cli.commands.simulate_llm import simulate_llm
 from cli.commands.simulate_retraining import simulate_retraining
@@ -56,6 +57,7 @@ PLAIN = (
     trace,
     logs,
     cancel,
+    retry,
     queue,
     cordon,
     uncordon,

@@ -44,6 +44,13 @@ SELECT partition FROM job_admission
 WHERE ($1::text IS NULL OR tenant = $1) AND job_id IN ($2, $2 || '.0') LIMIT 1
 """
 
+SPEC_PLACE = """
+SELECT partition, seq FROM job_event
+WHERE ($1::text IS NULL OR tenant = $1) AND job_id = $2 AND ledger = 'admission'
+  AND type IN ('job.admitted.v1', 'job.deferred.v1')
+ORDER BY seq, idx LIMIT 1
+"""
+
 TIMELINE = """
 SELECT ledger || '/' || partition || '/' || seq || '/' || idx AS id, at, type, data, cause,
        traceparent

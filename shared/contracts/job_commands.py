@@ -27,6 +27,9 @@ class SubmitJob(Command):
     array_size: int = Field(
         1, ge=1, le=10000, description="number of jobs; index in BERTH_ARRAY_INDEX"
     )
+    array_index: int | None = Field(
+        None, ge=0, lt=10000, description="index of the job of an array that this one repeats"
+    )
     spec: JobSpec = Field(description="specification of the job")
     by_operator: bool = Field(
         False,

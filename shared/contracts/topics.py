@@ -164,9 +164,10 @@ READS: dict[str, tuple[str, ...]] = {
     "executor": ("access", "placement"),
     "publisher": (*LEDGERS, *CUSTODIAN, "events"),
     "projector": LEDGERS,
-    "gateway": ("access", "logs", "events"),
+    "gateway": ("access", "admission", "logs", "events"),
 }
 """Topics that a service reads beside its `INPUTS`, its own ledger and, if it decides, `access`.
+The gateway reads in `admission` the spec of a job that is to be repeated.
 The publisher reads the end of `events` when it resumes, and the bytes of dead letters."""
 
 SUBMISSIONS_READER = "gateway"

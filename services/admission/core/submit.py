@@ -35,6 +35,7 @@ def submit_job(
         demand_of(command.spec),
         digest,
         now,
+        command.array_index,
         cause=item.id,
         traceparent=item.traceparent,
     )

@@ -42,6 +42,14 @@ class FlatJobBody(SubmissionFields, JobSpec):
     """A submission with the fields of the specification beside the others."""
 
 
+class RetryRequest(Model):
+    """Options of a repetition."""
+
+    idempotency_key: str | None = Field(
+        None, min_length=1, max_length=128, description="key chosen by the sender"
+    )
+
+
 class CancelRequest(Model):
     """Options of a cancellation."""
 

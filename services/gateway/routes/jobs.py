@@ -17,6 +17,7 @@ from services.gateway.paging import Limit, NamePart, TimeCursor, TimeToken, page
 from services.gateway.problem import not_found
 from services.gateway.queue_starts import interval_of
 from services.gateway.wiring import Gateway, gateway_of
+from shared.contracts.access import Role
 from shared.contracts.base import JobId, Name
 from shared.contracts.registry import Bearer
 from shared.projections.jobs import JobPhase
@@ -68,10 +69,12 @@ def tenant_filter(bearer: Bearer, tenant: str | None) -> str | None:
     return bearer.tenant or tenant
 
 
-async def visible_job(request: Request, job_id: str) -> tuple[Gateway, Bearer, Body]:
+async def visible_job(
+    request: Request, job_id: str, at_least: Role = "viewer"
+) -> tuple[Gateway, Bearer, Body]:
     """Return the job's row; raises ApiError 404 if the bearer may not see it."""
     gateway = gateway_of(request)
-    bearer = await authorize(request, "viewer")
+    bearer = await authorize(request, at_least)
     row = await gateway.database.row(bearer, queries.JOB, bearer.tenant, job_id)
     if row is None:
         raise not_found("job")

@@ -30,7 +30,8 @@ from services.gateway.openapi import problem_responses, request_body
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.problem import ApiError
 from services.gateway.queue_starts import Kind
-from services.gateway.wiring import gateway_of
+from services.gateway.wiring import Gateway, gateway_of
+from shared.contracts.job_commands import SubmitJob
 from shared.contracts.registry import Bearer
 
 TENANT_REQUIRED = (
@@ -57,29 +58,33 @@ async def submit(request: Request) -> Response:
     `job.start-estimated.v1`."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "submitter")
-    raw = await json_body(request)
-    body = parse_submission(raw)
+    body = parse_submission(await json_body(request))
     sender = sender_for(gateway.access, bearer, body.tenant)
-    command = submit_job(
-        body,
-        sender,
-        gateway.access.pools(),
-        _idempotency_key(request, body),
-        by_operator=bearer.has_role("operator"),
-    )
+    key = idempotency_key(request, body.idempotency_key)
+    by_operator = bearer.has_role("operator")
+    command = submit_job(body, sender, gateway.access.pools(), key, by_operator=by_operator)
+    return await send_submission(request, gateway, bearer, command)
+
+
+async def send_submission(
+    request: Request, gateway: Gateway, bearer: Bearer, command: SubmitJob
+) -> Response:
+    """Append the submission if the bearer's bounds permit it; return the response with its ids.
+
+    Raises NotPermitted.
+    """
     command = permitted(command, bearer)
     lane = gateway.access.pools()[command.pool]
     outgoing = OutgoingCommand(
         new_command_id(),
         command,
         command.job_id,
-        sender.tenant,
+        command.tenant,
         command.pool,
         principal=bearer.principal,
         access_next=gateway.access.next,
     )
-    spec = command.spec
-    start = gateway.starts.read(bearer, Kind(sender.tenant, lane, spec.gang.gpus))
+    start = gateway.starts.read(bearer, Kind(command.tenant, lane, command.spec.gang.gpus))
     ticket = await append_command(
         request,
         gateway,
@@ -87,9 +92,9 @@ async def submit(request: Request) -> Response:
         COMMANDS,
         lane,
         outgoing,
-        {"job.id": command.job_id, "tenant.id": sender.tenant, "pool.id": command.pool},
+        {"job.id": command.job_id, "tenant.id": command.tenant, "pool.id": command.pool},
     )
-    gateway.recent.note(command.job_id, sender.tenant, lane)
+    gateway.recent.note(command.job_id, command.tenant, lane)
     return accepted_response(
         SubmissionReceipt(
             command_id=ticket.command_id,
@@ -116,16 +121,16 @@ def sender_for(access: AccessDirectory, bearer: Bearer, named: str | None) -> Se
     return access.sender(tenant)
 
 
-def _idempotency_key(request: Request, body: JobBody) -> str:
+def idempotency_key(request: Request, named: str | None) -> str:
     """Return the key from header or field; without either every request is a new submission."""
     header = request.headers.get("idempotency-key")
     if header is None:
-        return str(uuid4())
+        return named or str(uuid4())
     if not 1 <= len(header) <= 128:
         raise InvalidBody(
             [FieldError(field="Idempotency-Key", rule="must have 1 to 128 characters")]
         )
-    if body.idempotency_key not in (None, header):
+    if named not in (None, header):
         raise InvalidBody(
             [FieldError(field="idempotency_key", rule="differs from the header Idempotency-Key")]
         )

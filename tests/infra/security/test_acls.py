@@ -17,7 +17,7 @@ DESIGN: dict[str, tuple[set[str], set[str]]] = {
     # User: topics that it may write, topics that it may read; `*` at the end is a prefix.
     "gateway": (
         {"commands", "access.commands", "llm.requests"},
-        {"submissions.*", "requests.*", "access", "logs", "events"},
+        {"submissions.*", "requests.*", "access", "admission", "logs", "events"},
     ),
     "access": ({"access"}, {"access.commands", "access"}),
     "admission": ({"admission"}, {"commands", "placement", "admission", "access"}),

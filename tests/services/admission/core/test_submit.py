@@ -8,15 +8,18 @@ from services.admission.core.rules import MAX_BODY_BYTES
 from shared.contracts.admission import JobAdmitted, JobDeferred, JobRejected
 from shared.contracts.bookkeeping import CapacityNoted, TenantNoted
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.job_commands import SubmitJob
 from shared.testing.decider import fold, given, run_facts
 from tests.services.admission.core.cases import (
     ADMISSION,
     NOW,
     POOL,
+    placed,
     pool,
     quota,
     shape,
     submit,
+    succeeded,
     summarize,
     summarize_jobs,
     when,
@@ -41,6 +44,17 @@ def test_a_plain_job_is_answered_and_admitted() -> None:
     assert isinstance(job, JobAdmitted)
     assert (job.job_id, job.tenant, job.submitted_at, job.borrowed) == ("j1", "acme", NOW, False)
     assert len(job.digest) == 32
+
+
+def test_a_job_that_repeats_one_of_an_array_has_its_index() -> None:
+    item = submit("j1")
+    assert isinstance(item.message, SubmitJob)
+    again = item._replace(message=item.message.model_copy(update={"array_index": 7}))
+    state = pool()
+    _, job = when(state, again)
+    assert isinstance(job, JobAdmitted) and job.array_index == 7
+    when(state, placed(succeeded("j1")))
+    assert state.ended.get("j1") is not None and not state.arrays
 
 
 def test_events_carry_the_cause_and_the_trace_of_the_submission() -> None:

@@ -24,6 +24,7 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("GET", "/v1/jobs/{job_id}"): "viewer",
     ("DELETE", "/v1/jobs/{job_id}"): "submitter",
     ("POST", "/v1/jobs/{job_id}/cancel"): "submitter",
+    ("POST", "/v1/jobs/{job_id}/retry"): "submitter",
     ("GET", "/v1/jobs/{job_id}/logs"): "viewer",
     ("GET", "/v1/jobs/{job_id}/timeline"): "viewer",
     ("GET", "/v1/jobs/{job_id}/trace"): "viewer",

@@ -6,11 +6,9 @@ import pytest
 from fastapi import Request
 
 from services.gateway.core.field_errors import InvalidBody
-from services.gateway.core.submission import JobBody
 from services.gateway.problem import ApiError
-from services.gateway.routes.submissions import _idempotency_key, sender_for
+from services.gateway.routes.submissions import idempotency_key, sender_for
 from shared.contracts.access import TenantRegistered, TenantRetired
-from shared.contracts.job_spec import JobSpec
 from shared.contracts.registry import Bearer
 from tests.services.gateway.wired import gateway
 
@@ -21,10 +19,6 @@ FACTS = (
     TenantRegistered(tenant="bob", default_pool="side"),
     TenantRetired(tenant="bob"),
 )
-
-
-def submission(idempotency_key: str | None = None) -> JobBody:
-    return JobBody(spec=JobSpec(name="j"), idempotency_key=idempotency_key)
 
 
 def request(*headers: tuple[bytes, bytes]) -> Request:
@@ -55,9 +49,9 @@ def test_the_key_of_a_retired_tenant_gets_no_command_of_operators() -> None:
 
 
 def test_the_idempotency_key_comes_from_the_header_or_is_new() -> None:
-    assert _idempotency_key(request((b"idempotency-key", b"h")), submission()) == "h"
-    assert _idempotency_key(request((b"idempotency-key", b"h")), submission("h")) == "h"
-    first, second = (_idempotency_key(request(), submission()) for _ in range(2))
+    assert idempotency_key(request((b"idempotency-key", b"h")), None) == "h"
+    assert idempotency_key(request((b"idempotency-key", b"h")), "h") == "h"
+    first, second = (idempotency_key(request(), None) for _ in range(2))
     assert first != second
 
 
@@ -66,4 +60,4 @@ def test_a_key_that_is_no_key_or_differs_from_the_field_is_refused(
     header: bytes, field: str | None
 ) -> None:
     with pytest.raises(InvalidBody):
-        _idempotency_key(request((b"idempotency-key", header)), submission(field))
+        idempotency_key(request((b"idempotency-key", header)), field)

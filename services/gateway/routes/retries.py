@@ -1,0 +1,85 @@
+"""Repetition of ended jobs: a new job with the same specification."""
+
+from __future__ import annotations
+
+from uuid import uuid5
+
+from aiokafka.errors import KafkaError
+from fastapi import APIRouter, Request, Response
+
+from services.gateway import queries
+from services.gateway.body import json_body
+from services.gateway.commands import SubmissionReceipt, command_route
+from services.gateway.core.key_bounds import user_of
+from services.gateway.core.strict import Body, parse_body
+from services.gateway.core.submission import JobBody, RetryRequest, submit_job
+from services.gateway.problem import ApiError, unavailable
+from services.gateway.recorded_specs import recorded_spec
+from services.gateway.routes.jobs import Job, visible_job
+from services.gateway.routes.submissions import idempotency_key, send_submission, sender_for
+from services.gateway.updates import require_finished
+from services.gateway.wiring import Gateway
+from shared.contracts.array_programs import array_id_of
+from shared.contracts.identity import BERTH
+from shared.contracts.job_spec import JobSpec
+from shared.contracts.registry import Bearer
+from shared.ledger.errors import ArchiveUnreachable
+from shared.projections.jobs import ENDED_PHASES
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+GONE = "its specification is not recorded any more: submit it again"
+
+
+@router.post(
+    "/{job_id}/retry",
+    **command_route(RetryRequest, 404, 409, 410, required=False, receipt=SubmissionReceipt),
+)
+async def retry(request: Request, job_id: Job) -> Response:
+    """Submit an ended job again, with its specification, command and environment too, in its pool.
+
+    It is a new job with an id of its own; one of an array keeps its `BERTH_ARRAY_INDEX`. 409 where
+    the job has not ended, 410 where its specification is not recorded any more. A repeat with the
+    same `Idempotency-Key` has no effect.
+    """
+    gateway, bearer, row = await visible_job(request, job_id, "submitter")
+    body = parse_body(RetryRequest, await json_body(request))
+    if row["phase"] not in ENDED_PHASES:
+        rule = "one that has ended can be repeated; `berth cancel` ends it"
+        raise ApiError(409, "job_not_ended", f"phase: {row['phase']}: {rule}")
+    sender = sender_for(gateway.access, bearer, str(row["tenant"]))
+    spec = await _spec_of(gateway, bearer, row)
+    # A key is one of the repetitions of this job.
+    key = str(uuid5(BERTH, f"{job_id}/{idempotency_key(request, body.idempotency_key)}"))
+    if row["pool"] is None:
+        raise unavailable("reads_unavailable", "the job's pool is not projected yet; retry")
+    if (user := user_of(bearer)) is not None:
+        # The new job belongs to who repeats the old one.
+        spec = spec.model_copy(update={"user": user})
+    again = JobBody(spec=spec, pool=str(row["pool"]))
+    by_operator = bearer.has_role("operator")
+    command = submit_job(again, sender, gateway.access.pools(), key, by_operator=by_operator)
+    if (index := row["array_index"]) is not None:
+        require_finished(gateway.access.view)
+        command = command.model_copy(update={"array_index": index})
+    return await send_submission(request, gateway, bearer, command)
+
+
+async def _spec_of(gateway: Gateway, bearer: Bearer, row: Body) -> JobSpec:
+    """Return the whole specification of a job. Raises ApiError 410 and 503."""
+    job_id, index = str(row["job_id"]), row["array_index"]
+    array = array_id_of(job_id, int(str(index)) if index is not None else None)
+    # A repeated job has an index, and is of no array.
+    of_array = array not in ("", job_id)
+    first = f"{array}.0" if of_array else job_id
+    place = await gateway.database.row(bearer, queries.SPEC_PLACE, bearer.tenant, first)
+    if place is None:
+        raise ApiError(410, "spec_gone", GONE)
+    lane, seq = (int(str(place[name])) for name in ("partition", "seq"))
+    subject, tenant = array if of_array else job_id, str(row["tenant"])
+    try:
+        spec = await recorded_spec(gateway.open_log(), lane, subject, tenant, seq)
+    except (KafkaError, OSError, TimeoutError, ArchiveUnreachable) as error:
+        raise unavailable("broker_unavailable", type(error).__name__) from None
+    if spec is None:
+        raise ApiError(410, "spec_gone", GONE)
+    return spec
