@@ -24,15 +24,18 @@ def api(data: Path | None) -> Api:
     return Api(target(data))
 
 
-def pages(client: Api, path: str, query: Query, limit: int) -> list[Json]:
-    """Return at most `limit` rows of a list, fetching as many pages as needed."""
-    return [row for _, row in zip(range(limit), _rows(client, path, query, limit), strict=False)]
+def pages(client: Api, path: str, query: Query, limit: int, most: int = PAGE) -> list[Json]:
+    """Return at most `limit` rows of a list, by pages of `most`."""
+    return [
+        row
+        for _, row in zip(range(limit), _rows(client, path, query, min(limit, most)), strict=False)
+    ]
 
 
 def _rows(client: Api, path: str, query: Query, limit: int) -> Iterator[Json]:
     after: object | None = None
     while True:
-        page = client.get(path, {**query, "limit": min(limit, PAGE), "after": after})
+        page = client.get(path, {**query, "limit": limit, "after": after})
         yield from items(page)
         after = page.get("next")
         if not after:

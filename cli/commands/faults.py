@@ -8,6 +8,7 @@ import typer
 
 from cli.api.answers import api, await_answer, items, pages, report
 from cli.api.http import Json, part, pool_field
+from cli.api.ids import job_id
 from cli.app import ListGroup
 from cli.commands.jobs import JobArgument
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
@@ -112,7 +113,9 @@ def why_slow(job: JobArgument, as_json: AsJson = False, data: Data = None) -> No
     It is slow as a whole where its iterations take longer than before per token or sample, and a
     worker of it where its own work takes longer than that of its peers.
     """
-    history = api(data).get(f"/v1/jobs/{part(job)}/timeline")
+    client = api(data)
+    job = job_id(client, job)
+    history = client.get(f"/v1/jobs/{part(job)}/timeline")
     kinds = ("fault.", "mitigation.")
     rows = [row for row in items(history) if str(row["type"]).startswith(kinds)]
     if as_json:

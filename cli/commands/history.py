@@ -11,6 +11,7 @@ import typer
 from cli.api.answers import api, items
 from cli.api.follow import follow as follow_stream
 from cli.api.http import Api, Json, StreamEvent, part
+from cli.api.ids import job_id
 from cli.commands.jobs import JobArgument
 from cli.commands.node_hints import away_lines, silent_lines
 from cli.errors import Unreachable
@@ -34,6 +35,7 @@ def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
     Also shows its position in the queue, or the terms of its placement.
     """
     client = api(data)
+    job = job_id(client, job)
     history = client.get(f"/v1/jobs/{part(job)}/why")
     if as_json:
         emit(history)
@@ -101,7 +103,8 @@ def _period(row: Json) -> tuple[object, ...]:
 
 def trace(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
     """Print the trace of a job as a waterfall."""
-    document = api(data).get(f"/v1/jobs/{part(job)}/trace")
+    client = api(data)
+    document = client.get(f"/v1/jobs/{part(job_id(client, job))}/trace")
     if as_json:
         emit(document)
         return

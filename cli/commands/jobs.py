@@ -8,6 +8,7 @@ import typer
 
 from cli.api.answers import api, await_answer, pages, report
 from cli.api.http import Api, Json, part, pool_field
+from cli.api.ids import job_id
 from cli.errors import BadInput, CliError
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
 from cli.input.documents import Body
@@ -33,7 +34,11 @@ COLUMNS = (
     "SUBMITTED",
     "RAN",
 )
-JobArgument = Annotated[str, typer.Argument(help="Job id.", metavar="JOB")]
+SUBMISSIONS = 200
+"""Rows of a page of jobs and arrays."""
+JobArgument = Annotated[
+    str, typer.Argument(help="Job id, or its first 4 characters or more.", metavar="JOB")
+]
 
 
 def jobs(
@@ -49,16 +54,29 @@ def jobs(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """List jobs, newest first."""
+    """List jobs, newest first; an array is one line, its jobs are listed by --array or --phase."""
     if failed and phase not in (None, "failed"):
         raise BadInput(f"--failed excludes --phase: {phase}; give one of them")
     wanted = "failed" if failed else phase
-    query = {"tenant": tenant, "phase": wanted, "pool": pool, "name": name, "array": array}
-    rows = pages(api(data), "/v1/jobs", query, limit)
+    client = api(data)
+    query: Json = {"tenant": tenant, "pool": pool, "name": name}
+    if as_json or wanted or array:
+        query |= {"phase": wanted, "array": job_id(client, array) if array else None}
+        rows = pages(client, "/v1/jobs", query, limit)
+    else:
+        rows = pages(client, "/v1/submissions", query, limit, SUBMISSIONS)
     if as_json:
         emit(rows)
         return
-    table(COLUMNS, (_row(row) for row in rows), "no jobs")
+    table(COLUMNS, (_array_row(row) if row.get("array") else _row(row) for row in rows), "no jobs")
+
+
+def _array_row(row: Json) -> tuple[object, ...]:
+    counts = cast("dict[str, int]", row["array"])
+    parts = [f"{number} {name}" for name, number in counts.items() if number and name != "jobs"]
+    phase = f"{counts['jobs']} jobs: {', '.join(parts)}"
+    head = (row["job_id"], row["name"], row["tenant"], row["pool"], "-", row["gpus"])
+    return (*head, phase, "-", clock(row["submitted_at"]), "-")
 
 
 def _row(job: Json) -> tuple[object, ...]:
@@ -104,7 +122,9 @@ def _reason(job: Json) -> object:
 
 def show(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
     """Show a job."""
-    document = api(data).get(f"/v1/jobs/{part(job)}")
+    client = api(data)
+    job = job_id(client, job)
+    document = client.get(f"/v1/jobs/{part(job)}")
     if as_json:
         emit(document)
         return
@@ -133,7 +153,9 @@ def _value(name: str, value: object) -> str:
 
 
 def cancel(
-    job: Annotated[str, typer.Argument(help="Id of a job or array.", metavar="JOB")],
+    job: Annotated[
+        str, typer.Argument(help="Id of a job or array, or its beginning.", metavar="JOB")
+    ],
     reason: Reason = "",
     pool: PoolOfObject = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
@@ -142,6 +164,7 @@ def cancel(
 ) -> None:
     """Cancel a job or an array."""
     client = api(data)
+    job = job_id(client, job)
     if phase := _ended_phase(client, job):
         report(as_json, {"job_id": job, "phase": phase}, f"{job}: already {phase}")
         return

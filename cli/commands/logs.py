@@ -10,6 +10,7 @@ import typer
 from cli.api.answers import api
 from cli.api.follow import follow as follow_stream
 from cli.api.http import Api, Json, part
+from cli.api.ids import job_id
 from cli.commands.jobs import JobArgument
 from cli.commands.node_hints import silence_lines
 from cli.errors import CliError
@@ -35,7 +36,9 @@ def logs(
     and reports on stderr while the job waits or its node is silent. The exit code is 1 where the
     end of the output did not come.
     """
-    path, client = f"/v1/jobs/{part(job)}/logs", api(data)
+    client = api(data)
+    job = job_id(client, job)
+    path = f"/v1/jobs/{part(job)}/logs"
     if not follow:
         document = client.get(path, {"tail": tail})
         printed = cast("list[Json]", document["lines"])

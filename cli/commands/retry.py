@@ -8,6 +8,7 @@ import typer
 
 from cli.api.answers import api, await_answer, pages, report
 from cli.api.http import Json, part
+from cli.api.ids import job_id
 from cli.commands.jobs import JobArgument
 from cli.errors import NotFound
 from cli.input.arguments import AsJson, Data
@@ -28,6 +29,7 @@ def retry(
     It prints the new job id. A job of an array keeps its BERTH_ARRAY_INDEX.
     """
     client = api(data)
+    job = job_id(client, job)
     jobs = [job]
     if failed:
         query = {"array": job, "phase": "failed"}

@@ -8,7 +8,8 @@ from typing import Annotated, cast
 import typer
 
 from cli.api.answers import api, report
-from cli.api.http import Json
+from cli.api.http import Api, Json
+from cli.api.ids import job_id
 from cli.commands.outcome import ended, explain_failures, follow_job
 from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data
@@ -102,8 +103,9 @@ def submit(
     )
     if follow and body.get("array_size") not in (None, 1):
         raise BadInput("--follow shows one job; --wait waits for the jobs of an array")
+    named = _named(body)
     client = api(data)
-    ticket = client.post("/v1/jobs", _named(body))
+    ticket = client.post("/v1/jobs", _with_whole_ids(client, named))
     _report_start(ticket)
     if follow:
         raise typer.Exit(follow_job(client, ticket, as_json))
@@ -124,6 +126,15 @@ def _named(body: Body) -> Body:
             raise BadInput("no command given; use -f FILE or a command after `--`")
         spec = {**spec, "name": Path(argv[0]).name or "job"}
     return {**body, "spec": spec}
+
+
+def _with_whole_ids(client: Api, body: Body) -> Body:
+    """Return the body with the ids of the jobs of which `depends_on` has the beginnings."""
+    spec = cast("Body", body["spec"])
+    if not isinstance(jobs := spec.get("depends_on"), list):
+        return body
+    whole = [job_id(client, job) if isinstance(job, str) else job for job in jobs]
+    return {**body, "spec": {**spec, "depends_on": whole}}
 
 
 def _ticket_lines(ticket: Json, ended: dict[str, str]) -> list[str]:

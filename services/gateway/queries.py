@@ -28,6 +28,32 @@ FROM job j LEFT JOIN pool p ON p.partition = j.partition
 WHERE ($1::text IS NULL OR j.tenant = $1) AND j.job_id = $2
 """  # noqa: S608
 
+SUBMISSIONS = f"""
+WITH page AS (
+  SELECT {JOB_COLUMNS}, j.array_index = 0 AND strpos(j.job_id, '.') > 0 AS is_array
+  FROM job j LEFT JOIN pool p ON p.partition = j.partition
+  WHERE ($1::text IS NULL OR j.tenant = $1) AND ($2::text IS NULL OR starts_with(j.name, $2))
+    AND ($3::text IS NULL OR p.pool = $3)
+    AND ($4::text IS NULL OR starts_with(j.job_id COLLATE "C", $4))
+    AND (j.array_index IS NULL OR j.array_index = 0 OR strpos(j.job_id, '.') = 0)
+    AND ($5::bigint IS NULL OR (j.submitted_at, j.job_id) < ($5, $6::text))
+  ORDER BY j.submitted_at DESC, j.job_id DESC LIMIT $7
+)
+SELECT page.*, a.* FROM page LEFT JOIN LATERAL (
+  SELECT count(*) AS jobs,
+         count(*) FILTER (WHERE phase IN ('admitted', 'deferred', 'waiting', 'backoff')) AS pending,
+         count(*) FILTER (WHERE phase IN ('placed', 'running', 'stopping')) AS running,
+         count(*) FILTER (WHERE phase = 'succeeded') AS succeeded,
+         count(*) FILTER (WHERE phase = 'failed') AS failed,
+         count(*) FILTER (WHERE phase IN ('cancelled', 'rejected')) AS cancelled
+  FROM job
+  WHERE job.job_id COLLATE "C" > left(page.job_id, -1) AND page.is_array
+    AND job.job_id COLLATE "C" < left(page.job_id, -2) || '/'
+) a ON true
+ORDER BY page.submitted_at DESC, page.job_id DESC
+"""  # noqa: S608
+"""Jobs, and of each array the first job beside counts of all that exist; `/` follows the dot."""
+
 JOB_OF_LOG = """
 SELECT j.phase, j.reason, j.attempt, j.backend, j.started_at,
        COALESCE(NULLIF((SELECT count(*) FROM allocation a

@@ -199,7 +199,7 @@ def test_a_running_job_shows_what_it_has_run_so_far(documents: dict[str, Json]) 
     started_at = time.time_ns() // 1_000_000 - 2 * 3_600_000 - 60_000
     job = {**JOB, "phase": "running", "started_at": started_at, "ran_ms": 0, "gpu_ms": 3_600_000}
     documents["/v1/jobs/j"] = job
-    documents["/v1/jobs"] = {"items": [job]}
+    documents["/v1/submissions"] = {"items": [job]}
     shown = fields(berth("show", "j"))
     assert shown["ran"].startswith("2 h ") and shown["gpu time"].startswith("5 h ")
     assert " 2 h " in berth("jobs").splitlines()[1]
@@ -212,7 +212,7 @@ def test_a_job_that_ran_at_the_end_of_a_recording_ran_until_then(
     started_at = 1_700_000_000_000
     job = {**JOB, "phase": "running", "started_at": started_at, "ran_ms": 0, "gpu_ms": 0}
     documents["/v1/jobs/j"] = shown = {**job, "as_of": started_at + 90_000}
-    documents["/v1/jobs"] = {"items": [shown]}
+    documents["/v1/submissions"] = {"items": [shown]}
     assert " 1 min 30 s" in berth("jobs").splitlines()[1]
     printed = fields(berth("show", "j"))
     assert (printed["ran"], printed["gpu time"]) == ("1 min 30 s", "3 min 0 s")
@@ -241,7 +241,7 @@ def test_a_rejected_job_without_specification_shows_none(documents: dict[str, Js
     job = {**JOB, "phase": "rejected", "workers": 0, "gpus": 0.0, "started_at": 0, "spec": {}}
     documents["/v1/jobs/j"] = {**job, "ran_ms": 0, "gpu_ms": 0}
     assert not {"workers", "gpus", "spec"} & fields(berth("show", "j")).keys()
-    documents["/v1/jobs"] = {"items": [job]}
+    documents["/v1/submissions"] = {"items": [job]}
     assert " agent    -     rejected" in berth("jobs")
 
 
@@ -251,3 +251,17 @@ def test_a_refused_job_says_what_to_do(documents: dict[str, Json]) -> None:
     rejected = {"at": 1, "until": None, "type": "job.rejected.v1", "data": {"reason": "infeasible"}}
     documents["/v1/jobs/j/why"] = {"items": [rejected]}
     assert "to do: request what nodes of the pool have" in berth("why", "j")
+
+
+def test_an_array_is_one_line_and_its_jobs_are_listed_by_filters(
+    documents: dict[str, Json],
+) -> None:
+    counts = {"jobs": 12, "pending": 8, "running": 0, "succeeded": 3, "failed": 1, "cancelled": 0}
+    shared = ("job_id", "name", "tenant", "pool", "gpus", "submitted_at")
+    array = {**{name: JOB[name] for name in shared}, "array": counts}
+    documents["/v1/submissions"] = {"items": [array, {**JOB, "array": None}]}
+    documents["/v1/jobs"] = {"items": [{**JOB, "phase": "failed"}]}
+    listed = berth("jobs").splitlines()
+    assert "12 jobs: 8 pending, 3 succeeded, 1 failed" in listed[1] and "succeeded" in listed[2]
+    assert "failed" in berth("jobs", "--failed") and "failed" in berth("jobs", "--array", "j")
+    assert len(json.loads(berth("jobs", "--json"))) == 1, "one row for each job"

@@ -74,7 +74,8 @@ ALTER TABLE berth.node DROP COLUMN limits, DROP COLUMN injection;
 ALTER TABLE berth.fault DROP COLUMN cause, DROP COLUMN part, DROP COLUMN lost_gpu_s,
     DROP COLUMN cost_gpu_s, DROP COLUMN avoided_gpu_s;
 DROP TABLE berth.mitigation, berth.retention;
-DROP INDEX berth.job_placement_ended, berth.job_admission_unplaced;
+DROP INDEX berth.job_placement_ended, berth.job_admission_unplaced,
+    berth.job_admission_prefix;
 UPDATE berth.schema_version SET version_num = '0007';
 INSERT INTO berth.dead_letter
     SELECT id, 'admission', 'commands', 0, 1, reason, '', '', 5

@@ -21,6 +21,7 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("GET", "/v1/events"): "viewer",
     ("GET", "/v1/jobs"): "viewer",
     ("POST", "/v1/jobs"): "submitter",
+    ("GET", "/v1/submissions"): "viewer",
     ("GET", "/v1/jobs/{job_id}"): "viewer",
     ("DELETE", "/v1/jobs/{job_id}"): "submitter",
     ("POST", "/v1/jobs/{job_id}/cancel"): "submitter",
