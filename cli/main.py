@@ -9,6 +9,7 @@ import typer
 
 from cli.api.target import CA
 from cli.app import BerthApp
+from cli.commands.apply import apply
 from cli.commands.audit import audit
 from cli.commands.backup import backup, restore
 from cli.commands.check import bench, projections, verify
@@ -68,6 +69,7 @@ PLAIN = (
     engine,
     simulate_llm,
     simulate_retraining,
+    apply,
     validate,
     verify,
     stragglers,

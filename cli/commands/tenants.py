@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from cli.api.answers import api, await_answer, pages, report
-from cli.api.http import part, pool_field
+from cli.api.http import Api, Json, part, pool_field
 from cli.api.target import data_dir
-from cli.errors import BadInput
+from cli.errors import BadInput, NotFound, Refused
 from cli.input.arguments import AsJson, Data, Limit
 from cli.text.output import emit, report_line, table
 from cli.text.times import fields_of, span
@@ -79,16 +79,29 @@ def add(
 ) -> None:
     """Register a tenant, and create its topics if the broker is reachable."""
     client = api(data)
-    weights = {"weight": weight, "llm_weight": llm_weight}
-    body = {"tenant": tenant, "default_pool": pool, **weights}
+    settings: Json = {"default_pool": pool, "weight": weight, "llm_weight": llm_weight}
+    _check_new(client, tenant, settings)
+    body = {"tenant": tenant, **settings}
     answer = await_answer(client, client.post("/v1/tenants", body))
-    topics = _topics(tenant, data)
+    topics = create_topics(tenant, data)
     report(
         as_json,
         {**answer, "topics": topics},
         f"{tenant} registered with default pool {pool}",
         *topics,
     )
+
+
+def _check_new(client: Api, tenant: str, settings: Json) -> None:
+    """Raise Refused for a tenant that has other settings: a registration would replace them."""
+    try:
+        row = client.get(f"/v1/tenants/{part(tenant)}")
+    except NotFound:
+        return
+    other = [f"{name} {row[name]}" for name, value in settings.items() if row[name] != value]
+    if row["active"] and other:
+        rule = "`berth tenants set` changes it"
+        raise Refused(f"the tenant exists with {', '.join(other)}: {tenant}; {rule}")
 
 
 @tenants.command("set")
@@ -139,7 +152,7 @@ def bounds_(as_json: AsJson = False) -> None:
         table(("BOUND", "DEFAULT", "MEANING"), (tuple(row.values()) for row in rows))
 
 
-def _topics(tenant: str, data: Path | None) -> list[str]:
+def create_topics(tenant: str, data: Path | None) -> list[str]:
     """Create the missing topics of a tenant; return their names."""
     from cli.stack.bring_up import make_topics
     from infra.supervisor.running import NoStack, load
@@ -203,7 +216,6 @@ def kafka_user(
 @tenants.command("kafka-revoke")
 def kafka_revoke(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> None:
     """Remove a tenant's Kafka user; API access is unchanged."""
-    from cli.errors import NotFound
     from cli.stack.tenant_user import remove_user, user_of
     from infra.supervisor.running import load
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.api.answers import api, await_answer
+from cli.api.http import part
 from cli.api.target import data_dir
 from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data
@@ -113,12 +114,12 @@ async def _past(pool: str, ledgers: Path | None, data: Path | None) -> RecordedP
 
 def _apply(past: RecordedPool, best: TrialCandidate, data: Path | None) -> None:
     """Apply the recommended settings to the pool; other settings stay."""
-    from simulator.engine.trial import configure_command
+    from simulator.engine.trial import update_command
 
     assert past.pool is not None, "a scenario was made of it"
     client = api(data)
-    body = configure_command(past.pool, best).model_dump(mode="json", exclude_none=True)
-    await_answer(client, client.post("/v1/pools", body))
+    body = update_command(past.pool, best).model_dump(mode="json", exclude_unset=True)
+    await_answer(client, client.patch(f"/v1/pools/{part(past.pool.pool)}", body))
 
 
 def _show(

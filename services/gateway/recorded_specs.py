@@ -28,7 +28,7 @@ READ_S = 10.0
 
 
 class SpecEvent(msgspec.Struct):
-    """What is read of an event that may hold a specification."""
+    """The fields that are read of an event which may hold a specification."""
 
     tenant: str
     spec: msgspec.Raw = NONE

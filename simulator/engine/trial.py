@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 import numpy as np
 
 from services.priority.core.learned import uses_history
-from shared.contracts.pools import LOG_SCORE_MARGIN, ConfigurePool, PoolConfigured
+from shared.contracts.pools import LOG_SCORE_MARGIN, PoolConfigured
 from shared.contracts.settings_version import version_of
+from shared.contracts.updates import UpdatePool
 from simulator.engine.run import simulate
 from simulator.engine.scenario import Scenario
 from simulator.metrics.measures import utilisation
@@ -105,11 +106,10 @@ def run_trial(scenario: Scenario, candidate: TrialCandidate) -> TrialResult:
     )
 
 
-def configure_command(pool: PoolConfigured, candidate: TrialCandidate) -> ConfigurePool:
-    """Return the command that applies the candidate; other settings stay as they are.
+def update_command(pool: PoolConfigured, candidate: TrialCandidate) -> UpdatePool:
+    """Return the change that applies the candidate; it names no other settings.
 
     It is refused if the pool was changed since its settings were read.
     """
-    now = pool.model_dump(mode="json", exclude={"partition"})
-    now["if_version"] = version_of(pool)
-    return ConfigurePool.model_validate(now | candidate.settings)
+    about = {"pool": pool.pool, "if_version": version_of(pool)}
+    return UpdatePool.model_validate(about | candidate.settings)

@@ -64,20 +64,24 @@ async def retry(request: Request, job_id: Job) -> Response:
     return await send_submission(request, gateway, bearer, command)
 
 
+def subject_of(job_id: str, index: int | None) -> tuple[str, str]:
+    """Return the job or array that is recorded with the specification, and its first job."""
+    array = array_id_of(job_id, index)
+    # A job that repeats one of an array has an index, and is of no array.
+    return (job_id, job_id) if array in ("", job_id) else (array, f"{array}.0")
+
+
 async def _spec_of(gateway: Gateway, bearer: Bearer, row: Body) -> JobSpec:
     """Return the whole specification of a job. Raises ApiError 410 and 503."""
-    job_id, index = str(row["job_id"]), row["array_index"]
-    array = array_id_of(job_id, int(str(index)) if index is not None else None)
-    # A repeated job has an index, and is of no array.
-    of_array = array not in ("", job_id)
-    first = f"{array}.0" if of_array else job_id
+    index = row["array_index"]
+    subject, first = subject_of(str(row["job_id"]), None if index is None else int(str(index)))
     place = await gateway.database.row(bearer, queries.SPEC_PLACE, bearer.tenant, first)
     if place is None:
         raise ApiError(410, "spec_gone", GONE)
     lane, seq = (int(str(place[name])) for name in ("partition", "seq"))
-    subject, tenant = array if of_array else job_id, str(row["tenant"])
     try:
-        spec = await recorded_spec(gateway.open_log(), lane, subject, tenant, seq)
+        log = gateway.open_log()
+        spec = await recorded_spec(log, lane, subject, str(row["tenant"]), seq)
     except (KafkaError, OSError, TimeoutError, ArchiveUnreachable) as error:
         raise unavailable("broker_unavailable", type(error).__name__) from None
     if spec is None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cli.commands import tenants as verbs
-from cli.errors import BadInput
+from cli.errors import BadInput, NotFound, Refused
 
 
 class TenantsApi:
@@ -15,6 +15,11 @@ class TenantsApi:
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, str, dict[str, Any]]] = []
+
+    def get(self, path: str) -> dict[str, Any]:
+        if path != "/v1/tenants/ada":
+            raise NotFound(path)
+        return {"active": True, "default_pool": "gpu", "weight": 2.0, "llm_weight": 1.0}
 
     def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         self.sent.append(("PATCH", path, body))
@@ -54,6 +59,18 @@ def test_a_tenant_changes_in_the_settings_that_are_named(api: TenantsApi) -> Non
     verbs.set_("ada", pool="gpu", llm_weight=0.5)
     sent = [body for _, _, body in api.sent]
     assert sent == [{"weight": 2.0}, {"default_pool": "gpu", "llm_weight": 0.5}]
+
+
+def test_a_tenant_with_other_settings_is_not_replaced(
+    api: TenantsApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verbs, "create_topics", lambda tenant, data: [])
+    with pytest.raises(Refused, match="exists with default_pool gpu, weight 2.0: ada; `berth ten"):
+        verbs.add("ada", pool="local")
+    assert api.sent == []
+    verbs.add("ada", pool="gpu", weight=2.0)
+    verbs.add("bob", pool="local")
+    assert [body["tenant"] for _, _, body in api.sent] == ["ada", "bob"]
 
 
 def test_a_change_without_a_value_or_with_a_wrong_one_is_explained(api: TenantsApi) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.commands import validate as validate_command
-from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.settings_version import version_of
 from simulator.engine.recorded import RecordedPool
 from simulator.engine.trial import TrialCandidate
@@ -20,7 +20,7 @@ class RecordingApi:
     def __init__(self) -> None:
         self.bodies: list[tuple[str, dict[str, Any]]] = []
 
-    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         self.bodies.append((path, body))
         return {"command_id": "c"}
 
@@ -47,10 +47,8 @@ def test_an_applied_candidate_changes_the_settings_that_it_names_and_no_others(
     monkeypatch.setattr(validate_command, "await_answer", lambda client, receipt: receipt)
     validate_command._apply(RecordedPool("p", pool), candidate, None)
     ((path, body),) = api.bodies
-    assert path == "/v1/pools"
-    applied = ConfigurePool.model_validate(body).model_dump()
-    assert applied.pop("if_version") == version_of(pool)
-    assert applied == pool.model_dump(exclude={"partition", "release"}) | settings
+    assert path == "/v1/pools/p"
+    assert body == {"pool": "p", "if_version": version_of(pool), **settings}
 
 
 def test_hours_since_a_change_of_policy() -> None:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.settings_version import version_of
 from shared.testing.ledgers import LedgerWriter
 from simulator.engine.recorded import (
@@ -27,7 +27,7 @@ from simulator.engine.recording import dump, restore_broker
 from simulator.engine.run import Simulation, simulate
 from simulator.engine.scenario import POOL, Scenario, simulated_pool
 from simulator.engine.sizing import equal_nodes, window_of
-from simulator.engine.trial import PRESENT, candidates, configure_command, run_trial
+from simulator.engine.trial import PRESENT, candidates, run_trial, update_command
 from simulator.workload.rows import WorkloadJob
 
 pytestmark = pytest.mark.slow
@@ -162,10 +162,10 @@ def test_the_command_sets_the_tried_settings_and_no_others() -> None:
     )
     *_, base = candidates(pool)
     assert base.name == "wfp3"
-    assert configure_command(pool, base) == ConfigurePool(
-        **pool.model_dump(exclude={"partition", "learned", "preemption"}),
-        if_version=version_of(pool),
-    )
+    update = update_command(pool, base)
+    assert update.if_version == version_of(pool)
+    assert set(update.changes()) == set(base.settings)
+    assert (update.learned, update.preemption) == (None, "class")
     blind = [one for one in candidates(pool) if one.settings.get("base_policy") == "las"]
     assert blind, "gittins would look at history"
 

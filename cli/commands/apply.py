@@ -1,0 +1,153 @@
+"""`berth apply`: make an installation as a file declares it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.api.answers import api, await_answer
+from cli.api.http import Api, Json, part
+from cli.commands.apply_present import Installation, Present
+from cli.commands.tenants import create_topics
+from cli.errors import FAILED, BadInput
+from cli.input.arguments import AsJson, Data
+from cli.input.manifest import Declared, read_manifest
+from cli.text.output import emit, lines, text_of
+
+QUOTA_SETTINGS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The settings that have to be sent so that an object is as declared."""
+
+    declared: Declared
+    present: Present | None
+    settings: Json
+
+    @property
+    def action(self) -> str:
+        if self.present is None:
+            return "create"
+        return "change" if self.settings else "unchanged"
+
+    def document(self) -> Json:
+        before = self.present.settings if self.present else {}
+        return {
+            "kind": self.declared.kind,
+            "name": self.declared.name,
+            "tenant": self.declared.owner or None,
+            "action": self.action,
+            "settings": {
+                name: {"before": before.get(name), "after": value}
+                for name, value in self.settings.items()
+            },
+        }
+
+
+def apply(
+    file: Annotated[
+        Path, typer.Option("-f", "--file", help="Documents that declare objects; - is stdin.")
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the differences and change nothing.")
+    ] = False,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Make pools, tenants, quotas, keys and endpoints as a file declares them.
+
+    It prints what differs, then changes that and nothing else: settings and objects that the file
+    does not name stay. The exit code of --dry-run is 1 where something differs.
+    """
+    declared = read_manifest(file)
+    client = api(data)
+    installation = Installation(client)
+    changes = [difference_of(item, installation.find(item)) for item in declared]
+    if not as_json:
+        lines(line for change in changes for line in diff_lines(change))
+    due = [change for change in changes if change.action != "unchanged"]
+    done = [] if dry_run else [_made(client, change, as_json, data) for change in due]
+    if as_json:
+        emit({"changes": [change.document() for change in changes], "applied": done})
+    if dry_run and due:
+        raise typer.Exit(FAILED)
+
+
+def difference_of(declared: Declared, present: Present | None) -> Difference:
+    """Return what differs. Raises BadInput for an object that cannot be made or changed."""
+    if present is None:
+        required = {"tenant": "default_pool", "quota": "guaranteed_gpus"}.get(declared.kind)
+        if required and required not in declared.settings:
+            raise BadInput(f"{declared.title}: {required}: missing; a new one needs it")
+        return Difference(declared, None, declared.settings)
+    differing = {
+        name: value
+        for name, value in declared.settings.items()
+        if _present_value(declared.kind, present, name) != value
+    }
+    if declared.kind == "key" and differing:
+        rule = "a key does not change: `berth keys revoke`, and another name, is allowed"
+        raise BadInput(f"{declared.title}: {', '.join(differing)}: {rule}")
+    return Difference(declared, present, differing)
+
+
+def _present_value(kind: str, present: Present, name: str) -> object:
+    """Return the value of a setting; a pool that was set before the setting existed lacks it."""
+    from shared.contracts.pools import LEGACY_DEFAULTS
+
+    if kind == "pool" and name not in present.settings:
+        return LEGACY_DEFAULTS.get(name)
+    return present.settings.get(name)
+
+
+def diff_lines(change: Difference) -> list[str]:
+    """Return the object with what is to be done, and a line for each setting that differs."""
+    before = change.present.settings if change.present else {}
+    shown = [f"{change.declared.title}: {change.action}"]
+    for name, value in sorted(change.settings.items()):
+        old = f"{text_of(before.get(name))} -> " if change.present else ""
+        shown.append(f"  {name}: {old}{text_of(value)}")
+    return shown
+
+
+def _made(client: Api, change: Difference, as_json: bool, data: Path | None) -> Json:
+    """Send the change and wait for its decision; return it, with the key that is shown once."""
+    ticket = _send(client, change)
+    await_answer(client, ticket)
+    declared, texts = change.declared, []
+    if declared.kind == "tenant" and change.present is None:
+        texts += create_topics(declared.name, data)
+    if declared.kind == "key":
+        texts.append(f"shown once: {ticket['key']}")
+    if not as_json:
+        lines([f"{declared.title}: {change.action}d", *texts])
+    return {"kind": declared.kind, "name": declared.name, **ticket}
+
+
+def _send(client: Api, change: Difference) -> Json:
+    declared, present, settings = change.declared, change.present, change.settings
+    kind, path = declared.kind, f"/v1/{declared.kind}s"
+    match kind:
+        case "pool" | "endpoint" if present is None:
+            set_ = {name: value for name, value in settings.items() if value is not None}
+            return client.post(path, {kind: declared.name, **set_, "if_version": "absent"})
+        case "pool" | "endpoint":
+            assert present is not None, "the case before"
+            body = {**settings, "if_version": present.version}
+            return client.patch(f"{path}/{part(declared.name)}", body)
+        case "tenant" if present is None:
+            return client.post(path, {"tenant": declared.name, **settings})
+        case "tenant":
+            return client.patch(f"{path}/{part(declared.name)}", settings)
+        case "quota":
+            # The whole quota can be read by the release before, too.
+            send = client.post if len(settings) == QUOTA_SETTINGS else client.patch
+            path = f"/v1/tenants/{part(declared.owner)}/quota"
+            return send(path, {**settings, "pool": declared.name})
+        case _:
+            path = f"/v1/tenants/{part(declared.owner)}/keys"
+            return client.post(path, {"key_id": declared.name, **settings})

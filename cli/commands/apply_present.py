@@ -1,0 +1,68 @@
+"""The objects that `berth apply` declares, as the installation has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from cli.api.answers import items
+from cli.api.http import Api, Json, part
+from cli.errors import NotFound
+from cli.input.manifest import Declared
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The settings of an object that exists; `version` is empty where its kind has none."""
+
+    settings: Json
+    version: str = ""
+
+
+class Installation:
+    """Reads each list of the API once."""
+
+    def __init__(self, client: Api) -> None:
+        self._client = client
+        self._read: dict[str, Json | None] = {}
+
+    def find(self, declared: Declared) -> Present | None:
+        """Return the object that is declared as it is now; None for a new one."""
+        match declared.kind:
+            case "pool" | "endpoint" as kind:
+                return self._configured(kind, declared.name)
+            case "tenant":
+                row = self._get(f"/v1/tenants/{part(declared.name)}")
+                return Present(row) if row is not None and row["active"] else None
+            case "quota":
+                return self._quota(declared)
+            case _:
+                return self._key(declared)
+
+    def _get(self, path: str) -> Json | None:
+        if path not in self._read:
+            try:
+                self._read[path] = self._client.get(path)
+            except NotFound:
+                self._read[path] = None
+        return self._read[path]
+
+    def _configured(self, kind: str, name: str) -> Present | None:
+        for row in items(self._get(f"/v1/{kind}s") or {"items": []}):
+            if row[kind] == name:
+                return Present(cast("Json", row["settings"]), str(row["version"]))
+        return None
+
+    def _quota(self, declared: Declared) -> Present | None:
+        tenant = self._get(f"/v1/tenants/{part(declared.owner)}") or {"quota": []}
+        for row in cast("list[Json]", tenant["quota"]):
+            if row["pool"] == declared.name:
+                return Present(row)
+        return None
+
+    def _key(self, declared: Declared) -> Present | None:
+        keys = self._get(f"/v1/tenants/{part(declared.owner)}/keys") or {"items": []}
+        for row in items(keys):
+            if row["key_id"] == declared.name:
+                return Present(row)
+        return None

@@ -1,0 +1,163 @@
+"""Documents of `berth apply`, which declare pools, tenants, quotas, keys and endpoints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from cli.errors import BadInput
+from cli.input.assignments import faults_of
+from cli.input.documents import Body, read_documents
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+NAMED: dict[str, tuple[str, ...]] = {
+    "pool": ("name",),
+    "tenant": ("name",),
+    "quota": ("tenant", "pool"),
+    "key": ("name", "tenant"),
+    "endpoint": ("name",),
+}
+"""Fields that name an object, by kind, in the order in which kinds are applied."""
+KEY_SETTINGS = ("role", "models")
+NO_SECRET = "0" * 64
+"""A digest, so that the rules of a key without a secret can be checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An object as one document declares it; `settings` are all that it names, as JSON."""
+
+    kind: str
+    name: str
+    owner: str
+    """Tenant of a quota or key, empty for others."""
+    settings: Body
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self.name}" + (f" of {self.owner}" if self.owner else "")
+
+
+def read_manifest(path: Path) -> list[Declared]:
+    """Return the objects of a file in the order of their kinds. Raises BadInput with all faults."""
+    objects, faults = list[Declared](), list[str]()
+    for number, document in enumerate(read_documents(path), 1):
+        try:
+            declared = parse_document(document)
+        except BadInput as error:
+            faults.append(f"document {number}{_title(document)}: {error}")
+            continue
+        if any((other.kind, other.name, other.owner) == _key(declared) for other in objects):
+            faults.append(f"document {number}: {declared.title}: declared twice; once is allowed")
+        objects.append(declared)
+    if not (objects or faults):
+        faults.append(f"{path}: no document; one or more are allowed")
+    if faults:
+        raise BadInput("; ".join(faults))
+    kinds = list(NAMED)
+    return sorted(objects, key=lambda declared: kinds.index(declared.kind))
+
+
+def _key(declared: Declared) -> tuple[str, str, str]:
+    return declared.kind, declared.name, declared.owner
+
+
+def _title(document: Body) -> str:
+    parts = [str(document[name]) for name in ("kind", "name", "tenant") if name in document]
+    return f" ({' '.join(parts)})" if parts else ""
+
+
+def parse_document(document: Body) -> Declared:
+    """Return the object that a document declares. Raises BadInput with field, value and rule."""
+    kind = document.get("kind")
+    if kind not in NAMED:
+        raise BadInput(f"kind: {kind!r}; one of {', '.join(NAMED)} is allowed")
+    about = NAMED[cast("str", kind)]
+    _check_known(document, ("kind", *about, "settings"))
+    for name in about:
+        if not isinstance(document.get(name), str):
+            raise BadInput(f"{name}: {document.get(name)!r}; a name is allowed")
+    settings = document.get("settings") or {}
+    if not isinstance(settings, dict):
+        raise BadInput(f"settings: {settings!r}; an object is allowed")
+    names = {name: str(document[name]) for name in about}
+    owner = names.pop("tenant", "")
+    [name] = names.values()
+    return Declared(str(kind), name, owner, _checked(str(kind), name, owner, settings))
+
+
+def _check_known(document: Body, known: tuple[str, ...]) -> None:
+    for name in document:
+        if name not in known:
+            raise BadInput(f"{name}: unknown field; one of {', '.join(known)} is allowed")
+
+
+def _checked(kind: str, name: str, owner: str, settings: Body) -> Body:
+    """Return the settings with nested defaults, null being the default of a setting."""
+    from pydantic import ValidationError
+
+    model, about = _model(kind), _about(kind, name, owner)
+    hidden = {"if_version", *about}
+    known = KEY_SETTINGS if kind == "key" else tuple(sorted(model.model_fields.keys() - hidden))
+    _check_known(settings, known)
+    try:
+        checked = model.model_validate_json(json.dumps({**about, **settings}), strict=True)
+    except ValidationError as error:
+        raise BadInput("; ".join(faults_of(error))) from None
+    dumped = checked.model_dump(mode="json", include=set(settings))
+    if unknown := next(_unknown(settings, dumped, ""), None):
+        raise BadInput(f"{unknown}: unknown field")
+    defaults = _defaults(model)
+    return {key: defaults.get(key) if dumped[key] is None else dumped[key] for key in settings}
+
+
+def _model(kind: str) -> type[BaseModel]:
+    from shared.contracts.access import CreateKey
+    from shared.contracts.updates import UpdateEndpoint, UpdatePool, UpdateQuota, UpdateTenant
+
+    models: dict[str, type[BaseModel]] = {
+        "pool": UpdatePool,
+        "tenant": UpdateTenant,
+        "quota": UpdateQuota,
+        "key": CreateKey,
+        "endpoint": UpdateEndpoint,
+    }
+    return models[kind]
+
+
+def _about(kind: str, name: str, owner: str) -> Body:
+    """Return the fields of the contract that are no settings."""
+    if kind == "key":
+        return {"key_id": name, "sha256": NO_SECRET, "tenant": owner, "role": "submitter"}
+    return {"tenant": owner} if kind == "quota" else {kind: name}
+
+
+def _defaults(model: type[BaseModel]) -> Body:
+    """Return the declared defaults as JSON; an update's own default is that it is unchanged."""
+    from pydantic_core import to_jsonable_python
+
+    declared: type[BaseModel] = getattr(model, "SETTINGS", model)
+    return {
+        name: to_jsonable_python(field.default)
+        for name, field in declared.model_fields.items()
+        if not field.is_required()
+    }
+
+
+def _unknown(raw: object, known: object, path: str) -> Iterator[str]:
+    """Yield the paths of fields that the contract ignored."""
+    if isinstance(raw, dict) and isinstance(known, dict):
+        for name, value in raw.items():
+            field = f"{path}.{name}" if path else str(name)
+            if name not in known:
+                yield field
+            else:
+                yield from _unknown(value, known[name], field)
+    elif isinstance(raw, list) and isinstance(known, list):
+        for index, pair in enumerate(zip(raw, known, strict=False)):
+            yield from _unknown(*pair, f"{path}.{index}")

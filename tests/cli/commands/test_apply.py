@@ -1,0 +1,194 @@
+"""`berth apply`: what differs is sent and nothing else, over a real socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from cli.main import app
+from shared.contracts.endpoints import EndpointConfigured, Upstream
+from shared.contracts.pools import PoolConfigured
+from tests.cli.settings_api import VERSION
+from tests.serving import Quiet, serving
+
+POOL = PoolConfigured(pool="gpu", partition=1, backends=("agent",), rank_ms=200)
+ENDPOINT = EndpointConfigured(
+    endpoint="meta/L", partition=2, upstreams=(Upstream(name="a", url="http://e:1"),)
+)
+TENANT = {"tenant": "ada", "active": True, "default_pool": "gpu", "weight": 1.0, "llm_weight": 1.0}
+QUOTA = {"tenant": "ada", "pool": "gpu", "guaranteed_gpus": 4.0, "borrow_gpus": 2.0}
+KEY = {"key_id": "ci", "tenant": "ada", "role": "submitter", "models": []}
+PRESENT = """
+kind: pool
+name: gpu
+settings: {backends: [agent], rank_ms: 200, learned: null}
+---
+kind: endpoint
+name: meta/L
+settings:
+  upstreams: [{name: a, url: "http://e:1"}]
+---
+{kind: tenant, name: ada, settings: {default_pool: gpu, weight: 1}}
+---
+{kind: quota, tenant: ada, pool: gpu, settings: {guaranteed_gpus: 4}}
+---
+{kind: key, name: ci, tenant: ada, settings: {role: submitter}}
+"""
+
+
+class Gateway(Quiet):
+    """Has one object of each kind, and notes what it is sent."""
+
+    sent: ClassVar[list[tuple[str, str, dict[str, Any]]]] = []
+
+    def do_GET(self) -> None:
+        rows: dict[str, Any] = {
+            "/v1/pools": [{"pool": "gpu", "settings": dump(POOL), "version": VERSION}],
+            "/v1/endpoints": [
+                {"endpoint": "meta/L", "settings": dump(ENDPOINT), "version": VERSION}
+            ],
+            "/v1/tenants/ada/keys": [KEY],
+        }
+        path = urlsplit(self.path).path
+        if path in rows:
+            self.answer(200, json.dumps({"items": rows[path]}).encode())
+        elif path == "/v1/tenants/ada":
+            self.answer(200, json.dumps({**TENANT, "quota": [QUOTA]}).encode())
+        elif path.startswith("/v1/commands/"):
+            self.answer(200, b'{"accepted": true}')
+        else:
+            self.answer(404, b'{"reason": "not_found"}')
+
+    def note(self) -> None:
+        self.sent.append((self.command, unquote(self.path), json.loads(self.received())))
+        self.answer(202, b'{"command_id": "c", "key": "shown.once"}')
+
+    do_POST = do_PATCH = note
+
+
+def dump(settings: PoolConfigured | EndpointConfigured) -> dict[str, Any]:
+    return settings.model_dump(mode="json")
+
+
+@pytest.fixture(autouse=True)
+def gateway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setattr(Gateway, "sent", [])
+    # Without a stack of its own no topics are made.
+    monkeypatch.chdir(tmp_path)
+    with serving(Gateway) as url:
+        monkeypatch.setenv("BERTH_URL", url)
+        yield
+
+
+def apply(text: str, *flags: str) -> Result:
+    return CliRunner().invoke(app, ["apply", "-f", "-", *flags], input=text)
+
+
+def test_what_is_as_declared_is_not_sent() -> None:
+    ran = apply(PRESENT)
+    assert (ran.exit_code, Gateway.sent) == (0, []), ran.output
+    assert ran.stdout.splitlines() == [
+        "pool gpu: unchanged",
+        "tenant ada: unchanged",
+        "quota gpu of ada: unchanged",
+        "key ci of ada: unchanged",
+        "endpoint meta/L: unchanged",
+    ]
+
+
+CHANGED = """
+{kind: endpoint, name: meta/L, settings: {drained: true, discipline: berth}}
+---
+{kind: pool, name: gpu, settings: {backends: [agent], rank_ms: null, stop_after_s: keep}}
+---
+{kind: quota, tenant: ada, pool: gpu, settings: {guaranteed_gpus: 4, borrow_gpus: null}}
+---
+{kind: tenant, name: ada, settings: {weight: 3}}
+"""
+
+
+def test_a_change_sends_what_differs_on_the_version_that_was_read() -> None:
+    ran = apply(CHANGED)
+    assert ran.exit_code == 0, ran.exception
+    default = PoolConfigured.model_fields["rank_ms"].default
+    settings = {"rank_ms": default, "stop_after_s": "keep"}
+    assert Gateway.sent == [
+        ("PATCH", "/v1/pools/gpu", {**settings, "if_version": VERSION}),
+        ("PATCH", "/v1/tenants/ada", {"weight": 3.0}),
+        ("PATCH", "/v1/tenants/ada/quota", {"borrow_gpus": None, "pool": "gpu"}),
+        ("PATCH", "/v1/endpoints/meta/L", {"drained": True, "if_version": VERSION}),
+    ]
+    assert f"  rank_ms: 200 -> {default}" in ran.stdout.splitlines()
+    assert "pool gpu: changed" in ran.stdout
+
+
+NEW = """
+{kind: key, name: new, tenant: bob}
+---
+{kind: quota, tenant: bob, pool: cpu, settings: {guaranteed_gpus: 1}}
+---
+{kind: tenant, name: bob, settings: {default_pool: cpu}}
+---
+{kind: pool, name: cpu, settings: {rank_ms: 5}}
+"""
+
+
+def test_new_objects_are_made_pools_first_and_a_key_is_shown_once() -> None:
+    ran = apply(NEW)
+    assert ran.exit_code == 0, ran.exception
+    assert Gateway.sent == [
+        ("POST", "/v1/pools", {"pool": "cpu", "rank_ms": 5, "if_version": "absent"}),
+        ("POST", "/v1/tenants", {"tenant": "bob", "default_pool": "cpu"}),
+        ("PATCH", "/v1/tenants/bob/quota", {"guaranteed_gpus": 1.0, "pool": "cpu"}),
+        ("POST", "/v1/tenants/bob/keys", {"key_id": "new"}),
+    ]
+    assert ran.stdout.count("shown once: shown.once") == 1
+
+
+def test_a_dry_run_sends_nothing_and_its_exit_code_says_whether_something_differs() -> None:
+    ran = apply(CHANGED, "--dry-run", "--json")
+    assert (ran.exit_code, Gateway.sent) == (1, [])
+    [pool, *_] = json.loads(ran.stdout)["changes"]
+    assert pool["settings"]["stop_after_s"] == {"before": 600.0, "after": "keep"}
+    assert apply(PRESENT, "--dry-run").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("{kind: pol, name: gpu}", "document 1 (pol gpu): kind: 'pol'; one of pool, tenant, "),
+        ("{kind: pool, nam: gpu}", "document 1 (pool): nam: unknown field; one of kind, name, set"),
+        ("{kind: pool}", "document 1 (pool): name: None; a name is allowed"),
+        (
+            "{kind: pool, name: a, settings: {rank_mss: 1}}",
+            "rank_mss: unknown field; one of allow_",
+        ),
+        ("{kind: pool, name: a, settings: {rank_ms: -1}}", "rank_ms: -1; greater than or equal"),
+        ("{kind: pool, name: a, settings: {pool: b}}", "pool: unknown field"),
+        ("{kind: pool, name: a}\n---\n{kind: pool, name: a}", "document 2: pool a: declared twice"),
+        (
+            "{kind: endpoint, name: a, settings: {upstreams: [{name: a, url: 'http://e', ky: b}]}}",
+            "upstreams.0.ky: unknown field",
+        ),
+        (
+            "{kind: key, name: a, tenant: b, settings: {secret: x}}",
+            "secret: unknown field; one of r",
+        ),
+        ("{kind: key, name: ci, tenant: ada, settings: {role: viewer}}", "a key does not change"),
+        ("{kind: tenant, name: new}", "tenant new: default_pool: missing"),
+        ("# nothing", "no document"),
+    ],
+)
+def test_a_wrong_document_is_named_with_field_and_rule_and_nothing_is_sent(
+    text: str, rule: str
+) -> None:
+    ran = apply(text)
+    assert ran.exit_code and rule in str(ran.exception), ran.exception
+    assert Gateway.sent == []
