@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from cli.errors import BadInput
 from cli.input.assignments import faults_of
@@ -75,9 +75,9 @@ def _title(document: Body) -> str:
 def parse_document(document: Body) -> Declared:
     """Return the object that a document declares. Raises BadInput with field, value and rule."""
     kind = document.get("kind")
-    if kind not in NAMED:
+    if not isinstance(kind, str) or kind not in NAMED:
         raise BadInput(f"kind: {kind!r}; one of {', '.join(NAMED)} is allowed")
-    about = NAMED[cast("str", kind)]
+    about = NAMED[kind]
     _check_known(document, ("kind", *about, "settings"))
     for name in about:
         if not isinstance(document.get(name), str):
@@ -88,7 +88,7 @@ def parse_document(document: Body) -> Declared:
     names = {name: str(document[name]) for name in about}
     owner = names.pop("tenant", "")
     [name] = names.values()
-    return Declared(str(kind), name, owner, _checked(str(kind), name, owner, settings))
+    return Declared(kind, name, owner, _checked(kind, name, owner, settings))
 
 
 def _check_known(document: Body, known: tuple[str, ...]) -> None:

@@ -165,7 +165,7 @@ def test_the_command_sets_the_tried_settings_and_no_others() -> None:
     update = update_command(pool, base)
     assert update.if_version == version_of(pool)
     assert set(update.changes()) == set(base.settings)
-    assert (update.learned, update.preemption) == (None, "class")
+    assert (update.changes()["learned"], update.changes()["preemption"]) == (None, "class")
     blind = [one for one in candidates(pool) if one.settings.get("base_policy") == "las"]
     assert blind, "gittins would look at history"
 
