@@ -60,7 +60,7 @@ class StreamReader:
 
 @dataclass(slots=True)
 class SoakClients:
-    """What runs beside the jobs of one slice."""
+    """The clients that run beside the jobs of one slice."""
 
     llm: LlmClients
     stream: StreamReader

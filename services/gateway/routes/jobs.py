@@ -187,7 +187,7 @@ async def _job_history(gateway: Gateway, bearer: Bearer, job: Body, sql: str) ->
 
 async def _archived(gateway: Gateway, bearer: Bearer, job: Body) -> str | None:
     """Return the folder of the archive that the job's history has left for; None if it has not."""
-    ended_at = job["ended_at"]
+    ended_at = int(str(job["ended_at"]))
     if not ended_at or not await gateway.database.row(
         bearer, queries.ARCHIVED, ended_at, job["job_id"]
     ):
