@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -13,7 +14,11 @@ PRIORITY_CLASSES: tuple[PriorityClass, ...] = ("system", "high", "normal", "low"
 """Highest first. A job may preempt only jobs of a lower class."""
 NO_RESOURCES = "0: a worker needs some GPU, CPU core (0.001 or more) or memory (1 MiB or more)"
 """The fault of `gang.gpus_per_worker` where all three are 0: no node would bound such jobs."""
-CREDENTIAL_WORDS = ("password", "passwd", "secret", "token", "api_key", "apikey", "private_key")
+CREDENTIAL = re.compile(
+    r"(?:(?:password|passwd|secret)s?|token|(?:api|private)[_-]?keys?)(?![a-z0-9])", re.IGNORECASE
+)
+"""In a variable's name: a word that ends so, as in `HF_TOKEN`; `TOKENIZERS_PARALLELISM` and
+`MAX_TOKENS` are none."""
 
 
 class Gang(Model):
@@ -171,7 +176,6 @@ class JobSpec(Model):
     @classmethod
     def _no_credentials(cls, env: dict[str, str]) -> dict[str, str]:
         for key, value in env.items():
-            is_credential = any(word in key.lower() for word in CREDENTIAL_WORDS)
-            if is_credential and value and not value.startswith("secret://"):
+            if CREDENTIAL.search(key) and value and not value.startswith("secret://"):
                 raise ValueError(f"{key} looks like a credential: use secret://name")
         return env

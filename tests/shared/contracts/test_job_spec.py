@@ -43,6 +43,19 @@ def test_an_invalid_job_is_refused_with_its_field(change: dict[str, Any], field:
     assert field in {".".join(map(str, e["loc"])) for e in caught.value.errors()}
 
 
+@pytest.mark.parametrize(
+    "name", ["HF_TOKEN", "db_password", "AWS_SECRET_KEY", "MyApiKey", "GHTOKEN"]
+)
+def test_a_credential_is_refused_as_plain_text(name: str) -> None:
+    with pytest.raises(ValidationError, match=f"{name} looks like a credential"):
+        JobSpec(name="train", env={name: "sesame"})
+
+
+@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "TOKENIZER_PATH"])
+def test_an_ordinary_variable_is_no_credential(name: str) -> None:
+    assert JobSpec(name="train", env={name: "1"}).env == {name: "1"}
+
+
 def test_a_secret_by_reference_is_allowed() -> None:
     spec = JobSpec(name="train", env={"DB_PASSWORD": "secret://db"})
     assert spec.env["DB_PASSWORD"] == "secret://db"
