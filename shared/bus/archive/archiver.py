@@ -63,9 +63,10 @@ class Archiver:
         entries = 0
         try:
             source = _Source(feed, chain.tp, start, end)
-            while source.at < chain.next:
-                check_anchor(chain, await source.next())
             while chain.next < end:
+                # Entries of other archivers may follow that of this one.
+                while source.at < chain.next:
+                    check_anchor(chain, await source.next())
                 cut = Cut(Walk(chain.tp, chain.cursor))
                 while source.at < end and cut.raw_bytes < self._options.segment_bytes:
                     cut.add(await source.next())

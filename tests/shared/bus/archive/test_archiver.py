@@ -5,8 +5,10 @@ import asyncio
 import pytest
 
 from shared.bus.archive.archive import Archive
+from shared.bus.archive.archiver import Archiver, ArchiverOptions
+from shared.bus.archive.folder_store import FolderStore
 from shared.bus.archive.store import ObjectStore
-from shared.bus.memory import MemoryBroker
+from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.ledger.errors import ArchiveUnreachable, TailLost
 from tests.shared.bus.archive.archives import INPUT, LEDGER, NOW_MS, Installation
 
@@ -37,6 +39,38 @@ async def test_two_archivers_at_once_make_one_history(site: Installation) -> Non
     chain = Archive(site.store).refresh(LEDGER)
     assert (sum(made), len(chain), chain.next) == (40, 40, 40)
     assert Archive(site.store).check(LEDGER, NOW_MS) == 40
+
+
+class Overtaken(FolderStore):
+    """A store whose first put of an entry is followed by the entries of another archiver."""
+
+    def __init__(self, site: Installation) -> None:
+        super().__init__(site.folder)
+        self.site, self.is_first = site, True
+
+    def put_new(self, name: str, body: bytes) -> bool:
+        made = super().put_new(name, body)
+        if "/chain/" in name and self.is_first:
+            self.is_first = False
+            asyncio.run(self.archive_one())
+        return made
+
+    async def archive_one(self) -> None:
+        """Let another archiver make the next entry."""
+        options = ArchiverOptions("b", segment_bytes=1)
+        other = Archiver(MemoryLog(self.site.broker), Archive(self), options, lambda: NOW_MS)
+        assert await other.archive(LEDGER, 2) == 1
+
+
+async def test_an_archiver_goes_on_behind_entries_that_came_after_its_own(
+    site: Installation,
+) -> None:
+    site.write(3)
+    bus = MemoryLog(site.broker)
+    options = ArchiverOptions("a", segment_bytes=1)
+    archiver = Archiver(bus, Archive(Overtaken(site)), options, lambda: NOW_MS)
+    made = await archiver.archive(LEDGER, await bus.end(LEDGER))
+    assert (made, Archive(site.store).check(LEDGER, NOW_MS)) == (5, 6)
 
 
 class Dying:
