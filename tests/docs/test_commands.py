@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -60,7 +61,7 @@ BERTH = [
 
 def parse(words: list[str]) -> None:
     """Parse arguments of `berth` without running their verb; raises for what it does not have."""
-    command: Any = typer.main.get_command(app)
+    command = _whole_command()
     context = command.make_context("berth", list(words))
     while hasattr(command, "resolve_command"):
         rest = [*context._protected_args, *context.args]
@@ -68,6 +69,11 @@ def parse(words: list[str]) -> None:
         context = command.make_context(name, rest, parent=context)
     if words[0] == "bench":
         import_module(f"benchmarks.{words[1]}")
+
+
+@cache
+def _whole_command() -> Any:
+    return typer.main.get_command(app)
 
 
 @pytest.mark.parametrize("words", BERTH)
