@@ -6,10 +6,12 @@ import asyncio
 
 import pytest
 
+from shared.contracts.access import KeyCreated
 from shared.contracts.admission import JobAdmitted
 from shared.contracts.attempts import JobFailed
 from shared.contracts.base import Event
 from shared.contracts.job_spec import JobSpec
+from shared.contracts.keys import hash_secret
 from shared.contracts.placement import JobEnqueued
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.partition import TP
@@ -62,6 +64,28 @@ async def test_a_failed_job_is_submitted_again_with_its_program(jobs: Stack) -> 
     assert two["job_id"] == one["job_id"], "the same key"
     _, other, _ = await jobs.call("POST", "/v1/jobs/r1/retry", key="op")
     assert other["job_id"] != one["job_id"]
+
+
+async def test_the_bounds_and_the_user_of_a_key_hold_for_a_repetition(jobs: Stack) -> None:
+    for key_id, more in (("low-only", {"highest_class": "low"}), ("robots", {"user": "robot"})):
+        key = KeyCreated.model_validate(
+            {
+                "key_id": key_id,
+                "sha256": hash_secret("s1"),
+                "role": "submitter",
+                "tenant": "ada",
+                **more,
+            }
+        )
+        await jobs.append("access", 0, key)
+    low, robot = ({"Authorization": f"Bearer {key_id}.s1"} for key_id in ("low-only", "robots"))
+    status, content, _ = await jobs.call("POST", "/v1/jobs/r1/retry", key="", headers=low)
+    assert (status, content["reason"]) == (403, "not_permitted")
+    assert content["errors"][0]["field"] == "priority_class"
+    status, one, _ = await jobs.call("POST", "/v1/jobs/r1/retry", key="", headers=robot)
+    assert status == 202, one
+    command = await jobs.command(one["command_id"])
+    assert command is not None and command["data"]["spec"]["user"] == "robot"
 
 
 @pytest.mark.parametrize(
