@@ -214,6 +214,10 @@ class Hello(read.Message):
     """Random id of the agent's process, by which copies of one disk differ; absent: of an agent
     of an earlier release.
     """
+    network_namespace: str = ""
+    """Id of the agent's network namespace, in which it is alone with its identity; absent: of an
+    agent of an earlier release.
+    """
 
     READERS: ClassVar = {
         "node_id": read.text(shortest=1, longest=63, pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"),
@@ -231,6 +235,7 @@ class Hello(read.Message):
         "reports_from": read.integer(minimum=1),
         "injects": read.boolean(),
         "process": read.text(pattern=r"^[0-9a-f]{0,32}$"),
+        "network_namespace": read.text(longest=64),
     }
     REQUIRED: ClassVar = frozenset(
         {

@@ -102,6 +102,12 @@ class Hello(Model):
         description="random id of the agent's process, by which copies of one disk differ; absent: "
         "of an agent of an earlier release",
     )
+    network_namespace: str = Field(
+        "",
+        max_length=64,
+        description="id of the agent's network namespace, in which it is alone with its identity; "
+        "absent: of an agent of an earlier release",
+    )
 
 
 class Welcome(Model):

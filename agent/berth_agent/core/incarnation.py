@@ -18,6 +18,7 @@ class Machine:
     """Hash of the identity of the board, else of the GPUs; empty where there is none."""
     former_hardware: tuple[str, ...] = ()
     """Hashes by which earlier versions named it, or without a board that can be read."""
+    network_namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

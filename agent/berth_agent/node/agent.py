@@ -96,6 +96,7 @@ class Agent:
                 reports_from=self.outbox.first_n,
                 injects=True,
                 process=self.incarnations.process,
+                network_namespace=machine.network_namespace,
             )
 
     def welcome(self, welcome: Welcome) -> SessionStep:

@@ -21,7 +21,8 @@ BOARD = Path("/sys/class/dmi/id/product_uuid")
 def read_machine() -> Machine:
     """Return the identity of the running machine. Raises OSError."""
     present, *former = hardware_hashes()
-    return Machine(read_boot_id(), os.readlink("/proc/self/ns/pid"), present, tuple(former))
+    pids, network = (os.readlink(f"/proc/self/ns/{name}") for name in ("pid", "net"))
+    return Machine(read_boot_id(), pids, present, tuple(former), network)
 
 
 def read_boot_id() -> str:

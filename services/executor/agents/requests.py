@@ -82,7 +82,7 @@ class AgentRequests:
     async def hello(self, node: EnrolledNode, message: Hello, address: str) -> Welcome:
         """Open a session for the agent at this address; an earlier one of the node ends.
 
-        One of a joined incarnation is never refused as a copy: its workers run.
+        One of a joined incarnation is refused as a copy only where the other has the same one.
         """
         lane = self._lane(node)
         _check_identity(node, message)
@@ -92,9 +92,9 @@ class AgentRequests:
         terms = lane.state.agent_terms()
         if terms is None:
             raise unavailable("starting", f"pool: {lane.pool}; placement does not know it yet")
-        origin = Origin(message.process, message.boot_id, message.pid_namespace, address)
-        if not is_joined(lane.state, message):
-            self._sessions.check_origin(node.node_id, origin, live_for_s(terms.heartbeat_s))
+        origin, live_s = Origin.of(message, address), live_for_s(terms.heartbeat_s)
+        joined = message.incarnation if is_joined(lane.state, message) else None
+        self._sessions.check_origin(node.node_id, origin, live_s, joined)
         applied = OrderPosition.of(message.applied)
         session = Session(
             uuid4().hex,

@@ -10,7 +10,7 @@ from time import monotonic
 
 from services.executor.agents.refusal import Refused, unavailable
 from services.executor.core.agents.state import OrderPosition
-from shared.contracts.agents import MAX_ORDERS, Incarnation, Order
+from shared.contracts.agents import MAX_ORDERS, Hello, Incarnation, Order
 from shared.contracts.node_registry import JOIN_AGAIN
 
 CLONED = "cloned_identity"
@@ -43,7 +43,8 @@ def _cloned(old: Session, origin: Origin) -> str:
         f"node {old.node_id}: two agents live with its identity: {old.origin.address} has it and"
         f" goes on, {origin.address} is refused. Is its disk a copy, it joins anew: an operator"
         f" runs `berth nodes token --pool {old.pool}`, then there `berth-agent join URL --again"
-        " --node-id NAME` and a restart of its agent"
+        " --node-id NAME` and a restart of its agent. Is it the original, the copy at"
+        f" {old.origin.address} is stopped first"
     )
 
 
@@ -68,16 +69,27 @@ class Origin:
     """Empty: of an agent of an earlier release."""
     boot_id: str = ""
     pid_namespace: str = ""
+    network_namespace: str = ""
+    """Empty: of an agent of an earlier release."""
     address: str = ""
+
+    @classmethod
+    def of(cls, hello: Hello, address: str) -> Origin:
+        return cls(
+            hello.process, hello.boot_id, hello.pid_namespace, hello.network_namespace, address
+        )
 
     def may_follow(self, other: Origin) -> bool:
         """Return whether this may be the other process, or one that was started after its end.
 
-        On one machine the agent itself sees to it that there is no second one.
+        In one network namespace of a machine the agent itself sees to it that there is no second
+        one: it holds an abstract socket.
         """
         if not self.process or not other.process or self.process == other.process:
             return True
-        return (self.boot_id, self.pid_namespace) == (other.boot_id, other.pid_namespace)
+        networks = {self.network_namespace, other.network_namespace} - {""}
+        here, there = (self.boot_id, self.pid_namespace), (other.boot_id, other.pid_namespace)
+        return here == there and len(networks) < 2
 
 
 @dataclass(slots=True)
@@ -150,15 +162,23 @@ class Sessions:
         self._newcomers: OrderedDict[tuple[str, str], float] = OrderedDict()
         """Time of the first hello of a process that had to wait, by node and process."""
 
-    def check_origin(self, node_id: str, origin: Origin, live_s: float) -> None:
+    def check_origin(
+        self, node_id: str, origin: Origin, live_s: float, joined: Incarnation | None
+    ) -> None:
         """Refuse a second agent with the identity of a node whose agent lives.
 
+        One whose incarnation is the joined one takes the session of an agent of another.
         The machine of a silent session may have been restarted: a newcomer waits until the other
         has said nothing for `live_s`, and is known as a copy once the other was heard meanwhile.
         """
         old, key = self._of_node.get(node_id), (node_id, origin.process)
         now_s = monotonic()
-        if old is None or origin.may_follow(old.origin) or now_s - old.heard_s >= live_s:
+        if (
+            old is None
+            or (joined is not None and joined != old.incarnation)
+            or origin.may_follow(old.origin)
+            or now_s - old.heard_s >= live_s
+        ):
             self._newcomers.pop(key, None)
             return
         first_s = self._newcomers.setdefault(key, now_s)

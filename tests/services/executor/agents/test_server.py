@@ -267,6 +267,22 @@ async def test_a_copy_of_a_node_that_lives_is_refused_and_the_first_goes_on(
         assert (await first.hello())["action"] == "continue"
 
 
+async def test_containers_of_one_machine_with_networks_of_their_own_are_two_agents(
+    site: Installation,
+) -> None:
+    """They share the pid namespace, but not the socket by which an agent is alone there."""
+    site.placement.write([joined("n1")])
+    async with site.serving(), site.agent("n1") as first, site.agent("n1") as copy:
+        await first.hello(process="a1", network_namespace="net:[1]")
+        for incarnation in (first.incarnation, {"generation": 2, "uuid": "f" * 32}):
+            copy.incarnation = incarnation
+            with pytest.raises(AssertionError, match="identity_in_use"):
+                await copy.hello(process="b2", network_namespace="net:[2]")
+        assert (await first.hello(process="a2", network_namespace="net:[1]"))["action"]
+        # An agent of an earlier release does not name its network.
+        assert (await copy.hello(process="b2"))["action"] == "register"
+
+
 async def test_an_agent_with_the_joined_incarnation_takes_its_session_back_from_a_copy(
     site: Installation,
 ) -> None:
