@@ -88,8 +88,8 @@ class Origin:
         if not self.process or not other.process or self.process == other.process:
             return True
         networks = {self.network_namespace, other.network_namespace} - {""}
-        here, there = (self.boot_id, self.pid_namespace), (other.boot_id, other.pid_namespace)
-        return here == there and len(networks) < 2
+        own, others = (self.boot_id, self.pid_namespace), (other.boot_id, other.pid_namespace)
+        return own == others and len(networks) < 2
 
 
 @dataclass(slots=True)
