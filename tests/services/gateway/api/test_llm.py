@@ -165,6 +165,10 @@ async def test_keys_of_a_tenant_are_listed_without_revoked_ones(rows: Stack) -> 
         "tenant": "ada",
         "role": "submitter",
         "models": [],
+        "user": None,
+        "pools": [],
+        "highest_class": None,
+        "max_job_gpus": None,
     }
     assert "s1" not in str(content)
     assert (await rows.call("GET", "/v1/tenants/bob/keys"))[0] == 404
