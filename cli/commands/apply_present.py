@@ -33,7 +33,9 @@ class Installation:
                 return self._configured(kind, declared.name)
             case "tenant":
                 row = self._get(f"/v1/tenants/{part(declared.name)}")
-                return Present(row) if row is not None and row["active"] else None
+                if row is None or not row["active"]:
+                    return None
+                return Present(row | cast("Json", row["bounds"]))
             case "quota":
                 return self._quota(declared)
             case _:

@@ -23,7 +23,7 @@ NAMED: dict[str, tuple[str, ...]] = {
     "endpoint": ("name",),
 }
 """Fields that name an object, by kind, in the order in which kinds are applied."""
-KEY_SETTINGS = ("role", "models")
+KEY_SETTINGS = ("role", "models", "user", "pools", "highest_class", "max_job_gpus")
 NO_SECRET = "0" * 64
 """A digest, so that the rules of a key without a secret can be checked."""
 

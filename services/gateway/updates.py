@@ -15,7 +15,7 @@ from shared.contracts.registry import AccessView
 from shared.contracts.settings_version import version_of
 from shared.contracts.updates import UpdateEndpoint, UpdatePool
 
-NOT_FINISHED = "is possible after `berth upgrade finish`; until then POST all of it"
+NOT_FINISHED = "is possible after `berth upgrade finish`; until then POST all that it had"
 
 
 def is_finished(view: AccessView) -> bool:
@@ -23,10 +23,10 @@ def is_finished(view: AccessView) -> bool:
     return all(pool.release >= RELEASE for pool in view.pools.values())
 
 
-def require_finished(view: AccessView) -> None:
-    """Raise ApiError 409 while the release before could not read a change of single fields."""
+def require_finished(view: AccessView, what: str = "a change of single fields") -> None:
+    """Raise ApiError 409 while the release before could not read it."""
     if not is_finished(view):
-        raise ApiError(409, "upgrade_not_finished", f"a change of single fields {NOT_FINISHED}")
+        raise ApiError(409, "upgrade_not_finished", f"{what} {NOT_FINISHED}")
 
 
 def pool_command(view: AccessView, update: UpdatePool) -> UpdatePool | ConfigurePool:

@@ -14,11 +14,9 @@ PRIORITY_CLASSES: tuple[PriorityClass, ...] = ("system", "high", "normal", "low"
 """Highest first. A job may preempt only jobs of a lower class."""
 NO_RESOURCES = "0: a worker needs some GPU, CPU core (0.001 or more) or memory (1 MiB or more)"
 """The fault of `gang.gpus_per_worker` where all three are 0: no node would bound such jobs."""
-CREDENTIAL = re.compile(
-    r"(?:(?:password|passwd|secret)s?|token|(?:api|private)[_-]?keys?)(?![a-z0-9])", re.IGNORECASE
-)
-"""In a variable's name: a word that ends so, as in `HF_TOKEN`; `TOKENIZERS_PARALLELISM` and
-`MAX_TOKENS` are none."""
+CREDENTIAL_WORDS = ("password", "passwd", "secret", "token", "api_key", "apikey", "private_key")
+ORDINARY = re.compile("tokeniz|tokens")
+"""Parts of names, as of `TOKENIZERS_PARALLELISM` and `MAX_TOKENS`, that name no credential."""
 
 
 class Gang(Model):
@@ -176,6 +174,8 @@ class JobSpec(Model):
     @classmethod
     def _no_credentials(cls, env: dict[str, str]) -> dict[str, str]:
         for key, value in env.items():
-            if CREDENTIAL.search(key) and value and not value.startswith("secret://"):
+            name = ORDINARY.sub("", key.lower())
+            is_credential = any(word in name for word in CREDENTIAL_WORDS)
+            if is_credential and value and not value.startswith("secret://"):
                 raise ValueError(f"{key} looks like a credential: use secret://name")
         return env

@@ -19,6 +19,11 @@ def count_open(state: AdmissionState, tenant: str, jobs: int) -> None:
         state.open_jobs.pop(tenant, None)
 
 
+def is_single(job_id: str, index: int | None) -> bool:
+    """Whether the job belongs to no array; a repeated job of one keeps its index alone."""
+    return index is None or not job_id.endswith(f".{index}")
+
+
 def count_created(state: AdmissionState, job_id: str, index: int | None) -> None:
     """Go on to the array's next job if this is the one that was due."""
     array = state.arrays.get(array_id_of(job_id, index))

@@ -49,9 +49,7 @@ def permitted(command: SubmitJob, bearer: Bearer) -> SubmitJob:
     """Return the submission with the user that its sender is. Raises NotPermitted."""
     spec = command.spec
     remedy = f"of {bearer.principal}; an administrator makes another key (`berth keys create`)"
-    excess = find_excess(
-        bounds_of_bearer(bearer), spec, command.pool, by_operator=bearer.tenant is None
-    )
+    excess = find_excess(bounds_of_bearer(bearer), spec, command.pool, by_operator=False)
     if excess is not None:
         rule = f"{excess.rule} by the bounds {remedy}"
         raise NotPermitted(FieldError(field=excess.field, value=excess.value, rule=rule))

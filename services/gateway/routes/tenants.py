@@ -118,10 +118,12 @@ async def show_tenant(request: Request, tenant: Tenant) -> Response:
     return json_response(shown)
 
 
-@router.post("/tenants", **command_route(RegisterTenant))
+@router.post("/tenants", **command_route(RegisterTenant, 409))
 async def register_tenant(request: Request) -> Response:
     """Register or replace a tenant: what is not named gets its default, `PATCH` keeps it."""
     bearer, command = await admin_request(request, RegisterTenant)
+    if command.model_fields_set & TenantBounds.model_fields.keys():
+        require_finished(gateway_of(request).access.view, "a bound")
     receipt = await send_access_command(request, bearer, command, command.tenant)
     return accepted_response(receipt)
 
@@ -143,7 +145,8 @@ async def retire_tenant(request: Request, tenant: Tenant) -> Response:
 
 
 @router.post(
-    "/tenants/{tenant}/keys", **command_route(CreateKeyRequest, required=False, receipt=KeyReceipt)
+    "/tenants/{tenant}/keys",
+    **command_route(CreateKeyRequest, 409, required=False, receipt=KeyReceipt),
 )
 async def create_tenant_key(request: Request, tenant: Tenant) -> Response:
     """Create a key of the tenant. The response shows it once."""
@@ -171,7 +174,7 @@ async def list_tenant_keys(request: Request, tenant: Tenant) -> Response:
     return json_response({"items": sorted(shown, key=itemgetter("key_id")), "next": None})
 
 
-@router.post("/keys", **command_route(CreateKeyRequest, receipt=KeyReceipt))
+@router.post("/keys", **command_route(CreateKeyRequest, 409, receipt=KeyReceipt))
 async def create_key(request: Request) -> Response:
     """Create a key of an operator or an admin. The response shows it once."""
     return await _create_key(request, None)
@@ -244,6 +247,9 @@ async def _create_key(request: Request, tenant: str | None) -> Response:
     if is_global != (tenant is None):
         rule = "tenant keys are viewer or submitter; operator and admin keys have no tenant"
         raise InvalidBody([FieldError(field="role", value=body.role, rule=rule)])
+    if body.model_fields_set & KeyBounds.model_fields.keys():
+        # A release before would take the key for one without bounds.
+        require_finished(gateway_of(request).access.view, "a bound of a key")
     key_id = body.key_id or f"k{secrets.token_hex(8)}"
     secret = secrets.token_urlsafe(32)
     command = CreateKey(

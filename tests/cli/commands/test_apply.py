@@ -21,9 +21,23 @@ POOL = PoolConfigured(pool="gpu", partition=1, backends=("agent",), rank_ms=200)
 ENDPOINT = EndpointConfigured(
     endpoint="meta/L", partition=2, upstreams=(Upstream(name="a", url="http://e:1"),)
 )
-TENANT = {"tenant": "ada", "active": True, "default_pool": "gpu", "weight": 1.0, "llm_weight": 1.0}
+TENANT = {
+    "tenant": "ada",
+    "active": True,
+    "default_pool": "gpu",
+    "weight": 1.0,
+    "llm_weight": 1.0,
+    "bounds": {"max_open_jobs": 5},
+}
 QUOTA = {"tenant": "ada", "pool": "gpu", "guaranteed_gpus": 4.0, "borrow_gpus": 2.0}
-KEY = {"key_id": "ci", "tenant": "ada", "role": "submitter", "models": []}
+KEY = {
+    "key_id": "ci",
+    "tenant": "ada",
+    "role": "submitter",
+    "models": [],
+    "user": "robot",
+    "pools": ["gpu"],
+}
 PRESENT = """
 kind: pool
 name: gpu
@@ -34,11 +48,11 @@ name: meta/L
 settings:
   upstreams: [{name: a, url: "http://e:1"}]
 ---
-{kind: tenant, name: ada, settings: {default_pool: gpu, weight: 1}}
+{kind: tenant, name: ada, settings: {default_pool: gpu, weight: 1, max_open_jobs: 5}}
 ---
 {kind: quota, tenant: ada, pool: gpu, settings: {guaranteed_gpus: 4}}
 ---
-{kind: key, name: ci, tenant: ada, settings: {role: submitter}}
+{kind: key, name: ci, tenant: ada, settings: {role: submitter, user: robot, pools: [gpu]}}
 """
 
 

@@ -44,14 +44,16 @@ def test_an_invalid_job_is_refused_with_its_field(change: dict[str, Any], field:
 
 
 @pytest.mark.parametrize(
-    "name", ["HF_TOKEN", "db_password", "AWS_SECRET_KEY", "MyApiKey", "GHTOKEN"]
+    "name", ["HF_TOKEN", "db_password", "AWS_SECRET_KEY", "MyApiKey", "GHTOKEN", "HF_TOKEN2"]
 )
 def test_a_credential_is_refused_as_plain_text(name: str) -> None:
     with pytest.raises(ValidationError, match=f"{name} looks like a credential"):
         JobSpec(name="train", env={name: "sesame"})
 
 
-@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "TOKENIZER_PATH"])
+@pytest.mark.parametrize(
+    "name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "TOKENIZER_PATH", "SSH_PRIVATEKEY"]
+)
 def test_an_ordinary_variable_is_no_credential(name: str) -> None:
     assert JobSpec(name="train", env={name: "1"}).env == {name: "1"}
 

@@ -9,7 +9,7 @@ import pytest
 from services.admission.core.state import AdmissionState
 from shared.contracts.access import TenantRegistered
 from shared.contracts.admission import JobAdmitted, JobRejected
-from shared.contracts.attempts import JobSucceeded
+from shared.contracts.attempts import JobCancelled, JobSucceeded
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.bounds import TenantBounds
@@ -81,6 +81,20 @@ def test_jobs_that_ended_make_room_for_others() -> None:
     end = JobSucceeded(job_id="a", tenant="acme", attempt=1, started_at=1, exit_codes=(0,))
     when(state, placed(end))
     assert isinstance(when(state, submit("f"))[1], JobAdmitted)
+
+
+def test_repeated_jobs_of_an_array_are_open_jobs_too() -> None:
+    """They keep their index, and belong to no array."""
+    state = bounded(max_open_jobs=2)
+    for job_id in ("a", "b"):
+        submitted = submit(job_id).message
+        assert isinstance(submitted, SubmitJob)
+        again = submitted.model_copy(update={"array_index": 4})
+        assert isinstance(when(state, command(again))[1], JobAdmitted)
+    assert rejection(state, submit("c"))[0] == "too_many_jobs"
+    when(state, cancel("a"))
+    when(state, placed(JobCancelled(job_id="a", tenant="acme")))
+    assert state.open_jobs == {"acme": 1}
 
 
 def test_the_bounds_come_from_the_registration_of_the_tenant() -> None:
