@@ -23,10 +23,10 @@ def is_finished(view: AccessView) -> bool:
     return all(pool.release >= RELEASE for pool in view.pools.values())
 
 
-def require_finished(view: AccessView, what: str = "a change of single fields") -> None:
+def require_finished(view: AccessView, change: str = "a change of single fields") -> None:
     """Raise ApiError 409 while the release before could not read it."""
     if not is_finished(view):
-        raise ApiError(409, "upgrade_not_finished", f"{what} {NOT_FINISHED}")
+        raise ApiError(409, "upgrade_not_finished", f"{change} {NOT_FINISHED}")
 
 
 def pool_command(view: AccessView, update: UpdatePool) -> UpdatePool | ConfigurePool:
