@@ -20,7 +20,7 @@ from benchmarks.parts.chaos.verdict import check_installation
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.percentiles import summarize
 from benchmarks.parts.result import finish
-from benchmarks.parts.soak.clients import prepare_clients, running_clients
+from benchmarks.parts.soak.clients import SoakClients, prepare_clients
 from benchmarks.parts.soak.load import LOAD, disturb
 from benchmarks.parts.soak.page import PLOT, draw, render_page
 from benchmarks.parts.soak.slices import goals_of, read_slices, write_slices
@@ -83,14 +83,13 @@ async def run_slice(
     )
     began = time.monotonic()
     async with started(stack_options, report_line) as bench:
-        await prepare(bench, report_line)
+        await prepare(bench, report_line, allow_injection=True)
         clients = await prepare_clients(bench, ports)
         start_s = round(time.monotonic() - began, 1)
         old_errors = Counter(await asyncio.to_thread(error_lines, stack_options.data_dir))
         async with loaded_stack(bench, 0.0, report_line) as loaded:
             loaded.number = slices[-1]["number"] if slices else 0
-            async with running_clients(clients):
-                figures = await under_load(options, loaded, len(slices) + 1)
+            figures = await under_load(options, loaded, clients, len(slices) + 1)
             all_ended = await loaded.all_ended(ENDS_S)
             verdict = await check_installation(loaded, all_ended)
             number = loaded.number
@@ -109,12 +108,15 @@ async def run_slice(
     }
 
 
-async def under_load(options: SoakOptions, loaded: LoadedStack, number: int) -> dict[str, Any]:
+async def under_load(
+    options: SoakOptions, loaded: LoadedStack, clients: SoakClients, number: int
+) -> dict[str, Any]:
     """Run all of the load for a slice; return samples of memory and disk, and delays."""
     probe, samples, disk_mib = ApiProbe(loaded, f"soak-{number}"), MemorySamples(), []
     await probe.start()
     loaded.per_s = options.per_s
-    beside = [asyncio.ensure_future(probe.run()), asyncio.ensure_future(disturb(loaded, NODES))]
+    running = (probe.run(), disturb(loaded, NODES), clients.run())
+    beside = [asyncio.ensure_future(one) for one in running]
     began = time.monotonic()
     try:
         while (now_s := time.monotonic() - began) <= options.minutes * 60:

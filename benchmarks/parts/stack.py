@@ -128,13 +128,20 @@ def inventory(folder: Path, pools: int) -> dict[str, str]:
     return {"BERTH_NODES": str(path)}
 
 
-async def prepare(bench: Bench, report_line: ReportLine, pools: int = 1) -> None:
+async def prepare(
+    bench: Bench, report_line: ReportLine, pools: int = 1, *, allow_injection: bool = False
+) -> None:
     """Configure the pools and the tenant, and wait until the nodes have joined."""
     log = bench.log()
     await log.start()
     try:
         for command in (
-            *(ConfigurePool(pool=pool_of(n), base_policy="fair_share") for n in range(pools)),
+            *(
+                ConfigurePool(
+                    pool=pool_of(lane), base_policy="fair_share", allow_injection=allow_injection
+                )
+                for lane in range(pools)
+            ),
             RegisterTenant(tenant=TENANT, default_pool=POOL),
         ):
             await log.append(TP("access.commands", 0), as_record(command))

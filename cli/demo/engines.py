@@ -5,8 +5,10 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from infra.machine.process import free_ports, tied
+from infra.supervisor import control
 from infra.supervisor.configuration import Program
 from shared.contracts.access import CreateKey
 from shared.contracts.base import Command
@@ -45,6 +47,12 @@ def engine_programs(ports: Sequence[int]) -> tuple[Program, ...]:
 
 def engine_name(number: int) -> str:
     return f"engine-{number}"
+
+
+def start_engines(data_dir: Path) -> None:
+    """Start the engines of a stack, which was brought up with their programs."""
+    for number in range(1, ENGINES + 1):
+        control.start(data_dir, engine_name(number))
 
 
 def configure_endpoint(ports: Sequence[int]) -> ConfigureEndpoint:

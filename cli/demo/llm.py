@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from cli.demo.engines import BATCH, ENGINES, MODEL, client_keys, configure_endpoint, engine_name
+from cli.demo.engines import BATCH, ENGINES, MODEL, client_keys, configure_endpoint, start_engines
 from cli.demo.llm_clients import ABUSIVE, POLITE, LlmClients
 from cli.demo.llm_figures import LlmFigures
 from cli.demo.options import ABUSER, TENANTS
 from cli.replay.watch import LOOK_S, follow
 from cli.stack.access_producer import send_to_access
-from infra.supervisor import control
 from infra.supervisor.running import RunningStack
 
 LEAST_ANSWERS = 5
@@ -47,7 +46,7 @@ class LlmDemo:
         """Run until cancelled; nothing starts before `may_begin`."""
         while not may_begin():
             await asyncio.sleep(LOOK_S)
-        await asyncio.to_thread(self._start_engines)
+        await asyncio.to_thread(start_engines, self.stack.data_dir)
         keys, commands = client_keys((*TENANTS, ABUSER))
         endpoint = configure_endpoint(self.ports)
         await send_to_access(self.stack.connection("operator"), [endpoint, *commands])
@@ -81,10 +80,6 @@ class LlmDemo:
     def advice(self) -> list[str]:
         """Return the lines that say how to reach the endpoint."""
         return [f"LLM       {self.stack.llm}/v1   (model: {MODEL}; key: {self._key_file})"]
-
-    def _start_engines(self) -> None:
-        for number in range(1, ENGINES + 1):
-            control.start(self.stack.data_dir, engine_name(number))
 
     async def _follow(self) -> None:
         connection, lanes = self.stack.connection("verify"), self.stack.partitions

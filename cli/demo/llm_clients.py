@@ -32,6 +32,11 @@ POLITE = Habit(at_once=1, max_tokens=16, pause_s=1.0, prompt_words=30)
 ABUSIVE = Habit(at_once=10, max_tokens=64, pause_s=0.0, prompt_words=120)
 
 
+def trust(ca: str) -> ssl.SSLContext | bool:
+    """Return what aiohttp takes for TLS: this CA file alone, or the system's where it is empty."""
+    return ssl.create_default_context(cafile=ca) if ca else True
+
+
 @dataclass(slots=True)
 class LlmClients:
     """The clients of all tenants, each with its key; they send requests until cancelled."""
@@ -46,8 +51,7 @@ class LlmClients:
 
     async def run(self) -> None:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
-        tls = ssl.create_default_context(cafile=self.ca) if self.ca else True
-        connector = aiohttp.TCPConnector(ssl=tls, limit=0)
+        connector = aiohttp.TCPConnector(ssl=trust(self.ca), limit=0)
         async with (
             aiohttp.ClientSession(self.url, timeout=timeout, connector=connector) as session,
             asyncio.TaskGroup() as group,

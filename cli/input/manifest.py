@@ -23,7 +23,8 @@ NAMED: dict[str, tuple[str, ...]] = {
     "endpoint": ("name",),
 }
 """Fields that name an object, by kind, in the order in which kinds are applied."""
-KEY_SETTINGS = ("role", "models", "user", "pools", "highest_class", "max_job_gpus")
+KEY_SETTINGS = ("role", "models")
+"""Settings of a key beside its bounds."""
 NO_SECRET = "0" * 64
 """A digest, so that the rules of a key without a secret can be checked."""
 
@@ -101,9 +102,13 @@ def _checked(kind: str, name: str, owner: str, settings: Body) -> Body:
     """Return the settings with nested defaults, null being the default of a setting."""
     from pydantic import ValidationError
 
+    from shared.contracts.access import KeyBounds
+
     model, about = _model(kind), _about(kind, name, owner)
     hidden = {"if_version", *about}
-    known = KEY_SETTINGS if kind == "key" else tuple(sorted(model.model_fields.keys() - hidden))
+    known = tuple(sorted(model.model_fields.keys() - hidden))
+    if kind == "key":
+        known = (*KEY_SETTINGS, *KeyBounds.model_fields)
     _check_known(settings, known)
     try:
         checked = model.model_validate_json(json.dumps({**about, **settings}), strict=True)

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kafka.admin import KafkaAdminClient
-from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
+from kafka.protocol.admin import AlterClientQuotasRequest
 
 from infra.security.rights import RESTORE, TRIM, users
 
 DEFAULT: str | None = None
-"""The user whose quotas hold for all users without quotas of their own."""
+"""Its quotas hold for all users without quotas of their own."""
 NO_BOUND = 1e15
-EXACT, DEFAULT_MATCH = 0, 1
 UNBOUND = (*users(), RESTORE, TRIM)
 
 
@@ -44,15 +43,6 @@ def apply_quotas(admin: KafkaAdminClient, quota: TenantQuota) -> None:
     for entry in answer.entries:
         if entry.error_code:
             raise QuotaNotApplied(f"quota: {entry.error_code}: {entry.error_message}")
-
-
-def quotas(admin: KafkaAdminClient, user: str | None) -> dict[str, float]:
-    """Return the quotas that a user has of its own; None is the default of all users."""
-    request = DescribeClientQuotasRequest(
-        components=[("user", DEFAULT_MATCH if user is None else EXACT, user)], strict=True
-    )
-    answer = admin._manager.run(admin._manager.send, request)
-    return {value.key: value.value for entry in answer.entries or () for value in entry.values}
 
 
 def _entry(user: str | None, values: Mapping[str, float]) -> tuple[object, ...]:

@@ -7,12 +7,12 @@ security in Postgres hides all others, whatever a query forgets to filter.
 from __future__ import annotations
 
 import asyncio
-import re
 
 import asyncpg
 import msgspec
 
 from services.gateway.problem import unavailable
+from shared.contracts.base import NAME
 from shared.contracts.registry import Bearer
 from shared.projections.database import ALL_TENANTS, OPERATOR, SCHEMA, terminate_after
 
@@ -38,7 +38,6 @@ JSON_COLUMNS = frozenset(
 )
 """Stored as text, so that equal rows are equal bytes; returned as JSON."""
 
-TENANT_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 
 Row = dict[str, object]
 
@@ -98,7 +97,7 @@ def visible_tenant(bearer: Bearer) -> str:
     if bearer.tenant is None and bearer.has_role("operator"):
         return ALL_TENANTS
     tenant = bearer.tenant or ""
-    if not TENANT_NAME.fullmatch(tenant):
+    if not NAME.fullmatch(tenant):
         raise ValueError(f"invalid tenant: {tenant!r}; operators alone have none")
     return tenant
 

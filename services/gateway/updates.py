@@ -10,7 +10,7 @@ from typing import Any
 from services.gateway.problem import ApiError
 from shared.contracts.base import Model
 from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured
-from shared.contracts.pools import RELEASE, ConfigurePool, PoolConfigured
+from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.registry import AccessView
 from shared.contracts.settings_version import version_of
 from shared.contracts.updates import UpdateEndpoint, UpdatePool
@@ -18,14 +18,9 @@ from shared.contracts.updates import UpdateEndpoint, UpdatePool
 NOT_FINISHED = "is possible after `berth upgrade finish`; until then POST all that it had"
 
 
-def is_finished(view: AccessView) -> bool:
-    """Return whether no earlier release can take over again."""
-    return all(pool.release >= RELEASE for pool in view.pools.values())
-
-
 def require_finished(view: AccessView, change: str = "a change of single fields") -> None:
     """Raise ApiError 409 while the release before could not read it."""
-    if not is_finished(view):
+    if not view.is_finished:
         raise ApiError(409, "upgrade_not_finished", f"{change} {NOT_FINISHED}")
 
 
@@ -34,7 +29,7 @@ def pool_command(view: AccessView, update: UpdatePool) -> UpdatePool | Configure
 
     Raises ApiError for an unknown pool, and for a value that an earlier release cannot read.
     """
-    if is_finished(view):
+    if view.is_finished:
         return update
     existing = view.pools.get(update.pool)
     if existing is None:
@@ -49,7 +44,7 @@ def endpoint_command(
     view: AccessView, update: UpdateEndpoint
 ) -> UpdateEndpoint | ConfigureEndpoint:
     """Return the command that changes an endpoint, as `pool_command` does."""
-    if is_finished(view):
+    if view.is_finished:
         return update
     existing = view.endpoints.get(update.endpoint)
     if existing is None:

@@ -14,7 +14,7 @@ from shared.contracts.enrolment import NodeTokenCreated
 from shared.contracts.job_spec import PriorityClass
 from shared.contracts.keys import parse_key, verify_secret
 from shared.contracts.node_registry import NodeRegistry
-from shared.contracts.pools import PoolConfigured
+from shared.contracts.pools import RELEASE, PoolConfigured
 
 NO_HASH = "0" * 64
 """The hash of no secret: an unknown key id is refused as slowly as a wrong secret."""
@@ -127,6 +127,11 @@ class AccessView:
     def is_active(self, tenant: str) -> bool:
         """Return whether the tenant may submit jobs."""
         return tenant in self.tenants and tenant not in self.retired
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no earlier release can take over again."""
+        return all(pool.release >= RELEASE for pool in self.pools.values())
 
     def bounds_of(self, tenant: str) -> TenantBounds:
         """Return the bounds of a tenant; one of an earlier release has none."""

@@ -23,9 +23,9 @@ SAMPLE_S = 10.0
 SETTLED = 0.5
 """First share of the time, in which caches fill; growth is measured over the rest."""
 THIRD_PARTY = frozenset({"broker", "postgres"})
+"""Processes whose caches have their own bounds."""
 EMULATOR = "engine-"
 """Prefix of the logs of emulated engines, which are written for people."""
-"""Processes whose caches have their own bounds."""
 ERROR_LEVELS = frozenset({"error", "critical"})
 
 

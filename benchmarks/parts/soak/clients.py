@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
 
 from benchmarks.parts.stack import POOL, TENANT, Bench
-from cli.demo.engines import ENGINES, client_keys, configure_endpoint, engine_name
-from cli.demo.llm_clients import ABUSIVE, POLITE, LlmClients
+from cli.demo.engines import client_keys, configure_endpoint, start_engines
+from cli.demo.llm_clients import ABUSIVE, POLITE, LlmClients, trust
 from cli.stack.access_producer import send_to_access
-from infra.supervisor import control
 from shared.contracts.access import RegisterTenant
-from shared.contracts.pools import ConfigurePool
 
 ABUSER = "soak-abuser"
 RECONNECT_S = 1.0
@@ -37,11 +33,10 @@ class StreamReader:
     """How connections ended, by cause."""
 
     async def run(self) -> None:
-        tls = ssl.create_default_context(cafile=self.ca) if self.ca else True
         timeout = aiohttp.ClientTimeout(total=None, sock_read=60.0)
         last_id = ""
         async with aiohttp.ClientSession(
-            self.url, timeout=timeout, connector=aiohttp.TCPConnector(ssl=tls)
+            self.url, timeout=timeout, connector=aiohttp.TCPConnector(ssl=trust(self.ca))
         ) as session:
             while True:
                 headers = {"authorization": f"Bearer {self.key}", "last-event-id": last_id}
@@ -65,6 +60,10 @@ class SoakClients:
     llm: LlmClients
     stream: StreamReader
 
+    async def run(self) -> None:
+        """Send requests and read the stream until cancelled. Raises what one of them raises."""
+        await asyncio.gather(self.llm.run(), self.stream.run())
+
     def figures(self) -> dict[str, Any]:
         return {
             "llm_answered": dict(self.llm.answered),
@@ -76,13 +75,11 @@ class SoakClients:
 
 
 async def prepare_clients(bench: Bench, ports: Sequence[int]) -> SoakClients:
-    """Start the engines, configure their endpoint and the pool, and make keys for this slice."""
+    """Start the engines, configure their endpoint, and make keys for this slice."""
     stack = bench.stack
-    for number in range(1, ENGINES + 1):
-        await asyncio.to_thread(control.start, stack.data_dir, engine_name(number))
+    await asyncio.to_thread(start_engines, stack.data_dir)
     keys, create_keys = client_keys((TENANT, ABUSER))
     commands = [
-        ConfigurePool(pool=POOL, base_policy="fair_share", allow_injection=True),
         RegisterTenant(tenant=ABUSER, default_pool=POOL),
         configure_endpoint(ports),
         *create_keys,
@@ -93,18 +90,3 @@ async def prepare_clients(bench: Bench, ports: Sequence[int]) -> SoakClients:
         LlmClients(stack.llm, ca, keys, {TENANT: POLITE, ABUSER: ABUSIVE}),
         StreamReader(stack.gateway, ca, keys[TENANT]),
     )
-
-
-@asynccontextmanager
-async def running_clients(clients: SoakClients) -> AsyncIterator[None]:
-    """Run the clients until the block ends; an error of one is raised there."""
-    tasks = [asyncio.ensure_future(one.run()) for one in (clients.llm, clients.stream)]
-    try:
-        yield
-        for task in tasks:
-            if task.done():
-                task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -43,7 +43,7 @@ def registered_bounds(view: AccessView, command: RegisterTenant) -> TenantBounds
     """
     names = TenantBounds.model_fields
     named = {name: getattr(command, name) for name in names}
-    if all(pool.release >= RELEASE for pool in view.pools.values()):
+    if view.is_finished:
         return TenantBounds(**named)
     existing = view.tenants.get(command.tenant)
     before = existing.bounds if existing else None

@@ -10,6 +10,17 @@ from services.admission.core.state import AdmissionState, JobArray, PendingAnswe
 from shared.contracts.array_programs import array_id_of
 
 
+def count_single(
+    state: AdmissionState, tenant: str, job_id: str, index: int | None, jobs: int
+) -> None:
+    """Add to the open jobs of a tenant for a job of no array; arrays count theirs.
+
+    A repeated job of an array keeps its index alone.
+    """
+    if index is None or not job_id.endswith(f".{index}"):
+        count_open(state, tenant, jobs)
+
+
 def count_open(state: AdmissionState, tenant: str, jobs: int) -> None:
     """Add to the open jobs of a tenant, or subtract; a tenant without any has no entry."""
     total = state.open_jobs.get(tenant, 0) + jobs
@@ -17,11 +28,6 @@ def count_open(state: AdmissionState, tenant: str, jobs: int) -> None:
         state.open_jobs[tenant] = total
     else:
         state.open_jobs.pop(tenant, None)
-
-
-def is_single(job_id: str, index: int | None) -> bool:
-    """Whether the job belongs to no array; a repeated job of one keeps its index alone."""
-    return index is None or not job_id.endswith(f".{index}")
 
 
 def count_created(state: AdmissionState, job_id: str, index: int | None) -> None:

@@ -29,9 +29,8 @@ from shared.ledger.decider import Fact
 
 
 def admit(state: AdmissionState, event: JobAdmitted, fact: Fact) -> None:
-    is_single = arrays.is_single(event.job_id, event.array_index)
-    if remove_deferred(state, event.job_id) is None and is_single:
-        arrays.count_open(state, event.tenant, 1)
+    if remove_deferred(state, event.job_id) is None:
+        arrays.count_single(state, event.tenant, event.job_id, event.array_index, 1)
     spec = event.spec
     gang_milli = gang_milli_of(spec)
     state.admitted[event.job_id] = AdmittedJob(
@@ -53,8 +52,7 @@ def defer(state: AdmissionState, event: JobDeferred, fact: Fact) -> None:
     if job is None:
         job = state.deferred[event.job_id] = create_job(state, event, fact)
         arrays.count_created(state, event.job_id, event.array_index)
-        if arrays.is_single(event.job_id, event.array_index):
-            arrays.count_open(state, event.tenant, 1)
+        arrays.count_single(state, event.tenant, event.job_id, event.array_index, 1)
     else:
         waiting.stop_waiting(state, job)
     job.reason = event.reason
@@ -80,7 +78,7 @@ def create_job(state: AdmissionState, event: JobDeferred, fact: Fact) -> Pending
 
 def reject(state: AdmissionState, event: JobRejected, fact: Fact) -> None:
     if remove_deferred(state, event.job_id) is not None:
-        count_single_end(state, event.job_id, event.tenant, event.array_index)
+        arrays.count_single(state, event.tenant, event.job_id, event.array_index, -1)
     arrays.count_created(state, event.job_id, event.array_index)
     job = EndedJob("rejected", event.tenant, event.digest)
     end_job(state, event.job_id, job, event.array_index)
@@ -89,7 +87,7 @@ def reject(state: AdmissionState, event: JobRejected, fact: Fact) -> None:
 def cancel(state: AdmissionState, event: JobCancelled, fact: Fact) -> None:
     job = remove_deferred(state, event.job_id)
     if job is not None:
-        count_single_end(state, job.job_id, job.tenant, job.array_index)
+        arrays.count_single(state, job.tenant, job.job_id, job.array_index, -1)
         ended = EndedJob("cancelled", job.tenant, job.digest)
         end_job(state, job.job_id, ended, job.array_index)
 
@@ -140,7 +138,7 @@ def release_job(state: AdmissionState, job_id: str, outcome: Outcome) -> None:
     if job is None:
         return
     charge(state.quota_use, job.tenant, -job.gang_milli, job.spot)
-    count_single_end(state, job_id, job.tenant, job.array_index)
+    arrays.count_single(state, job.tenant, job_id, job.array_index, -1)
     state.backoffs.pop(job_id, None)
     end_job(state, job_id, EndedJob(outcome, job.tenant, job.digest), job.array_index)
 
@@ -155,14 +153,6 @@ def end_job(state: AdmissionState, job_id: str, job: EndedJob, array_index: int 
     arrays.count_end(state, array, job.outcome)
     if array.remaining == 0:
         end_array(state, array)
-
-
-def count_single_end(
-    state: AdmissionState, job_id: str, tenant: str, array_index: int | None
-) -> None:
-    """Count the end of a job that belongs to no array; arrays count theirs."""
-    if arrays.is_single(job_id, array_index):
-        arrays.count_open(state, tenant, -1)
 
 
 def end_array(state: AdmissionState, array: JobArray) -> None:

@@ -167,7 +167,7 @@ class Sessions:
     ) -> None:
         """Refuse a second agent with the identity of a node whose agent lives.
 
-        One whose incarnation is the joined one takes the session of an agent of another.
+        One of the joined incarnation takes the session of an agent of another incarnation.
         The machine of a silent session may have been restarted: a newcomer waits until the other
         has said nothing for `live_s`, and is known as a copy once the other was heard meanwhile.
         """

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import re
 
 from services.gateway.core.field_errors import FieldError
+from shared.contracts.base import NAME
 from shared.contracts.bounds import MOST_GPUS, UNBOUNDED, TenantBounds, find_excess
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.registry import Bearer
-
-USER = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?")
-"""A valid `user` of a job."""
 
 
 class NotPermitted(Exception):
@@ -40,7 +37,7 @@ def user_of(bearer: Bearer) -> str | None:
     """
     if bearer.expires_s is None or bearer.tenant is None:
         return bearer.user
-    if USER.fullmatch(bearer.key_id):
+    if NAME.fullmatch(bearer.key_id):
         return bearer.key_id
     return f"u-{hashlib.sha256(bearer.key_id.encode()).hexdigest()[:16]}"
 

@@ -45,11 +45,7 @@ async def list_jobs(
 
     What a running job has run is `as_of - started_at` ms more than `ran_ms`.
     """
-    gateway = gateway_of(request)
-    bearer = await authorize(request, "viewer")
-    visible = tenant_filter(bearer, tenant)
-    check_tenant(gateway, visible)
-    check_pool(gateway, pool)
+    gateway, bearer, visible = await list_filter(request, tenant, pool)
     cursor = TimeCursor.read(after)
     rows = await gateway.database.rows(
         bearer, queries.JOBS, visible, phase, name, pool, array, cursor.at, cursor.key, limit
@@ -60,6 +56,18 @@ async def list_jobs(
         row["as_of"] = gateway.shown_ms()
         add_advice(row)
     return json_response(page_of(rows, limit, "submitted_at", "job_id"))
+
+
+async def list_filter(
+    request: Request, tenant: str | None, pool: str | None
+) -> tuple[Gateway, Bearer, str | None]:
+    """Return the tenant of the rows of a list, None for all; check the names that are given."""
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
+    visible = tenant_filter(bearer, tenant)
+    check_tenant(gateway, visible)
+    check_pool(gateway, pool)
+    return gateway, bearer, visible
 
 
 def tenant_filter(bearer: Bearer, tenant: str | None) -> str | None:

@@ -7,15 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from services.gateway import queries
-from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
 from services.gateway.core.failures import add_advice
 from services.gateway.database import Row
-from services.gateway.filters import check_pool, check_tenant
 from services.gateway.openapi import problem_responses
 from services.gateway.paging import NamePart, TimeCursor, TimeToken, page_of
-from services.gateway.routes.jobs import tenant_filter
-from services.gateway.wiring import gateway_of
+from services.gateway.routes.jobs import list_filter
 from shared.contracts.base import JobId, Name
 
 router = APIRouter(prefix="/v1/submissions", tags=["jobs"])
@@ -41,11 +38,7 @@ async def list_submissions(
     failed and cancelled (or rejected); it is null for a job of its own, which has the fields that
     `/v1/jobs` has.
     """
-    gateway = gateway_of(request)
-    bearer = await authorize(request, "viewer")
-    visible = tenant_filter(bearer, tenant)
-    check_tenant(gateway, visible)
-    check_pool(gateway, pool)
+    gateway, bearer, visible = await list_filter(request, tenant, pool)
     cursor = TimeCursor.read(after)
     rows = await gateway.database.rows(
         bearer, queries.SUBMISSIONS, visible, name, pool, id, cursor.at, cursor.key, limit

@@ -161,13 +161,7 @@ async def list_tenant_keys(request: Request, tenant: Tenant) -> Response:
     if bearer.tenant not in (None, tenant) or tenant not in view.tenants:
         raise not_found("tenant")
     shown = [
-        {
-            "key_id": key.key_id,
-            "tenant": tenant,
-            "role": key.role,
-            "models": key.models,
-            **key.model_dump(include=set(KeyBounds.model_fields)),
-        }
+        key.model_dump(include={"key_id", "tenant", "role", "models", *KeyBounds.model_fields})
         for key in view.keys.values()
         if key.tenant == tenant and key.key_id not in view.revoked
     ]
