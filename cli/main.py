@@ -40,6 +40,7 @@ from cli.commands.stragglers import stragglers
 from cli.commands.submit import submit
 from cli.commands.tenants import tenants
 from cli.commands.upgrade import upgrade
+from cli.commands.usage import usage
 from cli.commands.validate import validate
 from cli.commands.whoami import whoami
 from cli.text.output import lines
@@ -73,6 +74,7 @@ PLAIN = (
     validate,
     verify,
     stragglers,
+    usage,
     audit,
     backup,
     restore,

@@ -29,6 +29,7 @@ from services.gateway.routes import (
     streams,
     submissions,
     tenants,
+    usage,
 )
 from services.gateway.wiring import Gateway
 
@@ -46,6 +47,7 @@ ROUTES = (
     injections,
     faults,
     tenants,
+    usage,
     pools,
     audit,
     identity,

@@ -252,6 +252,9 @@ class PoolSettings(Command):
     tenants: tuple[Name, ...] = Field(
         (), max_length=256, description="tenants that may submit jobs; empty: every tenant"
     )
+    gpu_hour_price: float = Field(
+        0.0, ge=0, le=1e6, description="money per GPU-hour, for `berth usage`; nothing is refused"
+    )
     allow_injection: bool = Field(
         False,
         description="whether administrators may inject faults on its nodes, for drills "
@@ -410,6 +413,7 @@ class PoolConfigured(Event):
     tenant_floor: float = recorded("tenant_floor")
     spot_gpus: float | None = recorded("spot_gpus", "static spot quota, GPUs")
     tenants: tuple[str, ...] = recorded("tenants")
+    gpu_hour_price: float = recorded("gpu_hour_price", "money per GPU-hour")
     allow_injection: bool = recorded("allow_injection")
     mitigation: MitigationMode = recorded("mitigation", "who applies plans against slow workers")
     mitigation_share: float = recorded("mitigation_share")

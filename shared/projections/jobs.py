@@ -58,6 +58,7 @@ class PlacementRow:
     job_id: str
     partition: int
     tenant: str = ""
+    user_id: str = ""
     attempt: int = 0
     phase: str = ""
     enqueued_at: BigInt = 0
@@ -179,6 +180,8 @@ def used_gpu_ms(data: Payload) -> int:
 
 def enter_queue(row: PlacementRow, event: LedgerEvent) -> None:
     row.phase, row.attempt = "waiting", event.data["attempt"]
+    if event.type == "job.enqueued.v1":
+        row.user_id = event.data["spec"].get("user", "")
     row.enqueued_at = row.enqueued_at or event.at
     row.waiting_since, row.placed_at, row.started_at = event.at, 0, 0
     forget_reports(row)

@@ -10,6 +10,7 @@ from shared.projections import (
     answers,
     dead_letters,
     faults,
+    job_usage,
     jobs,
     llm,
     mitigation,
@@ -88,6 +89,9 @@ USAGE = Projection(
     new_row_of_tenant(tenants.UsageRow),
     tenants.fold_usage,
 )
+LANE_PRICE = Projection(
+    job_usage.LANE_PRICE, by_lane, new_row_of_lane(job_usage.LanePriceRow), job_usage.fold_price
+)
 QUOTA = Projection(
     tenants.QUOTA,
     by_lane_and_field("tenant"),
@@ -145,6 +149,7 @@ TABLES: tuple[RowTable[Any], ...] = (
             ENDPOINT,
             USAGE,
             QUOTA,
+            LANE_PRICE,
             COMMAND,
             DEAD_LETTER,
             FAULT,
@@ -155,6 +160,7 @@ TABLES: tuple[RowTable[Any], ...] = (
         )
     ),
     nodes.ALLOCATION,
+    job_usage.JOB_USAGE,
     LLM_USAGE,
     LLM_OPEN,
     LLM_BACKLOG,
@@ -208,6 +214,7 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
             "health-noted",
         )
     },
+    job_usage.PRICED: (LANE_PRICE,),
     ("failslow", "fault.suspected.v1"): (FAULT,),
     ("failslow", "fault.cleared.v1"): (FAULT,),
     ("failslow", "fault.dismissed.v1"): (FAULT,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from asyncpg import Connection
@@ -9,8 +10,9 @@ from asyncpg import Connection
 from shared.bus.failpoints import FAILPOINTS
 from shared.projections import cursor, llm_fairness, llm_usage, nodes, timeline
 from shared.projections.audit import AUDIT, audit_rows
+from shared.projections.job_usage import UsageChanges, read_prices
 from shared.projections.ledger_events import LedgerBatch, LedgerEvent
-from shared.projections.models import Projection, projections_of
+from shared.projections.models import PLACEMENT, Projection, projections_of
 
 JOB_PLACED = "job.placed.v1"
 ALLOCATION_RELEASED = "allocation.released.v1"
@@ -44,8 +46,10 @@ async def write_rows(conn: Connection, events: list[LedgerEvent]) -> None:
     """Fold the events into all read models."""
     await timeline.project(conn, events)
     begun = await llm_usage.store_usage(conn, events)
+    usage = UsageChanges(await read_prices(conn, events))
     for projection, work in group_by_table(events).values():
-        await fold_rows(conn, projection, work)
+        await fold_rows(conn, projection, work, usage.note if projection is PLACEMENT else None)
+    await usage.store(conn)
     await llm_fairness.store_fairness(conn, events)
     await llm_usage.drop_old(conn, begun)
     await llm_fairness.roll_up(conn, begun)
@@ -63,13 +67,19 @@ def group_by_table(events: list[LedgerEvent]) -> Work:
 
 
 async def fold_rows(
-    conn: Connection, projection: Projection, work: list[tuple[str, LedgerEvent]]
+    conn: Connection,
+    projection: Projection,
+    work: list[tuple[str, LedgerEvent]],
+    note: Callable[[Any, LedgerEvent], None] | None,
 ) -> None:
+    """Fold events into their rows; `note` gets each event with its row before that has it."""
     rows: dict[str, Any] = await projection.table.load(conn, {key for key, _ in work})
     for key, event in work:
         row = rows.get(key)
         if row is None:
             row = rows[key] = projection.new_row(key, event)
+        if note is not None:
+            note(row, event)
         projection.fold(row, event)
     await projection.table.store(conn, rows.values())
 

@@ -56,7 +56,7 @@ DROP INDEX berth.dead_letter_by_time, berth.job_placement_line;
 DROP VIEW berth.job;
 ALTER TABLE berth.job_placement
     DROP COLUMN progressed_at, DROP COLUMN progress_step, DROP COLUMN progress_total,
-    DROP COLUMN expected_end_at;
+    DROP COLUMN expected_end_at, DROP COLUMN user_id;
 DROP TABLE berth.llm_usage, berth.llm_open, berth.llm_backlog, berth.llm_fairness,
     berth.llm_endpoint;
 ALTER TABLE berth.llm_tenant
@@ -73,7 +73,7 @@ INSERT INTO berth.endpoint VALUES ('chat', 2, 50, 4096);
 ALTER TABLE berth.node DROP COLUMN limits, DROP COLUMN injection;
 ALTER TABLE berth.fault DROP COLUMN cause, DROP COLUMN part, DROP COLUMN lost_gpu_s,
     DROP COLUMN cost_gpu_s, DROP COLUMN avoided_gpu_s;
-DROP TABLE berth.mitigation, berth.retention;
+DROP TABLE berth.mitigation, berth.retention, berth.job_usage, berth.lane_price;
 DROP INDEX berth.job_placement_ended, berth.job_admission_unplaced,
     berth.job_admission_prefix;
 UPDATE berth.schema_version SET version_num = '0007';

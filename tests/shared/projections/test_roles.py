@@ -204,6 +204,7 @@ async def test_a_query_without_where_returns_only_the_rows_of_its_tenant(
         "allocation",
         "tenant",
         "tenant_usage",
+        "job_usage",
         "quota",
         "command",
         "dead_letter",

@@ -87,6 +87,7 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("GET", "/v1/llm/requests"): "viewer",
     ("GET", "/v1/llm/requests/{request_id}"): "viewer",
     ("GET", "/v1/llm/usage"): "viewer",
+    ("GET", "/v1/usage"): "viewer",
     ("GET", "/v1/llm/rejections"): "viewer",
     ("GET", "/v1/llm/limits"): "viewer",
 }

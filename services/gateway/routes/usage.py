@@ -1,0 +1,49 @@
+"""Usage by jobs: GPU time, waits, outcomes and cost by tenant, user, pool, day or month."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from services.gateway.authorization import authorize
+from services.gateway.commands import json_response
+from services.gateway.openapi import problem_responses
+from services.gateway.paging import Limit
+from services.gateway.problem import not_found
+from services.gateway.usage_queries import By, job_usage_by
+from services.gateway.wiring import gateway_of
+from shared.contracts.base import Name, Text
+
+LAST_MS = 10**15
+
+router = APIRouter(prefix="/v1", tags=["access"])
+
+Moment = Annotated[int, Query(ge=0, le=LAST_MS)]
+
+
+@router.get("/usage", responses=problem_responses(404, 422))
+async def list_usage(
+    request: Request,
+    by: Annotated[By, Query(description="what is summed together")] = "tenant",
+    since: Annotated[
+        Moment, Query(description="only days that begin at or after it, ms since 1970")
+    ] = 0,
+    until: Annotated[Moment, Query(description="only days that begin before it")] = LAST_MS,
+    tenant: Annotated[Name | None, Query(description="only this tenant")] = None,
+    pool: Annotated[Name | None, Query(description="only this pool")] = None,
+    user: Annotated[Text | None, Query(description="only this user")] = None,
+    limit: Limit = 100,
+) -> Response:
+    """Sum what ended attempts of jobs used, by days in UTC; each day has its part of an attempt.
+
+    `waited_ms` is the sum of the waits before `starts`. `cost` is in the money of the pools'
+    `gpu_hour_price`, at the price of the time at which an attempt ended. Jobs that still run are
+    not counted yet.
+    """
+    bearer = await authorize(request, "viewer")
+    if bearer.tenant and tenant not in (None, bearer.tenant):
+        raise not_found("tenant")
+    values = (bearer.tenant or tenant, since, until, pool, user, limit)
+    rows = await gateway_of(request).database.rows(bearer, job_usage_by(by), *values)
+    return json_response({"items": rows, "next": None})

@@ -1,0 +1,61 @@
+"""`berth usage` prints hours, mean waits and cost of a group, and names a wrong day."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import cli.commands.usage as verb
+from cli.errors import BadInput
+from cli.text.times import DAY_MS, now_ms
+
+DAY = 1_764_201_600_000
+ROW = {
+    "tenant": "ada",
+    "user": "",
+    "day_at": DAY,
+    "gpu_ms": 5_400_000,
+    "starts": 2,
+    "waited_ms": 3000,
+    "succeeded": 1,
+    "failed": 0,
+    "cancelled": 1,
+    "preempted": 0,
+    "cost": 3.7512,
+}
+
+
+class UsageApi:
+    def __init__(self) -> None:
+        self.query: dict[str, Any] = {}
+
+    def get(self, path: str, query: dict[str, Any]) -> dict[str, Any]:
+        assert path == "/v1/usage"
+        self.query = query
+        return {"items": [ROW], "next": None}
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> UsageApi:
+    api = UsageApi()
+    monkeypatch.setattr(verb, "api", lambda data: api)
+    return api
+
+
+def test_a_group_is_a_line(api: UsageApi, capsys: pytest.CaptureFixture[str]) -> None:
+    verb.usage(by="user", since="2025-11-27", until="2025-11-28")
+    head, line = (row.split() for row in capsys.readouterr().out.splitlines())
+    assert head[:4] == ["TENANT", "USER", "GPU", "HOURS"]
+    assert line == ["ada", "-", "1.50", "1.5", "s", "2", "1", "0", "1", "0", "3.75"]
+    assert (api.query["since"], api.query["until"]) == (DAY, DAY + DAY_MS)
+    verb.usage(by="day")
+    assert "2025-11-27" in capsys.readouterr().out
+    begin = now_ms() - now_ms() % DAY_MS
+    assert begin - api.query["since"] in (29 * DAY_MS, 30 * DAY_MS, 31 * DAY_MS)
+
+
+@pytest.mark.parametrize("day", ["2026-02-30", "yesterday", "0d"])
+def test_a_wrong_day_is_named_with_the_rule(api: UsageApi, day: str) -> None:
+    with pytest.raises(BadInput, match=rf"--until: '{day}'.*2026-11-01.*30d"):
+        verb.usage(until=day)
