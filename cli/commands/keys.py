@@ -6,12 +6,29 @@ from typing import Annotated
 
 import typer
 
-from cli.api.answers import api, await_answer, report
+from cli.api.answers import api, await_answer, items, report
 from cli.api.http import part
 from cli.input.arguments import AsJson, Data
-from cli.text.output import report_line
+from cli.text.output import emit, report_line, table
 
-keys = typer.Typer(no_args_is_help=True, help="API keys: create, revoke.")
+keys = typer.Typer(no_args_is_help=True, help="API keys: list, create, revoke.")
+
+
+@keys.command("list")
+def list_(
+    tenant: Annotated[str | None, typer.Option(help="Filter by tenant.")] = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """List the keys that are not revoked, with role and bounds; no secret is stored."""
+    path = f"/v1/tenants/{part(tenant)}/keys" if tenant else "/v1/keys"
+    rows = items(api(data).get(path))
+    if as_json:
+        emit(rows)
+        return
+    columns = ("KEY", "ROLE", "TENANT", "USER", "POOLS", "HIGHEST CLASS", "JOB GPUS", "MODELS")
+    names = ("key_id", "role", "tenant", "user", "pools", "highest_class", "max_job_gpus", "models")
+    table(columns, ([row[name] for name in names] for row in rows), "no keys")
 
 
 @keys.command()

@@ -42,7 +42,7 @@ from shared.contracts.bounds import TenantBounds
 from shared.contracts.endpoints import ModelName
 from shared.contracts.job_commands import SetQuota
 from shared.contracts.keys import format_key, hash_secret
-from shared.contracts.registry import Bearer
+from shared.contracts.registry import AccessView, Bearer
 from shared.contracts.updates import UpdateQuota, UpdateTenant
 
 router = APIRouter(prefix="/v1", tags=["access"])
@@ -160,10 +160,21 @@ async def list_tenant_keys(request: Request, tenant: Tenant) -> Response:
     bearer = await authorize(request, "viewer")
     if bearer.tenant not in (None, tenant) or tenant not in view.tenants:
         raise not_found("tenant")
+    return _key_list(view, tenant)
+
+
+@router.get("/keys", responses=problem_responses())
+async def list_keys(request: Request) -> Response:
+    """List the keys that are not revoked: to operators all, to others those of their tenant."""
+    bearer = await authorize(request, "viewer")
+    return _key_list(gateway_of(request).access.view, bearer.tenant)
+
+
+def _key_list(view: AccessView, tenant: str | None) -> Response:
     shown = [
         key.model_dump(include={"key_id", "tenant", "role", "models", *KeyBounds.model_fields})
         for key in view.keys.values()
-        if key.tenant == tenant and key.key_id not in view.revoked
+        if tenant in (None, key.tenant) and key.key_id not in view.revoked
     ]
     return json_response({"items": sorted(shown, key=itemgetter("key_id")), "next": None})
 

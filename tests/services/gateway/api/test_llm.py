@@ -174,6 +174,16 @@ async def test_keys_of_a_tenant_are_listed_without_revoked_ones(rows: Stack) -> 
     assert (await rows.call("GET", "/v1/tenants/bob/keys"))[0] == 404
 
 
+async def test_keys_are_listed_to_operators_all_and_to_others_those_of_their_tenant(
+    rows: Stack,
+) -> None:
+    _, own, _ = await rows.call("GET", "/v1/keys")
+    _, every, _ = await rows.call("GET", "/v1/keys", key="op")
+    assert {row["tenant"] for row in own["items"]} == {"ada"}
+    assert {row["tenant"] for row in every["items"]} >= {"ada", "bob", None}
+    assert not {"sha256", "secret"} & every["items"][0].keys()
+
+
 async def test_gaps_of_service_are_shown_to_every_tenant(rows: Stack) -> None:
     minute, noon = 60_000, 1_700_000_040_000
     for seq, at in enumerate((noon + 1, noon + minute, noon + 2 * minute), 100):

@@ -88,6 +88,7 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("GET", "/v1/llm/requests/{request_id}"): "viewer",
     ("GET", "/v1/llm/usage"): "viewer",
     ("GET", "/v1/usage"): "viewer",
+    ("GET", "/v1/keys"): "viewer",
     ("GET", "/v1/llm/rejections"): "viewer",
     ("GET", "/v1/llm/limits"): "viewer",
 }
