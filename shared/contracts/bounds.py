@@ -27,7 +27,11 @@ class TenantBounds(Model):
     )
     highest_class: PriorityClass = Field("high", description="highest priority class of its jobs")
     max_guaranteed_s: float = Field(
-        604_800.0, ge=0, le=MOST_S, description="longest `guaranteed_s` of a job, cluster s"
+        604_800.0,
+        ge=0,
+        le=MOST_S,
+        description="longest `guaranteed_s` of a job, cluster s, and longest `walltime_s` of one "
+        "with `preemptible: false`, which below 1e9 must name one",
     )
     max_grace_s: float = Field(
         3600.0, ge=0, le=86400, description="longest `grace_s` of a job, wall s"
@@ -102,7 +106,18 @@ def _find_time_excess(bounds: TenantBounds, spec: JobSpec) -> Excess | None:
         if value is None or value > most:
             shown = "absent" if value is None else f"{value:g}"
             return _excess(f"max_{field}", field, shown, f"at most {most:g} s")
-    return None
+    return _find_endless_guarantee(bounds.max_guaranteed_s, spec)
+
+
+def _find_endless_guarantee(most: float, spec: JobSpec) -> Excess | None:
+    """A job that cannot be preempted has a guarantee of its whole walltime."""
+    if spec.preemptible or most >= MOST_S:
+        return None
+    if spec.walltime_s is not None and spec.walltime_s <= most:
+        return None
+    shown = "absent" if spec.walltime_s is None else f"{spec.walltime_s:g}"
+    rule = f"at most {most:g} s with preemptible: false"
+    return _excess("max_guaranteed_s", "walltime_s", shown, rule)
 
 
 def largest_gpus(spec: JobSpec) -> float:

@@ -42,6 +42,16 @@ def test_the_defaults_bind_tenants_but_no_operators(spec: Any, setting: str) -> 
     assert excess_of(TenantBounds(), by_operator=True, **spec) is None
 
 
+def test_a_job_that_is_not_preemptible_is_a_guarantee_of_its_walltime() -> None:
+    bounds, fixed = TenantBounds(max_guaranteed_s=60), {"preemptible": False}
+    assert excess_of(bounds) is None, "a preemptible job needs no walltime"
+    assert excess_of(bounds, **fixed) == "max_guaranteed_s"
+    assert excess_of(bounds, **fixed, walltime_s=61) == "max_guaranteed_s"
+    assert excess_of(bounds, **fixed, walltime_s=60) is None
+    assert excess_of(bounds, by_operator=True, **fixed) is None
+    assert excess_of(UNBOUNDED, **fixed) is None
+
+
 def test_the_bounds_of_pools_and_gpus_bind_operators_too() -> None:
     assert excess_of(TenantBounds(pools=("other",)), by_operator=True) == "pools"
     assert excess_of(TenantBounds(max_job_gpus=0.5), by_operator=True) == "max_job_gpus"
