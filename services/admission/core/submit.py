@@ -1,4 +1,7 @@
-"""Submissions: each is answered at once, and its job admitted, deferred or rejected."""
+"""Submissions: each is answered at once, and its job admitted, deferred or rejected.
+
+A submission that is refused for now alone leaves no job: the same key can be tried again.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,8 @@ def submit_job(
     tenant = command.tenant
     if isinstance(verdict, Reject):
         yield refuse_command(item, job.job_id, verdict.reason, verdict.detail, tenant=tenant)
-        yield verdict_decision(job, verdict)
+        if verdict.is_final:
+            yield verdict_decision(job, verdict)
         return
     yield accept_command(item, job.job_id, tenant=tenant)
     if command.array_size == 1:

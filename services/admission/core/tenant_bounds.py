@@ -14,6 +14,8 @@ REASONS = {
     "max_request_bytes": "too_large",
 }
 """Reasons by bound; of the others it is `above_bound`."""
+FOR_NOW = frozenset({"max_open_jobs"})
+"""Bounds that a submission exceeds until other jobs have ended."""
 
 
 def check_bounds(state: AdmissionState, command: SubmitJob, body_bytes: int) -> Reject | None:
@@ -42,4 +44,4 @@ def bounds_of(state: AdmissionState, tenant: str) -> TenantBounds:
 def rejection(tenant: str, setting: str, field: str, value: str, rule: str) -> Reject:
     remedy = f"an administrator changes it: `berth tenants set {tenant} {setting}=...`"
     detail = f"{field}: {value}: {rule} for tenant {tenant}; {remedy}"
-    return Reject(REASONS.get(setting, "above_bound"), detail)
+    return Reject(REASONS.get(setting, "above_bound"), detail, setting not in FOR_NOW)

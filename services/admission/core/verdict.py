@@ -30,6 +30,8 @@ class Reject(NamedTuple):
 
     reason: str
     detail: str
+    is_final: bool = True
+    """Whether its idempotency key is used up; otherwise the same submission may come again."""
 
 
 Verdict = Admit | Defer | Reject

@@ -13,6 +13,7 @@ from shared.contracts.attempts import JobCancelled, JobSucceeded
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.bounds import TenantBounds
+from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.job_commands import SubmitJob
 from shared.ledger.decider import Input
 from shared.testing.decider import an_input
@@ -27,6 +28,13 @@ def rejection(state: AdmissionState, item: Input) -> tuple[str, str]:
     _, job = when(state, item)
     assert isinstance(job, JobRejected), job
     return job.reason, job.detail
+
+
+def refusal(state: AdmissionState, item: Input) -> tuple[str, str]:
+    """Return why the command is refused, which leaves no job."""
+    [answer] = when(state, item)
+    assert isinstance(answer, CommandRefused), answer
+    return answer.reason, answer.detail
 
 
 @pytest.mark.parametrize(
@@ -47,7 +55,12 @@ def rejection(state: AdmissionState, item: Input) -> tuple[str, str]:
         ),
         ({"pools": ["other"]}, {}, "pool_not_allowed", "pool: 'main': allowed are other"),
         ({"max_request_bytes": 256}, {"env": {"A": "x" * 300}}, "too_large", "at most 256 bytes"),
-        ({"max_open_jobs": 9}, {"size": 10}, "too_many_jobs", "array_size: 10: 0 jobs wait or run"),
+        (
+            {},
+            {"preemptible": False},
+            "above_bound",
+            "walltime_s: 'absent': at most 604800 s with preemptible: false for tenant acme",
+        ),
     ],
 )
 def test_a_refusal_names_field_value_rule_and_who_changes_it(
@@ -74,13 +87,23 @@ def test_an_operator_submits_what_the_tenant_may_not_but_in_its_pools_alone() ->
 def test_jobs_that_ended_make_room_for_others() -> None:
     state = bounded(max_open_jobs=3)
     when(state, submit("a"), submit("late", depends_on=["a"]), submit("b"))
-    assert rejection(state, submit("c"))[0] == "too_many_jobs"
+    assert refusal(state, submit("c"))[0] == "too_many_jobs"
     when(state, cancel("late"))
     when(state, submit("d"))
-    assert rejection(state, submit("e"))[0] == "too_many_jobs"
+    assert refusal(state, submit("e"))[0] == "too_many_jobs"
     end = JobSucceeded(job_id="a", tenant="acme", attempt=1, started_at=1, exit_codes=(0,))
     when(state, placed(end))
     assert isinstance(when(state, submit("f"))[1], JobAdmitted)
+
+
+def test_a_job_too_many_can_be_tried_again_under_its_key() -> None:
+    state = bounded(max_open_jobs=9)
+    reason, detail = refusal(state, submit("j", size=10))
+    assert (reason, detail.split(":")[0]) == ("too_many_jobs", "array_size")
+    assert "0 jobs wait or run" in detail and "berth tenants set acme max_open_jobs=" in detail
+    assert len(state.ended) == 0 and "j" not in state.arrays
+    accepted = when(state, submit("j", size=9))[0]
+    assert isinstance(accepted, CommandAccepted) and not accepted.duplicate
 
 
 def test_repeated_jobs_of_an_array_are_open_jobs_too() -> None:
@@ -91,7 +114,7 @@ def test_repeated_jobs_of_an_array_are_open_jobs_too() -> None:
         assert isinstance(submitted, SubmitJob)
         again = submitted.model_copy(update={"array_index": 4})
         assert isinstance(when(state, command(again))[1], JobAdmitted)
-    assert rejection(state, submit("c"))[0] == "too_many_jobs"
+    assert refusal(state, submit("c"))[0] == "too_many_jobs"
     when(state, cancel("a"))
     when(state, placed(JobCancelled(job_id="a", tenant="acme")))
     assert state.open_jobs == {"acme": 1}
