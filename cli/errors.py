@@ -28,6 +28,14 @@ class Unreachable(CliError):
     code = UNREACHABLE
 
 
+class TooManyRequests(Unreachable):
+    """The API takes the same request again after `retry_after_s`."""
+
+    def __init__(self, text: str, retry_after_s: float) -> None:
+        super().__init__(text)
+        self.retry_after_s = retry_after_s
+
+
 class NotFound(CliError):
     """The object does not exist or belongs to another tenant."""
 

@@ -11,11 +11,13 @@ from typing import NamedTuple, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 from cli.api.target import Target
-from cli.errors import BadInput, CliError, NotFound, Refused, Unreachable
+from cli.errors import BadInput, CliError, NotFound, Refused, TooManyRequests, Unreachable
 
 TIMEOUT_S = 15.0
 STREAM_TIMEOUT_S = 30.0
 """A stream sends a comment at least every two seconds."""
+RETRY_S = 1.0
+"""When a request is made again that is answered with 429, if the answer does not say."""
 
 Json = dict[str, object]
 Query = Mapping[str, object | None]
@@ -116,7 +118,8 @@ class Api:
         connection.request(method, url, json.dumps(body) if body is not None else None, headers)
         answer = connection.getresponse()
         if answer.status >= 400:
-            raise _refusal(answer.status, answer.read())
+            after = answer.headers.get("Retry-After", "")
+            raise _refusal(answer.status, answer.read(), after)
         return answer
 
     def _connection(self, timeout_s: float) -> HTTPConnection:
@@ -165,7 +168,7 @@ def pool_field(pool: str | None) -> Json:
     return {"pool": pool} if pool else {}
 
 
-def _refusal(status: int, raw: bytes) -> CliError:
+def _refusal(status: int, raw: bytes, retry_after: str) -> CliError:
     text = _problem_text(status, raw)
     match status:
         case 404 | 410:
@@ -174,7 +177,9 @@ def _refusal(status: int, raw: bytes) -> CliError:
             return BadInput(text)
         case 401 | 403 | 409:
             return Refused(text)
-        case 429 | 502 | 503 | 504:
+        case 429:
+            return TooManyRequests(text, float(retry_after) if retry_after.isdecimal() else RETRY_S)
+        case 502 | 503 | 504:
             return Unreachable(text)
         case _:
             return CliError(text)

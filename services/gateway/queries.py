@@ -71,11 +71,13 @@ WHERE ($1::text IS NULL OR tenant = $1) AND job_id IN ($2, $2 || '.0') LIMIT 1
 """
 
 SPEC_PLACE = """
-SELECT partition, seq FROM job_event
-WHERE ($1::text IS NULL OR tenant = $1) AND job_id = $2 AND ledger = 'admission'
-  AND type IN ('job.admitted.v1', 'job.deferred.v1')
-ORDER BY seq, idx LIMIT 1
+SELECT e.partition, e.seq, COALESCE(c.at, e.at) AS accepted_at
+FROM job_event e LEFT JOIN command c ON c.command_id = e.cause
+WHERE ($1::text IS NULL OR e.tenant = $1) AND e.job_id = $2 AND e.ledger = 'admission'
+  AND e.type IN ('job.admitted.v1', 'job.deferred.v1')
+ORDER BY e.seq, e.idx LIMIT 1
 """
+"""Jobs of an array have its submission as their cause."""
 
 TIMELINE = """
 SELECT ledger || '/' || partition || '/' || seq || '/' || idx AS id, at, type, data, cause,

@@ -18,6 +18,7 @@ from services.gateway.ingress import Ingress
 from services.gateway.join_limits import JoinLimits
 from services.gateway.outbox import Outbox
 from services.gateway.queue_starts import QueueStarts
+from services.gateway.recorded_specs import SpecReads
 from services.gateway.settings import GatewaySettings
 from services.gateway.stream_places import StreamPlaces
 from services.gateway.tokens import Tokens
@@ -70,6 +71,7 @@ class Gateway:
     open_log: Callable[[], Log]
     buckets: TokenBuckets
     streams: StreamPlaces
+    specs: SpecReads
     ring: OtlpRing = field(default_factory=lambda: OtlpRing(RING_SPANS))
     recent: RecentJobs = field(default_factory=RecentJobs)
     joins: JoinLimits = field(default_factory=JoinLimits)
@@ -134,6 +136,7 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
         open_log,
         TokenBuckets(rate),
         StreamPlaces(settings.stream_limits),
+        SpecReads(open_log),
         recent=recent,
     )
 

@@ -14,7 +14,7 @@ from services.gateway.core.key_bounds import user_of
 from services.gateway.core.strict import Body, parse_body
 from services.gateway.core.submission import JobBody, RetryRequest, submit_job
 from services.gateway.problem import ApiError, unavailable
-from services.gateway.recorded_specs import recorded_spec
+from services.gateway.recorded_specs import Place
 from services.gateway.routes.jobs import Job, visible_job
 from services.gateway.routes.submissions import idempotency_key, send_submission, sender_for
 from services.gateway.updates import require_finished
@@ -38,8 +38,8 @@ async def retry(request: Request, job_id: Job) -> Response:
     """Submit an ended job again, with its specification, command and environment too, in its pool.
 
     It is a new job with an id of its own; one of an array keeps its `BERTH_ARRAY_INDEX`. 409 where
-    the job has not ended, 410 where its specification is not recorded any more. A repeat with the
-    same `Idempotency-Key` has no effect.
+    the job has not ended, 410 where its specification is not recorded any more, 429 while too many
+    are read. A repeat with the same `Idempotency-Key` has no effect.
     """
     gateway, bearer, row = await visible_job(request, job_id, "submitter")
     body = parse_body(RetryRequest, await json_body(request))
@@ -78,10 +78,9 @@ async def _spec_of(gateway: Gateway, bearer: Bearer, row: Body) -> JobSpec:
     place = await gateway.database.row(bearer, queries.SPEC_PLACE, bearer.tenant, first)
     if place is None:
         raise ApiError(410, "spec_gone", GONE)
-    lane, seq = (int(str(place[name])) for name in ("partition", "seq"))
+    at = Place(*(int(str(place[name])) for name in ("partition", "seq", "accepted_at")))
     try:
-        log = gateway.open_log()
-        spec = await recorded_spec(log, lane, subject, str(row["tenant"]), seq)
+        spec = await gateway.specs.read(at, subject, str(row["tenant"]))
     except (KafkaError, OSError, TimeoutError, ArchiveUnreachable) as error:
         raise unavailable("broker_unavailable", type(error).__name__) from None
     if spec is None:

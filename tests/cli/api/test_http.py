@@ -9,7 +9,7 @@ import pytest
 
 from cli.api.http import Api, part, pool_field
 from cli.api.target import Target
-from cli.errors import BadInput, CliError, NotFound, Refused, Unreachable
+from cli.errors import BadInput, CliError, NotFound, Refused, TooManyRequests, Unreachable
 from tests.serving import Quiet, serving
 
 
@@ -74,7 +74,7 @@ def test_the_key_goes_along_and_what_was_not_given_stays_away(api: Api) -> None:
         (403, Refused),
         (409, Refused),
         (503, Unreachable),
-        (429, Unreachable),
+        (429, TooManyRequests),
         (500, CliError),
     ],
 )
