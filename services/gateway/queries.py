@@ -1,58 +1,6 @@
-"""All queries of the read models; `$1` is the tenant, NULL selects every tenant."""
+"""Queries of the read models, of jobs beside their lists; `$1` is the tenant, NULL is every one."""
 
 from __future__ import annotations
-
-JOB_COLUMNS = """
-    j.job_id, p.pool, j.tenant, j.name, j.user_id, j.priority_class, j.workers, j.gpus,
-    j.array_index, j.phase, j.reason, j.detail, j.attempt, j.exit_code, j.submitted_at,
-    j.waiting_since, j.placed_at, j.started_at, j.ended_at, j.cancel_requested_at,
-    j.short_gpus, j.preemptions, j.moves, j.gpu_ms, j.ran_ms, j.nodes,
-    j.failure, j.backend,
-    j.checkpointed_at, j.checkpoint_step,
-    j.progressed_at, j.progress_step, j.progress_total, j.expected_end_at
-"""
-
-JOBS = f"""
-SELECT {JOB_COLUMNS} FROM job j LEFT JOIN pool p ON p.partition = j.partition
-WHERE ($1::text IS NULL OR j.tenant = $1) AND ($2::text IS NULL OR j.phase = $2)
-  AND ($3::text IS NULL OR starts_with(j.name, $3))
-  AND ($4::text IS NULL OR p.pool = $4)
-  AND ($5::text IS NULL OR starts_with(j.job_id, $5 || '.'))
-  AND ($6::bigint IS NULL OR (j.submitted_at, j.job_id) < ($6, $7::text))
-ORDER BY j.submitted_at DESC, j.job_id DESC LIMIT $8
-"""  # noqa: S608
-
-JOB = f"""
-SELECT {JOB_COLUMNS}, j.spec, j.partition, j.traceparent
-FROM job j LEFT JOIN pool p ON p.partition = j.partition
-WHERE ($1::text IS NULL OR j.tenant = $1) AND j.job_id = $2
-"""  # noqa: S608
-
-SUBMISSIONS = f"""
-WITH page AS (
-  SELECT {JOB_COLUMNS}, j.array_index = 0 AND strpos(j.job_id, '.') > 0 AS is_array
-  FROM job j LEFT JOIN pool p ON p.partition = j.partition
-  WHERE ($1::text IS NULL OR j.tenant = $1) AND ($2::text IS NULL OR starts_with(j.name, $2))
-    AND ($3::text IS NULL OR p.pool = $3)
-    AND ($4::text IS NULL OR starts_with(j.job_id COLLATE "C", $4))
-    AND (j.array_index IS NULL OR j.array_index = 0 OR strpos(j.job_id, '.') = 0)
-    AND ($5::bigint IS NULL OR (j.submitted_at, j.job_id) < ($5, $6::text))
-  ORDER BY j.submitted_at DESC, j.job_id DESC LIMIT $7
-)
-SELECT page.*, a.* FROM page LEFT JOIN LATERAL (
-  SELECT count(*) AS jobs,
-         count(*) FILTER (WHERE phase IN ('admitted', 'deferred', 'waiting', 'backoff')) AS pending,
-         count(*) FILTER (WHERE phase IN ('placed', 'running', 'stopping')) AS running,
-         count(*) FILTER (WHERE phase = 'succeeded') AS succeeded,
-         count(*) FILTER (WHERE phase = 'failed') AS failed,
-         count(*) FILTER (WHERE phase IN ('cancelled', 'rejected')) AS cancelled
-  FROM job
-  WHERE job.job_id COLLATE "C" > left(page.job_id, -1) AND page.is_array
-    AND job.job_id COLLATE "C" < left(page.job_id, -2) || '/'
-) a ON true
-ORDER BY page.submitted_at DESC, page.job_id DESC
-"""  # noqa: S608
-"""Jobs, and of each array the first job beside counts of all that exist; `/` follows the dot."""
 
 JOB_OF_LOG = """
 SELECT j.phase, j.reason, j.attempt, j.backend, j.started_at,
@@ -196,14 +144,6 @@ ORDER BY t.tenant LIMIT $3
 QUOTAS = """
 SELECT q.tenant, p.pool, q.guaranteed_gpus, q.borrow_gpus, q.spot_gpus
 FROM quota q LEFT JOIN pool p ON p.partition = q.partition WHERE q.tenant = $1 ORDER BY p.pool
-"""
-
-OPEN_JOBS = """
-SELECT p.pool, count(*) AS jobs, count(*) FILTER (WHERE j.phase = 'running') AS running,
-       sum(j.gpus) AS gpus
-FROM job j LEFT JOIN pool p ON p.partition = j.partition
-WHERE j.tenant = $1 AND j.phase NOT IN ('rejected', 'succeeded', 'failed', 'cancelled')
-GROUP BY p.pool ORDER BY p.pool
 """
 
 POOLS = "SELECT pool, partition, time_scale, settings FROM pool ORDER BY pool"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from services.gateway import queries
+from services.gateway import job_queries, queries
 from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
 from services.gateway.core.failures import add_advice
@@ -47,8 +47,19 @@ async def list_jobs(
     """
     gateway, bearer, visible = await list_filter(request, tenant, pool)
     cursor = TimeCursor.read(after)
+    is_open = phase in job_queries.OPEN_PHASES
+    query = job_queries.JOBS_OPEN if is_open else job_queries.JOBS
     rows = await gateway.database.rows(
-        bearer, queries.JOBS, visible, phase, name, pool, array, cursor.at, cursor.key, limit
+        bearer,
+        query if array is None else job_queries.JOBS_OF_ARRAY,
+        visible,
+        phase,
+        name,
+        pool,
+        array,
+        cursor.at,
+        cursor.key,
+        limit,
     )
     if not rows:
         await check_job(gateway, bearer, "array", array)
@@ -83,7 +94,7 @@ async def visible_job(
     """Return the job's row; raises ApiError 404 if the bearer may not see it."""
     gateway = gateway_of(request)
     bearer = await authorize(request, at_least)
-    row = await gateway.database.row(bearer, queries.JOB, bearer.tenant, job_id)
+    row = await gateway.database.row(bearer, job_queries.JOB, bearer.tenant, job_id)
     if row is None:
         raise not_found("job")
     return gateway, bearer, row

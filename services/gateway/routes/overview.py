@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from services.gateway import queries
+from services.gateway import job_queries
 from services.gateway.commands import json_response
 from services.gateway.core.failures import add_advice
 from services.gateway.database import Row
@@ -41,7 +41,7 @@ async def list_submissions(
     gateway, bearer, visible = await list_filter(request, tenant, pool)
     cursor = TimeCursor.read(after)
     rows = await gateway.database.rows(
-        bearer, queries.SUBMISSIONS, visible, name, pool, id, cursor.at, cursor.key, limit
+        bearer, job_queries.SUBMISSIONS, visible, name, pool, id, cursor.at, cursor.key, limit
     )
     page = page_of(rows, limit, "submitted_at", "job_id")
     page["items"] = [submission_row(row, gateway.shown_ms()) for row in rows]

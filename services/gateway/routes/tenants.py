@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field
 
-from services.gateway import queries
+from services.gateway import job_queries, queries
 from services.gateway.authorization import admin_request, authorize, update_request
 from services.gateway.body import json_body
 from services.gateway.commands import (
@@ -108,7 +108,7 @@ async def show_tenant(request: Request, tenant: Tenant) -> Response:
     if not rows:
         raise not_found("tenant")
     quota = await gateway.database.rows(bearer, queries.QUOTAS, tenant)
-    open_jobs = await gateway.database.rows(bearer, queries.OPEN_JOBS, tenant)
+    open_jobs = await gateway.database.rows(bearer, job_queries.OPEN_JOBS, tenant)
     shown = {
         **tenant_row(gateway, rows[0]),
         "quota": quota,

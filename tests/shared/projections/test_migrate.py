@@ -75,7 +75,10 @@ ALTER TABLE berth.fault DROP COLUMN cause, DROP COLUMN part, DROP COLUMN lost_gp
     DROP COLUMN cost_gpu_s, DROP COLUMN avoided_gpu_s;
 DROP TABLE berth.mitigation, berth.retention, berth.job_usage, berth.lane_price;
 DROP INDEX berth.job_placement_ended, berth.job_admission_unplaced,
-    berth.job_admission_prefix;
+    berth.job_admission_prefix, berth.job_placement_open, berth.job_admission_deferred,
+    berth.job_admission_admitted, berth.job_admission_of_tenant, berth.job_admission_submissions,
+    berth.job_admission_tenants_submissions, berth.job_admission_names, berth.job_placement_prefix;
+CREATE INDEX job_placement_alive ON berth.job_placement (phase);
 UPDATE berth.schema_version SET version_num = '0007';
 INSERT INTO berth.dead_letter
     SELECT id, 'admission', 'commands', 0, 1, reason, '', '', 5

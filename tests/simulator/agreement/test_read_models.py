@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from services.gateway import queries
+from services.gateway import job_queries, queries
 from shared.bus.memory import MemoryLog
 from shared.projections import cursor
 from shared.projections.database import connect
@@ -80,7 +80,7 @@ async def test_the_read_models_of_a_simulation_agree_with_its_metrics(
 ) -> None:
     folder, report = simulated
     assert report["verify"] == "ok"
-    listed = await rows(database, folder, queries.JOBS, *ALL_JOBS)
+    listed = await rows(database, folder, job_queries.JOBS, *ALL_JOBS)
     assert len(listed) == report["jobs"] == 60
     ended = [row for row in listed if row["phase"] in ("succeeded", "failed")]
     rejected = [row for row in listed if row["phase"] == "rejected"]

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from services.gateway import database, llm_queries, queries
+from services.gateway import database, job_queries, llm_queries, queries
 from shared.contracts.access import KeyCreated, TenantRegistered
 from shared.contracts.admission import JobAdmitted, QuotaChanged
 from shared.contracts.attempts import JobPreempted
@@ -232,7 +232,8 @@ async def test_a_query_without_its_where_shows_no_more_through_the_gateway(fille
     reads = database.Database(as_gateway(filled.dsn))
     bearer = Bearer("k", "viewer", "qa-red")
     for name, values in UNFILTERED.items():
-        sql = getattr(llm_queries if name.startswith("LLM") else queries, name)
+        modules = (queries, job_queries, llm_queries)
+        [sql] = [getattr(module, name) for module in modules if hasattr(module, name)]
         forgot = re.sub(r"\(\$1::text IS NULL OR (\w+\.)?tenant = \$1\)", "$1::text IS NULL", sql)
         assert forgot != sql
         rows = await reads.rows(bearer, forgot, None, *values, 1000)
