@@ -294,12 +294,15 @@ class Heartbeat(read.Message):
     """Read before the request is sent."""
     terms_id: str = ""
     """Terms that the node works under."""
+    disk_problem: str = ""
+    """Why the disk takes no new work; empty: it does."""
 
     READERS: ClassVar = {
         "session_id": read.text(pattern=r"^[0-9a-f]{32}$"),
         "incarnation": read.message(Incarnation),
         "sent_boot_ms": read.integer(minimum=0, maximum=9223372036854775807),
         "terms_id": read.text(longest=64),
+        "disk_problem": read.text(longest=512),
     }
     REQUIRED: ClassVar = frozenset({"session_id", "incarnation", "sent_boot_ms"})
 

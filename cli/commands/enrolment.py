@@ -11,7 +11,7 @@ from cli.api.http import Api, Json, part
 from cli.api.target import is_in_memory
 from cli.errors import NotFound
 from cli.input.arguments import AsJson, Data, Limit, NodeArgument, Reason
-from cli.text.nodes import node_text
+from cli.text.nodes import node_text, problem_lines
 from cli.text.output import emit, report_line, table
 from cli.text.times import clock, label, parse_span_s
 
@@ -132,9 +132,10 @@ def show(node: NodeArgument, as_json: AsJson = False, data: Data = None) -> None
     fields = (
         (label(name), node_text(name, value))
         for name, value in shown.items()
-        if name not in ("identity", "as_of")
+        if name not in ("identity", "as_of", "problems")
     )
-    table(("FIELD", "VALUE"), fields)
+    problems = (("problem", line) for line in problem_lines(document))
+    table(("FIELD", "VALUE"), (*fields, *problems))
 
 
 def list_identities(client: Api, pool: str | None, limit: int, as_json: bool) -> None:

@@ -25,7 +25,7 @@ from cli.text.slowness import open_suspicions
 from cli.text.times import clock, span
 
 EVENTS = "/v1/events"
-FOR_NODES = ("no_capacity", "no_node_fits", "no_nodes")
+FOR_NODES = ("no_capacity", "no_node_fits", "no_nodes", "disk_full")
 """Reasons of a wait that a node which is away may cause."""
 
 

@@ -8,7 +8,7 @@ from typing import cast
 from cli.api.answers import items, pages
 from cli.api.http import Api, Json, part
 from cli.errors import CliError, Refused
-from cli.text.nodes import is_silent, silence_text, state_of
+from cli.text.nodes import has_full_disk, is_silent, silence_text, state_of
 from cli.text.times import clock, span
 
 MOST = 100_000
@@ -32,15 +32,15 @@ def pending_lines(client: Api, pool: str | None) -> list[str]:
 
 
 def away_lines(client: Api, pool: object) -> list[str]:
-    """Return one line per node of the pool that is silent or lost, the latest first."""
+    """Return one line per node of the pool that is silent, lost or full, the latest first."""
     rows = pages(client, "/v1/nodes", {"pool": pool}, MOST)
     away = sorted(
-        (row for row in rows if is_silent(row) or not row["alive"]),
+        (row for row in rows if is_silent(row) or not row["alive"] or has_full_disk(row)),
         key=lambda row: -cast("int", row["lost_at"] or row["suspected_at"]),
     )
     lines = [_away(row) for row in away[:SHOWN]]
     more = len(away) - SHOWN
-    return [*lines, f"{more} more nodes are silent or lost: `berth nodes`"] if more > 0 else lines
+    return [*lines, f"{more} more nodes take no jobs: `berth nodes`"] if more > 0 else lines
 
 
 def silent_lines(client: Api, pool: object, names: Sequence[str]) -> list[str]:
@@ -91,7 +91,10 @@ def _away(node: Json) -> str:
     if not node["alive"]:
         since = f"{name} is {state_of(node)} since {clock(node['lost_at'])}{_was_silent(node)}"
         return f"{since}: no job starts there"
-    return f"{name} is {silence_text(node)}: no job starts there"
+    if is_silent(node):
+        return f"{name} is {silence_text(node)}: no job starts there"
+    show = f"`berth nodes show {node['node_id']}`"
+    return f"{name} has a full disk: no job starts there until it has space again; {show}"
 
 
 def _was_silent(node: Json) -> str:

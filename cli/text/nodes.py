@@ -18,6 +18,15 @@ MEANINGS = {
 }
 """Values of fields by which the workers of a node are protected less, and how."""
 
+REMEDIES = {
+    "cloned_identity": "another agent has a copy of its state folder and is refused. Stop the copy,"
+    " or let it join as a node of its own: `berth nodes token --pool {pool}`, then there"
+    " `berth-agent join URL --again --node-id NAME` and a restart of its agent",
+    "disk_full": "it takes no new jobs until there is space again, running ones go on. Free space"
+    " on that disk: ended jobs of the node take at most keep_ended_gib of its agent",
+}
+"""Remedies of the problems of a node."""
+
 Row = Mapping[str, object]
 """A row of a node, as the API returns it."""
 
@@ -42,6 +51,18 @@ def node_text(name: str, value: object) -> str:
     text = field_text(name, value)
     meaning = MEANINGS.get((name, text))
     return f"{text}: {meaning}" if meaning else text
+
+
+def problem_lines(node: Row) -> list[str]:
+    """Return each problem of a node in words: since when, figures, and what to do."""
+    lines = []
+    for problem in cast("list[Row]", node.get("problems") or []):
+        name = str(problem["problem"])
+        remedy = REMEDIES.get(name, "").format(pool=node.get("pool"))
+        since = f"since {clock(problem['since_at'])}"
+        words = "; ".join(filter(None, [str(problem["detail"]), remedy]))
+        lines.append(f"{name}, {since}: {words}")
+    return lines
 
 
 def backend_text(backend: object) -> str:
@@ -90,7 +111,9 @@ def state_of(node: Row) -> str:
     slow = f", health {health:.2f}" if health < 1 else ""
     injection = cast("Row | None", node.get("injection"))
     drill = f", {injection['fault']} injected" if injection else ""
-    return ("cordoned" if node["cordoned"] else "ready") + slow + drill
+    copied = ", identity cloned" if "cloned_identity" in problems_of(node) else ""
+    ready = "disk full" if has_full_disk(node) else "ready"
+    return ("cordoned" if node["cordoned"] else ready) + copied + slow + drill
 
 
 def is_gone(node: Row) -> bool:
@@ -99,6 +122,15 @@ def is_gone(node: Row) -> bool:
         return False
     lost_ms = age_ms(cast("int", node["lost_at"]), node.get("as_of"))
     return node.get("identity") == "revoked" or lost_ms > GONE_MS
+
+
+def has_full_disk(node: Row) -> bool:
+    return "disk_full" in problems_of(node)
+
+
+def problems_of(node: Row) -> list[str]:
+    """Return the names of the problems of a node; a gateway of an earlier release has none."""
+    return [str(row["problem"]) for row in cast("list[Row]", node.get("problems") or [])]
 
 
 def is_silent(node: Row) -> bool:

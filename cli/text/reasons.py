@@ -43,6 +43,7 @@ REASONS = {
     "behind_head": "the job at the head of the queue does not fit, and no job may pass it",
     "reserved_for_head": "it would delay the job at the head of the queue",
     "draining": "its nodes are being drained",
+    "disk_full": "its nodes take no new jobs until their disks have space again (`berth nodes`)",
     "infeasible": "no pool capacity could ever run it",
     "higher_class": "a job of a higher class needed the GPUs",
     "spot_reclaimed": "its spot GPUs were reclaimed",
@@ -169,9 +170,8 @@ def _because(data: Data) -> str:
 def _numbers(data: Data) -> str:
     """Return the numbers of a hold or an end."""
     detail = data.get("detail")
-    numbers: dict[str, object] = dict(detail) if isinstance(detail, dict) else {}
-    if isinstance(detail, str) and detail:
-        numbers["detail"] = detail
+    named = {"detail": detail} if isinstance(detail, str) and detail else {}
+    numbers: dict[str, object] = dict(detail) if isinstance(detail, dict) else {**named}
     for name in ("short_gpus", "exit_code", "attempt", "lost_work_s"):
         if data.get(name) not in (None, "", 0, 0.0):
             numbers.setdefault(name, data[name])

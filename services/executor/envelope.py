@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from shared.bus.clock import now_ms
 from shared.contracts.codec import encode
+from shared.contracts.node_problems import NodeProblemsReported
 from shared.contracts.reports import (
     CheckpointsReported,
     ExecutorReported,
@@ -21,6 +22,7 @@ ExecutorMessage: TypeAlias = (
     ExecutorReported
     | CheckpointsReported
     | ProgressReported
+    | NodeProblemsReported
     | Heartbeats
     | LogLines
     | TelemetryReported

@@ -27,6 +27,7 @@ JSON_COLUMNS = frozenset(
         "nodes",
         "labels",
         "injection",
+        "problems",
         "gpus",
         "data",
         "settings",

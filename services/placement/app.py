@@ -15,6 +15,7 @@ from shared.bus.kafka import KafkaLog
 from shared.bus.lane import Lane
 from shared.bus.probe import probe_lanes
 from shared.contracts.base import Model, UnknownType
+from shared.contracts.node_problems import NodeProblemsReported
 from shared.contracts.reports import CheckpointsReported, ExecutorReported, ProgressReported
 from shared.contracts.solver_plan import PlanReady
 from shared.ledger.decider import Fact
@@ -25,7 +26,7 @@ from shared.telemetry.shell import observer, serve_metrics
 
 def decode_report(topic: str, type_: str, data: bytes) -> Model:
     """`reports` is the one plain topic of this service that holds no commands."""
-    for model in (ExecutorReported, CheckpointsReported, ProgressReported):
+    for model in (ExecutorReported, CheckpointsReported, ProgressReported, NodeProblemsReported):
         if type_ == model.TYPE:
             return model.model_validate_json(data)
     raise UnknownType(type_)

@@ -133,6 +133,9 @@ class Heartbeat(Model):
     incarnation: Incarnation = Field(description="the incarnation whose lease is extended")
     sent_boot_ms: int = Field(ge=0, lt=2**63, description="read before the request is sent")
     terms_id: str = Field("", max_length=64, description="terms that the node works under")
+    disk_problem: str = Field(
+        "", max_length=512, description="why the disk takes no new work; empty: it does"
+    )
 
 
 class Launch(Model):

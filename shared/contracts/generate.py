@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from shared.contracts import agent_dataclasses, codec, llm, reports
+from shared.contracts import agent_dataclasses, codec, llm, node_problems, reports
 from shared.contracts.base import COMMANDS, EVENTS
 from shared.contracts.topics import CUSTODIAN, INPUTS, LEDGERS, MARKS, READS, TOPICS, WRITER
 
@@ -16,7 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 Json = dict[str, Any]
 
 PLAIN: dict[str, tuple[type[BaseModel], ...]] = {
-    "reports": (reports.ExecutorReported, reports.CheckpointsReported, reports.ProgressReported),
+    "reports": (
+        reports.ExecutorReported,
+        reports.CheckpointsReported,
+        reports.ProgressReported,
+        node_problems.NodeProblemsReported,
+    ),
     "heartbeats": (reports.Heartbeats, reports.HeartbeatsRead),
     "telemetry": (reports.TelemetryReported,),
     "logs": (reports.LogLines,),

@@ -131,6 +131,7 @@ HoldReason = Literal[
     "behind_head",
     "reserved_for_head",
     "draining",
+    "disk_full",
 ]
 
 

@@ -212,6 +212,7 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
             "cordoned",
             "uncordoned",
             "health-noted",
+            "problem-noted",
         )
     },
     ("failslow", "fault.suspected.v1"): (FAULT,),

@@ -53,6 +53,8 @@ class NodeRow:
     """`v1` or `v2` of control groups, `none`; empty: no node with an agent, or not known."""
     injection: str = "null"
     """The injected fault, its factor and the ms at which it ends, as JSON."""
+    problems: str = "[]"
+    """Of a node that lives: `problem`, `detail`, `since_at` of each, as JSON."""
 
 
 @dataclass(slots=True)
@@ -91,6 +93,8 @@ def fold_node(row: NodeRow, event: LedgerEvent) -> None:
             row.reason = f"{data['reason']}: {HELD_BACK}"
         case "node.health-noted.v1":
             row.health = data["health"]
+        case "node.problem-noted.v1":
+            fold_problem(row, event)
         case "node.cordoned.v1":
             fold_cordoned(row, data)
         case "node.uncordoned.v1":
@@ -102,6 +106,15 @@ def fold_node(row: NodeRow, event: LedgerEvent) -> None:
             row.injection = "null"
         case _:
             raise NotFolded(event.type)
+
+
+def fold_problem(row: NodeRow, event: LedgerEvent) -> None:
+    data, name = event.data, event.data["problem"]
+    problems = [known for known in msgspec.json.decode(row.problems) if known["problem"] != name]
+    if data["present"]:
+        detail = data.get("detail", "")
+        problems.append({"problem": name, "detail": detail, "since_at": event.at})
+    row.problems = msgspec.json.encode(problems).decode()
 
 
 def fold_cordoned(row: NodeRow, data: dict[str, Any]) -> None:
@@ -134,6 +147,7 @@ def fold_joined(row: NodeRow, event: LedgerEvent) -> None:
     row.generation, row.fencing = data.get("generation", 0), data.get("fencing", "")
     row.limits = (data.get("limits") or NO_LIMITS) if data["backend"] == "agent" else ""
     row.unusable_gpus = msgspec.json.encode(data.get("unusable_gpus", [])).decode()
+    row.problems = "[]"
     if row.cordoned or row.reason.endswith(HELD_BACK):
         # A cordon that goes on is decided again behind the join.
         reason = cordon_reason(row)
@@ -149,7 +163,7 @@ def fold_silence(row: NodeRow, event: LedgerEvent) -> None:
     match event.type:
         case "node.lost.v1":
             row.reason = "; ".join(filter(None, [data["reason"], cordon_reason(row)]))
-            row.alive, row.lost_at = False, event.at
+            row.alive, row.lost_at, row.problems = False, event.at, "[]"
             row.silent_ms = round(data.get("silent_s", 0.0) * 1000)
             row.state = "declared" if data["reason"] == "declared" else "lost"
         case "node.suspected.v1":

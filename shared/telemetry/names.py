@@ -156,6 +156,7 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "node.health-noted": "note",
         "node.joined": "node",
         "node.lost": "node",
+        "node.problem-noted": "node",
         "node.revoked": "access",
         "node.token-created": "access",
         "node.token-revoked": "access",

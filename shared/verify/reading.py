@@ -15,6 +15,7 @@ from shared.bus.log import Entry, Log
 from shared.bus.tail import LedgerTail, TopicTail
 from shared.contracts.base import EVENTS, UnknownType
 from shared.contracts.codec import decode_command, owner_of
+from shared.contracts.node_problems import NodeProblemsReported
 from shared.contracts.reports import (
     CheckpointsReported,
     ExecutorReported,
@@ -173,7 +174,7 @@ def add_record(inputs: InputRecords, tp: TP, entry: Entry, consumption: Consumpt
             reported = ExecutorReported.model_validate_json(event.body)
             add_ready_workers(inputs, tp, entry, reported)
             return
-        for soft in (CheckpointsReported, ProgressReported):
+        for soft in (CheckpointsReported, ProgressReported, NodeProblemsReported):
             if event.type == soft.TYPE:
                 soft.model_validate_json(event.body)
                 return

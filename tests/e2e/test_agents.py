@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -479,6 +479,46 @@ def test_a_training_is_preempted_by_rank_once_it_reports_a_checkpoint(
         assert shown["checkpoint_step"] == "42" and shown["checkpointed_at"] != "-"
         berth(stand, "cancel", long)
         assert stand.ended(long)["phase"] == "cancelled"
+
+
+@contextmanager
+def a_small_disk(folder: Path) -> Iterator[None]:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=711", "tmpfs", folder], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def problems(node: JoinedNode) -> list[str]:
+    row = node.row()
+    return [problem["problem"] for problem in row["problems"]] if row else []
+
+
+def test_a_node_with_a_full_disk_says_so_and_takes_no_job_until_it_has_space(stand: Stand) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    here = {"node_selector": {"disk": "small"}}
+    with scratch_folder("disk") as folder, a_small_disk(folder), ExitStack() as stack:
+        node = JoinedNode(stand, POOL, folder, "disk-1")
+        stack.callback(node.close)
+        node.settings |= {"reserve_mib": 1.0, "labels.disk": "small"}
+        node.start()
+        assert stand.ended(submit(stand, "exit 0", **here))["phase"] == "succeeded"
+        filler = folder / "filler"
+        with pytest.raises(OSError, match="No space"), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 4096)
+        eventually(lambda: problems(node) == ["disk_full"])
+        shown = berth(stand, "nodes", "show", "disk-1")
+        assert f"the disk of {node.state} has less than 1.5 MiB" in shown
+        assert "it takes no new jobs until there is space again" in shown
+        job_id = submit(stand, "exit 0", **here)
+        eventually(lambda: "its nodes take no new jobs until" in berth(stand, "why", job_id))
+        filler.unlink()
+        row = stand.ended(job_id)
+        assert (row["phase"], row["attempt"]) == ("succeeded", 1), "no attempt was refused"
+        eventually(lambda: problems(node) == [])
 
 
 def ticks(log: Path) -> dict[str, list[int]]:

@@ -98,6 +98,8 @@ def test_a_copied_disk_in_another_machine_takes_no_gpu(
         try:
             eventually(lambda: "cloned_identity" in copy.status().get("problem", ""))
             assert node.status()["executor"] and is_alive(step)
+            shown = eventually(lambda: (row := node.row()) and row["problems"])
+            assert [problem["problem"] for problem in shown] == ["cloned_identity"]
             later = pool.submit()
             pool.ticks(later)
             assert is_alive(step) and is_alive(step_of(node, later))

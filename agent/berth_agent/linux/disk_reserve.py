@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+LOW = 1.5
+"""Space, in reserves, below which the disk counts as full."""
 SLICE_BYTES = 256 * 1024
 """Space that is given up at once: a writer that fills the disk does not take it all."""
 
@@ -41,14 +43,11 @@ class DiskReserve:
 
     def refill(self) -> None:
         """Take the space, again where it was used, once the disk has twice as much without it."""
-        held_bytes = self._held_bytes()
-        if held_bytes == self._size_bytes:
+        if self._held_bytes() == self._size_bytes:
             return
         fresh = f"{self.path}.new"
         try:
-            disk = os.statvfs(os.path.dirname(self.path))
-            free_bytes = disk.f_bavail * disk.f_frsize + (held_bytes or 0)
-            if free_bytes >= 2 * self._size_bytes:
+            if self._free_bytes() >= 2 * self._size_bytes:
                 self._allocate(fresh)
                 os.rename(fresh, self.path)
         except OSError:
@@ -61,18 +60,31 @@ class DiskReserve:
     def problem(self) -> str:
         """Return what keeps the node from new work; empty: nothing.
 
+        It begins before the reserve is needed, and ends when there is space for it twice.
         The text is the same each time, as it is logged when it changes.
         """
-        if not self.is_lacking():
+        enough_bytes = self._size_bytes * (2 if self._since else LOW)
+        if not self.is_lacking() and not self._has_less(enough_bytes):
             self._since = ""
             return ""
         self._since = self._since or time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
         size_mib = self._size_bytes / 2**20
         return (
-            f"the disk of {os.path.dirname(self.path)} has no space for the agent's reserve"
-            f" (reserve_mib {size_mib:g}) since {self._since}: new work is refused until"
-            f" {2 * size_mib:g} MiB are free"
+            f"the disk of {os.path.dirname(self.path)} has less than {LOW * size_mib:g} MiB since"
+            f" {self._since}, the agent's reserve included (reserve_mib {size_mib:g}): new work is"
+            f" refused until {2 * size_mib:g} MiB are free"
         )
+
+    def _has_less(self, enough_bytes: float) -> bool:
+        try:
+            return self._free_bytes() < enough_bytes
+        except OSError:
+            return False
+
+    def _free_bytes(self) -> int:
+        """Return what is free beside the reserve, and what that holds. Raises OSError."""
+        disk = os.statvfs(os.path.dirname(self.path))
+        return disk.f_bavail * disk.f_frsize + (self._held_bytes() or 0)
 
     def _held_bytes(self) -> int | None:
         try:

@@ -122,7 +122,7 @@ class Agent:
     def heartbeat(self, session_id: str) -> Heartbeat | None:
         """Return the next heartbeat, None while there is no lease to extend."""
         with self.lock:
-            return self.incarnations.heartbeat(session_id, boot_ms())
+            return self.incarnations.heartbeat(session_id, boot_ms(), self.reserve.problem())
 
     def heartbeat_acknowledged(self, heartbeat: Heartbeat) -> None:
         with self.lock:

@@ -96,7 +96,7 @@ class IncarnationStore:
         self.lease.join()
         self.write_lease()
 
-    def heartbeat(self, session_id: str, now_ms: int) -> Heartbeat | None:
+    def heartbeat(self, session_id: str, now_ms: int, disk_problem: str = "") -> Heartbeat | None:
         """Return the next heartbeat, None while there is no lease to extend."""
         if not self.lease.may_send_heartbeat(now_ms):
             return None
@@ -105,6 +105,7 @@ class IncarnationStore:
             incarnation=self.incarnation,
             sent_boot_ms=now_ms,
             terms_id=self.lease.terms.terms_id,
+            disk_problem=disk_problem[:512],
         )
 
     def acknowledge(self, heartbeat: Heartbeat, now_ms: int) -> None:

@@ -13,12 +13,13 @@ from aiokafka.errors import KafkaError
 from services.executor.agents.relay import Relay
 from services.executor.core.agents.evolve import end_record, evolve
 from services.executor.core.agents.state import AgentPool
-from services.executor.envelope import wrap_message
+from services.executor.envelope import ExecutorMessage, wrap_message
 from services.executor.pool_ledger import LEDGER, PoolLedger
 from services.executor.settings import ExecutorSettings
 from shared.bus.fold_key import key_of_state
 from shared.bus.log import Log
 from shared.bus.snapshots import Snapshots
+from shared.contracts.node_problems import NodeProblemsReported, ReportedProblem
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import (
     Alive,
@@ -117,6 +118,15 @@ class AgentLane:
             max_bytes=None,
         )
 
+        self._problems: Relay[tuple[ReportedProblem, ...]] = Relay(
+            self._logs[1],
+            TP("reports", partition),
+            self._encode_problems,
+            window_s=SOFT_WINDOW_S,
+            max_count=MAX_REPORTS,
+            max_bytes=None,
+        )
+
     @property
     def partition(self) -> int:
         return self.state.partition
@@ -136,6 +146,10 @@ class AgentLane:
     def post_progress(self, progress: tuple[WorkerProgressed, ...]) -> None:
         """Pass on how far workers are, in a record of its own; it may be lost."""
         self._progress.post(progress, len(progress))
+
+    def post_problems(self, problems: tuple[ReportedProblem, ...]) -> None:
+        """Pass on problems of a node, in a record of its own; it may be lost."""
+        self._problems.post(problems, len(problems))
 
     async def send_heartbeat(self, heartbeat: NodeHeartbeat) -> None:
         """Return once the broker has the heartbeat; raises as `Relay.put`."""
@@ -157,6 +171,7 @@ class AgentLane:
                 group.create_task(self._reports.run())
                 group.create_task(self._checkpoints.run())
                 group.create_task(self._progress.run())
+                group.create_task(self._problems.run())
                 group.create_task(self._heartbeats.run())
         finally:
             await self._ledger.stop()
@@ -218,6 +233,10 @@ class AgentLane:
         progress = tuple(one for request in requests for one in request)
         return self._record(ProgressReported(executor_id=self._executor_id, progress=progress))
 
+    def _encode_problems(self, requests: Sequence[tuple[ReportedProblem, ...]]) -> bytes:
+        problems = tuple(one for request in requests for one in request)
+        return self._record(NodeProblemsReported(executor_id=self._executor_id, problems=problems))
+
     def _encode_heartbeats(self, heartbeats: Sequence[NodeHeartbeat]) -> bytes:
         nodes = {
             heartbeat.node_id: Alive(
@@ -227,7 +246,5 @@ class AgentLane:
         }
         return self._record(Heartbeats(executor_id=self._executor_id, nodes=nodes))
 
-    def _record(
-        self, message: ExecutorReported | CheckpointsReported | ProgressReported | Heartbeats
-    ) -> bytes:
+    def _record(self, message: ExecutorMessage) -> bytes:
         return wrap_message(self._executor_id, message, pool=self.pool)

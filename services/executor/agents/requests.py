@@ -18,6 +18,7 @@ from services.executor.agents.output import (
     other_node,
     own_source,
 )
+from services.executor.agents.problems import post_problems
 from services.executor.agents.refusal import Refused, malformed, unavailable
 from services.executor.agents.secrets import needs_secrets, resolve_secrets
 from services.executor.agents.sessions import Origin, Session, Sessions, live_for_s
@@ -123,7 +124,7 @@ class AgentRequests:
         A fold that is behind does not matter to it, nor does the session's incarnation: placement
         counts the heartbeats of the joined one.
         """
-        self._sessions.get(node.node_id, message.session_id)
+        session = self._sessions.get(node.node_id, message.session_id)
         heartbeat = NodeHeartbeat(node.node_id, message.incarnation.uuid, message.sent_boot_ms)
         try:
             await self._lane(node).send_heartbeat(heartbeat)
@@ -131,6 +132,7 @@ class AgentRequests:
             raise unavailable("broker_unavailable", "heartbeat: not acknowledged") from None
         except ValidationError as error:
             raise malformed(error) from None
+        post_problems(self._lanes[node.pool], self._sessions, session, message)
 
     async def orders(self, node: EnrolledNode, message: OrdersRequest) -> Orders:
         """Wait for orders after a position, at most as long as the agent requests."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -18,6 +19,10 @@ CLONED_WAIT_S = 15
 WAIT_S = 1
 """s after which a newcomer tries again, while the other agent may be dead."""
 MOST_NEWCOMERS = 10_000
+COPY_GONE_S = 8.0 * CLONED_WAIT_S
+"""s without a hello of a copy after which it is gone; it tries again each `CLONED_WAIT_S`."""
+PROBLEMS_EVERY_S = 30.0
+"""Least s between two reports of changed problems of one node, which an agent may alternate."""
 LATELY_S = 120.0
 """Longer than a poll for orders and than the pause between two heartbeats."""
 Ending = Callable[[], Refused]
@@ -116,6 +121,16 @@ class Session:
     """Whether the agent injects faults."""
     heard_s: float = field(default_factory=monotonic)
     """Time of the last request, by the monotonic clock."""
+    opened_s: float = field(default_factory=monotonic)
+    problems_s: float = -math.inf
+    """Time of the last report of problems."""
+
+    def may_report_problems(self, now_s: float) -> bool:
+        """Return whether a report is due again; it then counts as made."""
+        if now_s - self.problems_s < PROBLEMS_EVERY_S:
+            return False
+        self.problems_s = now_s
+        return True
 
     def room(self) -> int:
         """Return how many orders the next answer has room for, beside its confirmations."""
@@ -161,6 +176,8 @@ class Sessions:
         self._of_node: dict[str, Session] = {}
         self._newcomers: OrderedDict[tuple[str, str], float] = OrderedDict()
         """Time of the first hello of a process that had to wait, by node and process."""
+        self._copies: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        """Address and time of the last hello of a copy, by node."""
 
     def check_origin(
         self, node_id: str, origin: Origin, live_s: float, joined: Incarnation | None
@@ -186,7 +203,23 @@ class Sessions:
             self._newcomers.popitem(last=False)
         if old.heard_s <= first_s:
             raise Refused(409, "identity_in_use", _in_use(old, now_s, live_s), WAIT_S)
+        self._copies[node_id] = origin.address, now_s
+        self._copies.move_to_end(node_id)
+        if len(self._copies) > MOST_NEWCOMERS:
+            self._copies.popitem(last=False)
         raise Refused(409, CLONED, _cloned(old, origin), CLONED_WAIT_S)
+
+    def copy_of(self, session: Session) -> str | None:
+        """Return the two addresses of a node of which a copy lives; empty: none does.
+
+        None while that is not known: a copy may try again, at first after a restart of the
+        executor too.
+        """
+        address, tried_s = self._copies.get(session.node_id, ("", session.opened_s))
+        if monotonic() - tried_s < COPY_GONE_S:
+            return f"{session.origin.address} has it, {address} is refused" if address else None
+        self._copies.pop(session.node_id, None)
+        return ""
 
     def __len__(self) -> int:
         return len(self._of_node)

@@ -18,6 +18,7 @@ from shared.contracts.attempts import (
     JobSucceeded,
 )
 from shared.contracts.injections import FaultInjected, InjectionEnded
+from shared.contracts.node_problems import NodeProblemNoted
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import ArrayProgramNoted, JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
@@ -43,6 +44,7 @@ CONSUMED = frozenset(
         JobSucceeded,
         NodeJoined,
         NodeLost,
+        NodeProblemNoted,
         PoolConfigured,
     )
 )

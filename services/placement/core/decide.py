@@ -15,6 +15,7 @@ from services.placement.core.lifecycle import (
     injections,
     jobs,
     leases,
+    node_problems,
     nodes,
     ranks,
 )
@@ -35,6 +36,7 @@ from shared.contracts.failures import LOST_BY_NODE, Failure
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.injections import EndInjection, InjectFault
 from shared.contracts.mitigation import MitigationApplied, NodeHealthScored
+from shared.contracts.node_problems import NodeProblemsReported
 from shared.contracts.nodes import CordonNode, DeclareNodeLost, DrainNode, UncordonNode
 from shared.contracts.placement import JobHeld, JobPlaced
 from shared.contracts.pools import PoolConfigured
@@ -197,10 +199,11 @@ def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
                 if job_id in pool.jobs:
                     yield from as_unit(gangs.count_ready_workers(pool.jobs[job_id], ports, item.id))
         case CheckpointsReported(checkpoints=reported):
-            for checkpoint in reported:
-                yield from checkpoints.note_checkpoint(pool, checkpoint, now, item.id)
+            yield from checkpoints.note_all(pool, reported, now, item.id)
         case ProgressReported(progress=progress):
             yield from forecasts.note_all(pool, progress, now, item.id)
+        case NodeProblemsReported(problems=problems):
+            yield from node_problems.note_problems(pool, problems, item.id)
         case Undecodable() as message:
             yield item.decision(message.rejection())
 

@@ -104,9 +104,22 @@ def test_the_problem_says_since_when_and_what_is_refused_and_stays_the_same(disk
     reserve = reserve_on(disk)
     problem = reserve.problem()
     assert re.search(
-        r" since \d{4}-\d\d-\d\d \d\d:\d\d UTC: new work is refused until 2 MiB", problem
+        r" has less than 1.5 MiB since \d{4}-\d\d-\d\d \d\d:\d\d UTC, .*: new work is refused until"
+        r" 2 MiB are free$",
+        problem,
     )
     assert reserve.problem() == problem
     (disk / "filler").unlink()
     reserve.refill()
     assert reserve.problem() == ""
+
+
+def test_a_disk_is_full_before_the_reserve_is_needed_and_until_there_is_twice_its_size(
+    disk: Path,
+) -> None:
+    reserve, filler = reserve_on(disk), disk / "filler"
+    assert reserve.problem() == "", "10 slices, of which the reserve holds 4"
+    for slices, is_full in ((4, False), (5, True), (3, True), (2, False), (4, False)):
+        filler.write_bytes(b"x" * slices * SLICE_BYTES)
+        assert bool(reserve.problem()) is is_full, slices
+        assert not reserve.is_lacking()

@@ -89,7 +89,7 @@ def test_on_a_full_disk_stops_are_obeyed_and_ends_reported_from_the_reserve(
             assert (node.state / "reserve").stat().st_size < MIB
             double.order("prepare", other, launch=launch("exit 5"))
             assert double.wait_for("refused", other).failure.reason == "disk_full"
-            until(lambda: "has no space for the agent's reserve" in node.status()["problem"])
+            until(lambda: "the agent's reserve included" in node.status()["problem"])
             filler.unlink()
             until(lambda: node.status()["problem"] == "")
             assert "the disk takes writes again" in node.log.read_text()

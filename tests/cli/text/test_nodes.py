@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cli.api.http import Json
-from cli.text.nodes import GONE_MS, is_gone, node_text, state_of
+from cli.text.nodes import GONE_MS, is_gone, node_text, problem_lines, state_of
 from tests.cli.node_rows import LOST, NODE, SILENT
+
+FULL = {"problem": "disk_full", "detail": "the disk of /var/lib/berth-agent", "since_at": 1}
+COPY = {"problem": "cloned_identity", "detail": "a has it, b is refused", "since_at": 1}
 
 
 @pytest.mark.parametrize(
@@ -16,6 +19,8 @@ from tests.cli.node_rows import LOST, NODE, SILENT
         ({**NODE, "identity": None}, "ready"),
         ({**NODE, "cordoned": True, "health": 0.5}, "cordoned, health 0.50"),
         ({**NODE, "injection": {"fault": "slow"}}, "ready, slow injected"),
+        ({**NODE, "problems": [FULL, COPY]}, "disk full, identity cloned"),
+        ({**NODE, "cordoned": True, "problems": [FULL]}, "cordoned"),
         ({**NODE, "identity": "revoked"}, "revoked"),
         ({**SILENT, "identity": "revoked"}, "revoked, suspected"),
         ({**NODE, "draining": True, "used_milli": [0, 500]}, "draining"),
@@ -45,3 +50,13 @@ def test_a_lost_node_of_an_old_recording_is_gone_a_week_later_in_the_recording()
     assert not is_gone({**node, "as_of": lost_at + GONE_MS})
     assert is_gone({**node, "as_of": lost_at + GONE_MS + 1})
     assert is_gone(node)
+
+
+def test_a_problem_says_since_when_and_what_to_do() -> None:
+    full, copy = problem_lines({**NODE, "problems": [FULL, COPY]})
+    assert (
+        full.startswith("disk_full, since 1970") and "the disk of /var/lib/berth-agent; it" in full
+    )
+    assert "takes no new jobs until there is space again" in full
+    assert "a has it, b is refused" in copy and "`berth nodes token --pool gpu`" in copy
+    assert problem_lines(NODE) == [], "a gateway of an earlier release names none"

@@ -7,6 +7,7 @@ import json
 from shared.contracts.attempts import AllocationReleased
 from shared.contracts.base import Event
 from shared.contracts.injections import FaultInjected, InjectionEnded
+from shared.contracts.node_problems import NodeProblem, NodeProblemNoted
 from shared.contracts.nodes import (
     NodeCordoned,
     NodeHealthNoted,
@@ -144,3 +145,20 @@ def test_a_released_allocation_has_its_reason_and_exit_code() -> None:
     )
     release_allocation(row, ledger_event("placement", released, at=AT + 9))
     assert (row.released_at, row.reason, row.exit_code) == (AT + 9, "exited", 3)
+
+
+def problem(name: NodeProblem, present: bool = True) -> NodeProblemNoted:
+    return NodeProblemNoted(
+        node_id="n1", incarnation="i", problem=name, present=present, detail="d"
+    )
+
+
+def test_a_node_shows_its_problems_since_when_until_they_are_over_or_it_joins_anew() -> None:
+    row = node_row(JOINED, problem("disk_full"), problem("cloned_identity"))
+    assert json.loads(row.problems) == [
+        {"problem": "disk_full", "detail": "d", "since_at": AT + 1},
+        {"problem": "cloned_identity", "detail": "d", "since_at": AT + 2},
+    ]
+    over = node_row(JOINED, problem("disk_full"), problem("disk_full", present=False))
+    assert over.problems == "[]" == node_row(JOINED, problem("disk_full"), JOINED).problems
+    assert node_row(JOINED, problem("disk_full"), LOST).problems == "[]"

@@ -32,6 +32,7 @@ from shared.contracts.attempts import (
 )
 from shared.contracts.base import Event
 from shared.contracts.injections import FaultInjected, InjectionEnded
+from shared.contracts.node_problems import NodeProblemNoted
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import ArrayProgramNoted, JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
@@ -60,6 +61,8 @@ def evolve(state: AgentPool, fact: Fact) -> frozenset[str]:
             return _on_node(state, fact, e)
         case PoolConfigured() as e:
             return _on_pool(state, fact, e)
+        case NodeProblemNoted() as e:
+            _on_problem(state, e)
         case event:
             _on_job(state, event)
     return frozenset()
@@ -195,6 +198,13 @@ def _on_injection(
     return frozenset((e.node_id,))
 
 
+def _on_problem(state: AgentPool, e: NodeProblemNoted) -> None:
+    node = state.nodes.get(e.node_id)
+    if node is not None and node.incarnation == e.incarnation:
+        others = node.problems - {e.problem}
+        node.problems = others | {e.problem} if e.present else others
+
+
 def _on_lost(state: AgentPool, fact: Fact, e: NodeLost) -> frozenset[str]:
     node = state.nodes.get(e.node_id)
     if node is None or node.incarnation != e.incarnation:
@@ -237,6 +247,7 @@ def _note_gone(state: AgentPool, node: AgentNode) -> None:
 
 def _on_pool(state: AgentPool, fact: Fact, e: PoolConfigured) -> frozenset[str]:
     old = state.agent_terms()
+    state.release = e.release
     state.terms = fold_terms(state.terms, e, fact.seq, fact.index)
     if state.terms.agent == old:
         return frozenset()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from shared.contracts.agents import Launch, Position, Terms
 from shared.contracts.injections import FaultInjected
 from shared.contracts.job_spec import JobSpec
+from shared.contracts.node_problems import NodeProblem
 from shared.contracts.placement import ArrayProgramNoted
 from shared.contracts.terms import PoolTerms
 
@@ -124,6 +125,8 @@ class AgentNode:
     """Its loss is one after which nothing of this incarnation may go on."""
     injection: NodeInjection | None = None
     gpu_type: str = ""
+    problems: frozenset[NodeProblem] = frozenset()
+    """As placement noted them."""
     workers: dict[str, AgentWorker] = field(default_factory=dict)
     released: deque[Released] = field(default_factory=lambda: deque(maxlen=RELEASED_KEPT))
 
@@ -142,6 +145,8 @@ class AgentPool:
     the writer is `UNKNOWN_WRITER`, and the node is fenced, which is always safe."""
     terms: PoolTerms | None = None
     terms_at: OrderPosition = OrderPosition()
+    release: int = 0
+    """Of the pool: what earlier ones cannot read is not sent before it is finished."""
     jobs: dict[str, AgentJob] = field(default_factory=dict)
     programs: dict[str, ArrayProgramNoted] = field(default_factory=dict)
     """By array that has not ended and has its program recorded once."""

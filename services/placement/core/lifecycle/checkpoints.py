@@ -18,6 +18,14 @@ CHECKPOINT_GAP_MS = 30_000
 """Wall ms of work between two checkpoints of a start that are recorded."""
 
 
+def note_all(
+    pool: Pool, reports: tuple[WorkerCheckpointed, ...], now: int, cause: str
+) -> Iterator[Decision]:
+    """Record the checkpoints of one message, oldest first."""
+    for report in reports:
+        yield from note_checkpoint(pool, report, now, cause)
+
+
 def note_checkpoint(
     pool: Pool, report: WorkerCheckpointed, now: int, cause: str
 ) -> Iterator[Decision]:

@@ -26,6 +26,7 @@ from shared.contracts.base import Event
 from shared.contracts.clocks import ClockStepped
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.injections import FaultInjected, InjectionEnded
+from shared.contracts.node_problems import NodeProblemNoted
 from shared.contracts.nodes import (
     NodeCordoned,
     NodeHealthNoted,
@@ -84,6 +85,7 @@ FOLDS: dict[type[Event], EventFold[Pool]] = {
     NodeCordoned: fold_nodes.cordon,
     NodeUncordoned: fold_nodes.uncordon,
     NodeHealthNoted: fold_nodes.note_health,
+    NodeProblemNoted: fold_nodes.note_problem,
     NodeHeldBack: fold_nodes.hold_back,
     NodeSuspected: fold_nodes.suspect,
     NodeHeard: fold_nodes.hear,

@@ -6,6 +6,7 @@ from services.placement.core.pool.node import Kind, Machine, Node, Suspicion
 from services.placement.core.pool.shape import GPU, MIB
 from services.placement.core.pool.state import Pool
 from shared.contracts.injections import FaultInjected, InjectionEnded
+from shared.contracts.node_problems import NodeProblemNoted
 from shared.contracts.nodes import (
     NodeCordoned,
     NodeHealthNoted,
@@ -174,6 +175,13 @@ def note_health(pool: Pool, event: NodeHealthNoted, fact: Fact) -> None:
     pool.board.suspect(event.node_id, event.fault_id, event.slowdown, event.until)
 
 
+def note_problem(pool: Pool, event: NodeProblemNoted, fact: Fact) -> None:
+    node = pool.board.nodes[event.node_id]
+    others = node.problems - {event.problem}
+    node.problems = others | {event.problem} if event.present else others
+    reindex(pool, event.node_id, fact.at)
+
+
 def inject(pool: Pool, event: FaultInjected, fact: Fact) -> None:
     pool.injections[event.node_id] = event
 
@@ -223,7 +231,7 @@ def reindex(pool: Pool, node_id: str, at: int) -> None:
 def update_index(pool: Pool, node: Node) -> None:
     """Index the node if something may start on it, else take it off the indexes."""
     allowed = pool.settings is None or node.backend in pool.settings.backends
-    present = node.lost_at is None and node.suspicion is None
+    present = node.lost_at is None and node.suspicion is None and node.takes_work
     if allowed and present and node.node_id not in pool.cordons:
         pool.board.index(node)
     else:

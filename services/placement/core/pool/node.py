@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from services.placement.core.pool.shape import GPU, Shape, Slot, limit_workers
+from shared.contracts.node_problems import NodeProblem
 from shared.contracts.nodes import Backend, NodeJoined
 
 MANY = 1 << 30
+DISK_FULL: Final = "disk_full"
 MARK = "/"
 """Between a pid namespace and the mark of the installation that an agent belongs to."""
 
@@ -100,6 +102,7 @@ class Node:
     """Terms that may still be in use, oldest first: id -> `stop_after_s`, None to keep workers."""
     suspicion: Suspicion | None = None
     """Set while nothing is heard of it."""
+    problems: frozenset[NodeProblem] = frozenset()
     indexed: bool = False
     jobs: dict[str, int] = field(default_factory=dict)
     """Job id -> number of its workers here."""
@@ -108,6 +111,11 @@ class Node:
     def oldest_terms(self) -> str:
         """Id of the oldest terms that may be in use; the count of silence begins anew with it."""
         return next(iter(self.terms), "")
+
+    @property
+    def takes_work(self) -> bool:
+        """Whether its disk has room for new work."""
+        return DISK_FULL not in self.problems
 
     def room(self, shape: Shape) -> int:
         """Return how many workers with whole GPUs (or none) fit now."""

@@ -10,7 +10,7 @@ from services.placement.core.pool.shape import SPOT_TIER
 from services.placement.core.pool.state import Pool
 from shared.contracts.checkpoint import wall_ms
 
-LACKS_NODES = ("no_node_fits", "draining")
+LACKS_NODES = ("no_node_fits", "draining", "disk_full")
 """Reasons of a job that free GPUs would not end: the nodes that it needs are not in the round."""
 LEAST_HOLD_S = 86_400.0
 """Cluster s that a reservation for an overdue job lasts at least, before it lapses."""

@@ -103,8 +103,11 @@ class HoldReasons:
         board = self.trial.board
         ever = could_hold(board, shape, ())
         if ever < shape.min_workers:
+            full = would_hold((board.nodes[n].kind for n in full_nodes(self.view)), shape)
+            if ever + full >= shape.min_workers:
+                return "disk_full"
             away = would_hold((board.nodes[n].kind for n in cordoned_nodes(self.view)), shape)
-            return "draining" if ever + away >= shape.min_workers else "no_node_fits"
+            return "draining" if ever + full + away >= shape.min_workers else "no_node_fits"
         return "no_capacity" if waits_for_gpus else self.behind(shape)
 
     def behind(self, shape: Shape) -> HoldReason:
@@ -179,6 +182,15 @@ class HoldReasons:
 def cordoned_nodes(view: View) -> list[str]:
     nodes = view.board.nodes
     return [name for name in view.cordons if name in nodes and nodes[name].lost_at is None]
+
+
+def full_nodes(view: View) -> list[str]:
+    """Return the nodes that a full disk alone keeps from new work."""
+    return [
+        node.node_id
+        for node in view.board.nodes.values()
+        if not node.takes_work and node.lost_at is None and node.node_id not in view.cordons
+    ]
 
 
 def hold_job(hold: Hold) -> Decision:

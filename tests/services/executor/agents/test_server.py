@@ -262,6 +262,16 @@ async def test_a_copy_of_a_node_that_lives_is_refused_and_the_first_goes_on(
             await copy.hello(**there)
         assert await first.send_heartbeat(2) == 204
         assert (await first.orders())[0] == 200
+        assert site.sent("reports") == [], "the upgrade is not finished"
+        site.placement.write([POOL.model_copy(update={"release": 1})])
+        async with asyncio.timeout(PATIENCE_S):
+            while not site.sent("reports"):
+                assert await first.send_heartbeat(3) == 204
+                with pytest.raises(AssertionError, match="cloned_identity"):
+                    await copy.hello(**there)
+                await asyncio.sleep(0.05)
+        [[problem]] = [sent["problems"] for sent in site.sent("reports")]
+        assert (problem["problem"], problem["present"]) == ("cloned_identity", True)
         # A restart on its machine, and one by an agent of an earlier release, are let in at once.
         assert (await first.hello(process="a2"))["action"] == "continue"
         assert (await first.hello())["action"] == "continue"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.executor.agents.refusal import Refused
-from services.executor.agents.sessions import LATELY_S, Session, Sessions, revoked, stopping
+from services.executor.agents.sessions import LATELY_S, Origin, Session, Sessions, revoked, stopping
 from services.executor.core.agents.state import OrderPosition
 from shared.contracts.agents import MAX_ORDERS, Incarnation, Order
 
@@ -101,3 +101,39 @@ def test_more_confirmations_than_an_answer_holds_follow_in_the_next_ones() -> No
     assert one.room() == MAX_ORDERS - 1
     one.note_request(OrderPosition(4, 0))
     assert one.confirmations == [] and one.room() == MAX_ORDERS
+
+
+def an_origin(name: str) -> Origin:
+    return Origin(process=name, boot_id=name, address=name)
+
+
+def refused(sessions: Sessions, joined: Incarnation) -> str:
+    with pytest.raises(Refused) as refused:
+        sessions.check_origin("n1", an_origin("b"), 60.0, joined)
+    return refused.value.problem.reason
+
+
+def test_a_copy_is_known_while_it_tries_again_and_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sessions, first = Sessions(), session("n1", "s1")
+    first.origin = an_origin("a")
+    sessions.open(first)
+    assert sessions.copy_of(first) is None, "it may have tried before this executor started"
+    assert refused(sessions, first.incarnation) == "identity_in_use"
+    sessions.get("n1", "s1")
+    assert refused(sessions, first.incarnation) == "cloned_identity"
+    assert sessions.copy_of(first) == "a has it, b is refused"
+    monkeypatch.setattr("services.executor.agents.sessions.COPY_GONE_S", 0.0)
+    assert sessions.copy_of(first) == ""
+
+
+def test_changed_problems_are_reported_now_and_then_however_often_they_change() -> None:
+    one = session("n1", "s1")
+    assert [one.may_report_problems(now_s) for now_s in (1.0, 2.0, 30.9, 31.0, 31.1)] == [
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]

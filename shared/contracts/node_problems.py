@@ -1,0 +1,55 @@
+"""Problems of nodes that live, which an operator has to solve: a cloned identity, a full disk."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from shared.contracts.base import Event, Model, Name, event
+
+NodeProblem = Literal["cloned_identity", "disk_full"]
+"""Another agent works with the identity of the node; the disk of its state folder is full, and it
+takes no new work."""
+PROBLEMS_FROM = 1
+"""First release that reads them: until `berth upgrade finish` none is reported or recorded."""
+
+
+@event
+class NodeProblemNoted(Event):
+    """A problem of a node began, or is over; a node that joins anew has none.
+
+    Nothing new is placed on a node with `disk_full`; its jobs go on.
+    """
+
+    TYPE: ClassVar[str] = "node.problem-noted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "node_id"
+    node_id: Name = Field(description="the node")
+    incarnation: str = Field(description="the incarnation that has it")
+    problem: NodeProblem = Field(description="machine-readable")
+    present: bool = Field(description="false: it is over")
+    detail: str = Field("", description="the addresses or the folder, and figures")
+
+
+class ReportedProblem(Model):
+    """A problem of a node that its executor sees, or that is over."""
+
+    node_id: Name = Field(description="the node")
+    incarnation: str = Field(max_length=64, description="the incarnation that has it")
+    problem: NodeProblem = Field(description="machine-readable")
+    present: bool = Field(description="false: it is over")
+    detail: str = Field("", max_length=512, description="the addresses or the folder, and figures")
+
+
+class NodeProblemsReported(Model):
+    """Problems of nodes that began, or are over. A report that is lost is repeated.
+
+    It is a message of its own, as a reader of an earlier release refuses a whole record for one
+    kind of report that it does not know. Executors send none before `berth upgrade finish`.
+    """
+
+    TYPE: ClassVar[str] = "nodes.problems.v1"
+    PARTS: ClassVar[str] = "problems"
+    executor_id: str = Field(min_length=1, max_length=64, description="the executor process")
+    problems: tuple[ReportedProblem, ...] = Field(max_length=4096, description="oldest first")
