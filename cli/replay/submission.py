@@ -69,7 +69,8 @@ def of_workload(
         },
     }
     if job.walltime_s:
-        spec["walltime_s"] = job.walltime_s
+        # It ran as long as the trace says, whatever its user requested.
+        spec["walltime_s"] = max(job.walltime_s, job.duration_s + restart_s)
     if job.gpu_types:
         spec["gpu_types"] = list(job.gpu_types)
     return Submission(job.tenant, pool, f"{run}/{job.job_key}"[-128:], spec)

@@ -123,7 +123,10 @@ class JobSpec(Model):
     guaranteed_s: float = Field(0.0, ge=0, le=1e9, description="cluster s without preemption")
     grace_s: float = Field(5.0, ge=0, le=86400, description="wall s between stop request and kill")
     walltime_s: float | None = Field(
-        None, gt=0, le=1e9, description="the user's estimate of the run time, cluster s"
+        None,
+        gt=0,
+        le=1e9,
+        description="the user's estimate of the run time, cluster s, and the end of each start",
     )
     checkpoint_interval_s: float | None = Field(
         None,

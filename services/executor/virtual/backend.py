@@ -28,7 +28,7 @@ class VirtualBackend:
     ) -> None:
         self._on_outcome = on_outcome
         self._scale = scale
-        self._workers = VirtualWorkers(slow)
+        self._workers = VirtualWorkers(slow, ends_at_walltime=True)
         self._timer: asyncio.TimerHandle | None = None
 
     def prepare(self, spec: WorkerSpec) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from cli.replay.submission import of_workload
@@ -37,3 +39,10 @@ def test_a_submission_has_the_costs_of_its_stops() -> None:
     spec = JobSpec.model_validate_json(msgspec.json.encode(submission.spec))
     assert spec.simulated is not None
     assert (spec.checkpoint_interval_s, spec.simulated.restart_s) == (1800.0, 90.0)
+
+
+def test_a_job_of_a_trace_has_the_time_that_it_took_whatever_its_user_requested() -> None:
+    [job] = load("synthetic", 1).jobs
+    for requested_s, walltime_s in ((job.duration_s / 2, job.duration_s + 90.0), (1e7, 1e7)):
+        submission = of_workload(replace(job, walltime_s=requested_s), "demo", "run", restart_s=90)
+        assert submission.spec["walltime_s"] == walltime_s

@@ -247,7 +247,7 @@ def _note_gone(state: AgentPool, node: AgentNode) -> None:
 
 def _on_pool(state: AgentPool, fact: Fact, e: PoolConfigured) -> frozenset[str]:
     old = state.agent_terms()
-    state.release = e.release
+    state.release, state.time_scale = e.release, e.time_scale
     state.terms = fold_terms(state.terms, e, fact.seq, fact.index)
     if state.terms.agent == old:
         return frozenset()

@@ -24,6 +24,7 @@ def launches(
     seen = Counter[str]()
     master = state.addresses.get(gang[0].node_id, "127.0.0.1")
     spec = job.spec
+    walltime_s = None if spec.walltime_s is None else spec.walltime_s / state.time_scale
     for allocation in gang:
         local_rank = seen[allocation.node_id]
         seen[allocation.node_id] += 1
@@ -53,6 +54,6 @@ def launches(
                 env=dict(spec.env),
                 master_addr=master,
                 grace_s=spec.grace_s,
-                walltime_s=spec.walltime_s,
+                walltime_s=walltime_s,
             ),
         )

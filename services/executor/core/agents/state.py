@@ -145,6 +145,8 @@ class AgentPool:
     the writer is `UNKNOWN_WRITER`, and the node is fenced, which is always safe."""
     terms: PoolTerms | None = None
     terms_at: OrderPosition = OrderPosition()
+    time_scale: float = 1.0
+    """Cluster seconds per wall second, of the pool."""
     release: int = 0
     """Of the pool: what earlier ones cannot read is not sent before it is finished."""
     jobs: dict[str, AgentJob] = field(default_factory=dict)

@@ -76,6 +76,9 @@ class WorkerEnded:
     allocation_id: str
     exit_code: int | None
     ran_ms: int = 0
+    reason: str = ""
+    """Machine-readable, of an end by a limit; empty: it ended by itself, or was stopped."""
+    detail: str = ""
 
 
 WorkerOutcome: TypeAlias = Prepared | WorkerEnded

@@ -61,4 +61,6 @@ def _report(worker: Worker, end: WorkerEnded, requested: bool) -> WorkerExited |
         job_id=worker.job_id,
         exit_code=end.exit_code,
         ran_ms=end.ran_ms,
+        reason=end.reason,
+        detail=end.detail,
     )

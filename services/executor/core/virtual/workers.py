@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,9 +50,16 @@ class VirtualRun:
     """Multiple of the time of an iteration, by the slowest of its gang's nodes and links."""
     since_s: float
     """When its present speed began; before that its work rests, as during a restart."""
+    limit_s: float = math.inf
+    """End of its walltime."""
     done: float = 0.0
     """Iterations by then."""
     reported: int = 0
+
+    @property
+    def ends_s(self) -> float:
+        """When it ends: its work is done, or its walltime is over."""
+        return min(self.due_s, self.limit_s)
 
     def iterations_at(self, now_s: float) -> float:
         ran_s = max(0.0, now_s - self.since_s) * self.scale
@@ -66,10 +74,15 @@ class VirtualRun:
 
 
 class VirtualWorkers:
-    """Running workers by their ends. `slow` maps a node to the slowdown of its workers."""
+    """Running workers by their ends. `slow` maps a node to the slowdown of its workers.
 
-    def __init__(self, slow: Mapping[str, float]) -> None:
+    `ends_at_walltime`: a start that needs longer than the walltime of its job ends then, as on a
+    machine. In a simulation the walltime is an estimate alone: jobs of a trace run as they did.
+    """
+
+    def __init__(self, slow: Mapping[str, float], *, ends_at_walltime: bool = False) -> None:
         self._configured = slow
+        self._ends_at_walltime = ends_at_walltime
         self._injected: Mapping[str, NodeSlowdown] = {}
         self._prepared: dict[str, WorkerSpec] = {}
         self._running: dict[str, VirtualRun] = {}
@@ -85,7 +98,7 @@ class VirtualWorkers:
             slowdown = self._gang_slowdown(running.spec)
             if slowdown != running.slowdown:
                 running.change_speed(slowdown, now_s)
-                heapq.heappush(self._heap, (running.due_s, allocation_id))
+                heapq.heappush(self._heap, (running.ends_s, allocation_id))
         self._compact()
 
     def _node_slowdown(self, node_id: str) -> float:
@@ -113,11 +126,14 @@ class VirtualWorkers:
         work = max(0.0, work_s(spec.job_id, spec.job_spec) - spec.done_s)
         left_s = work * slowdown / scale / speed(spec.job_spec, spec.world_size, spec.gpu_types)
         since_s = now_s + spec.restart_s / scale
-        running = VirtualRun(spec, now_s, since_s + left_s, scale, slowdown, since_s)
+        limit_s, walltime_s = math.inf, spec.job_spec.walltime_s
+        if self._ends_at_walltime and walltime_s is not None:
+            limit_s = now_s + walltime_s / scale
+        running = VirtualRun(spec, now_s, since_s + left_s, scale, slowdown, since_s, limit_s)
         self._running[allocation_id] = running
         if spec.world_size > 1:
             self._gangs[allocation_id] = running
-        heapq.heappush(self._heap, (running.due_s, allocation_id))
+        heapq.heappush(self._heap, (running.ends_s, allocation_id))
 
     def stop(self, allocation_id: str, now_s: float) -> WorkerEnded:
         self._prepared.pop(allocation_id, None)
@@ -130,22 +146,19 @@ class VirtualWorkers:
     def _compact(self) -> None:
         """Remove ends of stopped workers, which may lie years ahead, before they pile up."""
         if len(self._heap) > 2 * len(self._running) + 1000:
-            self._heap = [(r.due_s, name) for name, r in self._running.items()]
+            self._heap = [(r.ends_s, name) for name, r in self._running.items()]
             heapq.heapify(self._heap)
 
     def take_due(self, now_s: float) -> list[WorkerEnded]:
         """Remove and return the workers whose time is over."""
         ended: list[WorkerEnded] = []
         while self._heap and self._heap[0][0] <= now_s:
-            due_s, allocation_id = heapq.heappop(self._heap)
+            ends_s, allocation_id = heapq.heappop(self._heap)
             running = self._running.get(allocation_id)
-            if running is None or running.due_s != due_s:
+            if running is None or running.ends_s != ends_s:
                 continue
             self._take(allocation_id)
-            code = (running.spec.job_spec.simulated or _plain).exit_code
-            ended.append(
-                WorkerEnded(allocation_id, code, round((due_s - running.started_s) * 1000))
-            )
+            ended.append(_end_of(running, round((ends_s - running.started_s) * 1000)))
         return ended
 
     @property
@@ -155,7 +168,7 @@ class VirtualWorkers:
     def due_s(self, allocation_id: str) -> float | None:
         """Return when a worker ends, on the caller's clock; None: it does not run."""
         running = self._running.get(allocation_id)
-        return None if running is None else running.due_s
+        return None if running is None else running.ends_s
 
     def iterations(self, now_s: float) -> list[IterationTimes]:
         """Return new iteration times of gang workers; those over the limit come first next time."""
@@ -197,6 +210,16 @@ class VirtualWorkers:
     def _take(self, allocation_id: str) -> VirtualRun | None:
         self._gangs.pop(allocation_id, None)
         return self._running.pop(allocation_id, None)
+
+
+def _end_of(running: VirtualRun, ran_ms: int) -> WorkerEnded:
+    """Return the end of a worker, by its work or its walltime; a tie is that of the work."""
+    spec = running.spec
+    if running.limit_s < running.due_s:
+        detail = f"the walltime of {spec.job_spec.walltime_s:g} s is over"
+        return WorkerEnded(spec.allocation_id, STOPPED, ran_ms, "walltime", detail)
+    code = (spec.job_spec.simulated or _plain).exit_code
+    return WorkerEnded(spec.allocation_id, code, ran_ms)
 
 
 def _base_s(spec: WorkerSpec) -> float:

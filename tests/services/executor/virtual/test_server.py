@@ -76,6 +76,16 @@ async def test_a_virtual_job_goes_from_its_place_to_its_exit(tmp_path: Path) -> 
     assert [r.node_id for r in twin.reports(NodeLeaving)] == ["n1"]
 
 
+async def test_a_virtual_job_ends_at_its_walltime(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, VIRTUAL, time_scale=1000)
+    await twin.serving()
+    await run_job(twin, "j1", a_spec(1e6).model_copy(update={"walltime_s": 20.0}), ("n1", 0))
+    [end] = await twin.wait_for(WorkerExited, 1)
+    assert (end.reason, end.exit_code, end.ran_ms) == ("walltime", 143, 20)
+    assert end.detail == "the walltime of 20 s is over"
+    await twin.leave()
+
+
 async def test_reports_of_one_moment_lie_in_one_record(tmp_path: Path) -> None:
     twin = Twin(tmp_path, VIRTUAL)
     await twin.serving()

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tests.services.executor.core.agents.history import allocation, running
+from tests.services.executor.core.agents.history import (
+    ENQUEUED,
+    PLACED,
+    POOL,
+    SPEC,
+    History,
+    allocation,
+    joined,
+    running,
+)
 
 
 def test_workers_know_their_place_in_the_gang() -> None:
@@ -20,3 +29,17 @@ def test_a_launch_has_what_the_worker_needs() -> None:
     assert (launch.command, launch.env) == (("python", "train.py"), {"A": "1"})
     assert (launch.gpus, launch.cpus, launch.mem_gib) == ((0,), 4, 16)
     assert (launch.master_addr, launch.tenant, launch.attempt) == ("n2.example", "ada", 1)
+
+
+def test_a_walltime_passes_on_the_time_scale_of_the_pool() -> None:
+    spec = SPEC.model_copy(update={"walltime_s": 7200.0})
+    for scale, wall_s in ((1.0, 7200.0), (60.0, 120.0)):
+        history = History(
+            POOL.model_copy(update={"time_scale": scale}),
+            joined("n1"),
+            joined("n2"),
+            ENQUEUED.model_copy(update={"spec": spec}),
+            PLACED,
+        )
+        assert {w.launch.walltime_s for w in history.state.workers.values()} == {wall_s}
+    assert {w.launch.walltime_s for w in running().state.workers.values()} == {None}

@@ -69,3 +69,11 @@ def test_the_outcome_of_an_unknown_or_ended_worker_has_no_effect() -> None:
     lane, _ = lane_with(WorkerPhase.GONE)
     assert on_outcome(lane, WorkerEnded(ID, 0)) == []
     assert on_outcome(lane, Prepared("0/9/0/0")) == []
+
+
+def test_an_end_by_a_limit_names_it() -> None:
+    lane, _ = lane_with(WorkerPhase.RUNNING)
+    [effect] = on_outcome(lane, WorkerEnded(ID, 143, 9, "walltime", "the walltime of 9 s is over"))
+    assert isinstance(effect, SendReport) and isinstance(effect.report, WorkerExited)
+    assert (effect.report.reason, effect.report.exit_code) == ("walltime", 143)
+    assert effect.report.detail == "the walltime of 9 s is over"

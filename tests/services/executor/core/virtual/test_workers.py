@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from services.executor.core.virtual.effects import WorkerEnded
+from services.executor.core.virtual.injected import NodeSlowdown
 from services.executor.core.virtual.workers import MEDIAN_S, SAMPLES, VirtualWorkers, work_s
 from shared.contracts.job_spec import Elastic, Simulated
 from tests.services.executor.facts import a_spec, worker_spec
@@ -137,3 +138,51 @@ def test_ends_of_stopped_workers_do_not_pile_up() -> None:
         workers.start(str(n), 0.0, 1.0)
         workers.stop(str(n), 0.0)
     assert len(workers._heap) < 1100
+
+
+def limited(
+    walltime_s: float, *, ends: bool = True, duration_s: float = 600.0, **spec: float
+) -> VirtualWorkers:
+    """One worker `a` that has started at 100 s, at 60 cluster seconds a second."""
+    workers = VirtualWorkers({}, ends_at_walltime=ends)
+    job = a_spec(duration_s).model_copy(update={"walltime_s": walltime_s})
+    workers.prepare(worker_spec("a", job, **spec))
+    workers.start("a", 100.0, 60.0)
+    return workers
+
+
+def test_a_start_that_needs_longer_than_its_walltime_ends_then() -> None:
+    workers = limited(300.0)
+    assert workers.next_due_s == workers.due_s("a") == 105.0
+    detail = "the walltime of 300 s is over"
+    assert workers.take_due(105.0) == [WorkerEnded("a", 143, 5000, "walltime", detail)]
+    assert workers.take_due(1e9) == []
+
+
+def test_work_that_is_done_at_the_walltime_or_before_ends_by_itself() -> None:
+    for walltime_s in (600.0, 601.0):
+        assert limited(walltime_s).take_due(1e9) == [WorkerEnded("a", 0, 10_000)]
+
+
+def test_the_walltime_is_that_of_each_start() -> None:
+    later = limited(300.0, done_s=400.0, restart_s=60.0)
+    assert later.take_due(1e9) == [WorkerEnded("a", 0, 4333)]
+
+
+def test_a_slowdown_moves_the_end_of_the_work_alone() -> None:
+    workers = limited(900.0)
+    workers.inject({"n1": NodeSlowdown(work=2.0)}, 105.0)
+    [end] = workers.take_due(1e9)
+    assert (end.reason, end.ran_ms) == ("", 15_000), "a tie is an end of the work"
+    workers = limited(840.0)
+    workers.inject({"n1": NodeSlowdown(work=2.0)}, 105.0)
+    [end] = workers.take_due(1e9)
+    assert (end.reason, end.ran_ms) == ("walltime", 14_000)
+    workers = limited(840.0)
+    workers.inject({"n1": NodeSlowdown(work=2.0)}, 105.0)
+    workers.inject({}, 105.0)
+    assert [(e.reason, e.ran_ms) for e in workers.take_due(1e9)] == [("", 10_000)]
+
+
+def test_in_a_simulation_the_walltime_ends_nothing() -> None:
+    assert limited(300.0, ends=False).take_due(1e9) == [WorkerEnded("a", 0, 10_000)]
