@@ -9,6 +9,7 @@ step that was lost or done twice would show.
 import argparse
 import json
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -18,6 +19,15 @@ except ImportError:  # outside of Berth there is nothing to report to
 
     def checkpoint(step):
         pass
+
+
+warned = False
+
+
+def warn(*_):
+    """Berth sends SIGUSR1 before the walltime: the loop saves after its step, and goes on."""
+    global warned
+    warned = True
 
 
 def resume(path):
@@ -37,6 +47,7 @@ def save(path, state):
 
 
 def train(folder, steps, step_s, save_every):
+    global warned
     state = resume(folder / "checkpoint.json")
     with (folder / "steps").open("a", buffering=1) as log:
         while state["step"] < steps:
@@ -44,7 +55,8 @@ def train(folder, steps, step_s, save_every):
             step = state["step"] + 1
             state = {"step": step, "weight": (state["weight"] * 31 + step) % (2**61 - 1)}
             log.write(f"{os.environ.get('BERTH_ATTEMPT', '1')} {step}\n")
-            if step % save_every == 0 or step == steps:
+            if warned or step % save_every == 0 or step == steps:
+                warned = False
                 save(folder / "checkpoint.json", state)
     print(f"step {state['step']}, weight {state['weight']}", flush=True)
 
@@ -56,4 +68,5 @@ if __name__ == "__main__":
     parser.add_argument("--step-s", type=float, default=0.05)
     parser.add_argument("--save-every", type=int, default=100)
     arguments = parser.parse_args()
+    signal.signal(signal.SIGUSR1, warn)
     train(arguments.folder, arguments.steps, arguments.step_s, arguments.save_every)

@@ -51,6 +51,31 @@ def children() -> list[int]:
     return [pid for pid in pids if (fields := _stat(pid)) is not None and int(fields[1]) == own]
 
 
+def descendants(spared: int = 0) -> list[int]:
+    """Return all living processes below this one, without the child `spared` and those below it."""
+    below: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        fields = _stat(int(entry)) if entry.isdecimal() else None
+        if fields is not None and fields[0] not in DEAD:
+            below.setdefault(int(fields[1]), []).append(int(entry))
+    listed, pending = [], [os.getpid()]
+    while pending:
+        pids = [pid for pid in below.get(pending.pop(), ()) if pid != spared]
+        listed += pids
+        pending += pids
+    return listed
+
+
+def handles(pid: int, number: int) -> bool:
+    """Whether the process has a handler for a signal; another one may end it."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            masks = [line.split()[1] for line in file if line.startswith("SigCgt:")]
+    except OSError:
+        return False
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
+
+
 def with_token(prefix: str, names: Iterable[str] = (TOKEN,)) -> Iterator[int]:
     """Yield living processes in whose environment a token begins with the prefix."""
     marks = [f"{name}={prefix}".encode() for name in names]

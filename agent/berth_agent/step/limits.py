@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from berth_agent.step.spec import Spec
 
 WARNING_MS = 60_000
-"""Longest time before the walltime at which a warning is printed."""
+"""Longest time before the walltime at which the worker is warned, unless its grace is longer."""
 SHORT_WARNING_MS = 5_000
 """Least time of it, at most half of the walltime: a tenth of a short one is too late."""
 
@@ -25,7 +25,7 @@ class Limits:
         self.ending = Ending()
         self._grace_ms = round(spec.grace_s * 1000)
         self._walltime_ms = None if spec.walltime_s is None else round(spec.walltime_s * 1000)
-        self._warning_ms = 0 if self._walltime_ms is None else _warning_ms(self._walltime_ms)
+        self._warning_ms = _warning_ms(self._walltime_ms or 0, self._grace_ms)
         self._started_ms = started_ms
         self._warned = False
 
@@ -69,7 +69,10 @@ class Limits:
         return min((at - now_ms for at in times if at is not None and at > now_ms), default=1000)
 
 
-def _warning_ms(walltime_ms: int) -> int:
-    """Return how long before the end of the walltime the warning is due, ms."""
-    least_ms = min(SHORT_WARNING_MS, walltime_ms // 2)
-    return min(WARNING_MS, max(least_ms, walltime_ms // 10))
+def _warning_ms(walltime_ms: int, grace_ms: int) -> int:
+    """Return how long before the end of the walltime the warning is due, ms.
+
+    The grace is the time in which a job can save its work; at most half of the walltime goes.
+    """
+    least_ms = max(grace_ms, SHORT_WARNING_MS, min(WARNING_MS, walltime_ms // 10))
+    return min(least_ms, walltime_ms // 2)

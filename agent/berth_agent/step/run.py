@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 
-from berth_agent.linux import cgroups, memory
+from berth_agent.linux import cgroups, memory, processes
 from berth_agent.linux.clocks import boot_ms
 from berth_agent.linux.signals import signal
 from berth_agent.step.drill import Drill
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 POLL_MS = 1000
 SWEEP_MS = 20
+WARNING = signal.SIGUSR1
+"""Sent before the walltime to processes that have a handler for it."""
 
 
 class Run:
@@ -91,7 +93,7 @@ class Run:
         lease = self._watch.lease
         self._limits.apply(self._watch.tombstone, lease, now_ms)
         if warning := self._limits.warning(now_ms):
-            self._output.note(warning)
+            self._warn(warning)
         if not self._init_dead:
             doubtful = lease.is_doubtful(now_ms) and not lease.is_over(now_ms)
             self._note_frozen(doubtful)
@@ -101,6 +103,15 @@ class Run:
         if not over:
             self._note_stuck(now_ms)
         return over
+
+    def _warn(self, warning: str) -> None:
+        """Signal the processes of the worker that can take it, so that they save their work."""
+        pids = processes.descendants(self._spared)
+        # The init obeys this signal in another way, and the others would be ended by it.
+        warned = [p for p in pids if p != self.worker.pid and processes.handles(p, WARNING)]
+        processes.kill_each(warned, WARNING)
+        to = f"; SIGUSR1 is sent to {len(warned)} of its processes" if warned else ""
+        self._output.note(f"{warning}{to}")
 
     def _signal(self, now_ms: int) -> None:
         match self._limits.ending.signal_at(now_ms):

@@ -71,16 +71,20 @@ def test_the_walltime_ends_a_worker_within_its_grace() -> None:
 
 
 @pytest.mark.parametrize(
-    ("walltime_s", "due_ms", "left"),
+    ("grace_s", "walltime_s", "due_ms", "left"),
     [
-        (4.0, 2_000, "2.0"),
-        (20.0, 15_000, "5.0"),
-        (100.0, 90_000, "10.0"),
-        (3600.0, 3_540_000, "60.0"),
+        (0.0, 4.0, 2_000, "2.0"),
+        (0.0, 20.0, 15_000, "5.0"),
+        (5.0, 100.0, 90_000, "10.0"),
+        (5.0, 3600.0, 3_540_000, "60.0"),
+        (300.0, 3600.0, 3_300_000, "300.0"),
+        (300.0, 100.0, 50_000, "50.0"),
     ],
 )
-def test_the_warning_names_what_is_left(walltime_s: float, due_ms: int, left: str) -> None:
-    limits, lease = Limits(SpecDouble(30.0, walltime_s), 0), a_lease(None)
+def test_the_warning_comes_the_grace_before_the_walltime(
+    grace_s: float, walltime_s: float, due_ms: int, left: str
+) -> None:
+    limits, lease = Limits(SpecDouble(grace_s, walltime_s), 0), a_lease(None)
     assert limits.warning(due_ms - 1) == ""
     assert limits.next_ms(lease, due_ms - 1) == 1, "the step wakes up for it"
     assert limits.warning(due_ms) == f"the walltime of {walltime_s:g} s ends in {left} s"

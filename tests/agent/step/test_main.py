@@ -256,6 +256,21 @@ def test_a_second_step_in_a_folder_does_nothing(bench: StepBench) -> None:
     assert bench.phase == "dead"
 
 
+@NAMESPACES
+def test_before_the_walltime_a_training_is_warned_and_goes_on(
+    bench: StepBench, pid_namespace: bool
+) -> None:
+    """The program that handles SIGUSR1 gets it, also below a shell; another one is not ended."""
+    bench.values |= {"walltime_s": 8.0, "grace_s": 600.0, "pid_namespace": pid_namespace}
+    training = "trap 'echo saved' USR1; echo up; while :; do sleep 0.02; done"
+    bench.start(f'sh -c "{training}" & exec sleep 600')
+    bench.line("saved")
+    assert "; SIGUSR1 is sent to " in bench.line("berth: the walltime of 8 s ")
+    assert bench.phase == "running" and len(bench.living()) >= 2
+    bench.stop(0.0)
+    assert bench.end()["exit_code"] == 128 + signal.SIGKILL
+
+
 def test_the_walltime_ends_a_worker_after_a_warning(bench: StepBench) -> None:
     bench.values |= {"walltime_s": 5.0, "grace_s": 600.0}
     bench.start("trap 'echo saved; exit 0' TERM; while :; do sleep 0.02; done")
