@@ -11,7 +11,7 @@ from cli.api.http import Api, Json, part
 from cli.api.target import is_in_memory
 from cli.errors import NotFound
 from cli.input.arguments import AsJson, Data, Limit, NodeArgument, Reason
-from cli.text.nodes import node_text, problem_lines
+from cli.text.nodes import labelled_fields, node_text, problem_lines
 from cli.text.output import emit, report_line, table
 from cli.text.times import clock, label, parse_span_s
 
@@ -128,7 +128,11 @@ def show(node: NodeArgument, as_json: AsJson = False, data: Data = None) -> None
     if as_json:
         emit(document)
         return
-    shown = {**document, **{f"identity {name}": value for name, value in (identity or {}).items()}}
+    shown = {
+        **document,
+        **labelled_fields(document),
+        **{f"identity {name}": value for name, value in (identity or {}).items()},
+    }
     fields = (
         (label(name), node_text(name, value))
         for name, value in shown.items()

@@ -15,6 +15,8 @@ MACHINE_CHANGED = "machine_changed: "
 MEANINGS = {
     ("limits", "none"): "CPU, memory and number of processes of its workers are not limited",
     ("fencing", "advice"): "the agent, not the kernel, ends what outlives a killed step",
+    ("tmp", "shared"): "its workers see /tmp and /dev/shm of the node, and what others leave there",
+    ("user", "agent"): "workers of all tenants run as the user of its agent",
 }
 """Values of fields by which the workers of a node are protected less, and how."""
 
@@ -26,6 +28,8 @@ REMEDIES = {
     " on that disk: ended jobs of the node take at most keep_ended_gib of its agent",
 }
 """Remedies of the problems of a node."""
+LABELS = {"tmp": "berth.tmp", "user": "berth.user"}
+"""Fields of a node that its agent names by labels; an earlier one names none."""
 
 Row = Mapping[str, object]
 """A row of a node, as the API returns it."""
@@ -63,6 +67,12 @@ def problem_lines(node: Row) -> list[str]:
         words = "; ".join(filter(None, [str(problem["detail"]), remedy]))
         lines.append(f"{name}, {since}: {words}")
     return lines
+
+
+def labelled_fields(node: Row) -> dict[str, object]:
+    """Return the fields of a node that its labels name."""
+    labels = cast("Row", node.get("labels") or {})
+    return {name: labels[label] for name, label in LABELS.items() if label in labels}
 
 
 def backend_text(backend: object) -> str:

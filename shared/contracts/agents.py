@@ -23,6 +23,10 @@ AGENT_API = "/agent/v1"
 """Path of the requests of agents, at executors and at the gateway."""
 ADDRESS_LABEL = "berth.address"
 """Label of a node with the address by which its workers reach each other."""
+TMP_LABEL = "berth.tmp"
+"""Label of a node: `job` where each job has a /tmp and /dev/shm of its own, else `shared`."""
+USER_LABEL = "berth.user"
+"""Label of a node: `tenant` where workers run as users of their tenants, else `agent`."""
 MAX_ORDERS = 500
 """Orders of one answer, confirmations included; the next request gets the rest."""
 MAX_LINES = 1000

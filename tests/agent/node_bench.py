@@ -67,6 +67,7 @@ class NodeBench:
             "cgroups": False,
             "login_shell": False,
             "hook_s": 30.0,
+            "private_tmp": False,
             "uid_first": 0,
         }
         self.process: subprocess.Popen[bytes] | None = None

@@ -85,6 +85,8 @@ class StepBench:
             "epilog": "",
             "hook_env": {},
             "notes": [],
+            "mounts": [],
+            "kept": [],
             "hook_s": 30.0,
             **changes,
         }

@@ -157,8 +157,8 @@ SABOTAGES = {
     ),
     "R19 a worker survives its step": Sabotage(
         f"{AGENT}/step/worker.py",
-        "        syscalls.set_death_signal(signal.SIGKILL)\n        if os.getppid() not in (0,",
-        "        if os.getppid() not in (0,",
+        "        syscalls.set_death_signal(signal.SIGKILL)\n        poll = select",
+        "        poll = select",
         "tests/agent/step/test_main.py::test_an_escaped_grandchild_dies_when_the_step_is_killed",
     ),
     "R20 a GPU whose worker does not die is offered": Sabotage(

@@ -12,6 +12,7 @@ CLONE_NEWPID = 0x20000000
 MS_NOSUID = 2
 MS_NODEV = 4
 MS_NOEXEC = 8
+MS_BIND = 4096
 MS_REC = 16384
 MS_SLAVE = 1 << 19
 PR_SET_PDEATHSIG = 1
@@ -41,14 +42,23 @@ def set_name(name: str) -> None:
     check(_prctl(PR_SET_NAME, name.encode()[:15], 0, 0, 0))
 
 
-def mount_proc() -> None:
-    """Show the processes of the present pid namespace in /proc, for this process and its children.
+def unshare_mounts() -> None:
+    """Give this process and its children mounts of their own. Raises OSError.
 
-    Mounts of the host still arrive here; those made here do not leave. Raises OSError.
+    Mounts of the host still arrive here; those made here do not leave.
     """
     unshare(CLONE_NEWNS)
     check(_mount(b"none", b"/", None, MS_REC | MS_SLAVE, None))
+
+
+def mount_proc() -> None:
+    """Show the processes of the present pid namespace in /proc. Raises OSError."""
     check(_mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None))
+
+
+def bind(source: str, target: str) -> None:
+    """Show a folder, with what is mounted below it, in the place of another. Raises OSError."""
+    check(_mount(os.fsencode(source), os.fsencode(target), None, MS_BIND | MS_REC, None))
 
 
 def unshare_pids() -> None:
@@ -56,11 +66,16 @@ def unshare_pids() -> None:
 
     Raises OSError.
     """
-    uid, gid = os.geteuid(), os.getegid()
-    if uid == 0:
+    if os.geteuid() == 0:
         unshare(CLONE_NEWPID)
-        return
-    unshare(CLONE_NEWUSER | CLONE_NEWPID)
+    else:
+        unshare_users(CLONE_NEWPID)
+
+
+def unshare_users(flags: int = 0) -> None:
+    """Let this process, which is not root, make mounts; its user stays the same. Raises OSError."""
+    uid, gid = os.geteuid(), os.getegid()
+    unshare(CLONE_NEWUSER | flags)
     for name, content in (
         ("setgroups", "deny"),
         ("uid_map", f"{uid} {uid} 1"),

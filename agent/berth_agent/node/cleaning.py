@@ -17,6 +17,7 @@ from pathlib import Path
 from berth_agent.core.retention import EndedWorker, Retention
 from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders, work_name
+from berth_agent.node.scratch import Scratch
 
 EVERY_S = 30.0
 GIB = 2**30
@@ -28,9 +29,14 @@ class Cleaning:
     """Keeps what the limits allow."""
 
     def __init__(
-        self, config: Config, folders: Folders, now_s: Callable[[], float] = time.time
+        self,
+        config: Config,
+        folders: Folders,
+        scratch: Scratch,
+        now_s: Callable[[], float] = time.time,
     ) -> None:
         self._folders = folders
+        self._scratch = scratch
         self._work = config.work_folder
         self._now_s = now_s
         self._retention = Retention(
@@ -53,6 +59,7 @@ class Cleaning:
 
     def clean(self) -> None:
         """Remove what is not kept any more. Raises OSError."""
+        self._scratch.clean()
         self._measure_ended()
         ended, free_gib = self._measured.values(), _free_gib(self._work)
         held = self._folders.held_work()

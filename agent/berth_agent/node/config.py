@@ -49,6 +49,8 @@ class Config:
     labels: dict[str, str] = field(default_factory=dict)
     pid_namespaces: bool = True
     """Whether workers get a pid namespace where the kernel permits it."""
+    private_tmp: bool = True
+    """Whether a job gets its own /tmp, /var/tmp and /dev/shm where the kernel permits it."""
     cgroups: bool = True
     max_pids: int = 32768
     """Processes and threads of one worker."""

@@ -18,7 +18,8 @@ from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
 from berth_agent.node.login import LoginEnvironments
-from berth_agent.node.machine import isolated_command
+from berth_agent.node.machine import Kernel, isolated_command
+from berth_agent.node.scratch import Scratch
 from berth_agent.node.users import Users, WorkerUser
 from berth_agent.step.checks import StartRefused
 from berth_agent.step.spec import Spec
@@ -38,15 +39,17 @@ class Launcher:
         node_id: str,
         folders: Folders,
         hierarchies: Hierarchies,
-        pid_namespaces: bool,
+        kernel: Kernel,
+        scratch: Scratch,
     ) -> None:
         self._config = config
         self._node_id = node_id
         self._folders = folders
         self._hierarchies = hierarchies
-        self._pid_namespaces = pid_namespaces
+        self._kernel = kernel
+        self._scratch = scratch
         self._users = Users(config)
-        self._login = LoginEnvironments(config, pid_namespaces)
+        self._login = LoginEnvironments(config, kernel.pids)
 
     def launch(self, allocation: AllocationFolder, telemetry: str) -> None:
         """Write the specification and start the step. Raises StartRefused, OSError."""
@@ -75,8 +78,8 @@ class Launcher:
         launch = allocation.launch
         _check_command(launch)
         user = self._users.user_of(launch.tenant, launch.tenant_number)
-        name = UNSAFE.sub("_", f"{launch.job_id}.{launch.attempt}.{launch.rank}")
-        private = self._folders.make_work(allocation, name, user.owner)
+        attempt = UNSAFE.sub("_", f"{launch.job_id}.{launch.attempt}")
+        private = self._folders.make_work(allocation, f"{attempt}.{launch.rank}", user.owner)
         login, problem = self._read_login(allocation, user, user.home or private)
         own = own_variables(
             launch, node_id=self._node_id, token=allocation.token, telemetry=telemetry
@@ -100,7 +103,9 @@ class Launcher:
                 "kill_s": self._config.kill_s,
                 "output_bytes": round(self._config.output_mib * MIB),
                 "cgroups": self._make_groups(os.path.basename(allocation.folder), launch),
-                "pid_namespace": self._pid_namespaces,
+                "pid_namespace": self._kernel.pids,
+                "mounts": self._make_scratch(allocation, attempt, user),
+                "kept": [private, os.path.dirname(telemetry), os.path.normpath(cwd)],
                 "lease": f"{self._config.run}/{file_names.LEASE}",
                 "wake": f"{self._config.run}/{file_names.WAKE}",
                 "reserve": self._config.reserve_path,
@@ -111,6 +116,13 @@ class Launcher:
                 "hook_s": self._config.hook_s,
             }
         )
+
+    def _make_scratch(
+        self, allocation: AllocationFolder, name: str, user: WorkerUser
+    ) -> list[list[str]]:
+        if not self._kernel.mounts:
+            return []
+        return self._scratch.make(allocation, name, user.owner)
 
     def _read_login(
         self, allocation: AllocationFolder, user: WorkerUser, home: str

@@ -8,12 +8,17 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from berth_agent.core.incarnation import Machine
 from berth_agent.node.config import Config
 
+REPLACED = ("/tmp", "/var/tmp", "/dev/shm")
+"""Folders that all users may write: a job sees its own in their place."""
+
 GIB = 2**30
 PROBE_S = 20.0
+PROBE_PIDS = "syscalls.unshare_pids()"
 GPU_FOLDER = Path("/proc/driver/nvidia/gpus")
 BOARD = Path("/sys/class/dmi/id/product_uuid")
 
@@ -95,17 +100,34 @@ def memory_gib(config: Config) -> float:
     return total_bytes // 2**20 / 1024
 
 
-def can_unshare_pids() -> bool:
-    """Whether the kernel permits pid namespaces; tried in a process of its own."""
+class Kernel(NamedTuple):
+    """Means that the kernel permits this agent to use for its workers."""
+
+    pids: bool
+    """Pid namespaces."""
+    mounts: bool
+    """Folders of a job in place of those of the machine."""
+
+
+def probe_kernel(config: Config) -> Kernel:
+    """Try what workers are to have, in processes of their own."""
+    pids = config.pid_namespaces and _can(PROBE_PIDS, "pass")
+    view = "syscalls.unshare_mounts(); [syscalls.bind(path, path) for path in sys.argv[1:]]"
+    mounts = config.private_tmp and _can(PROBE_PIDS if pids else "", view, *REPLACED)
+    return Kernel(pids, mounts)
+
+
+def _can(before: str, within: str, *arguments: str) -> bool:
+    """Return whether a child can run some code after other code has run."""
     code = (
-        "from berth_agent.linux import syscalls; import os\n"
-        "syscalls.unshare_pids()\n"
+        f"from berth_agent.linux import syscalls; import os\n{before}\n"
         "pid = os.fork()\n"
-        "os._exit(0 if pid == 0 else os.waitpid(pid, 0)[1])\n"
+        f"if pid == 0:\n    {within}\n    os._exit(0)\n"
+        "os._exit(os.waitpid(pid, 0)[1] and 1)\n"
     )
     try:
         done = subprocess.run(
-            isolated_command(code), capture_output=True, timeout=PROBE_S, check=False
+            isolated_command(code, *arguments), capture_output=True, timeout=PROBE_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return False

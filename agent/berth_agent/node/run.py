@@ -14,7 +14,7 @@ from berth_agent import VERSION, file_names
 from berth_agent.linux import files
 from berth_agent.linux.clocks import wall_ms
 from berth_agent.linux.hierarchies import Hierarchies, open_hierarchies
-from berth_agent.messages import ADDRESS_LABEL, Failure, RegistrationReport
+from berth_agent.messages import ADDRESS_LABEL, TMP_LABEL, USER_LABEL, Failure, RegistrationReport
 from berth_agent.node import machine, status
 from berth_agent.node.agent import Agent
 from berth_agent.node.allocation import AllocationFolder
@@ -30,6 +30,7 @@ from berth_agent.node.measuring import Measuring
 from berth_agent.node.passage import check_passage
 from berth_agent.node.renewal import Credentials
 from berth_agent.node.reporting import Reporting
+from berth_agent.node.scratch import Scratch
 from berth_agent.node.session import SessionLoop
 from berth_agent.node.streaming import Streaming, telemetry_path
 from berth_agent.node.wakeup import Wakeup
@@ -70,7 +71,7 @@ class Runtime:
         self._claim.hold(self._identity)
         check_passage(config)
         self._credentials = Credentials(config.state, self._identity, wall_ms())
-        self._kernel_fencing = config.pid_namespaces and machine.can_unshare_pids()
+        self._kernel = machine.probe_kernel(config)
         node_id = self._identity.node_id
         incarnations = IncarnationStore(
             config, machine.read_machine(), lambda: self._credentials.installation
@@ -80,7 +81,10 @@ class Runtime:
             return NodeTokens(node_id, incarnations.installation)
 
         self._hierarchies = _hierarchies(config, tokens())
-        self._launcher = Launcher(config, node_id, folders, self._hierarchies, self._kernel_fencing)
+        scratch = Scratch(config)
+        self._launcher = Launcher(
+            config, node_id, folders, self._hierarchies, self._kernel, scratch
+        )
         workers = Workers(config, tokens, folders, self._launch)
         self.agent = Agent(
             config, node_id, incarnations, workers, self._registration, machine.read_machine
@@ -89,7 +93,7 @@ class Runtime:
         self._reporting = Reporting(self.agent, self.sessions)
         self._measuring = Measuring(config.measure_every_s, self.agent.is_clear)
         self._streaming = Streaming(config, self.agent, self.sessions, self._measuring.take)
-        self._cleaning = Cleaning(config, folders)
+        self._cleaning = Cleaning(config, folders, scratch)
         self._wakeup = Wakeup(f"{config.run}/{file_names.WAKE}")
         self._problem = ""
 
@@ -201,11 +205,19 @@ class Runtime:
             cpus=machine.cpu_count(config),
             mem_gib=machine.memory_gib(config),
             rack=config.rack,
-            labels={ADDRESS_LABEL: self._address(), **config.labels},
+            labels={ADDRESS_LABEL: self._address(), **config.labels, **self._world()},
             terms_id=incarnations.lease.terms.terms_id,
-            fencing="kernel" if self._kernel_fencing else "advice",
+            fencing="kernel" if self._kernel.pids else "advice",
             limits=self._hierarchies.limits,
         )
+
+    def _world(self) -> dict[str, str]:
+        """Return the labels that say how far jobs of this node are kept apart."""
+        own_users = os.geteuid() == 0 and bool(self._config.uid_first)
+        return {
+            TMP_LABEL: "job" if self._kernel.mounts else "shared",
+            USER_LABEL: "tenant" if own_users else "agent",
+        }
 
     def _address(self) -> str:
         """Return the address of the workers for their peers, towards the control plane."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import stat
 
-from berth_agent.step import child
+from berth_agent.step import child, world
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from berth_agent.step.spec import Spec
 
 SHOWN_CHARS = 200
@@ -31,8 +33,24 @@ class StartRefused(Exception):
 
 def check_start(spec: Spec) -> None:
     """Raise StartRefused if the directory or the command is missing or forbidden."""
+    _check(spec, lambda: _directory_problem(spec))
+    _check(spec, lambda: _command_problem(spec), within=True)
+
+
+def _check(spec: Spec, problem: Callable[[], str], *, within: bool = False) -> None:
+    """Raise StartRefused for a problem, `reason<tab>detail`, that the worker's user has.
+
+    `within`: as its program sees the machine, else as the agent does.
+    """
+
+    def find() -> None:
+        if within:
+            world.look(spec)
+        child.take_identity(spec)
+        os.write(1, problem().encode("utf-8", errors="replace"))
+
     try:
-        code, output = child.run(lambda: _check(spec), spec.hook_s)
+        code, output = child.run(find, spec.hook_s)
     except child.TimedOut as error:
         raise StartRefused("workdir_unreachable", f"{spec.cwd}: {error}", False) from None
     reason, separator, detail = output.decode("utf-8", errors="replace").partition("\t")
@@ -72,13 +90,6 @@ def candidates(spec: Spec) -> list[str]:
     return [os.path.join(folder, name) for folder in path.split(os.pathsep)]
 
 
-def _check(spec: Spec) -> None:
-    """Write `reason<tab>detail` where the start cannot work; runs in a child."""
-    child.take_identity(spec)
-    problem = _directory_problem(spec) or _command_problem(spec)
-    os.write(1, problem.encode("utf-8", errors="replace"))
-
-
 def _directory_problem(spec: Spec) -> str:
     folder = spec.cwd
     try:
@@ -99,6 +110,7 @@ def _first_closed(folder: str) -> str:
 
 
 def _command_problem(spec: Spec) -> str:
+    os.chdir(spec.cwd)
     name = spec.argv[0]
     shown = name[:SHOWN_CHARS]
     present = [candidate for candidate in candidates(spec) if os.path.isfile(candidate)]
@@ -111,6 +123,8 @@ def _command_problem(spec: Spec) -> str:
         return f"command_forbidden\t{shown}: {rule}"
     if name.startswith("/"):
         place = "is a directory" if os.path.isdir(name) else "no such file on this node"
+        if hidden := world.replaced(spec, name):
+            place = f"no such file: {hidden} is the job's own, of the node's it sees its workdir"
         return f"command_missing\t{shown}: {place}"
     return f"command_missing\t{shown}: not in {'PATH' if '/' not in name else spec.cwd}"
 

@@ -25,8 +25,10 @@ class Spec:
         "hook_env",
         "hook_s",
         "incarnation",
+        "kept",
         "kill_s",
         "lease",
+        "mounts",
         "notes",
         "output_bytes",
         "pid_namespace",
@@ -72,6 +74,10 @@ class Spec:
         """File whose space is given up on a full disk, so that the end can be noted."""
         self.notes: list[str] = values.get("notes", [])
         """Lines of the agent that come before the worker's output."""
+        self.mounts: list[list[str]] = values.get("mounts", [])
+        """Folders of the job, and those of the machine in whose place its workers see them."""
+        self.kept: list[str] = values.get("kept", [])
+        """Folders that the worker reaches also where they are below one that is replaced."""
         self.hook_s: float = values["hook_s"]
         """Longest s that a prolog, an epilog or a check may take."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 
 from berth_agent.linux import cgroups, memory, processes, syscalls
 from berth_agent.linux.signals import signal
-from berth_agent.step import child
+from berth_agent.step import child, world
 from berth_agent.step.checks import candidates
 
 TYPE_CHECKING = False
@@ -36,12 +37,11 @@ class Worker:
         life_reader, self._life = os.pipe()
         if spec.pid_namespace:
             syscalls.unshare_pids()
-        step = os.getpid()
         # A SIGTERM waits until the init has a handler for it.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         self.pid = os.fork()
         if self.pid == 0:
-            _Init(spec, step, life_reader, output_writer, status_writer).run()
+            _Init(spec, life_reader, output_writer, status_writer).run()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         for descriptor in (output_writer, status_writer, life_reader):
             os.close(descriptor)
@@ -67,9 +67,8 @@ class Worker:
 class _Init:
     """The first process of the worker; it never returns."""
 
-    def __init__(self, spec: Spec, step: int, life: int, output: int, status: int) -> None:
+    def __init__(self, spec: Spec, life: int, output: int, status: int) -> None:
         self._spec = spec
-        self._step = step
         self._life = life
         self._output = output
         self._status = status
@@ -80,10 +79,9 @@ class _Init:
         code = 1
         try:
             _close_others({self._life, self._output, self._status})
+            world.enter(self._spec)
             self._die_with_step()
             cgroups.join(self._spec.cgroups)
-            if self._spec.pid_namespace:
-                self._mount_proc()
             self._take_signals()
             if os.read(self._life, 1):
                 self._start()
@@ -96,18 +94,13 @@ class _Init:
     def _die_with_step(self) -> None:
         """Have the kernel kill this process with the step, and exit if the step has ended already.
 
-        In a namespace the parent's pid reads 0.
+        Then nothing holds the other end of the pipe by which it lets the program start.
         """
         syscalls.set_death_signal(signal.SIGKILL)
-        if os.getppid() not in (0, self._step):
+        poll = select.poll()
+        poll.register(self._life, 0)
+        if any(events & select.POLLHUP for _, events in poll.poll(0)):
             os._exit(1)
-
-    def _mount_proc(self) -> None:
-        """Mount /proc of the namespace; without it programs see the host's pids."""
-        try:
-            syscalls.mount_proc()
-        except OSError:
-            return
 
     def _take_signals(self) -> None:
         child.reset_signals()

@@ -13,6 +13,7 @@ from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.cleaning import GIB, Cleaning
 from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
+from berth_agent.node.scratch import Scratch
 from tests.agent.node_bench import launch
 
 DAY_S = 86_400.0
@@ -31,7 +32,9 @@ class Bench:
             **settings,  # type: ignore[arg-type]
         )
         self.folders = Folders(self.config)
-        self.cleaning = Cleaning(self.config, self.folders, lambda: self.now_s)
+        self.cleaning = Cleaning(
+            self.config, self.folders, Scratch(self.config), lambda: self.now_s
+        )
         self.ended = Path(self.config.state) / "ended"
         self.work = Path(self.config.work_folder)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.api.http import Json
-from cli.text.nodes import GONE_MS, is_gone, node_text, problem_lines, state_of
+from cli.text.nodes import GONE_MS, is_gone, labelled_fields, node_text, problem_lines, state_of
 from tests.cli.node_rows import LOST, NODE, SILENT
 
 FULL = {"problem": "disk_full", "detail": "the disk of /var/lib/berth-agent", "since_at": 1}
@@ -41,7 +41,15 @@ def test_a_node_that_protects_less_says_what_that_means() -> None:
     assert node_text("limits", "v2") == "v2"
     assert node_text("limits", "none").startswith("none: CPU, memory and number of processes of")
     assert node_text("fencing", "advice").startswith("advice: the agent, not the kernel, ends")
+    assert node_text("tmp", "shared").startswith("shared: its workers see /tmp and /dev/shm of the")
+    assert node_text("user", "agent").startswith("agent: workers of all tenants run as the user of")
     assert node_text("lost_after_ms", 774_000) == "12 min 54 s"
+
+
+def test_what_an_agent_names_by_labels_are_fields_of_its_node() -> None:
+    labels = {"berth.tmp": "job", "berth.user": "tenant", "rack": "r1"}
+    assert labelled_fields({"labels": labels}) == {"tmp": "job", "user": "tenant"}
+    assert labelled_fields({"node_id": "n1"}) == {}
 
 
 def test_a_lost_node_of_an_old_recording_is_gone_a_week_later_in_the_recording() -> None:
