@@ -14,7 +14,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # Programs that many tests start, and the tests themselves, are compiled once.
 export PYTHONDONTWRITEBYTECODE :=
-OURS := agent benchmarks cli infra reporter services shared simulator training
+OURS := agent benchmarks cli client infra reporter services shared simulator training
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (
     "benchmarks",
     "agent/berth_agent",
+    "client/berth_client",
     "reporter/berth_reporter",
     "cli",
     "infra",
@@ -76,7 +77,8 @@ def _contracts() -> dict[str, str]:
 
 def _lint(folder: Path) -> str:
     tool = Path(sys.executable).with_name("lint-imports")
-    path = os.pathsep.join(map(str, (folder, folder / "agent", folder / "reporter")))
+    above = (folder, *(folder / name for name in ("agent", "client", "reporter")))
+    path = os.pathsep.join(map(str, above))
     done = subprocess.run(
         [tool, "--no-logo", "--no-cache"],
         cwd=folder,

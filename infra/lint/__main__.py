@@ -15,6 +15,7 @@ PACKAGES = (
     "agent",
     "benchmarks",
     "cli",
+    "client",
     "infra",
     "reporter",
     "services",

@@ -1,4 +1,7 @@
-"""Packages that are installed alone import the standard library and themselves, nothing else."""
+"""Packages that are installed alone import the standard library and themselves.
+
+The client imports its HTTP library, too.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,25 @@ from collections.abc import Iterable, Iterator
 
 from infra.lint.source import Source
 
-PACKAGES = {"agent/berth_agent/": "berth_agent", "reporter/berth_reporter/": "berth_reporter"}
-"""Folder -> package: nodes and the environments of users hold no library of ours."""
+PACKAGES = {
+    "agent/berth_agent/": ("berth_agent",),
+    "client/berth_client/": ("berth_client", "httpx2", "typing_extensions"),
+    "reporter/berth_reporter/": ("berth_reporter",),
+}
+"""Folder -> the package and its libraries: nodes, laptops and the environments of users hold no
+other of ours."""
 
 
 def check(sources: Iterable[Source]) -> Iterator[str]:
     """Yield a finding per import of another package, also inside functions."""
     for source in sources:
-        own = next((name for start, name in PACKAGES.items() if source.path.startswith(start)), "")
+        folder = "/".join((*source.path.split("/")[:2], ""))
+        own = PACKAGES.get(folder, ())
         if not own:
             continue
         for top, number in _imported(source):
-            if top != own and top not in sys.stdlib_module_names:
-                yield f"{source.path}:{number}: {own} is installed alone but imports {top}"
+            if top not in own and top not in sys.stdlib_module_names:
+                yield f"{source.path}:{number}: {own[0]} is installed alone but imports {top}"
 
 
 def _imported(source: Source) -> Iterator[tuple[str, int]]:

@@ -82,7 +82,11 @@ EXEMPT = {
     "services/gateway/routes/tenants.py": HANDLERS,
 }
 """Pure modules without a test of their own, and why."""
-PACKAGE_ROOTS = {"agent": "agent/berth_agent", "reporter": "reporter/berth_reporter"}
+PACKAGE_ROOTS = {
+    "agent": "agent/berth_agent",
+    "client": "client/berth_client",
+    "reporter": "reporter/berth_reporter",
+}
 """Folders of tests -> the packages that they mirror, where the names differ."""
 PROGRAM = "service"
 """`test_service.py` starts the `__main__.py` of its folder as a process."""

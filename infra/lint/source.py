@@ -24,7 +24,7 @@ class Source:
     @property
     def module(self) -> str:
         """Dotted name, as imported."""
-        path = self.path.removeprefix("agent/").removeprefix("reporter/")
+        path = self.path.removeprefix("agent/").removeprefix("client/").removeprefix("reporter/")
         path = path.removesuffix(".py").removesuffix("/__init__")
         return path.replace("/", ".")
 

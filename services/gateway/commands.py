@@ -9,13 +9,12 @@ from uuid import uuid4
 
 import msgspec
 from fastapi import Request, Response
-from pydantic import Field
 
+from berth_client.answers import CommandReceipt
 from services.gateway.filters import one_of
 from services.gateway.openapi import problem_responses, request_body
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.problem import ApiError, unavailable
-from services.gateway.queue_starts import StartInterval
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Command, Model
 from shared.contracts.command_answers import CommandRefused
@@ -47,39 +46,8 @@ NOT_PERMITTED = frozenset(
 )
 
 
-class CommandReceipt(Model):
-    """Receipt of a command that the broker has acknowledged; the owning service decides later."""
-
-    command_id: str = Field(description="GET /v1/commands/{command_id} returns the decision")
-    trace_id: str = Field(description="trace that begins with this request")
-
-
-class SubmissionReceipt(CommandReceipt):
-    """Receipt of a submission that the broker has acknowledged; admission decides later."""
-
-    job_id: str = Field(description="the job, or the common stem of an array's jobs")
-    job_ids: list[str] = Field(description="all jobs, in the order of the array")
-    idempotency_key: str = Field(description="key as sent, or generated")
-    pool: str = Field(description="pool of the job")
-    start: StartInterval | None = Field(
-        None,
-        description="when the tenant's last waiting job of this size will start; absent: none "
-        "waits, or its start is not estimated yet",
-    )
-
-
-class KeyReceipt(CommandReceipt):
-    """A new API key. It is shown once: only its hash is stored."""
-
-    key_id: str = Field(description="public part of the key")
-    key: str = Field(description="`key_id.secret` for the Authorization header")
-
-
 def command_route(
-    body: type[Model] | None,
-    *problems: int,
-    required: bool = True,
-    receipt: type[CommandReceipt] = CommandReceipt,
+    body: type[Model] | None, *problems: int, required: bool = True, receipt: Any = CommandReceipt
 ) -> dict[str, Any]:
     """Return the arguments of a route that answers 202 with the receipt of a command.
 
@@ -203,8 +171,8 @@ def _status_of(reason: str) -> int:
     return 403 if reason in NOT_PERMITTED else 422
 
 
-def accepted_response(message: Model) -> Response:
-    return Response(message.model_dump_json(), 202, media_type="application/json")
+def accepted_response(receipt: CommandReceipt) -> Response:
+    return Response(msgspec.json.encode(receipt), 202, media_type="application/json")
 
 
 def json_response(content: object) -> Response:

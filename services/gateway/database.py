@@ -35,6 +35,7 @@ JSON_COLUMNS = frozenset(
         "budgets_since",
         "terms",
         "failure",
+        "unusable_gpus",
     }
 )
 """Stored as text, so that equal rows are equal bytes; returned as JSON."""

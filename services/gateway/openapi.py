@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from services.gateway.answers import describe_answers
 from services.gateway.problem import MEDIA_TYPE, Problem
 
 REF = "#/components/schemas/{model}"
@@ -43,6 +44,17 @@ def problem_responses(*statuses: int) -> Responses:
         status: {"description": DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": ref}}}
         for status in sorted({401, 403, 429, 503, *statuses})
     }
+
+
+def answered_by(answer: Any) -> Responses:
+    """Return the response 200 with the type of its answer: tests compare answers with it, the
+    route does not."""
+    return {200: {"model": answer}}
+
+
+def read_route(answer: Any, *problems: int) -> dict[str, Any]:
+    """Return the arguments of a route that reads; `problems` are its own statuses."""
+    return {"responses": {**answered_by(answer), **problem_responses(*problems)}}
 
 
 def request_body(*models: type[BaseModel], required: bool = True) -> dict[str, Any]:
@@ -82,6 +94,7 @@ def _schema(app: FastAPI) -> dict[str, Any]:
     schemas.update(_definitions(Problem) | _forbid_unknown_fields(_definitions(*_bodies.values())))
     for name in FASTAPI_ERRORS:
         schemas.pop(name, None)
+    describe_answers(schemas)
     _describe_problems(schema["paths"])
     components["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "bearerFormat": "key_id.secret"}

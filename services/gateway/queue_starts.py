@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from pydantic import Field
-
+from berth_client.answers import StartInterval
 from services.gateway.core.strict import Body
 from services.gateway.database import Database
 from services.gateway.problem import ApiError
 from services.gateway.queries import LINE_ESTIMATE
-from shared.contracts.base import Model
 from shared.contracts.registry import Bearer
 
 WAIT_S = 0.05
@@ -26,18 +24,6 @@ KEPT_S = 1.0
 AWAY_S = 5.0
 """While the read models do not answer they are not asked, and nothing waits for them."""
 MOST_KINDS = 10_000
-
-
-class StartInterval(Model):
-    """When a waiting job will start, with 80 %; times in ms."""
-
-    at: int = Field(description="when it was estimated")
-    of: str = Field(description="`job`: its own; `queue`: of the last waiting job of its size")
-    p10_at: int = Field(description="with 10 % it starts before that")
-    p50_at: int = Field(description="as likely as not it starts before that")
-    p90_at: int = Field(description="with 90 % it starts before that")
-    coverage: float | None = Field(None, description="share of the pool's intervals that held")
-    samples: int = Field(0, description="intervals that were judged")
 
 
 class Kind(NamedTuple):
@@ -50,9 +36,15 @@ class Kind(NamedTuple):
 
 def interval_of(data: Body, at: object, of: str) -> StartInterval:
     """Return the interval in the data of a `JobStartEstimated` that was published at `at`."""
-    names = ("p10_at", "p50_at", "p90_at", "coverage", "samples")
-    known = {name: data[name] for name in names if data.get(name) is not None}
-    return StartInterval.model_validate({"at": at, "of": of, **known})
+    return StartInterval(
+        at=cast("int", at),
+        of=of,
+        p10_at=cast("int", data["p10_at"]),
+        p50_at=cast("int", data["p50_at"]),
+        p90_at=cast("int", data["p90_at"]),
+        coverage=cast("float | None", data.get("coverage")),
+        samples=cast("int", data.get("samples") or 0),
+    )
 
 
 class QueueStarts:

@@ -6,12 +6,13 @@ from typing import Annotated, Literal, cast
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from berth_client import answers
 from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
 from services.gateway.database import Row
 from services.gateway.filters import check_action
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.paging import Limit, NamePart, PageToken, TimeCursor, page_of
 from services.gateway.problem import not_found
 from services.gateway.wiring import Gateway, gateway_of
@@ -20,7 +21,7 @@ from shared.bus.inbox import ACCESS
 router = APIRouter(prefix="/v1", tags=["access"])
 
 
-@router.get("/commands/{command_id}", responses=problem_responses(404, 422))
+@router.get("/commands/{command_id}", **read_route(answers.CommandAnswer, 404, 422))
 async def show_answer(
     request: Request, command_id: Annotated[str, Path(pattern=r"^[A-Za-z0-9._:/-]{1,64}$")]
 ) -> Response:
@@ -34,7 +35,7 @@ async def show_answer(
     return json_response(row)
 
 
-@router.get("/audit", responses=problem_responses(422))
+@router.get("/audit", **read_route(answers.Page[answers.AuditEntry], 422))
 async def list_audit(
     request: Request,
     principal: Annotated[NamePart, Query(description="only entries of this principal")] = None,

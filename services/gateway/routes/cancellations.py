@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
+from berth_client.answers import CommandReceipt
 from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
-from services.gateway.commands import CommandReceipt, accepted_response, lane_of_pool, send_command
+from services.gateway.commands import accepted_response, lane_of_pool, send_command
 from services.gateway.core.strict import parse_body
 from services.gateway.core.submission import CancelRequest
 from services.gateway.openapi import problem_responses, request_body

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
+from berth_client import answers
 from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
@@ -17,7 +18,7 @@ from services.gateway.commands import (
     send_access_command,
 )
 from services.gateway.core.strict import Body, parse_body
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.paging import Limit, TimeCursor, TimeToken, page_of
 from services.gateway.problem import not_found
 from services.gateway.wiring import gateway_of
@@ -37,7 +38,7 @@ class SkipInputRequest(Model):
 InputIdPath = Annotated[str, Path(description="id of the input: ledger/partition/seq/index")]
 
 
-@router.get("/dead", responses=problem_responses(422))
+@router.get("/dead", **read_route(answers.Page[answers.DeadLetter], 422))
 async def list_dead_letters(
     request: Request,
     settled: Annotated[
@@ -61,7 +62,7 @@ async def list_dead_letters(
     return json_response(page_of(rows, limit, "at", "dead_id"))
 
 
-@router.get("/dead/{dead_id:path}", responses=problem_responses(404, 422))
+@router.get("/dead/{dead_id:path}", **read_route(answers.DeadLetter, 404, 422))
 async def show_dead_letter(
     request: Request,
     dead_id: Annotated[

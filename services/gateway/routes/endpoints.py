@@ -6,6 +6,7 @@ from typing import Annotated, cast
 
 from fastapi import APIRouter, Path, Request, Response
 
+from berth_client import answers
 from services.gateway import queries
 from services.gateway.authorization import admin_request, authorize, update_request
 from services.gateway.commands import (
@@ -16,7 +17,7 @@ from services.gateway.commands import (
     send_configuration,
 )
 from services.gateway.database import Row
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.problem import not_found
 from services.gateway.updates import endpoint_command
 from services.gateway.wiring import gateway_of
@@ -36,7 +37,7 @@ router = APIRouter(prefix="/v1/endpoints", tags=["llm"])
 EndpointName = Annotated[ModelName, Path(description="name of the endpoint; slashes as they are")]
 
 
-@router.get("", responses=problem_responses())
+@router.get("", **read_route(answers.Page[answers.Endpoint]))
 async def list_endpoints(request: Request) -> Response:
     """List LLM endpoints with their settings and their version; `open`: the tenant may use it.
 
@@ -51,7 +52,7 @@ async def list_endpoints(request: Request) -> Response:
     return json_response({"items": items, "next": None})
 
 
-@router.get("/{endpoint:path}", responses=problem_responses(404, 422))
+@router.get("/{endpoint:path}", **read_route(answers.Endpoint, 404, 422))
 async def show_endpoint(request: Request, endpoint: EndpointName) -> Response:
     """Show an LLM endpoint, as the list does."""
     bearer = await authorize(request, "viewer")

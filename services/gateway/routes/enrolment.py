@@ -9,10 +9,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
+from berth_client import answers
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
 from services.gateway.commands import (
-    CommandReceipt,
     accepted_response,
     command_route,
     decide_by_access,
@@ -22,7 +22,7 @@ from services.gateway.commands import (
 )
 from services.gateway.core.strict import parse_body
 from services.gateway.filters import check_pool
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.paging import Limit, NamePart, PageToken, page_of_entries
 from services.gateway.problem import not_found
@@ -63,14 +63,9 @@ class RevokeNodeRequest(Model):
     reason: Text = Field("", description="reason, for the record")
 
 
-class NodeTokenReceipt(CommandReceipt):
-    """A new join token. It is shown once: only its hash is stored."""
-
-    token_id: str = Field(description="public part of the token")
-    token: str = Field(description="`token_id.secret` for `berth-agent join`")
-
-
-@router.post("/tokens", **command_route(CreateNodeTokenRequest, 409, receipt=NodeTokenReceipt))
+@router.post(
+    "/tokens", **command_route(CreateNodeTokenRequest, 409, receipt=answers.NodeTokenReceipt)
+)
 async def create_node_token(request: Request) -> Response:
     """Create a join token for nodes of one pool. The response shows it once; it is valid then."""
     bearer = await authorize(request, "operator")
@@ -87,13 +82,11 @@ async def create_node_token(request: Request) -> Response:
     )
     receipt = await decide_by_access(request, gateway, outgoing)
     return accepted_response(
-        NodeTokenReceipt(
-            **receipt.model_dump(), token_id=token_id, token=format_key(token_id, secret)
-        )
+        answers.NodeTokenReceipt(**receipt, token_id=token_id, token=format_key(token_id, secret))
     )
 
 
-@router.get("/tokens", responses=problem_responses(422))
+@router.get("/tokens", **read_route(answers.Page[answers.NodeToken], 422))
 async def list_node_tokens(
     request: Request,
     ended: Annotated[
@@ -118,7 +111,7 @@ async def revoke_node_token(request: Request, token_id: Token) -> Response:
     return accepted_response(await send_access_command(request, bearer, command, token_id))
 
 
-@enrolments.get("", responses=problem_responses(422))
+@enrolments.get("", **read_route(answers.Page[answers.EnrolledNode], 422))
 async def list_enrolled_nodes(
     request: Request, pool: NamePart = None, after: PageToken = None, limit: Limit = 1000
 ) -> Response:
@@ -132,7 +125,7 @@ async def list_enrolled_nodes(
     return json_response(page_of_entries(nodes, show, after, limit, "node_id"))
 
 
-@enrolments.get("/{node_id}", responses=problem_responses(404, 422))
+@enrolments.get("/{node_id}", **read_route(answers.EnrolledNode, 404, 422))
 async def show_enrolled_node(request: Request, node_id: Node) -> Response:
     """Show the identity of a node."""
     await authorize(request, "operator")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
+from berth_client import answers
 from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
@@ -19,7 +20,7 @@ from services.gateway.commands import (
 )
 from services.gateway.core.strict import parse_body
 from services.gateway.filters import check_node, check_pool
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.paging import Limit, TimeCursor, TimeToken, page_of
 from services.gateway.problem import not_found
 from services.gateway.wiring import Gateway, gateway_of
@@ -42,7 +43,7 @@ class FaultRequest(Model):
     pool: Name | None = Field(None, description="pool of the fault, if Postgres is unavailable")
 
 
-@router.get("", responses=problem_responses(422))
+@router.get("", **read_route(answers.Page[answers.Fault], 422))
 async def list_faults(
     request: Request,
     pool: Annotated[Name | None, Query(description="only this pool")] = None,
@@ -64,7 +65,7 @@ async def list_faults(
     return json_response(page_of(rows, limit, "suspected_at", "fault_id"))
 
 
-@router.get("/summary", responses=problem_responses(422))
+@router.get("/summary", **read_route(answers.Page[answers.Mitigation], 422))
 async def summarize(
     request: Request, pool: Annotated[Name | None, Query(description="only this pool")] = None
 ) -> Response:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
+from berth_client import answers
 from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
 from services.gateway.core.key_bounds import bounds_of_bearer, user_of
 from services.gateway.database import Row
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.routes.tenants import shown_bounds
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.bounds import exceeds_class
@@ -17,7 +18,7 @@ from shared.contracts.registry import Bearer
 router = APIRouter(prefix="/v1", tags=["access"])
 
 
-@router.get("/whoami", responses=problem_responses())
+@router.get("/whoami", **read_route(answers.WhoAmI))
 async def show_bearer(request: Request) -> Response:
     """Show principal, role and tenant of the bearer, and the id of the installation.
 

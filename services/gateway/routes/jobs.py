@@ -6,13 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from berth_client import answers
 from services.gateway import job_queries, queries
 from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
 from services.gateway.core.failures import add_advice
 from services.gateway.core.strict import Body
 from services.gateway.filters import check_job, check_pool, check_tenant
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.paging import Limit, NamePart, TimeCursor, TimeToken, page_of
 from services.gateway.problem import not_found
 from services.gateway.queue_starts import interval_of
@@ -28,7 +29,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 Job = Annotated[JobId, Path(description="id of the job")]
 
 
-@router.get("", responses=problem_responses(404, 422))
+@router.get("", **read_route(answers.Page[answers.Job], 404, 422))
 async def list_jobs(
     request: Request,
     tenant: Annotated[Name | None, Query(description="only this tenant; for operators")] = None,
@@ -100,7 +101,7 @@ async def visible_job(
     return gateway, bearer, row
 
 
-@router.get("/{job_id}", responses=problem_responses(404))
+@router.get("/{job_id}", **read_route(answers.JobDetail, 404))
 async def show(request: Request, job_id: Job) -> Response:
     """Show a job with its specification, without command and environment.
 
@@ -122,7 +123,7 @@ def trace_id(row: Body) -> str:
     return parts[1] if len(parts) > 2 else ""
 
 
-@router.get("/{job_id}/timeline", responses=problem_responses(404))
+@router.get("/{job_id}/timeline", **read_route(answers.JobHistory, 404))
 async def timeline(request: Request, job_id: Job) -> Response:
     """List all decisions about the job in order.
 
@@ -131,7 +132,7 @@ async def timeline(request: Request, job_id: Job) -> Response:
     return await _history_response(request, job_id, queries.TIMELINE)
 
 
-@router.get("/{job_id}/why", responses=problem_responses(404))
+@router.get("/{job_id}/why", **read_route(answers.Why, 404))
 async def why(request: Request, job_id: Job) -> Response:
     """Explain why the job waited: each hold reason with its numbers, from `at` to `until`.
 
@@ -161,7 +162,9 @@ async def why(request: Request, job_id: Job) -> Response:
     )
 
 
-async def expected_start(gateway: Gateway, bearer: Bearer, job_id: str) -> Body | None:
+async def expected_start(
+    gateway: Gateway, bearer: Bearer, job_id: str
+) -> answers.StartInterval | None:
     """Return when a waiting job will start; before its own first estimate that of the queue."""
     for of, query in (("job", queries.START_ESTIMATE), ("queue", queries.QUEUE_ESTIMATE)):
         row = await gateway.database.row(bearer, query, bearer.tenant, job_id)
@@ -170,11 +173,11 @@ async def expected_start(gateway: Gateway, bearer: Bearer, job_id: str) -> Body 
     return None
 
 
-def start_interval(row: Body, of: str) -> Body | None:
+def start_interval(row: Body, of: str) -> answers.StartInterval | None:
     """Return the interval of an estimate, times in ms; `of`: `job`, or `queue` for another's."""
     if not isinstance(data := row["data"], dict):
         return None
-    return interval_of(data, row["at"], of).model_dump(mode="json")
+    return interval_of(data, row["at"], of)
 
 
 def placement_terms(row: Body | None) -> Body | None:
@@ -222,7 +225,7 @@ def hide_others(data: Body) -> None:
             detail.pop(name, None)
 
 
-@router.get("/{job_id}/trace", responses=problem_responses(404))
+@router.get("/{job_id}/trace", **read_route(answers.JobTrace, 404))
 async def trace(request: Request, job_id: Job) -> Response:
     """List the retained spans of the job's start and of later decisions."""
     gateway, bearer, row = await visible_job(request, job_id)

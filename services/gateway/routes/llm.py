@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from berth_client import answers
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
 from services.gateway.commands import (
@@ -21,7 +22,7 @@ from services.gateway.core.strict import parse_body
 from services.gateway.filters import check_tenant as check_known_tenant
 from services.gateway.llm_queries import LLM_REQUEST
 from services.gateway.llm_queries import LLM_REQUESTS as LLM_REQUESTS_OF
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.paging import Limit, TimeCursor, TimeToken, page_of
 from services.gateway.problem import not_found
 from services.gateway.routes.submissions import sender_for
@@ -66,7 +67,7 @@ Text256 = Annotated[str | None, Query(max_length=256, pattern=r"^[^\x00]*$")]
 State = Literal["queued", "running", "finished", "rejected"]
 
 
-@router.get("/requests", responses=problem_responses(404, 422))
+@router.get("/requests", **read_route(answers.Page[answers.LlmRequest], 404, 422))
 async def list_requests(
     request: Request,
     endpoint: Annotated[ModelName | None, Query(description="only this endpoint")] = None,
@@ -89,7 +90,7 @@ async def list_requests(
     return json_response(page_of(rows, limit, "queued_at", "request_id"))
 
 
-@router.get("/requests/{request_id}", responses=problem_responses(404, 422))
+@router.get("/requests/{request_id}", **read_route(answers.LlmRequest, 404, 422))
 async def show_request(
     request: Request,
     request_id: Annotated[

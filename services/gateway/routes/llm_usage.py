@@ -7,6 +7,7 @@ from typing import Annotated, cast
 
 from fastapi import APIRouter, Query, Request, Response
 
+from berth_client import answers
 from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
@@ -19,7 +20,7 @@ from services.gateway.llm_queries import (
     usage_by,
     use_of_budget,
 )
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.paging import Limit
 from services.gateway.routes.endpoints import endpoint_row
 from services.gateway.wiring import Gateway, gateway_of
@@ -35,7 +36,7 @@ Since = Annotated[
 ]
 
 
-@router.get("/usage", responses=problem_responses(404, 422))
+@router.get("/usage", **read_route(answers.Page[answers.LlmUse], 404, 422))
 async def use_by_group(
     request: Request,
     by: Annotated[By, Query(description="what is summed together")] = "tenant",
@@ -52,7 +53,7 @@ async def use_by_group(
     return json_response({"items": rows, "next": None})
 
 
-@router.get("/rejections", responses=problem_responses(404, 422))
+@router.get("/rejections", **read_route(answers.Page[answers.LlmRejections], 404, 422))
 async def list_rejections(request: Request, since: Since = 0, limit: Limit = 100) -> Response:
     """Count rejected requests by tenant, endpoint and reason, the most frequent first."""
     bearer = await authorize(request, "viewer")
@@ -62,7 +63,7 @@ async def list_rejections(request: Request, since: Since = 0, limit: Limit = 100
     return json_response({"items": rows, "next": None})
 
 
-@router.get("/fairness", responses=problem_responses(404, 422))
+@router.get("/fairness", **read_route(answers.Page[answers.FairnessGap], 404, 422))
 async def list_gaps(
     request: Request,
     endpoint: Annotated[ModelName | None, Query(description="only this endpoint")] = None,
@@ -79,7 +80,7 @@ async def list_gaps(
     return json_response({"items": rows, "next": None})
 
 
-@router.get("/limits", responses=problem_responses(404))
+@router.get("/limits", **read_route(answers.Page[answers.BudgetUse], 404))
 async def list_limits(request: Request) -> Response:
     """List the budgets of endpoints: what their holders have used, and what open requests hold.
 

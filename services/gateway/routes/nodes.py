@@ -8,6 +8,7 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
+from berth_client import answers
 from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
@@ -23,7 +24,7 @@ from services.gateway.commands import (
 from services.gateway.core.strict import parse_body
 from services.gateway.database import Row
 from services.gateway.filters import check_job, check_pool
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.paging import Limit, PageToken, page_of
 from services.gateway.problem import ApiError, not_found
@@ -55,7 +56,7 @@ class LossRequest(NodeRequest):
     )
 
 
-@router.get("/nodes", responses=problem_responses(422))
+@router.get("/nodes", **read_route(answers.Page[answers.Node], 422))
 async def list_nodes(
     request: Request, pool: Pool = None, after: PageToken = None, limit: Limit = 1000
 ) -> Response:
@@ -78,7 +79,7 @@ async def list_nodes(
     return json_response({**page, "items": items})
 
 
-@router.get("/nodes/{node_id}", responses=problem_responses(404, 422))
+@router.get("/nodes/{node_id}", **read_route(answers.Node, 404, 422))
 async def show_node(request: Request, node_id: Node) -> Response:
     """Show a node as the list of nodes does."""
     gateway = gateway_of(request)
@@ -246,7 +247,7 @@ async def _lane(gateway: Gateway, bearer: Bearer, node_id: str, pool: str | None
     return int(str(row["partition"]))
 
 
-@router.get("/queue", responses=problem_responses(422))
+@router.get("/queue", **read_route(answers.Page[answers.QueuedJob], 422))
 async def list_queue(request: Request, pool: Pool = None, limit: Limit = 100) -> Response:
     """List waiting jobs in the order of priority."""
     gateway = gateway_of(request)
@@ -256,7 +257,7 @@ async def list_queue(request: Request, pool: Pool = None, limit: Limit = 100) ->
     return json_response({"items": rows, "next": None})
 
 
-@router.get("/allocations", responses=problem_responses(422))
+@router.get("/allocations", **read_route(answers.Page[answers.Allocation], 422))
 async def list_allocations(
     request: Request,
     pool: Pool = None,

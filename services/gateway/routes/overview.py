@@ -6,11 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from berth_client import answers
 from services.gateway import job_queries
 from services.gateway.commands import json_response
 from services.gateway.core.failures import add_advice
 from services.gateway.database import Row
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.paging import NamePart, TimeCursor, TimeToken, page_of
 from services.gateway.routes.jobs import list_filter
 from shared.contracts.base import JobId, Name
@@ -22,7 +23,7 @@ OF_ARRAYS = ("job_id", "pool", "tenant", "name", "user_id", "priority_class", "w
 Limit = Annotated[int, Query(ge=1, le=200, description="rows per page")]
 
 
-@router.get("", responses=problem_responses(404, 422))
+@router.get("", **read_route(answers.Page[answers.Submission], 404, 422))
 async def list_submissions(
     request: Request,
     tenant: Annotated[Name | None, Query(description="only this tenant; for operators")] = None,

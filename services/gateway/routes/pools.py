@@ -6,6 +6,7 @@ from typing import Annotated, cast
 
 from fastapi import APIRouter, Path, Request, Response
 
+from berth_client import answers
 from services.gateway import queries
 from services.gateway.authorization import admin_request, authorize, update_request
 from services.gateway.commands import (
@@ -16,7 +17,7 @@ from services.gateway.commands import (
     send_configuration,
 )
 from services.gateway.database import Row
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.updates import pool_command
 from services.gateway.wiring import gateway_of
 from shared.contracts.base import Name
@@ -29,7 +30,7 @@ from shared.contracts.updates import UpdatePool
 router = APIRouter(prefix="/v1", tags=["access"])
 
 
-@router.get("/pools", responses=problem_responses())
+@router.get("/pools", **read_route(answers.Page[answers.Pool]))
 async def list_pools(request: Request) -> Response:
     """List pools with their lanes, settings and their version; `open`: the bearer may submit.
 

@@ -10,14 +10,30 @@ from fastapi.responses import HTMLResponse
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from berth_client import answers
 from services.gateway.body import raw_body
 from services.gateway.commands import json_response
-from services.gateway.openapi import WITHOUT_KEY, problem_responses, text_response
+from services.gateway.openapi import (
+    WITHOUT_KEY,
+    Responses,
+    answered_by,
+    problem_responses,
+    text_response,
+)
 from services.gateway.problem import ApiError
 from services.gateway.wiring import gateway_of
 
 router = APIRouter(tags=["probes"])
 TRACES_LIMIT_BYTES = 8 * 1024 * 1024
+OTLP_ANSWER: Responses = {
+    200: {
+        "content": {
+            "application/x-protobuf": {"schema": {"type": "string", "format": "binary"}},
+            "application/json": {"schema": {"type": "object"}},
+        }
+    }
+}
+"""An empty message, in the encoding of the request."""
 INDEX = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Berth</title>
 <h1>Berth</h1><p>The control plane of a shared GPU cluster.</p><ul>
 <li><a href="/docs">/docs</a>: interactive API reference</li>
@@ -32,7 +48,7 @@ async def index() -> Response:
     return HTMLResponse(INDEX)
 
 
-@router.get("/health", openapi_extra=WITHOUT_KEY)
+@router.get("/health", openapi_extra=WITHOUT_KEY, responses=answered_by(answers.Health))
 async def health() -> Response:
     """Liveness: the process answers."""
     return json_response({"status": "ok"})
@@ -41,7 +57,13 @@ async def health() -> Response:
 @router.get(
     "/ready",
     openapi_extra=WITHOUT_KEY,
-    responses={503: {"description": "Kafka is unavailable, or access is not read yet"}},
+    responses={
+        **answered_by(answers.Readiness),
+        503: {
+            "model": answers.Readiness,
+            "description": "Kafka is unavailable, or access is not read yet",
+        },
+    },
 )
 async def ready(request: Request) -> Response:
     """Readiness for commands: the broker answers and keys are loaded, regardless of Postgres."""
@@ -66,7 +88,12 @@ async def metrics(request: Request) -> Response:
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
-@router.post("/v1/traces", openapi_extra=WITHOUT_KEY, responses=problem_responses(400, 413))
+@router.post(
+    "/v1/traces",
+    openapi_extra=WITHOUT_KEY,
+    response_class=Response,
+    responses={**problem_responses(400, 413), **OTLP_ANSWER},
+)
 async def traces(request: Request) -> Response:
     """Receive OTLP/HTTP spans of other services; the most recent are kept in memory."""
     host = request.client.host if request.client else ""

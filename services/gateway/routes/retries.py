@@ -7,9 +7,10 @@ from uuid import uuid5
 from aiokafka.errors import KafkaError
 from fastapi import APIRouter, Request, Response
 
+from berth_client.answers import SubmissionReceipt
 from services.gateway import queries
 from services.gateway.body import json_body
-from services.gateway.commands import SubmissionReceipt, command_route
+from services.gateway.commands import command_route
 from services.gateway.core.key_bounds import user_of
 from services.gateway.core.strict import Body, parse_body
 from services.gateway.core.submission import JobBody, RetryRequest, submit_job

@@ -8,6 +8,7 @@ from typing import Annotated, cast
 from aiokafka.errors import KafkaError
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from berth_client import answers
 from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
@@ -25,10 +26,15 @@ from shared.contracts.base import JobId
 from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1", tags=["streams"])
-STREAM: Responses = {200: {"content": {EventStream.media_type: {}}}}
+STREAM: Responses = {200: {"content": {EventStream.media_type: {"schema": {"type": "string"}}}}}
 
 
-@router.get("/events", responses={**problem_responses(422), **STREAM})
+@router.get(
+    "/events",
+    status_code=200,
+    response_class=EventStream,
+    responses={**problem_responses(422), **STREAM},
+)
 async def events(
     request: Request,
     types: Annotated[
@@ -89,7 +95,10 @@ def _filter(tenant: str | None, types: frozenset[str], subject: str) -> EventFil
     return accepts
 
 
-@router.get("/jobs/{job_id}/logs", responses=problem_responses(404, 422))
+@router.get(
+    "/jobs/{job_id}/logs",
+    responses={**problem_responses(404, 422), 200: {"model": answers.JobLogs, **STREAM[200]}},
+)
 async def logs(
     request: Request,
     job_id: Annotated[JobId, Path(description="the job's id")],

@@ -6,16 +6,11 @@ from uuid import uuid4
 
 from fastapi import APIRouter, Request, Response
 
+from berth_client.answers import SubmissionReceipt
 from services.gateway.access import AccessDirectory
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
-from services.gateway.commands import (
-    COMMANDS,
-    SubmissionReceipt,
-    accepted_response,
-    append_command,
-    new_command_id,
-)
+from services.gateway.commands import COMMANDS, accepted_response, append_command, new_command_id
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.key_bounds import permitted
 from services.gateway.core.submission import (
@@ -97,8 +92,7 @@ async def send_submission(
     gateway.recent.note(command.job_id, command.tenant, lane)
     return accepted_response(
         SubmissionReceipt(
-            command_id=ticket.command_id,
-            trace_id=ticket.trace_id,
+            **ticket,
             job_id=command.job_id,
             job_ids=job_ids(command),
             idempotency_key=command.idempotency_key,

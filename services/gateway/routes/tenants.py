@@ -9,11 +9,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field
 
+from berth_client import answers
 from services.gateway import job_queries, queries
 from services.gateway.authorization import admin_request, authorize, update_request
 from services.gateway.body import json_body
 from services.gateway.commands import (
-    KeyReceipt,
     accepted_response,
     command_route,
     json_response,
@@ -24,7 +24,7 @@ from services.gateway.commands import (
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.strict import parse_body
 from services.gateway.database import Row
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.paging import Limit, PageToken, page_of
 from services.gateway.problem import not_found
 from services.gateway.updates import require_finished
@@ -81,7 +81,7 @@ class UpdateQuotaRequest(UpdateQuota):
     pool: Name | None = Field(None, description="pool; the tenant's default if not given")
 
 
-@router.get("/tenants", responses=problem_responses(422))
+@router.get("/tenants", **read_route(answers.Page[answers.Tenant], 422))
 async def list_tenants(request: Request, after: PageToken = None, limit: Limit = 100) -> Response:
     """List tenants with their use in GPU-milliseconds and the outcomes of their jobs.
 
@@ -94,7 +94,7 @@ async def list_tenants(request: Request, after: PageToken = None, limit: Limit =
     return json_response(page_of(shown, limit, "tenant"))
 
 
-@router.get("/tenants/{tenant}", responses=problem_responses(404, 422))
+@router.get("/tenants/{tenant}", **read_route(answers.TenantDetail, 404, 422))
 async def show_tenant(request: Request, tenant: Tenant) -> Response:
     """Show a tenant with its quota in each pool, its bounds, and what it uses of them.
 
@@ -146,14 +146,14 @@ async def retire_tenant(request: Request, tenant: Tenant) -> Response:
 
 @router.post(
     "/tenants/{tenant}/keys",
-    **command_route(CreateKeyRequest, 409, required=False, receipt=KeyReceipt),
+    **command_route(CreateKeyRequest, 409, required=False, receipt=answers.KeyReceipt),
 )
 async def create_tenant_key(request: Request, tenant: Tenant) -> Response:
     """Create a key of the tenant. The response shows it once."""
     return await _create_key(request, tenant)
 
 
-@router.get("/tenants/{tenant}/keys", responses=problem_responses(404, 422))
+@router.get("/tenants/{tenant}/keys", **read_route(answers.Page[answers.Key], 404, 422))
 async def list_tenant_keys(request: Request, tenant: Tenant) -> Response:
     """List the keys of a tenant that are not revoked, with the models that they may call."""
     view = gateway_of(request).access.view
@@ -163,7 +163,7 @@ async def list_tenant_keys(request: Request, tenant: Tenant) -> Response:
     return _key_list(view, tenant)
 
 
-@router.get("/keys", responses=problem_responses())
+@router.get("/keys", **read_route(answers.Page[answers.Key]))
 async def list_keys(request: Request) -> Response:
     """List the keys that are not revoked: to operators all, to others those of their tenant."""
     bearer = await authorize(request, "viewer")
@@ -179,7 +179,7 @@ def _key_list(view: AccessView, tenant: str | None) -> Response:
     return json_response({"items": sorted(shown, key=itemgetter("key_id")), "next": None})
 
 
-@router.post("/keys", **command_route(CreateKeyRequest, 409, receipt=KeyReceipt))
+@router.post("/keys", **command_route(CreateKeyRequest, 409, receipt=answers.KeyReceipt))
 async def create_key(request: Request) -> Response:
     """Create a key of an operator or an admin. The response shows it once."""
     return await _create_key(request, None)
@@ -267,5 +267,5 @@ async def _create_key(request: Request, tenant: str | None) -> Response:
     )
     receipt = await send_access_command(request, bearer, command, key_id)
     return accepted_response(
-        KeyReceipt(**receipt.model_dump(), key_id=key_id, key=format_key(key_id, secret))
+        answers.KeyReceipt(**receipt, key_id=key_id, key=format_key(key_id, secret))
     )

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from berth_client import answers
 from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.paging import Limit
 from services.gateway.problem import not_found
 from services.gateway.usage_queries import By, job_usage_by
@@ -22,7 +23,7 @@ router = APIRouter(prefix="/v1", tags=["access"])
 Moment = Annotated[int, Query(ge=0, le=LAST_MS)]
 
 
-@router.get("/usage", responses=problem_responses(404, 422))
+@router.get("/usage", **read_route(answers.Page[answers.JobUse], 404, 422))
 async def list_usage(
     request: Request,
     by: Annotated[By, Query(description="what is summed together")] = "tenant",

@@ -16,6 +16,7 @@ from infra.lint.source import parse
         ("agent/berth_agent/node/session.py", "def f():\n    import psutil.tests", "psutil"),
         ("agent/berth_agent/node/session.py", "import berth_reporter", "berth_reporter"),
         ("reporter/berth_reporter/reporter.py", "from numpy import array", "numpy"),
+        ("client/berth_client/client.py", "import pydantic", "pydantic"),
         ("reporter/berth_reporter/reporter.py", "import os, berth_agent", "berth_agent"),
     ],
 )
@@ -32,6 +33,7 @@ def test_another_package_is_a_finding(path: str, text: str, imported: str) -> No
         ("agent/berth_agent/node/session.py", "from berth_agent.linux import files"),
         ("agent/berth_agent/node/session.py", "from . import http"),
         ("reporter/berth_reporter/reporter.py", "from socket import AF_UNIX"),
+        ("client/berth_client/client.py", "import httpx2"),
         ("services/gateway/app.py", "import fastapi"),
     ],
 )

@@ -33,6 +33,7 @@ from shared.projections.project import write_rows
 from shared.projections.rebuild import TABLE_NAMES
 from tests.broker_clients import log_of
 from tests.patience import PATIENCE_S
+from tests.services.gateway.answers import check_answer
 from tests.services.publisher.ledgers import Ledgers
 
 Answer = tuple[int, dict[str, Any], Mapping[str, str]]
@@ -104,6 +105,8 @@ class Stack:
     ) -> Answer:
         """Return status, content and headers of the answer.
 
+        Its content has the schema of the OpenAPI document, and no field beside it.
+
         A 503 comes from a broker or a database that is too busy to answer in time: the request is
         made again, except `once`.
         """
@@ -112,7 +115,9 @@ class Stack:
         async with self.request(
             method, path, key=key, data=data, headers=all_headers, once=once
         ) as answer:
-            return answer.status, await answer.json(content_type=None), answer.headers
+            content = await answer.json(content_type=None)
+        check_answer(method, path, answer.status, content)
+        return answer.status, content, answer.headers
 
     @asynccontextmanager
     async def request(

@@ -52,7 +52,7 @@ async def test_the_estimate_is_that_of_a_job_alike(
     task = starts.read(ADA, kind)
     assert task is not None
     start = await task
-    assert (start and start.p50_at) == p50_at
+    assert (start and start["p50_at"]) == p50_at
     assert await starts.answer(task) == start
     assert starts.read(ADA, kind) is task, "read once for all that come within a second"
     await reads.stop()
@@ -66,4 +66,4 @@ async def test_nothing_waits_for_read_models_that_are_away() -> None:
 
 def test_an_interval_without_a_track_record_says_so() -> None:
     interval = interval_of({"p10_at": 1, "p50_at": 2, "p90_at": 3, "samples": 0}, 4, "queue")
-    assert (interval.coverage, interval.samples, interval.at) == (None, 0, 4)
+    assert (interval["coverage"], interval["samples"], interval["at"]) == (None, 0, 4)

@@ -1,0 +1,1 @@
+"""The client of Berth's REST API."""

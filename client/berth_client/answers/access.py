@@ -1,0 +1,173 @@
+"""Tenants, keys, pools, the audit and inputs that could not be decided."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+Role = Literal["viewer", "submitter", "operator", "admin"]
+
+
+class Tenant(TypedDict):
+    """A tenant with what it has used."""
+
+    tenant: str
+    default_pool: str
+    weight: float
+    active: bool
+    """False once it is retired."""
+    registered_at: int
+    gpu_ms: int
+    """GPU-milliseconds that its jobs have used."""
+    succeeded: int
+    failed: int
+    cancelled: int
+    preempted: int
+    number: int | None
+    """Its number for ever; null until this gateway has read of the tenant."""
+    llm_weight: float | None
+
+
+class Quota(TypedDict):
+    """Quota of a tenant in one pool, in GPUs."""
+
+    tenant: str
+    pool: str | None
+    guaranteed_gpus: float
+    borrow_gpus: float | None
+    """Null: not limited."""
+    spot_gpus: float | None
+
+
+class Bounds(TypedDict):
+    """Bounds of the jobs of a tenant."""
+
+    pools: list[str]
+    """Pools that it may use; empty: all that are open to it."""
+    highest_class: str
+    max_guaranteed_s: float
+    max_grace_s: float
+    max_walltime_s: float
+    max_job_gpus: float
+    max_open_jobs: int
+    max_request_bytes: int
+    max_streams: int
+    max_key_streams: int
+
+
+class OpenJobs(TypedDict):
+    """The open jobs of a tenant in one pool."""
+
+    pool: str | None
+    jobs: int
+    running: int
+    gpus: float
+
+
+class TenantUse(TypedDict):
+    """Use of the bounds of a tenant."""
+
+    open_jobs: list[OpenJobs]
+    streams: int
+    """Open streams at this gateway."""
+
+
+class TenantDetail(Tenant):
+    """A tenant with its quota in each pool, its bounds, and what it uses of them."""
+
+    quota: list[Quota]
+    bounds: Bounds
+    use: TenantUse
+
+
+class Key(TypedDict):
+    """A key, without its secret."""
+
+    key_id: str
+    tenant: str | None
+    role: Role
+    models: list[str]
+    """Models that it may call; empty: those of its tenant."""
+    user: str | None
+    pools: list[str]
+    highest_class: str | None
+    max_job_gpus: float | None
+
+
+class Rights(Bounds):
+    """Rights of the bearer of a key."""
+
+    submit: bool
+
+
+class WhoAmI(TypedDict):
+    """The bearer of the key or token of a request."""
+
+    principal: str
+    role: Role
+    tenant: str | None
+    """Null for operators and admins."""
+    user: str | None
+    """Whom its jobs belong to; null where they name one."""
+    models: list[str]
+    may: Rights | None
+    """Bounds that hold for it; null for operators and admins, who have none."""
+    expires_at: int | None
+    installation: str
+
+
+class Pool(TypedDict):
+    """A pool."""
+
+    pool: str
+    partition: int
+    """Its lane, for ever."""
+    time_scale: float
+    settings: dict[str, object]
+    """As the body of `POST /v1/pools`; tenants do not see `tenants`."""
+    version: str
+    """Version of the settings, for `if_version`."""
+    release: int
+    """Release to which an upgrade is finished; 0: none that says so."""
+    open: bool
+    """The bearer may submit to it."""
+
+
+class AuditEntry(TypedDict):
+    """An action, or denied requests, of a principal."""
+
+    entry_id: str
+    at: int
+    principal: str
+    action: str
+    object: str
+    whose: str
+    """Tenant of the object."""
+    outcome: str
+    """`accepted`, `refused`, or `requested` for a cancel of a running job."""
+    reason: str
+    requests: int
+
+
+class DeadLetter(TypedDict):
+    """An input that could not be decoded, or was quarantined."""
+
+    dead_id: str
+    ledger: str
+    topic: str
+    partition: int
+    log_offset: int
+    reason: str
+    sha256: str
+    """Of its bytes."""
+    tenant: str
+    at: int
+    message_id: str
+    message_type: str
+    state: str
+    """`rejected`, `open`, `retrying`, `skipped`, `retried`, `raised_again` or `not_retained`."""
+    settled: bool
+    decision: str
+    decision_reason: str
+    decided_at: int
