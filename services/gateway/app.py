@@ -65,7 +65,7 @@ def build(gateway: Gateway) -> FastAPI:
         async with gateway.running():
             yield
 
-    app = FastAPI(title="Berth", version=VERSION, lifespan=lifespan, redoc_url=None)
+    app = FastAPI(title="Berth", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.gateway = gateway
     problem.install_problem_handlers(app, gateway.attempts.count)
     openapi.install_openapi(app)

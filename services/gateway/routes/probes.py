@@ -21,6 +21,7 @@ from services.gateway.openapi import (
     text_response,
 )
 from services.gateway.problem import ApiError
+from services.gateway.reference import render
 from services.gateway.wiring import gateway_of
 
 router = APIRouter(tags=["probes"])
@@ -36,7 +37,7 @@ OTLP_ANSWER: Responses = {
 """An empty message, in the encoding of the request."""
 INDEX = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Berth</title>
 <h1>Berth</h1><p>The control plane of a shared GPU cluster.</p><ul>
-<li><a href="/docs">/docs</a>: interactive API reference</li>
+<li><a href="/docs">/docs</a>: API reference</li>
 <li><a href="/openapi.json">/openapi.json</a>: OpenAPI document</li>
 <li>/v1/jobs, /v1/queue, /v1/nodes, /v1/events: require a key</li>
 <li><a href="/health">/health</a>, <a href="/ready">/ready</a>, <a href="/metrics">/metrics</a></li>
@@ -46,6 +47,11 @@ INDEX = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Berth</ti
 @router.get("/", include_in_schema=False)
 async def index() -> Response:
     return HTMLResponse(INDEX)
+
+
+@router.get("/docs", include_in_schema=False)
+async def reference(request: Request) -> Response:
+    return HTMLResponse(render(request.app.openapi()))
 
 
 @router.get("/health", openapi_extra=WITHOUT_KEY, responses=answered_by(answers.Health))

@@ -26,15 +26,19 @@ from shared.contracts.base import JobId
 from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1", tags=["streams"])
-STREAM: Responses = {200: {"content": {EventStream.media_type: {"schema": {"type": "string"}}}}}
+SENT_EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"type": "string"},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+        "id": {"type": "string"},
+        "retry": {"type": "integer"},
+    },
+}
+STREAM: Responses = {200: {"content": {EventStream.media_type: {"itemSchema": SENT_EVENT}}}}
 
 
-@router.get(
-    "/events",
-    status_code=200,
-    response_class=EventStream,
-    responses={**problem_responses(422), **STREAM},
-)
+@router.get("/events", response_class=Response, responses={**problem_responses(422), **STREAM})
 async def events(
     request: Request,
     types: Annotated[

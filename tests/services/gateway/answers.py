@@ -89,4 +89,5 @@ def media_of_success() -> Iterator[tuple[str, str, Json]]:
         for status, described in one.responses.items():
             if status.startswith("2"):
                 for media, content in described.get("content", {"none": {}}).items():
-                    yield f"{one.method} {one.path}", media, content.get("schema", {})
+                    schema = content.get("schema") or content.get("itemSchema") or {}
+                    yield f"{one.method} {one.path}", media, schema
