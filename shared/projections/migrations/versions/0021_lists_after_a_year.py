@@ -10,7 +10,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "0021"
-down_revision = "0018"
+down_revision = "0020"
 
 SUBMISSION = "array_index IS NULL OR array_index = 0 OR strpos(job_id, '.') = 0"
 STATEMENTS = f"""
