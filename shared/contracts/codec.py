@@ -31,6 +31,7 @@ from shared.contracts import (
     releases,
     reports,
     reranking,
+    secrets,
     updates,
 )
 from shared.contracts.base import COMMANDS, EVENTS, Command, Event, Model, UnknownType
@@ -62,6 +63,7 @@ MODULES = (
     releases,
     reports,
     reranking,
+    secrets,
     updates,
 )
 """Importing them fills the registries."""

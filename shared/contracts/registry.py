@@ -15,6 +15,8 @@ from shared.contracts.job_spec import PriorityClass
 from shared.contracts.keys import parse_key, verify_secret
 from shared.contracts.node_registry import NodeRegistry
 from shared.contracts.pools import RELEASE, PoolConfigured
+from shared.contracts.secret_registry import SecretRegistry
+from shared.contracts.secrets import SecretDeleted, SecretRewrapped, SecretStored
 
 NO_HASH = "0" * 64
 """The hash of no secret: an unknown key id is refused as slowly as a wrong secret."""
@@ -60,7 +62,7 @@ class Bearer(NamedTuple):
 
 @dataclass(slots=True)
 class AccessView:
-    """Tenants, pools, endpoints, keys and nodes; `apply` folds the events in their order."""
+    """Tenants, pools, endpoints, keys, nodes, secrets; `apply` folds the events in their order."""
 
     tenants: dict[str, TenantRegistered] = field(default_factory=dict)
     retired: dict[str, None] = field(default_factory=dict)
@@ -71,6 +73,7 @@ class AccessView:
     keys: dict[str, KeyCreated] = field(default_factory=dict)
     revoked: dict[str, None] = field(default_factory=dict)
     enrolled: NodeRegistry = field(default_factory=NodeRegistry)
+    secrets: SecretRegistry = field(default_factory=SecretRegistry)
     installation: str = ""
     """Id of the installation, from the first secret of its ledger, which no other one has: it is
     made once, and a backup keeps it. Empty before there is a key or join token."""
@@ -96,6 +99,8 @@ class AccessView:
                 self.keys[key_id] = event
             case KeyRevoked(key_id=key_id):
                 self.revoked[key_id] = None
+            case SecretStored() | SecretRewrapped() | SecretDeleted():
+                self.secrets.apply(event)
             case _:
                 self.enrolled.apply(event)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from services.access.core.enrolment import EnrolmentCommand, decide_enrolment, long_ended
 from services.access.core.evolve import evolve
 from services.access.core.outcomes import Denial, Grant, Outcome, decide_outcome
+from services.access.core.secrets import SecretCommand, decide_secret
 from services.access.core.settle import Settlement, decide_settlement
 from services.access.core.state import AccessState
 from services.access.core.updates import AccessUpdate, decide_update
@@ -58,6 +59,8 @@ class Access:
             return decide_enrolment(view.enrolled, view.pools, command, now, self._credential_ms)
         if isinstance(command, Settlement):
             return decide_settlement(state.settled, command)
+        if isinstance(command, SecretCommand):
+            return decide_secret(view, command, now)
         if isinstance(command, AccessUpdate):
             return decide_update(view, command)
         return decide_outcome(view, self._lanes, command)

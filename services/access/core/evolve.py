@@ -24,6 +24,7 @@ from shared.contracts.enrolment import (
 )
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.rejected import InputRetryRequested, InputSkipped
+from shared.contracts.secrets import SecretDeleted, SecretRewrapped, SecretStored
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
 from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, ignore
@@ -54,6 +55,9 @@ FOLDS: dict[type[Event], EventFold[AccessState]] = {
     NodeRevoked: fold_registry,
     NodeForgotten: fold_registry,
     NodeCredentialRenewed: fold_registry,
+    SecretStored: fold_registry,
+    SecretRewrapped: fold_registry,
+    SecretDeleted: fold_registry,
     AttemptsRefused: ignore,
     **INPUT_FOLDS,
     InputRetryRequested: note_settled,
