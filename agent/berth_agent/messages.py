@@ -212,6 +212,8 @@ class Hello(read.Message):
     """Number of its first unacknowledged report."""
     injects: bool = False
     """Whether the agent knows orders of kind `inject`."""
+    keeps_secrets: bool = False
+    """Whether the agent takes values of secrets apart, and never to a disk."""
     process: str = ""
     """Random id of the agent's process, by which copies of one disk differ; absent: of an agent
     of an earlier release.
@@ -236,6 +238,7 @@ class Hello(read.Message):
         "steps": read.items(read.message(StepState), most=4096),
         "reports_from": read.integer(minimum=1),
         "injects": read.boolean(),
+        "keeps_secrets": read.boolean(),
         "process": read.text(pattern=r"^[0-9a-f]{0,32}$"),
         "network_namespace": read.text(longest=64),
     }
@@ -350,7 +353,9 @@ class Launch(read.Message):
     workdir: str = ""
     """Directory; empty: one of its own."""
     env: dict[str, str] = field(default_factory=dict)
-    """Variables, secrets resolved."""
+    """Variables; that of a secret is its name, secret://name."""
+    secrets: dict[str, str] = field(default_factory=dict)
+    """Values of variables that name a secret; kept in memory."""
     master_addr: str = ""
     """Address of the worker of rank 0."""
     grace_s: float
@@ -380,6 +385,7 @@ class Launch(read.Message):
         "image": read.text(longest=256),
         "workdir": read.text(longest=4096),
         "env": read.mapping(read.text()),
+        "secrets": read.mapping(read.text()),
         "master_addr": read.text(longest=256),
         "grace_s": read.number(minimum=0),
         "walltime_s": read.optional(read.number()),

@@ -36,8 +36,13 @@ class ExecutorSettings(ServerSettings):
         pattern=r"^([a-z0-9._-]+:[0-9]+(\.[0-9]+)?(,|$))*$",
         description="node:factor,...: slow down virtual workers there by that factor",
     )
+    secret_keys: Path | None = Field(
+        default=None, description="File of the keys that decrypt tenants' secrets"
+    )
     secrets: Path | None = Field(
-        default=None, description="Folder of <tenant>/<name> files, for nodes with an agent"
+        default=None,
+        description="Folder of secrets of earlier releases, <tenant>/<name>, until they are "
+        "imported",
     )
     node_executors: NodeExecutors = ""
 

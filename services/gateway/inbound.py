@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from services.gateway.core.field_errors import InvalidBody, NotJson
+from services.gateway.core.named_secrets import check_secrets
 from services.gateway.core.strict import parse_body, parse_object
 from services.gateway.core.submission import (
     CancelBody,
@@ -52,15 +53,25 @@ class RoutedCommand:
 
 
 def route_submission(
-    record: SubmissionRecord, sender: Sender, pools: Mapping[str, int], active: bool
+    record: SubmissionRecord,
+    sender: Sender,
+    pools: Mapping[str, int],
+    active: bool,
+    secrets: Container[str] | None = None,
 ) -> RoutedCommand:
-    """Return the command of the record; for an invalid one a RejectSubmission with the reason."""
+    """Return the command of the record; for an invalid one a RejectSubmission with the reason.
+
+    `secrets` are those of the sender; None: not known.
+    """
     id = derive_command_id(record.topic, record.partition, record.offset)
     try:
         if not active:
             raise Malformed("tenant: not registered or retired")
         event = decoded(record, LIMIT_BYTES)
-        return _routed(id, event, sender, pools)
+        routed = _routed(id, event, sender, pools)
+        if isinstance(routed.command, SubmitJob) and secrets is not None:
+            check_secrets(routed.command.spec.env, secrets, sender.tenant)
+        return routed
     except (Malformed, NotJson, InvalidBody, TenantMismatch) as error:
         return rejected(id, record, sender, pools, str(error))
 

@@ -13,6 +13,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import CommitFailedError, KafkaError
 
 from services.gateway.access import AccessDirectory
+from services.gateway.core.named_secrets import known_secrets
 from services.gateway.inbound import PREFIX, RoutedCommand, SubmissionRecord, route_submission
 from services.gateway.inbound_requests import PREFIX as REQUESTS
 from services.gateway.inbound_requests import route_request
@@ -22,7 +23,8 @@ from services.gateway.progress import ConsumerProgress
 from shared.bus.failpoints import FAILPOINTS
 from shared.bus.stop_client import STOP_S, stop_client
 from shared.connection import Connection
-from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_commands import RejectSubmission, SubmitJob
+from shared.contracts.secrets import REFERENCE
 from shared.ledger.errors import Stalled
 from shared.rate import Rate, TokenBuckets
 from shared.telemetry.figures import Figure
@@ -41,6 +43,8 @@ SUBMISSIONS = ("submissions", "all")
 POLL_MS = 200
 LIMITED_POLL_MS = 50
 """Poll interval while a tenant has exceeded its rate."""
+
+NAMES_A_SECRET = REFERENCE.encode()
 
 Records: TypeAlias = dict[TopicPartition, Sequence[ConsumerRecord]]
 
@@ -207,7 +211,7 @@ class Ingress:
 
     async def _queue(self, record: ConsumerRecord, spans: ExitStack) -> Ack:
         tenant = tenant_of(record.topic)
-        routed = self._route(record, tenant)
+        routed = await self._route(record, tenant)
         name: SpanName = "llm" if record.topic.startswith(REQUESTS) else "submit"
         span = spans.enter_context(
             self._telemetry.spans.span(name, routed.traceparent, _attributes(routed, tenant))
@@ -226,12 +230,20 @@ class Ingress:
         )
         return await self._outbox.post(routed.topic, routed.lane, command)
 
-    def _route(self, record: ConsumerRecord, tenant: str) -> RoutedCommand:
+    async def _route(self, record: ConsumerRecord, tenant: str) -> RoutedCommand:
         value = SubmissionRecord(record.topic, record.partition, record.offset, record.value)
         sender, view = self._access.sender(tenant), self._access.view
         if record.topic.startswith(REQUESTS):
             return route_request(value, sender, view)
-        return route_submission(value, sender, self._access.pools(), view.is_active(tenant))
+        pools, is_active = self._access.pools(), view.is_active(tenant)
+        secrets = known_secrets(view, tenant)
+        routed = route_submission(value, sender, pools, is_active, secrets)
+        if isinstance(routed.command, RejectSubmission) and NAMES_A_SECRET in (record.value or b""):
+            # It may have been set a moment ago; without the end of `access` the executor decides.
+            is_read = await self._access.catch_up()
+            secrets = known_secrets(view, tenant) if is_read else None
+            routed = route_submission(value, sender, pools, is_active, secrets)
+        return routed
 
     async def _commit(self, consumer: AIOKafkaConsumer, polled: Records) -> None:
         try:

@@ -15,7 +15,7 @@ E = TypeVar("E")
 Limit = Annotated[int, Query(ge=1, le=1000, description="rows per page")]
 PageToken = Annotated[
     str | None,
-    Query(pattern=r"^[A-Za-z0-9._:/-]{1,160}$", description="`next` of the previous page"),
+    Query(pattern=r"^[A-Za-z0-9._:/-]{1,200}$", description="`next` of the previous page"),
 ]
 TimeToken = Annotated[
     str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -63,6 +64,9 @@ class GatewaySettings(OidcSettings):
         ge=1,
         le=1_000_000,
         description="Burst of requests, and of records of its topic, per tenant",
+    )
+    secret_keys: Path | None = Field(
+        default=None, description="File of the keys that encrypt tenants' secrets"
     )
     node_executors: NodeExecutors = ""
 

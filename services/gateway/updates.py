@@ -15,13 +15,16 @@ from shared.contracts.registry import AccessView
 from shared.contracts.settings_version import version_of
 from shared.contracts.updates import UpdateEndpoint, UpdatePool
 
-NOT_FINISHED = "is possible after `berth upgrade finish`; until then POST all that it had"
+NOT_FINISHED = "is possible after `berth upgrade finish`; until then"
+WHOLE = "POST all that it had"
 
 
-def require_finished(view: AccessView, change: str = "a change of single fields") -> None:
+def require_finished(
+    view: AccessView, change: str = "a change of single fields", instead: str = WHOLE
+) -> None:
     """Raise ApiError 409 while the release before could not read it."""
     if not view.is_finished:
-        raise ApiError(409, "upgrade_not_finished", f"{change} {NOT_FINISHED}")
+        raise ApiError(409, "upgrade_not_finished", f"{change} {NOT_FINISHED} {instead}")
 
 
 def pool_command(view: AccessView, update: UpdatePool) -> UpdatePool | ConfigurePool:

@@ -19,6 +19,7 @@ from services.gateway.join_limits import JoinLimits
 from services.gateway.outbox import Outbox
 from services.gateway.queue_starts import QueueStarts
 from services.gateway.recorded_specs import SpecReads
+from services.gateway.sealing import Sealing
 from services.gateway.settings import GatewaySettings
 from services.gateway.stream_places import StreamPlaces
 from services.gateway.tokens import Tokens
@@ -72,6 +73,7 @@ class Gateway:
     buckets: TokenBuckets
     streams: StreamPlaces
     specs: SpecReads
+    sealing: Sealing
     ring: OtlpRing = field(default_factory=lambda: OtlpRing(RING_SPANS))
     recent: RecentJobs = field(default_factory=RecentJobs)
     joins: JoinLimits = field(default_factory=JoinLimits)
@@ -137,6 +139,7 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
         TokenBuckets(rate),
         StreamPlaces(settings.stream_limits),
         SpecReads(open_log),
+        Sealing(settings.secret_keys),
         recent=recent,
     )
 

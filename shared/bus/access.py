@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 
 from aiokafka.errors import KafkaError
 
@@ -75,19 +74,25 @@ class AccessFollower:
             await self.catch_up()
         return self.view.authenticate(key)
 
-    async def catch_up(self) -> None:
+    async def catch_up(self) -> bool:
         """Wait until `view` holds the ledger as it is now, for `CATCH_UP_S` at most.
 
-        Call it before an unknown name is refused: each reader of `access` has its own lag. One
-        caller at a time queries the broker, so that many unknown keys cost it little.
+        Return whether it does. Call it before an unknown name is refused: each reader of `access`
+        has its own lag. One caller at a time queries the broker, so that many unknown keys cost it
+        little.
         """
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(CATCH_UP_S):
                 async with self._tail_lock:
-                    end = await self._tail.end(*ACCESS) if self._tail is not None else 0
+                    if self._tail is None:
+                        return False
+                    end = await self._tail.end(*ACCESS)
                 while self.next < end:
                     self._moved.clear()
                     await self._moved.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def behind(self) -> dict[TP, int]:
         """Return how many records were not read yet; empty while there is no connection."""

@@ -100,6 +100,9 @@ class Hello(Model):
     steps: tuple[StepState, ...] = Field((), max_length=4096, description="workers it holds")
     reports_from: int = Field(ge=1, description="number of its first unacknowledged report")
     injects: bool = Field(False, description="whether the agent knows orders of kind `inject`")
+    keeps_secrets: bool = Field(
+        False, description="whether the agent takes values of secrets apart, and never to a disk"
+    )
     process: str = Field(
         "",
         pattern=r"^[0-9a-f]{0,32}$",
@@ -165,7 +168,12 @@ class Launch(Model):
     command: tuple[str, ...] = Field((), max_length=256, description="argv")
     image: str = Field("", max_length=256, description="container image; empty: none")
     workdir: str = Field("", max_length=4096, description="directory; empty: one of its own")
-    env: dict[str, str] = Field(default_factory=dict, description="variables, secrets resolved")
+    env: dict[str, str] = Field(
+        default_factory=dict, description="variables; that of a secret is its name, secret://name"
+    )
+    secrets: dict[str, str] = Field(
+        default_factory=dict, description="values of variables that name a secret; kept in memory"
+    )
     master_addr: str = Field("", max_length=256, description="address of the worker of rank 0")
     grace_s: float = Field(ge=0, description="s between SIGTERM and SIGKILL at a stop")
     walltime_s: float | None = Field(None, description="wall s after which it is stopped")

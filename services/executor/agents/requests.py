@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -20,7 +19,7 @@ from services.executor.agents.output import (
 )
 from services.executor.agents.problems import post_problems
 from services.executor.agents.refusal import Refused, malformed, unavailable
-from services.executor.agents.secrets import needs_secrets, resolve_secrets
+from services.executor.agents.secrets import Secrets, without_separation
 from services.executor.agents.sessions import Origin, Session, Sessions, live_for_s
 from services.executor.agents.soft_reports import CheckpointLimiter, ProgressLimiter
 from services.executor.core.agents.hello import (
@@ -52,6 +51,9 @@ from shared.contracts.node_registry import EnrolledNode
 from shared.contracts.reports import Report, TelemetryReported
 from shared.ledger.errors import OutcomeUnknown, TooLarge
 
+MAX_ANSWER_CHARS = 2**20
+"""Characters of programs and variables after which an answer ends: an agent reads 32 MiB, and JSON
+may have six bytes per character. The next request gets the rest."""
 NOT_READ = "executor: its ledger is not read to the end; try the next one"
 
 
@@ -64,7 +66,7 @@ class AgentRequests:
         sessions: Sessions,
         soft: SoftOutbox,
         executor_id: str,
-        secrets: Path | None,
+        secrets: Secrets,
         executors: tuple[str, ...],
         number_of: Callable[[str], Awaitable[int | None]],
         installation: Callable[[], str],
@@ -107,6 +109,7 @@ class AgentRequests:
             version=message.version,
             origin=origin,
             injects=message.injects,
+            keeps_secrets=message.keeps_secrets,
         )
         self._sessions.open(session)
         return Welcome(
@@ -232,24 +235,41 @@ class AgentRequests:
         self, session: Session, confirming: list[Order], lane: AgentLane, listed: OrderList
     ) -> Orders:
         """Return the orders; an agent of an earlier release gets none that it does not know."""
-        through, writer = listed.through.position, lane.state.writer_of(listed.through.seq)
-        known = [order for order in listed.orders if order.kind != "inject" or session.injects]
-        new = [await self._completed(order, lane, session.node_id) for order in known]
+        through, new, chars = listed.through.position, list[Order](), 0
+        for order in listed.orders:
+            if order.kind == "inject" and not session.injects:
+                continue
+            if chars > MAX_ANSWER_CHARS:
+                through = new[-1].position
+                break
+            new.append(await self._completed(order, lane, session))
+            chars += _chars_of(new[-1])
+        writer = lane.state.writer_of(through.seq)
         return Orders(orders=(*confirming, *new), through=through, writer=writer)
 
-    async def _completed(self, order: Order, lane: AgentLane, node_id: str) -> Order:
+    async def _completed(self, order: Order, lane: AgentLane, session: Session) -> Order:
         """Return the order with what the fold of placement lacks: tenant's number, secrets, and the
         time that is left of an injected fault."""
         if order.kind == "inject":
-            injection = injection_of(lane.state.nodes.get(node_id), now_ms())
+            injection = injection_of(lane.state.nodes.get(session.node_id), now_ms())
             return order.model_copy(update={"injection": injection})
         if order.launch is None:
             return order
         number = await self._number_of(order.launch.tenant)
         launch = order.launch.model_copy(update={"tenant_number": number})
-        if needs_secrets(launch):
-            launch = await asyncio.to_thread(resolve_secrets, launch, self._secrets)
+        launch = await self._secrets.resolve(launch)
+        if not session.keeps_secrets:
+            launch = without_separation(launch)
         return order.model_copy(update={"launch": launch})
+
+
+def _chars_of(order: Order) -> int:
+    """Return the characters of what a tenant gave for the worker."""
+    if order.launch is None:
+        return 0
+    launch = order.launch
+    texts = (*launch.command, *launch.env, *launch.env.values(), *launch.secrets.values())
+    return sum(map(len, texts))
 
 
 async def _action(lane: AgentLane, hello: Hello) -> Action:

@@ -1,61 +1,117 @@
-"""Secrets of a launch: read where the executor runs, and sent to the node that runs the job."""
+"""Secrets of a launch: decrypted where the executor runs, for the node that runs the job alone."""
 
 from __future__ import annotations
 
-import re
+import asyncio
+import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
+from shared.bus.access import AccessFollower
 from shared.contracts.agents import Launch
 from shared.contracts.failures import Failure
+from shared.contracts.secrets import NAME_RULE, SECRET_NAME, SecretStored, secrets_named
+from shared.secret_box import open_value
+from shared.secret_keys import Forged, KeyMissing, KeysUnusable, SecretKeys
 
-SECRET = "secret://"
-SECRET_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+log = logging.getLogger(__name__)
 
-UNUSABLE = Failure(
-    reason="secret_unusable", detail="; UTF-8 without a NUL is allowed", permanent=True
-)
+Value: TypeAlias = "str | Failure"
 
 
-def resolve_secrets(launch: Launch, folder: Path | None) -> Launch:
-    """Return the launch with its secrets; with `failure` if one cannot be had.
+class Secrets:
+    """Gives launches the values of their secrets, or the reason why they cannot run.
 
-    A secret is the file `<folder>/<tenant>/<name>`: a tenant can name only its own. One that is
-    missing or unusable is so on every node; a file that cannot be read now may be readable later.
-    Blocks.
+    `folder` has those of an earlier release, as files `<tenant>/<name>`: they count until the
+    ledger has a secret of the name.
     """
-    env = dict(launch.env)
-    for variable, value in env.items():
-        if not value.startswith(SECRET):
-            continue
-        name = value.removeprefix(SECRET)
-        secret = _read(folder, launch.tenant, name)
-        if isinstance(secret, Failure):
-            detail = f"env.{variable}: {name[:128]!r}{secret.detail}"
-            failure = secret.model_copy(update={"detail": detail})
-            return launch.model_copy(update={"env": {}, "failure": failure})
-        env[variable] = secret
-    return launch.model_copy(update={"env": env})
+
+    def __init__(self, access: AccessFollower, keys: Path | None, folder: Path | None) -> None:
+        self._access = access
+        self._keys = None if keys is None else SecretKeys(keys)
+        self._folder = folder
+
+    async def resolve(self, launch: Launch) -> Launch:
+        """Return the launch with its values beside the variables that name them."""
+        named = secrets_named(launch.env)
+        if not named:
+            return launch
+        stored = {name: await self._stored(launch.tenant, name) for name in set(named.values())}
+        values = await asyncio.to_thread(self._open_all, launch.tenant, stored)
+        for variable, name in named.items():
+            failure = values[name]
+            if isinstance(failure, Failure):
+                detail = f"env.{variable}: {name[:128]!r}{failure.detail}"[:1024]
+                failure = failure.model_copy(update={"detail": detail})
+                return launch.model_copy(update={"env": {}, "failure": failure})
+        return launch.model_copy(update={"secrets": {v: values[name] for v, name in named.items()}})
+
+    async def _stored(self, tenant: str, name: str) -> SecretStored | Failure | None:
+        """Return the secret as the ledger has it now, None if it does not."""
+        if not SECRET_NAME.fullmatch(name):
+            return _missing(NAME_RULE)
+        secrets = self._access.view.secrets
+        if (stored := secrets.get(tenant, name)) is not None:
+            return stored
+        # It may have been set a moment ago.
+        is_read = await self._access.catch_up()
+        if (stored := secrets.get(tenant, name)) is None and not is_read and self._folder is None:
+            return _unreadable("; the ledger of access is not read to its end")
+        return stored
+
+    def _open_all(
+        self, tenant: str, stored: Mapping[str, SecretStored | Failure | None]
+    ) -> dict[str, Value]:
+        return {name: self._open(tenant, name, secret) for name, secret in stored.items()}
+
+    def _open(self, tenant: str, name: str, stored: SecretStored | Failure | None) -> Value:
+        match stored:
+            case Failure():
+                return stored
+            case None if self._folder is not None:
+                return _read_file(self._folder, tenant, name)
+            case None:
+                return _missing(f"tenant {tenant} has no such secret, or not any more")
+            case _ if self._keys is None:
+                return _unreadable("; BERTH_SECRET_KEYS of the executor names no file of keys")
+        try:
+            return open_value(self._keys, stored)
+        except KeysUnusable as error:
+            # Its path is of no concern to the tenant.
+            log.warning("secrets cannot be decrypted", extra={"reason": str(error)})
+            return _unreadable("; the executor cannot read its file of keys")
+        except KeyMissing as error:
+            return _unreadable(f"; {error}")
+        except Forged as error:
+            return Failure(reason="secret_forged", detail=f"; {error}", permanent=True)
 
 
-def needs_secrets(launch: Launch) -> bool:
-    return any(value.startswith(SECRET) for value in launch.env.values())
+def without_separation(launch: Launch) -> Launch:
+    """Return the launch for an agent of an earlier release: the values are its variables."""
+    return launch.model_copy(update={"env": {**launch.env, **launch.secrets}, "secrets": {}})
 
 
-def _read(folder: Path | None, tenant: str, name: str) -> str | Failure:
-    if folder is None:
-        return _missing("the executor has no folder of secrets: BERTH_SECRETS sets one")
-    if not SECRET_NAME.fullmatch(name):
-        return _missing("letters, digits and ._- are allowed")
+def _read_file(folder: Path, tenant: str, name: str) -> Value:
     try:
         text = (folder / tenant / name).read_text(encoding="utf-8").rstrip("\n")
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return _missing(f"there is no file {tenant}/{name} in the folder of secrets")
+        return _missing(f"tenant {tenant} has no such secret, and no file {tenant}/{name}")
     except UnicodeDecodeError:
-        return UNUSABLE
+        return _unusable()
     except OSError as error:
-        return Failure(reason="secret_unreadable", detail=f": {error.strerror}")
-    return UNUSABLE if "\0" in text else text
+        return _unreadable(f": {error.strerror}")
+    return _unusable() if "\0" in text else text
 
 
 def _missing(detail: str) -> Failure:
     return Failure(reason="secret_missing", detail=f"; {detail}", permanent=True)
+
+
+def _unusable() -> Failure:
+    detail = "; UTF-8 without a NUL is allowed"
+    return Failure(reason="secret_unusable", detail=detail, permanent=True)
+
+
+def _unreadable(detail: str) -> Failure:
+    return Failure(reason="secret_unreadable", detail=detail)

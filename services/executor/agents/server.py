@@ -12,6 +12,7 @@ from services.executor.agents.http import HEADER_BYTES, AgentApi
 from services.executor.agents.lane import AgentLane
 from services.executor.agents.refusal_log import RefusalLog
 from services.executor.agents.requests import AgentRequests
+from services.executor.agents.secrets import Secrets
 from services.executor.agents.sessions import Sessions, revoked, stopping
 from services.executor.settings import ExecutorSettings
 from services.executor.soft_outbox import SoftOutbox
@@ -91,7 +92,7 @@ class AgentServer:
             self._sessions,
             self._soft,
             settings.executor_id,
-            settings.secrets,
+            Secrets(self._directory, settings.secret_keys, settings.secrets),
             settings.executors,
             self._directory.number_of,
             lambda: self._directory.view.installation,

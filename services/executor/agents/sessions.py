@@ -119,6 +119,8 @@ class Session:
     origin: Origin = field(default_factory=Origin)
     injects: bool = False
     """Whether the agent injects faults."""
+    keeps_secrets: bool = False
+    """Whether the agent takes values of secrets apart from the variables."""
     heard_s: float = field(default_factory=monotonic)
     """Time of the last request, by the monotonic clock."""
     opened_s: float = field(default_factory=monotonic)

@@ -13,6 +13,7 @@ from services.gateway.body import json_body
 from services.gateway.commands import COMMANDS, accepted_response, append_command, new_command_id
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.key_bounds import permitted
+from services.gateway.core.named_secrets import check_secrets, known_secrets
 from services.gateway.core.submission import (
     FlatJobBody,
     JobBody,
@@ -66,9 +67,10 @@ async def send_submission(
 ) -> Response:
     """Append the submission if the bearer's bounds permit it; return the response with its ids.
 
-    Raises NotPermitted.
+    Raises NotPermitted, and InvalidBody for a secret that its tenant does not have.
     """
     command = permitted(command, bearer)
+    await require_secrets(gateway.access, command)
     lane = gateway.access.pools()[command.pool]
     outgoing = OutgoingCommand(
         new_command_id(),
@@ -100,6 +102,25 @@ async def send_submission(
             start=await gateway.starts.answer(start),
         )
     )
+
+
+async def require_secrets(access: AccessDirectory, command: SubmitJob) -> None:
+    """Raise InvalidBody for a secret that the tenant does not have, also not since a moment.
+
+    Where `access` cannot be read to its end the executor finds it out.
+    """
+    for is_last in (False, True):
+        known = known_secrets(access.view, command.tenant)
+        if known is None:
+            return
+        try:
+            check_secrets(command.spec.env, known, command.tenant)
+            return
+        except InvalidBody:
+            if is_last:
+                raise
+            if not await access.catch_up():
+                return
 
 
 def sender_for(access: AccessDirectory, bearer: Bearer, named: str | None) -> Sender:

@@ -31,6 +31,7 @@ from shared.ledger.partition import TP
 from shared.projections.ledger_events import LedgerEvent
 from shared.projections.project import write_rows
 from shared.projections.rebuild import TABLE_NAMES
+from shared.secret_keys import FILE, make_keys
 from tests.broker_clients import log_of
 from tests.patience import PATIENCE_S
 from tests.services.gateway.answers import check_answer
@@ -240,10 +241,12 @@ def start_broker(folder: Path) -> tuple[Running, str]:
 
 def start_gateway(folder: Path, kafka: str, dsn: str, **more: str) -> tuple[Running, str]:
     [port] = free_ports(1)
+    make_keys(folder / FILE)
     env = {
         "PATH": os.environ["PATH"],
         "BERTH_KAFKA": kafka,
         "BERTH_DATA": str(folder),
+        "BERTH_SECRET_KEYS": str(folder / FILE),
         "BERTH_PARTITIONS": str(LANES),
         "BERTH_IDEMPOTENT": "0",
         "BERTH_POSTGRES": dsn,

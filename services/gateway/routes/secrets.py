@@ -1,0 +1,225 @@
+"""Secrets of tenants: set, list, delete, and bring under another key. No route returns a value."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import Field, field_validator
+
+from services.gateway.authorization import authorize
+from services.gateway.body import json_body
+from services.gateway.commands import (
+    CommandReceipt,
+    accepted_response,
+    command_route,
+    decide_by_access,
+    json_response,
+    new_command_id,
+)
+from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.strict import parse_body
+from services.gateway.core.submission import TenantMismatch
+from services.gateway.filters import check_tenant
+from services.gateway.openapi import problem_responses
+from services.gateway.outbox import OutgoingCommand
+from services.gateway.paging import Limit, PageToken, page_of_entries
+from services.gateway.problem import ApiError, not_found
+from services.gateway.routes.submissions import TENANT_REQUIRED, sender_for
+from services.gateway.updates import require_finished
+from services.gateway.wiring import Gateway, gateway_of
+from shared.contracts.base import Model, Name
+from shared.contracts.registry import Bearer
+from shared.contracts.secrets import (
+    MAX_VALUE_BYTES,
+    DeleteSecret,
+    RewrapSecret,
+    SecretName,
+    SecretStored,
+    StoreSecret,
+)
+
+LIMIT_BYTES = 8 * MAX_VALUE_BYTES
+"""Longest body: JSON writes a control character as six."""
+TRIES = 5
+"""Attempts to store a secret while other gateways store secrets of the tenant."""
+
+router = APIRouter(prefix="/v1/secrets", tags=["secrets"])
+
+Secret = Annotated[SecretName, Path(description="name of the secret")]
+OfTenant = Annotated[
+    Name | None, Query(description="its tenant; needed with a key that belongs to none")
+]
+
+
+class SetSecretRequest(Model):
+    """The value of a secret: text, which jobs get as a variable."""
+
+    value: str = Field(
+        min_length=1,
+        max_length=MAX_VALUE_BYTES,
+        description="the value, at most 32 KiB of UTF-8 without a NUL; private",
+    )
+
+    @field_validator("value")
+    @classmethod
+    def _fits(cls, value: str) -> str:
+        if (size := len(value.encode())) > MAX_VALUE_BYTES:
+            raise ValueError(f"{size} bytes; at most {MAX_VALUE_BYTES} are allowed")
+        return value
+
+
+class SecretReceipt(CommandReceipt):
+    """Receipt of a secret that is stored."""
+
+    tenant: str = Field(description="tenant of the secret")
+    name: str = Field(description="the secret")
+    version: int = Field(description="its version, which grows with every change of the tenant's")
+
+
+class RotationReceipt(Model):
+    """The result of a rotation."""
+
+    key_id: str = Field(description="key that encrypts now")
+    rewrapped: int = Field(description="secrets that this request brought under it")
+    left: int = Field(description="secrets that are still under another key; repeat the request")
+    lost: list[str] = Field(
+        description="tenant/name of secrets that no key of the file decrypts: set them again"
+    )
+
+
+@router.put("/{name}", **command_route(SetSecretRequest, 409, receipt=SecretReceipt))
+async def set_secret(request: Request, name: Secret, tenant: OfTenant = None) -> Response:
+    """Set a secret of a tenant: jobs that name it as `secret://NAME` get it when they start.
+
+    The gateway encrypts the value; it is stored when the answer comes. The same value again changes
+    nothing.
+    """
+    gateway, bearer = gateway_of(request), await authorize(request, "submitter")
+    owner = sender_for(gateway.access, bearer, _owner(bearer, tenant)).tenant
+    body = parse_body(SetSecretRequest, await json_body(request, LIMIT_BYTES))
+    require_finished(gateway.access.view, "a secret", "the files of BERTH_SECRETS count")
+    async with gateway.sealing.lock_of(owner):
+        command, receipt = await _store(request, gateway, bearer, owner, name, body.value)
+    return accepted_response(
+        SecretReceipt(**receipt.model_dump(), tenant=owner, name=name, version=command.version)
+    )
+
+
+@router.get("", responses=problem_responses(422))
+async def list_secrets(
+    request: Request, tenant: OfTenant = None, after: PageToken = None, limit: Limit = 1000
+) -> Response:
+    """List secrets: names, versions, times and who set them; never values."""
+    gateway, bearer = gateway_of(request), await authorize(request, "viewer")
+    shown = _owner(bearer, tenant)
+    check_tenant(gateway, shown)
+    secrets = {
+        f"{secret.tenant}/{secret.name}": secret
+        for secret in gateway.access.view.secrets
+        if shown in (None, secret.tenant)
+    }
+    return json_response(page_of_entries(secrets, _row_of, after, limit, "id"))
+
+
+@router.delete("/{name}", **command_route(None, 400, 404, 409, 413, 415, 422))
+async def delete_secret(request: Request, name: Secret, tenant: OfTenant = None) -> Response:
+    """Delete a secret: a job that names it fails at its next start, with that reason."""
+    gateway, bearer = gateway_of(request), await authorize(request, "submitter")
+    owner = _owner(bearer, tenant)
+    if owner is None:
+        raise InvalidBody([FieldError(field="tenant", rule=TENANT_REQUIRED)])
+    if gateway.access.view.secrets.get(owner, name) is None:
+        await gateway.access.catch_up()
+    if gateway.access.view.secrets.get(owner, name) is None:
+        raise not_found("secret")
+    command = DeleteSecret(tenant=owner, name=name)
+    return accepted_response(await _decided(request, gateway, bearer, command))
+
+
+@router.post("/rotate", response_model=RotationReceipt, responses=problem_responses(422))
+async def rotate_secrets(request: Request) -> Response:
+    """Bring secrets under the first key of the file of keys, some of them at a time."""
+    gateway, bearer = gateway_of(request), await authorize(request, "operator")
+    await gateway.access.catch_up()
+    rewraps = await gateway.sealing.rewraps(gateway.access.view)
+    done = await asyncio.gather(
+        *(_rewrapped(request, gateway, bearer, command) for command in rewraps.commands)
+    )
+    return json_response(
+        {
+            "key_id": rewraps.key_id,
+            "rewrapped": sum(done),
+            "left": rewraps.left,
+            "lost": rewraps.lost,
+        }
+    )
+
+
+async def _store(
+    request: Request, gateway: Gateway, bearer: Bearer, tenant: str, name: str, value: str
+) -> tuple[StoreSecret, CommandReceipt]:
+    """Store the value under the next version, which another gateway may take at the same time."""
+    for tries_left in reversed(range(TRIES)):
+        view = gateway.access.view
+        command = await gateway.sealing.store(view, tenant, name, value, bearer.principal)
+        try:
+            return command, await _decided(request, gateway, bearer, command)
+        except ApiError as error:
+            if error.reason != "version_conflict" or not tries_left:
+                raise
+        await gateway.access.catch_up()
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def _rewrapped(
+    request: Request, gateway: Gateway, bearer: Bearer, command: RewrapSecret
+) -> bool:
+    """Have access take the key; False for a secret that was set or deleted meanwhile."""
+    try:
+        await _decided(request, gateway, bearer, command)
+    except ApiError as error:
+        if error.reason not in ("version_conflict", "unknown_secret"):
+            raise
+        return False
+    return True
+
+
+async def _decided(
+    request: Request,
+    gateway: Gateway,
+    bearer: Bearer,
+    command: StoreSecret | RewrapSecret | DeleteSecret,
+) -> CommandReceipt:
+    outgoing = OutgoingCommand(
+        new_command_id(),
+        command,
+        f"{command.tenant}/{command.name}",
+        bearer.tenant or "",
+        principal=bearer.principal,
+        access_next=gateway.access.next,
+    )
+    return await decide_by_access(request, gateway, outgoing)
+
+
+def _owner(bearer: Bearer, named: str | None) -> str | None:
+    """Return the bearer's own tenant, or for an operator the one that is named.
+
+    Raises TenantMismatch.
+    """
+    if named is not None and bearer.tenant not in (None, named):
+        raise TenantMismatch(named)
+    return bearer.tenant or named
+
+
+def _row_of(secret: SecretStored) -> dict[str, object]:
+    return {
+        "id": f"{secret.tenant}/{secret.name}",
+        "tenant": secret.tenant,
+        "name": secret.name,
+        "version": secret.version,
+        "set_at": secret.set_at,
+        "set_by": secret.set_by,
+        "key_id": secret.sealed.key.key_id,
+    }
