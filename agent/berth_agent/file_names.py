@@ -31,6 +31,7 @@ STATUS = "status.json"
 STREAMED = "streamed.json"
 WAKE = "wake"
 TELEMETRY = "telemetry"
+SECRETS = "secrets"
 
 ORDER = "order.json"
 SPEC = "spec.json"

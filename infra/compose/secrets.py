@@ -9,10 +9,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from infra.security import certificates, kafka_users, rights
+from shared.secret_keys import make_keys
 
 PASSWORD, DSN, GRAFANA = "postgres_password", "postgres_dsn", "grafana_password"
 INTERACTIONS = "interaction_key"
 """Key that signs ids of interactions: each throttle of an installation needs the same one."""
+SECRET_KEYS = "secret_keys"
+"""Keys that encrypt tenants' secrets, for the gateway and the executor of agents."""
 ROLES = ("projector", "gateway")
 """Services with a role, and so an address, of their own in Postgres."""
 CERTIFICATES = "certificates"
@@ -35,6 +38,7 @@ def make(folder: Path) -> None:
     for name in (PASSWORD, GRAFANA, INTERACTIONS):
         if not (folder / name).exists():
             _write(folder / name, secrets.token_urlsafe(32))
+    make_keys(folder / SECRET_KEYS, READABLE)
     _address(folder / DSN, "berth", (folder / PASSWORD).read_text())
     for role in ROLES:
         _address(folder / f"{DSN}_{role}", f"berth_{role}", secrets.token_urlsafe(32))
@@ -47,7 +51,14 @@ def outside(dsn: str, port: int, ca: Path) -> str:
 
 def forget(folder: Path) -> None:
     """Remove what `make` created; other files stay."""
-    names = [PASSWORD, GRAFANA, INTERACTIONS, DSN, *(f"{DSN}_{role}" for role in ROLES)]
+    names = [
+        PASSWORD,
+        GRAFANA,
+        INTERACTIONS,
+        SECRET_KEYS,
+        DSN,
+        *(f"{DSN}_{role}" for role in ROLES),
+    ]
     paths = [folder / name for name in names]
     paths += [kafka_users.path_of(folder, user) for user in rights.users()]
     for path in (*paths, *(folder / CERTIFICATES).glob("*")):

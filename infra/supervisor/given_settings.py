@@ -38,7 +38,7 @@ GIVEN: Mapping[str, frozenset[str]] = {
         }
     )
     | OIDC,
-    "executor": frozenset({"agent_pools", "report_window_ms", "slow", "secrets"}),
+    "executor": frozenset({"agent_pools", "report_window_ms", "slow", "secrets", "secret_keys"}),
     "publisher": frozenset({"max_records", "refresh_s", "archive_every_h"}),
     "projector": frozenset({"gather_ms", "batch_records", "job_history_d"}),
     "gateway": frozenset(
@@ -51,6 +51,7 @@ GIVEN: Mapping[str, frozenset[str]] = {
             "stream_queue",
             "tenant_rate",
             "tenant_burst",
+            "secret_keys",
         }
     )
     | OIDC,
@@ -68,6 +69,7 @@ PATHS = frozenset(
     {
         "models",
         "secrets",
+        "secret_keys",
         "oidc_ca",
         "upstream_keys",
         "upstream_ca",

@@ -36,6 +36,7 @@ from infra.supervisor.stack import (
 )
 from infra.supervisor.supervisord import STOPPED
 from shared.contracts.topics import LANES
+from shared.secret_keys import FILE, make_keys
 
 POLL_S = 0.1
 KEPT = (
@@ -130,6 +131,7 @@ def prepare(stack: RunningStack) -> None:
     for directory in (folder, stack.state, stack.work):
         make_own(directory, 0o711)
     (stack.data_dir / "logs").mkdir(exist_ok=True, mode=0o700)
+    make_keys(stack.data_dir / FILE)
     mark_start(stack.data_dir)
     (stack.data_dir / STOPPED).unlink(missing_ok=True)
 
@@ -246,6 +248,7 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
         tls=_tls(stack),
         host=stack.host,
         archive=stack.archive,
+        secret_keys=str(stack.data_dir / FILE),
     )
 
 

@@ -124,6 +124,8 @@ class Site:
     """Addresses with the roles of the services; `postgres` is the owner's."""
     archive: str = ""
     """Folder or address of the archive, empty for none."""
+    secret_keys: str = ""
+    """File of the keys of tenants' secrets."""
 
 
 PARTS = (
@@ -149,6 +151,8 @@ STEPS = (
 )
 
 WITH_POSTGRES = (*COMMON, "postgres")
+WITH_SECRETS = "secret_keys"
+"""Setting of the services that encrypt or decrypt secrets of tenants: no other one has the keys."""
 AFTER_TABLES = ("topics", "migrate")
 
 AGENT_EXECUTOR = "executor-agents"
@@ -161,11 +165,24 @@ SERVICES = (
     Service("failslow", "services.failslow", 384, decides=True),
     Service("throttle", "services.throttle", 384, ports=("http",), decides=True),
     Service("executor-virtual", "services.executor", 384, inventory="virtual.json"),
-    Service(AGENT_EXECUTOR, "services.executor", 384, ports=("http",), is_public=True),
+    Service(
+        AGENT_EXECUTOR,
+        "services.executor",
+        384,
+        takes=(*COMMON, WITH_SECRETS),
+        ports=("http",),
+        is_public=True,
+    ),
     Service("publisher", "services.publisher", 256),
     Service("projector", "services.projector", 384, AFTER_TABLES, WITH_POSTGRES),
     Service(
-        "gateway", "services.gateway", 384, AFTER_TABLES, WITH_POSTGRES, ("http",), is_public=True
+        "gateway",
+        "services.gateway",
+        384,
+        AFTER_TABLES,
+        (*WITH_POSTGRES, WITH_SECRETS),
+        ("http",),
+        is_public=True,
     ),
 )
 
@@ -244,10 +261,10 @@ def _as_root(guarded: Guarded, certificate: Path) -> dict[str, str]:
 def _values(site: Site) -> dict[str, str]:
     is_https = site.otlp.startswith("https:")
     trust = {"otlp_ca": str(site.tls.ca)} if site.tls is not None and is_https else {}
-    archive = {"archive": site.archive} if site.archive else {}
+    given = {"archive": site.archive, "secret_keys": site.secret_keys}
     return (
         trust
-        | archive
+        | {name: value for name, value in given.items() if value}
         | {
             "kafka": site.kafka,
             "postgres": site.postgres,

@@ -95,6 +95,7 @@ class Agent:
                 steps=self.workers.states(),
                 reports_from=self.outbox.first_n,
                 injects=True,
+                keeps_secrets=True,
                 process=self.incarnations.process,
                 network_namespace=machine.network_namespace,
             )
@@ -280,8 +281,7 @@ class Agent:
         self.needs_hello = True
 
     def _register(self, now_ms: int) -> None:
-        registration = self._registrar.next_registration(self.incarnations.uuid, now_ms)
-        if registration is not None:
+        if registration := self._registrar.next_registration(self.incarnations.uuid, now_ms):
             self._report(registration)
         elif self._registrar.is_overdue(now_ms):
             self.needs_hello = True

@@ -53,6 +53,8 @@ class AllocationFolder:
     order: Order
     token: str
     master_port: int | None = None
+    secrets_file: str = ""
+    """File in memory with values of its secrets, until the step takes them; empty: it has none."""
     state: dict[str, Any] = field(default_factory=dict)
     reported: set[Stage] = field(default_factory=set)
     released: bool = False
@@ -98,6 +100,7 @@ class AllocationFolder:
             "order": self.order.to_json(),
             "token": self.token,
             "master_port": self.master_port,
+            "secrets_file": self.secrets_file,
         }
         files.write_json(self.path(file_names.ORDER), values)
 
@@ -170,6 +173,12 @@ class AllocationFolder:
         end: dict[str, Any] = {"exit_code": None, "ran_ms": 0, "failure": None, "stopped": False}
         self.state = {"started": False, **end, **self.state, "phase": "dead", **values}
         files.write_json(self.path(file_names.STATE), self.state)
+        self.remove_secrets()
+
+    def remove_secrets(self) -> None:
+        """Remove values of secrets that no step takes any more. Raises OSError."""
+        if self.secrets_file and os.path.exists(self.secrets_file):
+            os.unlink(self.secrets_file)
 
     def is_step_alive(self) -> bool:
         """Whether the step lives; one that was forked and wrote nothing yet counts too."""
@@ -216,6 +225,7 @@ class AllocationFolder:
     def retire(self, ended: str) -> None:
         """Move the folder, without its secrets, to the ended ones; its output stays in it."""
         cgroups.remove(self.cgroups())
+        self.remove_secrets()
         self.folder = move_to_ended(self.folder, ended)
 
 
@@ -227,7 +237,11 @@ def read_folder(folder: str) -> AllocationFolder | None:
             return None
         order = Order.from_json(document["order"])
         allocation = AllocationFolder(
-            folder, order, str(document["token"]), document["master_port"]
+            folder,
+            order,
+            str(document["token"]),
+            document["master_port"],
+            str(document.get("secrets_file", "")),
         )
     except (ValueError, TypeError, KeyError):
         return None

@@ -11,6 +11,7 @@ from berth_agent.linux import files
 from berth_agent.node.allocation import AllocationFolder, folder_name, move_to_ended, read_folder
 from berth_agent.node.config import Config
 from berth_agent.node.passage import make_passable
+from berth_agent.node.secret_folder import SecretFolder
 
 
 class Folders:
@@ -30,6 +31,7 @@ class Folders:
             make_passable(folder)
         for folder in (self._allocations, self._ended):
             os.makedirs(folder, mode=0o700, exist_ok=True)
+        self.secrets = SecretFolder(config)
 
     def path_of(self, allocation_id: str) -> str:
         return f"{self._allocations}/{folder_name(allocation_id)}"

@@ -112,6 +112,7 @@ class Launcher:
                 "prolog": self._config.prolog,
                 "epilog": self._config.epilog,
                 "hook_env": own,
+                "secrets": allocation.secrets_file,
                 "notes": [problem] if problem else [],
                 "hook_s": self._config.hook_s,
             }

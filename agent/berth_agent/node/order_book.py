@@ -153,4 +153,6 @@ class OrderBook:
             return Failure(reason="no_such_gpu", detail=lacking)
         if not is_held and (problem := self._disk_problem()):
             return Failure(reason="disk_full", detail=problem[:1024])
+        if not is_held and (problem := self._workers.keep_secrets(order)):
+            return Failure(reason="no_memory_folder", detail=problem[:1024])
         return None

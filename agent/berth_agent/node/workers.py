@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from berth_agent.core.environment import master_port_variables
 from berth_agent.core.reports import Stage, current_stage, next_report
@@ -44,6 +46,7 @@ class Workers:
         self._dropped: deque[AllocationFolder] = deque(maxlen=MAX_DROPPED)
         for allocation in folders.read_all():
             self._held[allocation.allocation_id] = allocation
+        folders.secrets.sweep({allocation.secrets_file for allocation in self})
 
     def __iter__(self) -> Iterator[AllocationFolder]:
         return iter(list(self._held.values()))
@@ -72,16 +75,32 @@ class Workers:
         lacking = [gpu for gpu in launch.gpus if gpu >= count or gpu in unusable]
         return f"GPUs {lacking}: not usable; the machine has {count}" if lacking else ""
 
+    def keep_secrets(self, order: Order) -> str:
+        """Keep the values of a worker that is to be prepared; return why that is not possible."""
+        if order.launch is None or not order.launch.secrets:
+            return ""
+        folder = self._folders.path_of(order.allocation_id)
+        return self._folders.secrets.keep(os.path.basename(folder), order.launch.secrets)
+
     def note_prepare(self, order: Order) -> AllocationFolder:
-        """Note a worker to prepare; noted again after a crash, it keeps its token and port."""
+        """Note a worker to prepare, its secrets being kept already.
+
+        Noted again after a crash, it keeps its token and port.
+        """
         present = self._held.get(order.allocation_id)
         if present is not None:
             return present
+        folder, launch = self._folders.path_of(order.allocation_id), order.launch
+        secrets_file = ""
+        if launch is not None and launch.secrets:
+            secrets_file = self._folders.secrets.path_of(os.path.basename(folder))
+            order = replace(order, launch=replace(launch, secrets={}))
         allocation = AllocationFolder(
-            self._folders.path_of(order.allocation_id),
+            folder,
             order,
             self._read_tokens().new(),
             self._port(order),
+            secrets_file,
             launching=True,
         )
         allocation.write_order()

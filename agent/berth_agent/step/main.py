@@ -10,7 +10,7 @@ from berth_agent import file_names
 from berth_agent.linux import files, syscalls
 from berth_agent.linux.clocks import boot_ms
 from berth_agent.linux.signals import signal
-from berth_agent.step import checks, spec
+from berth_agent.step import checks, secrets, spec
 from berth_agent.step.hooks import EpilogProcess
 from berth_agent.step.output import OutputLog
 from berth_agent.step.run import Run
@@ -65,7 +65,8 @@ class Step:
             self._end(run)
 
     def _prepare(self) -> None:
-        """Run the prolog and the checks. Raises StartRefused."""
+        """Take the secrets, and run the prolog and the checks. Raises StartRefused."""
+        secrets.take(self._spec)
         if self._spec.prolog:
             self._output.write(checks.run_prolog(self._spec))
         checks.check_start(self._spec)

@@ -35,6 +35,7 @@ class Spec:
         "private",
         "prolog",
         "reserve",
+        "secrets",
         "token",
         "uid",
         "umask",
@@ -72,6 +73,8 @@ class Spec:
         """Variables of prolog and epilog; a step of an older agent has none noted."""
         self.reserve: str = values.get("reserve", "")
         """File whose space is given up on a full disk, so that the end can be noted."""
+        self.secrets: str = values.get("secrets", "")
+        """File in memory with the values of variables that name a secret; empty: none does."""
         self.notes: list[str] = values.get("notes", [])
         """Lines of the agent that come before the worker's output."""
         self.mounts: list[list[str]] = values.get("mounts", [])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from uuid import uuid4
 
 from pydantic import ValidationError
 
+from services.executor.agents.answers import OrderAnswers
 from services.executor.agents.lane import READ_ERRORS, AgentLane, NodeHeartbeat
 from services.executor.agents.limits import NodeLimits
 from services.executor.agents.output import (
@@ -19,7 +20,6 @@ from services.executor.agents.output import (
 )
 from services.executor.agents.problems import post_problems
 from services.executor.agents.refusal import Refused, malformed, unavailable
-from services.executor.agents.secrets import Secrets, without_separation
 from services.executor.agents.sessions import Origin, Session, Sessions, live_for_s
 from services.executor.agents.soft_reports import CheckpointLimiter, ProgressLimiter
 from services.executor.core.agents.hello import (
@@ -29,8 +29,7 @@ from services.executor.core.agents.hello import (
     is_joined,
     last_generation,
 )
-from services.executor.core.agents.injection import injection_of
-from services.executor.core.agents.orders import OrderList, confirmations, orders, poll_wait_s
+from services.executor.core.agents.orders import confirmations, orders, poll_wait_s
 from services.executor.core.agents.restate import ForeignWorker, NotFolded, restate
 from services.executor.core.agents.state import OrderPosition
 from services.executor.soft_outbox import SoftOutbox
@@ -40,7 +39,6 @@ from shared.contracts.agents import (
     Heartbeat,
     Hello,
     NodeReport,
-    Order,
     Orders,
     OrdersRequest,
     ReportsRequest,
@@ -51,9 +49,6 @@ from shared.contracts.node_registry import EnrolledNode
 from shared.contracts.reports import Report, TelemetryReported
 from shared.ledger.errors import OutcomeUnknown, TooLarge
 
-MAX_ANSWER_CHARS = 2**20
-"""Characters of programs and variables after which an answer ends: an agent reads 32 MiB, and JSON
-may have six bytes per character. The next request gets the rest."""
 NOT_READ = "executor: its ledger is not read to the end; try the next one"
 
 
@@ -66,18 +61,16 @@ class AgentRequests:
         sessions: Sessions,
         soft: SoftOutbox,
         executor_id: str,
-        secrets: Secrets,
+        answers: OrderAnswers,
         executors: tuple[str, ...],
-        number_of: Callable[[str], Awaitable[int | None]],
         installation: Callable[[], str],
     ) -> None:
         self._lanes = lanes
         self._sessions = sessions
         self._soft = soft
         self._executor_id = executor_id
-        self._secrets = secrets
+        self._answers = answers
         self._executors = executors
-        self._number_of = number_of
         self._installation = installation
         self.limits = NodeLimits()
         self._checkpoints, self._progress = CheckpointLimiter(), ProgressLimiter()
@@ -153,7 +146,7 @@ class AgentRequests:
             left_s = ends_s - loop.time()
             if listed.orders or session.confirmations or left_s <= 0:
                 sent = session.take_confirmations(after)
-                return await self._answer(session, sent, lane, listed)
+                return await self._answers.answer(session, sent, lane.state, listed)
             try:
                 async with asyncio.timeout(left_s):
                     await session.wake.wait()
@@ -230,46 +223,6 @@ class AgentRequests:
         if not lane.caught_up.is_set():
             raise unavailable("starting", f"pool: {node.pool}; its ledger is being read")
         return lane
-
-    async def _answer(
-        self, session: Session, confirming: list[Order], lane: AgentLane, listed: OrderList
-    ) -> Orders:
-        """Return the orders; an agent of an earlier release gets none that it does not know."""
-        through, new, chars = listed.through.position, list[Order](), 0
-        for order in listed.orders:
-            if order.kind == "inject" and not session.injects:
-                continue
-            if chars > MAX_ANSWER_CHARS:
-                through = new[-1].position
-                break
-            new.append(await self._completed(order, lane, session))
-            chars += _chars_of(new[-1])
-        writer = lane.state.writer_of(through.seq)
-        return Orders(orders=(*confirming, *new), through=through, writer=writer)
-
-    async def _completed(self, order: Order, lane: AgentLane, session: Session) -> Order:
-        """Return the order with what the fold of placement lacks: tenant's number, secrets, and the
-        time that is left of an injected fault."""
-        if order.kind == "inject":
-            injection = injection_of(lane.state.nodes.get(session.node_id), now_ms())
-            return order.model_copy(update={"injection": injection})
-        if order.launch is None:
-            return order
-        number = await self._number_of(order.launch.tenant)
-        launch = order.launch.model_copy(update={"tenant_number": number})
-        launch = await self._secrets.resolve(launch)
-        if not session.keeps_secrets:
-            launch = without_separation(launch)
-        return order.model_copy(update={"launch": launch})
-
-
-def _chars_of(order: Order) -> int:
-    """Return the characters of what a tenant gave for the worker."""
-    if order.launch is None:
-        return 0
-    launch = order.launch
-    texts = (*launch.command, *launch.env, *launch.env.values(), *launch.secrets.values())
-    return sum(map(len, texts))
 
 
 async def _action(lane: AgentLane, hello: Hello) -> Action:

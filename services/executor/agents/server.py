@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from services.executor.agents.answers import OrderAnswers
 from services.executor.agents.http import HEADER_BYTES, AgentApi
 from services.executor.agents.lane import AgentLane
 from services.executor.agents.refusal_log import RefusalLog
@@ -92,9 +93,11 @@ class AgentServer:
             self._sessions,
             self._soft,
             settings.executor_id,
-            Secrets(self._directory, settings.secret_keys, settings.secrets),
+            OrderAnswers(
+                self._directory.number_of,
+                Secrets(self._directory, settings.secret_keys, settings.secrets),
+            ),
             settings.executors,
-            self._directory.number_of,
             lambda: self._directory.view.installation,
         )
         self._api = AgentApi(

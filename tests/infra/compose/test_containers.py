@@ -27,6 +27,7 @@ from infra.supervisor.stack import (
     step_environment,
 )
 from services.throttle.interaction_key import read_interaction_key
+from shared.secret_keys import read_keys
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -239,6 +240,21 @@ def test_ids_of_interactions_are_signed_with_a_key_of_the_installation(tmp_path:
     assert path == f"/run/secrets/{compose_secrets.INTERACTIONS}"
     compose_secrets.make(tmp_path)
     assert len(read_interaction_key(tmp_path / compose_secrets.INTERACTIONS, tmp_path)) >= 32
+
+
+def test_gateway_and_executor_of_agents_alone_have_the_keys_of_secrets(tmp_path: Path) -> None:
+    path = f"/run/secrets/{compose_secrets.SECRET_KEYS}"
+    holders = {name for name, run in RUN.items() if compose_secrets.SECRET_KEYS in _secrets(run)}
+    assert holders == {"gateway", "executor-agents"}
+    assert {RUN[name]["environment"]["BERTH_SECRET_KEYS"] for name in holders} == {path}
+    compose_secrets.make(tmp_path)
+    before = read_keys(tmp_path / compose_secrets.SECRET_KEYS)
+    compose_secrets.make(tmp_path)
+    assert read_keys(tmp_path / compose_secrets.SECRET_KEYS) == before
+
+
+def _secrets(run: dict[str, Any]) -> list[str]:
+    return list(run.get("secrets", ()))
 
 
 def test_an_address_of_before_tls_keeps_its_password(tmp_path: Path) -> None:
