@@ -32,6 +32,7 @@ from cli.commands.pipeline import pipeline
 from cli.commands.pools import pools
 from cli.commands.replay import replay
 from cli.commands.retry import retry
+from cli.commands.secrets import secrets
 from cli.commands.simulate import simulate
 from cli.commands.simulate_llm import simulate_llm
 from cli.commands.simulate_retraining import simulate_retraining
@@ -99,6 +100,7 @@ app.command(context_settings=PASSING)(bench)
 for _name, _group in (
     ("tenants", tenants),
     ("keys", keys),
+    ("secrets", secrets),
     ("nodes", nodes),
     ("pools", pools),
     ("endpoints", endpoints),

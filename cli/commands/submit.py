@@ -45,8 +45,8 @@ def submit(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="Variable of the workers; may be repeated. A value secret://NAME is read on the "
-            "node.",
+            help="Variable of the workers; may be repeated. secret://NAME is the value "
+            "of a secret (`berth secrets`).",
         ),
     ] = None,
     gpu_type: Annotated[

@@ -102,11 +102,7 @@ while True:
 
 @pytest.fixture(scope="module")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    secrets = tmp_path_factory.mktemp("secrets")
-    (secrets / "ada").mkdir()
-    (secrets / "ada" / "db").write_text("sesame\n")
-    env = {AGENT_EXECUTOR: {"BERTH_SECRETS": str(secrets)}}
-    with a_stand(OWN_AGENT, "failslow", "throttle", tls=True, env=env) as stand:
+    with a_stand(OWN_AGENT, "failslow", "throttle", tls=True) as stand:
         berth(stand, "pools", "add", POOL, "backends=agent")
         terms = [f"{name}={value}" for name, value in SHORT_TERMS.items()]
         berth(stand, "pools", "add", SHORT, "backends=agent", *terms)
@@ -220,22 +216,32 @@ def test_a_missing_program_is_explained_and_not_tried_again(stand: Stand, node: 
 def test_a_job_gets_its_secrets_and_fails_at_once_without_them(
     stand: Stand, node: JoinedNode, tmp_path: Path
 ) -> None:
+    for name in ("db", "absent"):
+        eventually(
+            lambda name=name: (
+                stand.call("PUT", f"/v1/secrets/{name}", {"value": "sesame"}, caller="ada")[0]
+                == 202
+            )
+        )
+    before = submit(stand, "sleep 2")
     there, absent = (
         submit(
             stand,
             f'touch {tmp_path}/{name}; test "$PASS" = sesame',
             env={"PASS": f"secret://{name}"},
             retry={"max_attempts": 5},
+            depends_on=[before],
         )
         for name in ("db", "absent")
     )
+    assert stand.call("DELETE", "/v1/secrets/absent", caller="ada")[0] == 202
     assert stand.ended(there)["phase"] == "succeeded"
     failed = stand.ended(absent)
     assert (failed["phase"], failed["attempt"]) == ("failed", 1)
     assert failed["failure"]["reason"] == "secret_missing"
     for shown in (berth(stand, "why", absent), berth(stand, "show", absent)):
-        assert "a secret is missing: env.PASS: 'absent'; there is no file ada/absent" in shown
-        assert "to do: ask an operator to set the secret" in shown
+        assert "a secret is missing: env.PASS: 'absent'; tenant ada has no such secret" in shown
+        assert "to do: set it by `berth secrets set NAME`" in shown
     assert "secret_missing" in berth(stand, "jobs", "--failed")
     assert [path.name for path in tmp_path.iterdir()] == ["db"]
 

@@ -4,6 +4,7 @@ environment; and the audit lists each action with its principal."""
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import signal
@@ -37,6 +38,8 @@ CANARY = "canary-7f3a91"
 JOB_SECRET, PROMPT, REJECTED, TOKEN, ENGINE_KEY = (
     f"{CANARY}-{name}" for name in ("job", "prompt", "body", "token", "engine")
 )
+USES = 'printf %s "$PASS" | sha256sum; sleep 3'
+"""Shows that the secret is there without it."""
 FORGED = "eyJhbGciOiJub25lIn0." + TOKEN + ".x"
 
 
@@ -74,21 +77,13 @@ class Driven:
 
 @pytest.fixture(scope="module")
 def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driven]:
-    folder = tmp_path_factory.mktemp("secrets")
-    folder.chmod(0o755)
-    (folder / "ada").mkdir()
-    (folder / "ada" / "db").write_text(JOB_SECRET + "\n")
     engines = tmp_path_factory.mktemp("engines")
     (engines / "llama-key").write_text(ENGINE_KEY + "\n")
     with (
         receiver() as spans,
         an_engine("llama", engines / "log", keys=engines / "llama-key") as engine,
     ):
-        env = {
-            "*": {"BERTH_OTLP": spans.url},
-            "executor-agents": {"BERTH_SECRETS": str(folder)},
-            "throttle": {"BERTH_UPSTREAM_KEYS": str(engines)},
-        }
+        env = {"*": {"BERTH_OTLP": spans.url}, "throttle": {"BERTH_UPSTREAM_KEYS": str(engines)}}
         with a_stand(env=env) as stand:
             drive(stand, engine)
             yield Driven(stand, spans, secrets_of(stand))
@@ -109,18 +104,20 @@ def secrets_of(stand: Stand) -> dict[str, str]:
 
 def drive(stand: Stand, engine: str) -> None:
     """Submit work of every kind and bad requests, then kill processes."""
-    spec = {
-        "name": "reads",
-        "command": ["sh", "-c", 'test "$PASS" && sleep 1'],
-        "env": {"PASS": "secret://db"},
-    }
+    spec = {"name": "reads", "command": ["sh", "-c", USES], "env": {"PASS": "secret://db"}}
     body = {"spec": spec, "pool": LOCAL_POOL}
+    assert stand.call("POST", "/v1/jobs", body, caller="ada")[0] == 422
+    for path, value in (("db", JOB_SECRET), ("gone", JOB_SECRET)):
+        status, receipt = stand.call("PUT", f"/v1/secrets/{path}", {"value": value}, caller="ada")
+        assert status == 202, receipt
+    too_long = {"value": REJECTED + "x" * 40_000}
+    assert stand.call("PUT", "/v1/secrets/long", too_long, caller="ada")[0] == 422
     status, ticket = stand.call("POST", "/v1/jobs", body, caller="ada")
     assert status == 202, ticket
+    wait_for_worker(stand, ticket["job_id"])
+    assert [name for path in state_files(stand) for name in seen_in(path, JOB_SECRET)] == []
     assert stand.ended(ticket["job_id"])["phase"] == "succeeded"
-    missing = {"spec": {**spec, "env": {"PASS": "secret://absent"}}, "pool": LOCAL_POOL}
-    status, ticket = stand.call("POST", "/v1/jobs", missing, caller="ada")
-    stand.call("DELETE", f"/v1/jobs/{ticket['job_id']}", caller="root")
+    deleted_meanwhile(stand, spec)
     for bad in ({"API_TOKEN": REJECTED}, {"A": ["x", REJECTED]}, {REJECTED: 7}):
         status, ticket = stand.call(
             "POST", "/v1/jobs", {"spec": {**spec, "env": bad}}, caller="ada"
@@ -141,6 +138,48 @@ def drive(stand: Stand, engine: str) -> None:
         stand.stack.data_dir, ("projector", "placement", "executor-agents"), PATIENCE_S
     )
     assert stand.ended(stand.submit()["job_id"])["phase"] == "succeeded"
+
+
+def wait_for_worker(stand: Stand, job_id: str) -> None:
+    """Return once the worker has shown that it got the secret."""
+    digest = hashlib.sha256(JOB_SECRET.encode()).hexdigest()
+    path = f"/v1/jobs/{job_id}/logs"
+
+    def printed() -> bool:
+        lines = (stand.get(path) or {"items": []})["items"]
+        return any(digest in str(line) for line in lines)
+
+    eventually(printed)
+
+
+def state_files(stand: Stand) -> Iterator[Path]:
+    """Yield the files of the node's agent: orders, specifications, output."""
+    agent = stand.stack.agent
+    files = [path for path in agent.rglob("*") if path.is_file()]
+    assert any(path.name == "spec.json" for path in files)
+    yield from files
+
+
+def seen_in(path: Path, secret: str) -> list[str]:
+    return [str(path)] if secret.encode() in path.read_bytes() else []
+
+
+def deleted_meanwhile(stand: Stand, spec: dict[str, Any]) -> None:
+    """A secret that is deleted while its job waits fails the job for good, at its start."""
+    env = {"PASS": "secret://gone"}
+    late = {**spec, "env": env, "retry": {"max_attempts": 5}}
+    first = {"spec": {**spec, "env": {}, "command": ["sleep", "2"]}, "pool": LOCAL_POOL}
+    _, earlier = stand.call("POST", "/v1/jobs", first, caller="ada")
+    late["depends_on"] = [earlier["job_id"]]
+    status, ticket = stand.call(
+        "POST", "/v1/jobs", {"spec": late, "pool": LOCAL_POOL}, caller="ada"
+    )
+    assert status == 202, ticket
+    assert stand.call("DELETE", "/v1/secrets/gone", caller="ada")[0] == 202
+    failed = stand.ended(ticket["job_id"])
+    assert (failed["phase"], failed["attempt"]) == ("failed", 1), failed
+    assert failed["failure"]["reason"] == "secret_missing"
+    assert "or not any more" in failed["failure"]["detail"]
 
 
 def ask_llm(stand: Stand, engine: str) -> None:

@@ -45,6 +45,7 @@ SITE = Site(
     durable=True,
     guarded=Guarded(SECRETS / "ca_crt", SECRETS, SECRETS / "broker_pem", "broker:9094"),
     tls=Tls(SECRETS / "ca_crt", SECRETS / "api_crt", SECRETS / "api_key"),
+    secret_keys=str(SECRETS / "secret_keys"),
 )
 LOAD = "load"
 """Only started by hand."""
