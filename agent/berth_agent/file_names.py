@@ -32,6 +32,8 @@ STREAMED = "streamed.json"
 WAKE = "wake"
 TELEMETRY = "telemetry"
 SECRETS = "secrets"
+"""Values of secrets until their step has them, where the run folder is in memory."""
+
 
 ORDER = "order.json"
 SPEC = "spec.json"

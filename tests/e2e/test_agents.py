@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -126,6 +127,10 @@ def submit(stand: Stand, command: list[str] | str, pool: str = POOL, **spec: obj
     return str(eventually(taken)["job_id"])
 
 
+def is_set(stand: Stand, name: str, value: str) -> bool:
+    return stand.call("PUT", f"/v1/secrets/{name}", {"value": value}, caller="ada")[0] == 202
+
+
 def berth(stand: Stand, *words: str) -> str:
     """Return what the command prints; it is repeated while a busy broker lets it fail."""
 
@@ -217,12 +222,7 @@ def test_a_job_gets_its_secrets_and_fails_at_once_without_them(
     stand: Stand, node: JoinedNode, tmp_path: Path
 ) -> None:
     for name in ("db", "absent"):
-        eventually(
-            lambda name=name: (
-                stand.call("PUT", f"/v1/secrets/{name}", {"value": "sesame"}, caller="ada")[0]
-                == 202
-            )
-        )
+        eventually(partial(is_set, stand, name, "sesame"))
     before = submit(stand, "sleep 2")
     there, absent = (
         submit(

@@ -21,6 +21,7 @@ ORDER = (
     "poison-record",
     "stuck-consumer",
     "lost-node",
+    "secrets",
     "llm",
     "lost-postgres",
     "backup",
