@@ -16,6 +16,8 @@ from berth_client.answers.access import (
     Quota,
     Rights,
     Role,
+    Rotation,
+    Secret,
     Tenant,
     TenantDetail,
     TenantUse,
@@ -26,6 +28,7 @@ from berth_client.answers.commands import (
     CommandReceipt,
     KeyReceipt,
     NodeTokenReceipt,
+    SecretReceipt,
     SubmissionReceipt,
 )
 from berth_client.answers.estimates import StartInterval
@@ -124,6 +127,9 @@ __all__ = [
     "Readiness",
     "Rights",
     "Role",
+    "Rotation",
+    "Secret",
+    "SecretReceipt",
     "Span",
     "SpanLink",
     "StartInterval",

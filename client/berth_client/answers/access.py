@@ -95,6 +95,34 @@ class Key(TypedDict):
     max_job_gpus: float | None
 
 
+class Secret(TypedDict):
+    """A secret of a tenant, without its value."""
+
+    id: str
+    """`tenant/name`."""
+    tenant: str
+    name: str
+    version: int
+    set_at: int
+    set_by: str
+    """Principal that set it."""
+    key_id: str
+    """Key that encrypts it."""
+
+
+class Rotation(TypedDict):
+    """The result of a rotation of keys of secrets."""
+
+    key_id: str
+    """Key that encrypts now."""
+    rewrapped: int
+    """Secrets that this request brought under it."""
+    left: int
+    """Secrets that are still under another key; repeat the request."""
+    lost: list[str]
+    """`tenant/name` of secrets that no key of the file decrypts: set them again."""
+
+
 class Rights(Bounds):
     """Rights of the bearer of a key."""
 

@@ -50,6 +50,15 @@ class NodeTokenReceipt(CommandReceipt):
     """`token_id.secret` for `berth-agent join`."""
 
 
+class SecretReceipt(CommandReceipt):
+    """Receipt of a secret that is stored."""
+
+    tenant: str
+    name: str
+    version: int
+    """It grows with every change of the tenant's secrets."""
+
+
 class CommandAnswer(TypedDict):
     """The decision about a command."""
 

@@ -8,10 +8,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field, field_validator
 
+from berth_client import answers
+from berth_client.answers import CommandReceipt
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
 from services.gateway.commands import (
-    CommandReceipt,
     accepted_response,
     command_route,
     decide_by_access,
@@ -22,7 +23,7 @@ from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.strict import parse_body
 from services.gateway.core.submission import TenantMismatch
 from services.gateway.filters import check_tenant
-from services.gateway.openapi import problem_responses
+from services.gateway.openapi import read_route
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.paging import Limit, PageToken, page_of_entries
 from services.gateway.problem import ApiError, not_found
@@ -70,26 +71,7 @@ class SetSecretRequest(Model):
         return value
 
 
-class SecretReceipt(CommandReceipt):
-    """Receipt of a secret that is stored."""
-
-    tenant: str = Field(description="tenant of the secret")
-    name: str = Field(description="the secret")
-    version: int = Field(description="its version, which grows with every change of the tenant's")
-
-
-class RotationReceipt(Model):
-    """The result of a rotation."""
-
-    key_id: str = Field(description="key that encrypts now")
-    rewrapped: int = Field(description="secrets that this request brought under it")
-    left: int = Field(description="secrets that are still under another key; repeat the request")
-    lost: list[str] = Field(
-        description="tenant/name of secrets that no key of the file decrypts: set them again"
-    )
-
-
-@router.put("/{name}", **command_route(SetSecretRequest, 409, receipt=SecretReceipt))
+@router.put("/{name}", **command_route(SetSecretRequest, 409, receipt=answers.SecretReceipt))
 async def set_secret(request: Request, name: Secret, tenant: OfTenant = None) -> Response:
     """Set a secret of a tenant: jobs that name it as `secret://NAME` get it when they start.
 
@@ -103,11 +85,11 @@ async def set_secret(request: Request, name: Secret, tenant: OfTenant = None) ->
     async with gateway.sealing.lock_of(owner):
         command, receipt = await _store(request, gateway, bearer, owner, name, body.value)
     return accepted_response(
-        SecretReceipt(**receipt.model_dump(), tenant=owner, name=name, version=command.version)
+        answers.SecretReceipt(**receipt, tenant=owner, name=name, version=command.version)
     )
 
 
-@router.get("", responses=problem_responses(422))
+@router.get("", **read_route(answers.Page[answers.Secret], 422))
 async def list_secrets(
     request: Request, tenant: OfTenant = None, after: PageToken = None, limit: Limit = 1000
 ) -> Response:
@@ -138,7 +120,7 @@ async def delete_secret(request: Request, name: Secret, tenant: OfTenant = None)
     return accepted_response(await _decided(request, gateway, bearer, command))
 
 
-@router.post("/rotate", response_model=RotationReceipt, responses=problem_responses(422))
+@router.post("/rotate", **read_route(answers.Rotation, 422))
 async def rotate_secrets(request: Request) -> Response:
     """Bring secrets under the first key of the file of keys, some of them at a time."""
     gateway, bearer = gateway_of(request), await authorize(request, "operator")
