@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from services.gateway.problem import ApiError
 from shared.contracts.registry import Bearer
 
 RETRY_AFTER = {"Retry-After": "10"}
+OPERATORS = ""
+"""Those without a tenant, who share places as a tenant does."""
 
 
 class StreamLimits(NamedTuple):
@@ -21,10 +23,15 @@ class StreamLimits(NamedTuple):
 
 
 class StreamPlaces:
-    """Counts open streams; a place is taken before the response begins and given back once."""
+    """Counts open streams; a place is taken before the response begins and given back once.
 
-    def __init__(self, limits: StreamLimits) -> None:
+    A place is kept for each tenant with no stream, and for operators: the first stream of each
+    finds one, however many the others open. Half of all places are kept at most.
+    """
+
+    def __init__(self, limits: StreamLimits, tenants: Callable[[], Collection[str]]) -> None:
         self._limits = limits
+        self._tenants = tenants
         self._by_key: Counter[str] = Counter()
         self._by_tenant: Counter[str] = Counter()
 
@@ -33,10 +40,6 @@ class StreamPlaces:
         """Streams that are open."""
         return self._by_key.total()
 
-    def of_key(self, bearer: Bearer) -> int:
-        """Open streams of the bearer's key."""
-        return self._by_key[bearer.principal]
-
     def of_tenant(self, tenant: str) -> int:
         """Open streams of a tenant at this gateway."""
         return self._by_tenant[tenant]
@@ -44,20 +47,20 @@ class StreamPlaces:
     def take(self, bearer: Bearer) -> Callable[[], None]:
         """Take a place and return what gives it back.
 
-        Raises ApiError 429 at the bound of the key or tenant, 503 where no place is left at all.
+        Raises ApiError 429 at the bound of the key or tenant, 503 where no place is left for it.
         """
-        key, tenant = bearer.principal, bearer.tenant
+        key, tenant = bearer.principal, bearer.tenant or OPERATORS
         limits = self._limits
         if self._by_key[key] >= limits.of_key:
             raise _too_many(key, limits.of_key, "BERTH_KEY_STREAMS")
-        if tenant is not None and self._by_tenant[tenant] >= limits.of_tenant:
+        if tenant != OPERATORS and self._by_tenant[tenant] >= limits.of_tenant:
             raise _too_many(f"tenant {tenant}", limits.of_tenant, "BERTH_TENANT_STREAMS")
-        if self.taken >= limits.total:
-            detail = f"limit of {limits.total} open streams reached (BERTH_STREAMS); retry later"
-            raise ApiError(503, "too_many_streams", detail, headers=RETRY_AFTER)
-        counted = [(self._by_key, key)]
-        if tenant is not None:
-            counted.append((self._by_tenant, tenant))
+        kept = self._kept() if self._by_tenant[tenant] else 0
+        if self.taken + kept >= limits.total:
+            rest = f", {kept} of them kept for tenants with none" if kept else ""
+            detail = f"limit of {limits.total} open streams reached (BERTH_STREAMS){rest}; retry"
+            raise ApiError(503, "too_many_streams", f"{detail} later", headers=RETRY_AFTER)
+        counted = [(self._by_key, key), (self._by_tenant, tenant)]
         for counter, name in counted:
             counter[name] += 1
 
@@ -69,6 +72,11 @@ class StreamPlaces:
                     del counter[name]
 
         return give_back
+
+    def _kept(self) -> int:
+        """Return the number of places for the first streams of those who have none."""
+        without = sum(name not in self._by_tenant for name in (OPERATORS, *self._tenants()))
+        return min(without, self._limits.total // 2)
 
 
 def _too_many(of: str, limit: int, setting: str) -> ApiError:

@@ -137,7 +137,7 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
         attempts,
         open_log,
         TokenBuckets(rate),
-        StreamPlaces(settings.stream_limits),
+        StreamPlaces(settings.stream_limits, lambda: access.view.active_tenants),
         SpecReads(open_log),
         Sealing(settings.secret_keys),
         recent=recent,

@@ -134,6 +134,11 @@ class AccessView:
         return tenant in self.tenants and tenant not in self.retired
 
     @property
+    def active_tenants(self) -> list[str]:
+        """Tenants that may submit jobs."""
+        return [tenant for tenant in self.tenants if tenant not in self.retired]
+
+    @property
     def is_finished(self) -> bool:
         """Whether no earlier release can take over again."""
         return all(pool.release >= RELEASE for pool in self.pools.values())
