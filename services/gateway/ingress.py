@@ -61,7 +61,7 @@ class Ingress:
         access: AccessDirectory,
         outbox: Outbox,
         telemetry: Telemetry,
-        note: Callable[[str, str, int], None],
+        note: Callable[[SubmitJob, int], None],
         rate: Rate,
         *,
         alone_with: int = 0,
@@ -218,7 +218,7 @@ class Ingress:
         )
         if isinstance(routed.command, SubmitJob):
             span.set("job.id", routed.subject)
-            self._note(routed.subject, tenant, routed.lane)
+            self._note(routed.command, routed.lane)
         command = OutgoingCommand(
             routed.id,
             routed.command,

@@ -14,7 +14,7 @@ FROM job j WHERE ($1::text IS NULL OR j.tenant = $1) AND j.job_id = $2
 """
 
 LANE_OF_JOB = """
-SELECT partition FROM job_admission
+SELECT partition, user_id FROM job_admission
 WHERE ($1::text IS NULL OR tenant = $1) AND job_id IN ($2, $2 || '.0') LIMIT 1
 """
 

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from fastapi import Request
 
@@ -28,6 +29,7 @@ from shared.bus.clock import now_ms
 from shared.bus.fatal import supervise
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
+from shared.contracts.job_commands import SubmitJob
 from shared.oidc.key_set import KeySet
 from shared.rate import Rate, TokenBuckets
 from shared.telemetry.ring import OtlpRing
@@ -38,22 +40,32 @@ RING_SPANS = 100_000
 RECENT_JOBS = 100_000
 
 
+class RecentJob(NamedTuple):
+    """Lane and user of a submission, which admission may still refuse."""
+
+    tenant: str
+    lane: int
+    user: str
+
+
 class RecentJobs:
-    """Lanes of recently submitted jobs: a cancel may arrive before they are in Postgres."""
+    """Recently submitted jobs: a cancel may arrive before they are in Postgres."""
 
     def __init__(self, max_jobs: int = RECENT_JOBS) -> None:
-        self._lanes: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self._jobs: OrderedDict[str, RecentJob] = OrderedDict()
         self._max_jobs = max_jobs
 
-    def note(self, job_id: str, tenant: str, lane: int) -> None:
-        self._lanes[job_id] = (tenant, lane)
-        if len(self._lanes) > self._max_jobs:
-            self._lanes.popitem(last=False)
+    def note(self, command: SubmitJob, lane: int) -> None:
+        """Note a submission; of several with one id the first is the job."""
+        job = RecentJob(command.tenant, lane, command.spec.user)
+        self._jobs.setdefault(command.job_id, job)
+        if len(self._jobs) > self._max_jobs:
+            self._jobs.popitem(last=False)
 
-    def lane(self, job_id: str, tenant: str | None) -> int | None:
-        """Return the lane of a job of the tenant, of any tenant if None; None if it is unknown."""
-        owner, lane = self._lanes.get(job_id.partition(".")[0], ("", -1))
-        return lane if lane >= 0 and tenant in (None, owner) else None
+    def find(self, job_id: str, tenant: str | None) -> RecentJob | None:
+        """Return a job of the tenant, of any tenant if None; None if it is unknown."""
+        job = self._jobs.get(job_id.partition(".")[0])
+        return job if job is not None and tenant in (None, job.tenant) else None
 
 
 @dataclass(slots=True)

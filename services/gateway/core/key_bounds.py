@@ -12,7 +12,7 @@ from shared.contracts.registry import Bearer
 
 
 class NotPermitted(Exception):
-    """A submission exceeds what the key or token of its sender permits."""
+    """A submission, or a change of a job, exceeds what the key or token of its sender permits."""
 
     def __init__(self, error: FieldError) -> None:
         self.error = error
@@ -40,6 +40,18 @@ def user_of(bearer: Bearer) -> str | None:
     if NAME.fullmatch(bearer.key_id):
         return bearer.key_id
     return f"u-{hashlib.sha256(bearer.key_id.encode()).hexdigest()[:16]}"
+
+
+def check_owner(bearer: Bearer, owner: str) -> None:
+    """Raise NotPermitted for a job of another user than the one that the bearer is."""
+    user = user_of(bearer)
+    if bearer.tenant is None or user in (None, owner):
+        return
+    rule = (
+        f"must be {user!r}, the user of {bearer.principal}; a key of the tenant without a user, or"
+        " an operator, may change jobs of every user"
+    )
+    raise NotPermitted(FieldError(field="user", value=owner, rule=rule))
 
 
 def permitted(command: SubmitJob, bearer: Bearer) -> SubmitJob:

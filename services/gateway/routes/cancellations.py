@@ -9,6 +9,7 @@ from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
 from services.gateway.commands import accepted_response, lane_of_pool, send_command
+from services.gateway.core.key_bounds import check_owner, user_of
 from services.gateway.core.strict import parse_body
 from services.gateway.core.submission import CancelRequest
 from services.gateway.openapi import problem_responses, request_body
@@ -40,7 +41,10 @@ async def delete(request: Request, job_id: Job) -> Response:
     openapi_extra=request_body(CancelRequest, required=False),
 )
 async def cancel(request: Request, job_id: Job) -> Response:
-    """Cancel a job, or every job of an array; the command is answered when the job has ended."""
+    """Cancel a job, or every job of an array; the command is answered when the job has ended.
+
+    A key or token with a user cancels that user's jobs alone: 403 `not_permitted` for others.
+    """
     gateway = gateway_of(request)
     bearer = await authorize(request, "submitter")
     body = parse_body(CancelRequest, await json_body(request))
@@ -62,11 +66,12 @@ async def cancel(request: Request, job_id: Job) -> Response:
 
 async def _lane(gateway: Gateway, bearer: Bearer, job_id: str, pool: str | None) -> int:
     """Return the lane of the given pool, else of the job, else of the tenant's default pool."""
+    if bearer.tenant is not None and user_of(bearer) is not None:
+        return await _lane_of_own(gateway, bearer, job_id)
     if pool is not None:
         return lane_of_pool(gateway, pool)
-    recent_lane = gateway.recent.lane(job_id, bearer.tenant)
-    if recent_lane is not None:
-        return recent_lane
+    if (recent := gateway.recent.find(job_id, bearer.tenant)) is not None:
+        return recent.lane
     try:
         row = await gateway.database.row(bearer, queries.LANE_OF_JOB, bearer.tenant, job_id)
     except ApiError:
@@ -74,6 +79,23 @@ async def _lane(gateway: Gateway, bearer: Bearer, job_id: str, pool: str | None)
     if row is None:
         raise not_found("job")
     return int(str(row["partition"]))
+
+
+async def _lane_of_own(gateway: Gateway, bearer: Bearer, job_id: str) -> int:
+    """Return the lane of a job of the bearer's user.
+
+    Raises NotPermitted for one of another user, and ApiError 503 where the user is not known: while
+    Postgres is away.
+    """
+    row = await gateway.database.row(bearer, queries.LANE_OF_JOB, bearer.tenant, job_id)
+    if row is not None:
+        check_owner(bearer, str(row["user_id"]))
+        return int(str(row["partition"]))
+    recent = gateway.recent.find(job_id, bearer.tenant)
+    if recent is None:
+        raise not_found("job")
+    check_owner(bearer, recent.user)
+    return recent.lane
 
 
 def _default_lane(gateway: Gateway, bearer: Bearer) -> int:

@@ -11,7 +11,7 @@ from berth_client.answers import SubmissionReceipt
 from services.gateway import queries
 from services.gateway.body import json_body
 from services.gateway.commands import command_route
-from services.gateway.core.key_bounds import user_of
+from services.gateway.core.key_bounds import check_owner, user_of
 from services.gateway.core.strict import Body, parse_body
 from services.gateway.core.submission import JobBody, RetryRequest, submit_job
 from services.gateway.problem import ApiError, unavailable
@@ -38,12 +38,14 @@ GONE = "its specification is not recorded any more: submit it again"
 async def retry(request: Request, job_id: Job) -> Response:
     """Submit an ended job again, with its specification, command and environment too, in its pool.
 
+    A key or token with a user repeats that user's jobs alone: 403 `not_permitted` for others.
     It is a new job with an id of its own; one of an array keeps its `BERTH_ARRAY_INDEX`. 409 where
     the job has not ended, 410 where its specification is not recorded any more, 429 while too many
     are read. A repeat with the same `Idempotency-Key` has no effect.
     """
     gateway, bearer, row = await visible_job(request, job_id, "submitter")
     body = parse_body(RetryRequest, await json_body(request))
+    check_owner(bearer, str(row["user_id"]))
     if row["phase"] not in ENDED_PHASES:
         rule = "one that has ended can be repeated; `berth cancel` ends it"
         raise ApiError(409, "job_not_ended", f"phase: {row['phase']}: {rule}")

@@ -91,7 +91,7 @@ async def send_submission(
         outgoing,
         {"job.id": command.job_id, "tenant.id": command.tenant, "pool.id": command.pool},
     )
-    gateway.recent.note(command.job_id, command.tenant, lane)
+    gateway.recent.note(command, lane)
     return accepted_response(
         SubmissionReceipt(
             **ticket,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from shared.contracts.access import KeyCreated
 from shared.contracts.admission import JobAdmitted
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.keys import hash_secret
@@ -128,6 +129,36 @@ async def test_another_tenants_job_cannot_be_cancelled(stack: Stack) -> None:
     assert (await stack.call("POST", path, {"reason": "r"}, key="op"))[0] == 202
     assert (await stack.call("POST", path, {"why": "r"}))[0] == 422
     assert (await stack.call("POST", "/v1/jobs/never-seen/cancel", {}))[0] == 404
+
+
+async def test_a_key_with_a_user_cancels_that_users_jobs_alone(stack: Stack) -> None:
+    """By the row of the job, and before it is in Postgres."""
+    robot = KeyCreated(
+        key_id="one-user", sha256=hash_secret("s1"), role="submitter", tenant="ada", user="robot"
+    )
+    await stack.append("access", 0, robot)
+    headers = {"Authorization": "Bearer one-user.s1"}
+
+    async def cancel(job: str, body: object = None) -> tuple[int, str]:
+        path = f"/v1/jobs/{job}/cancel"
+        status, content, _ = await stack.call("POST", path, body or {}, key="", headers=headers)
+        return status, str(content.get("errors") or content.get("reason"))
+
+    _, other, _ = await stack.call("POST", "/v1/jobs", JOB)
+    _, own, _ = await stack.call("POST", "/v1/jobs", JOB, key="", headers=headers)
+    admitted = [
+        JobAdmitted(job_id=job, tenant="ada", submitted_at=1, spec=JobSpec(name="j", user=user))
+        for job, user in (("of-eve", "eve"), ("of-robot", "robot"))
+    ]
+    await stack.project("admission", 1, 950, *admitted)
+    for job in (other["job_id"], "of-eve"):
+        status, errors = await cancel(job)
+        assert status == 403 and "must be 'robot', the user of key:one-user" in errors
+    assert (await cancel("of-eve", {"pool": "main"}))[0] == 403, "whatever pool is named"
+    for job in (own["job_id"], "of-robot"):
+        assert (await cancel(job))[0] == 202
+    assert await cancel("never-seen") == (404, "not_found")
+    assert (await stack.call("POST", "/v1/jobs/of-eve/cancel", {}))[0] == 202, "a key without"
 
 
 async def test_a_new_key_is_shown_once_and_kept_as_a_hash(stack: Stack) -> None:

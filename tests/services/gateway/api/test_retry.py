@@ -27,21 +27,26 @@ def jobs(stack: Stack) -> Stack:
 
 
 async def fill(stack: Stack) -> None:
-    """Jobs: `r1` failed, `r2` too but is not recorded, `r3.4` is of an array, `r5` waits."""
+    """Jobs: `r1` failed, `r2` too but is not recorded, `r3.4` is of an array, `r5` waits.
+
+    `r6` failed, and is a robot's.
+    """
     await stack.clear_rows()
     await stack.project("access", 0, 1, PoolConfigured(pool="main", partition=1))
     await record(stack, admitted("r1"))
     await stack.project("admission", 3, 900, admitted("r2"))
     await record(stack, admitted("r3.4", index=4))
     await stack.project("admission", 1, 901, admitted("r5"))
-    for seq, job in enumerate(("r1", "r2", "r3.4", "r5"), 900):
+    await record(stack, admitted("r6", user="robot"))
+    for seq, job in enumerate(("r1", "r2", "r3.4", "r5", "r6"), 900):
         queued = JobEnqueued(job_id=job, tenant="ada", submitted_at=1, spec=SPEC)
         failed = JobFailed(job_id=job, tenant="ada", attempt=1, reason="worker_failed")
         await stack.project("placement", 1, seq, queued, *([failed] if job != "r5" else []))
 
 
-def admitted(job: str, index: int | None = None) -> JobAdmitted:
-    return JobAdmitted(job_id=job, tenant="ada", submitted_at=1, spec=SPEC, array_index=index)
+def admitted(job: str, index: int | None = None, user: str = "unknown") -> JobAdmitted:
+    spec = SPEC.model_copy(update={"user": user})
+    return JobAdmitted(job_id=job, tenant="ada", submitted_at=1, spec=spec, array_index=index)
 
 
 async def record(stack: Stack, event: Event) -> None:
@@ -82,7 +87,10 @@ async def test_the_bounds_and_the_user_of_a_key_hold_for_a_repetition(jobs: Stac
     status, content, _ = await jobs.call("POST", "/v1/jobs/r1/retry", key="", headers=low)
     assert (status, content["reason"]) == (403, "not_permitted")
     assert content["errors"][0]["field"] == "priority_class"
-    status, one, _ = await jobs.call("POST", "/v1/jobs/r1/retry", key="", headers=robot)
+    status, content, _ = await jobs.call("POST", "/v1/jobs/r1/retry", key="", headers=robot)
+    assert (status, content["reason"]) == (403, "not_permitted")
+    assert content["errors"][0]["rule"].startswith("must be 'robot', the user of key:robots")
+    status, one, _ = await jobs.call("POST", "/v1/jobs/r6/retry", key="", headers=robot)
     assert status == 202, one
     command = await jobs.command(one["command_id"])
     assert command is not None and command["data"]["spec"]["user"] == "robot"

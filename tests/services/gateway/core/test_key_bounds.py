@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.gateway.core.field_errors import InvalidBody
-from services.gateway.core.key_bounds import NotPermitted, permitted
+from services.gateway.core.key_bounds import NotPermitted, check_owner, permitted
 from services.gateway.core.submission import parse_submission
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import JobSpec
@@ -47,6 +47,16 @@ def test_what_a_key_does_not_permit_names_field_key_and_remedy(
 def test_the_job_of_a_key_with_a_user_is_that_users() -> None:
     assert permitted(submission(), NARROW).spec.user == "ada"
     assert permitted(submission(user="ada"), NARROW).spec.user == "ada"
+
+
+def test_a_key_with_a_user_changes_jobs_of_that_user_alone() -> None:
+    check_owner(NARROW, "ada")
+    with pytest.raises(NotPermitted, match="user = 'eve': must be 'ada', the user of key:k"):
+        check_owner(NARROW, "eve")
+    with pytest.raises(NotPermitted, match="must be 'carl', the user of oidc:carl"):
+        check_owner(Bearer("carl", "submitter", "acme", expires_s=9e9), "eve")
+    check_owner(NARROW._replace(user=None), "eve")
+    check_owner(NARROW._replace(tenant=None, role="operator"), "eve")
 
 
 def test_the_subject_of_a_token_is_the_user_of_its_jobs() -> None:
