@@ -58,7 +58,7 @@ class AgentApi:
         self,
         requests: AgentRequests,
         registry: Callable[[], NodeRegistry | None],
-        catch_up: Callable[[], Awaitable[None]],
+        catch_up: Callable[[], Awaitable[bool]],
         refusals: RefusalLog,
     ) -> None:
         self._requests = requests

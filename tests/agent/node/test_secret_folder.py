@@ -86,5 +86,5 @@ def test_a_full_folder_is_a_problem_of_the_worker_alone(
     def full(path: str, content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(secret_folder.files, "write_atomic", full)
+    monkeypatch.setattr("berth_agent.linux.files.write_atomic", full)
     assert "No space left" in SecretFolder(config(in_memory)).keep("x", {"A": "sesame"})

@@ -76,7 +76,7 @@ def test_on_a_terminal_it_is_typed_twice_without_an_echo(
 
     typed = [VALUE, VALUE, VALUE, "other"]
     monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr(verbs.getpass, "getpass", lambda prompt: typed.pop(0))
+    monkeypatch.setattr("getpass.getpass", lambda prompt: typed.pop(0))
     verbs.set_("db")
     assert api.sent == [("PUT", "/v1/secrets/db", {"value": VALUE})]
     with pytest.raises(BadInput, match="differ"):
