@@ -29,7 +29,10 @@ class ExecutorSettings(ServerSettings):
         "not given",
     )
     report_window_ms: int = Field(
-        default=15, ge=0, le=1000, description="Time to batch reports, in milliseconds"
+        default=15,
+        ge=0,
+        le=1000,
+        description="Least time between two records of reports, in milliseconds",
     )
     slow: str = Field(
         default="",

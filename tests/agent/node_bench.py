@@ -52,6 +52,16 @@ def launch(command: list[str] | str, **fields: Any) -> dict[str, Any]:
     }
 
 
+def is_spare(pid: int) -> bool:
+    """Return whether a process waits for a step: one that became a step has that name."""
+    try:
+        process = Path(f"/proc/{pid}")
+        arguments = (process / "cmdline").read_bytes().rstrip(b"\0")
+        return arguments.endswith(b"/spare") and (process / "comm").read_text() != "berth-step\n"
+    except OSError:
+        return False
+
+
 class NodeBench:
     """State, run folder and process of one agent."""
 
@@ -150,9 +160,13 @@ class NodeBench:
         )
 
     def living(self) -> list[int]:
-        """Return living steps and workers of the node, and not of one of its name elsewhere."""
+        """Return living steps and workers of the node, and not of one of its name elsewhere.
+
+        The spare process of its agent is none yet.
+        """
         tokens = NodeTokens(self.node_id, self.installation)
-        return list(processes.with_token(tokens.prefix, (TOKEN, STEP_TOKEN)))
+        pids = processes.with_token(tokens.prefix, (TOKEN, STEP_TOKEN))
+        return [pid for pid in pids if not is_spare(pid)]
 
     def close(self) -> None:
         if self.process is not None and self.process.poll() is None:

@@ -6,7 +6,6 @@ import os
 import random
 import re
 import socket
-import subprocess
 from collections.abc import Container
 
 from berth_agent import file_names
@@ -18,14 +17,13 @@ from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
 from berth_agent.node.login import LoginEnvironments
-from berth_agent.node.machine import Kernel, isolated_command
+from berth_agent.node.machine import Kernel
 from berth_agent.node.scratch import Scratch
+from berth_agent.node.spare_step import SpareStep, StartTimedOut
 from berth_agent.node.users import Users, WorkerUser
 from berth_agent.step.checks import StartRefused
 from berth_agent.step.spec import Spec
-from berth_agent.token_names import STEP_TOKEN
 
-START_S = 60.0
 MIB = 2**20
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -41,8 +39,10 @@ class Launcher:
         hierarchies: Hierarchies,
         kernel: Kernel,
         scratch: Scratch,
+        spare: SpareStep,
     ) -> None:
         self._config = config
+        self._spare = spare
         self._node_id = node_id
         self._folders = folders
         self._hierarchies = hierarchies
@@ -53,25 +53,18 @@ class Launcher:
 
     def launch(self, allocation: AllocationFolder, telemetry: str) -> None:
         """Write the specification and start the step. Raises StartRefused, OSError."""
-        spec = self._specify(allocation, telemetry)
-        files.write_json(allocation.path(file_names.SPEC), spec.to_json())
-        code = "from berth_agent.step.main import main; sys.exit(main(sys.argv[1:]))"
-        command = isolated_command(code, allocation.folder)
-        # Its environment shows whose step it is, should the state folder be lost.
-        marks = {STEP_TOKEN: allocation.token, "PATH": os.defpath}
         try:
-            done = subprocess.run(
-                command,
-                env=marks,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=START_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise StartRefused("step_failed", f"no start within {START_S:g} s", False) from None
-        if done.returncode != 0 and not allocation.is_step_alive():
-            detail = done.stderr.decode(errors="replace")[-300:] or allocation.step_log()
+            spec = self._specify(allocation, telemetry)
+            files.write_json(allocation.path(file_names.SPEC), spec.to_json())
+        except BaseException:
+            self._spare.drop(allocation.token)
+            raise
+        try:
+            code, errors = self._spare.start(allocation.token, allocation.folder)
+        except StartTimedOut as error:
+            raise StartRefused("step_failed", str(error), False) from None
+        if code != 0 and not allocation.is_step_alive():
+            detail = errors[-300:] or allocation.step_log()
             raise StartRefused("step_failed", detail or "the step did not start", False)
 
     def _specify(self, allocation: AllocationFolder, telemetry: str) -> Spec:

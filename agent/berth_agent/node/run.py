@@ -32,6 +32,7 @@ from berth_agent.node.renewal import Credentials
 from berth_agent.node.reporting import Reporting
 from berth_agent.node.scratch import Scratch
 from berth_agent.node.session import SessionLoop
+from berth_agent.node.spare_step import SpareStep
 from berth_agent.node.streaming import Streaming, telemetry_path
 from berth_agent.node.wakeup import Wakeup
 from berth_agent.node.workers import Workers
@@ -81,11 +82,17 @@ class Runtime:
             return NodeTokens(node_id, incarnations.installation)
 
         self._hierarchies = _hierarchies(config, tokens())
-        scratch = Scratch(config)
+        self._spare = SpareStep(config.state, tokens)
         self._launcher = Launcher(
-            config, node_id, folders, self._hierarchies, self._kernel, scratch
+            config,
+            node_id,
+            folders,
+            self._hierarchies,
+            self._kernel,
+            Scratch(config),
+            self._spare,
         )
-        workers = Workers(config, tokens, folders, self._launch)
+        workers = Workers(config, tokens, folders, self._launch, self._spare)
         self.agent = Agent(
             config, node_id, incarnations, workers, self._registration, machine.read_machine
         )
@@ -118,6 +125,7 @@ class Runtime:
         if not self._config.keep_workers:
             self._stop_workers()
         self.sessions.stop()
+        self._spare.close()
         self._write_status()
         self._hierarchies.remove()
         return 0
@@ -141,6 +149,7 @@ class Runtime:
             self._obey_leave()
             self._claim.hold(self._credentials.identity)
             self.agent.tick()
+            self._spare.refill()
             lacking = self.agent.reserve.problem()
             problem = f"disk: {lacking}" if lacking else ""
         except OSError as error:

@@ -16,6 +16,7 @@ from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
 from berth_agent.node.launcher import free_port
 from berth_agent.node.machine import gpu_count
+from berth_agent.node.spare_step import SpareStep
 from berth_agent.token_names import STEP_TOKEN, TOKEN
 from berth_agent.tokens import NodeTokens
 
@@ -37,8 +38,10 @@ class Workers:
         read_tokens: Callable[[], NodeTokens],
         folders: Folders,
         launch: Callable[[AllocationFolder], None],
+        spare: SpareStep,
     ) -> None:
         self._config = config
+        self._spare = spare
         self._read_tokens = read_tokens
         self._folders = folders
         self._launch = launch
@@ -98,12 +101,16 @@ class Workers:
         allocation = AllocationFolder(
             folder,
             order,
-            self._read_tokens().new(),
+            self._spare.new_token(),
             self._port(order),
             secrets_file,
             launching=True,
         )
-        allocation.write_order()
+        try:
+            allocation.write_order()
+        except OSError:
+            self._spare.drop(allocation.token)
+            raise
         self._held[order.allocation_id] = allocation
         return allocation
 
@@ -189,7 +196,7 @@ class Workers:
 
     def strays(self) -> list[int]:
         """Return processes of this node's workers and steps that it does not know."""
-        known = {allocation.token for allocation in self}
+        known = {allocation.token for allocation in self} | self._spare.tokens()
         names, own = (TOKEN, STEP_TOKEN), self._read_tokens()
         tokens = {
             pid: processes.token_of(pid, names)

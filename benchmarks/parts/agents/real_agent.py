@@ -21,6 +21,7 @@ from infra.machine.process import Running, spawn
 PACKAGE = Path(__file__).parents[3] / "agent"
 NODE, GPU_TYPE, GPUS = "real-agent", "bench", 8
 COMMAND = ("sleep", "600")
+STEP_NAME = "berth-step"
 STEP_S = 90.0
 SETTLED_S = 3.0
 """A step gives back what only its start needed once its worker runs for a second."""
@@ -138,10 +139,13 @@ def has_worker(step: psutil.Process) -> bool:
 
 
 def steps_of(state: Path) -> list[psutil.Process]:
-    """Return the processes whose last argument is a folder of an allocation of this agent."""
-    folders = f"{state}/allocations/"
+    """Return the processes of steps: their last argument lies in the state folder of this agent.
+
+    The spare process, which waits for the next worker, has not taken a step's name yet.
+    """
     return [
         process
-        for process in psutil.process_iter(["cmdline"])
-        if (process.info["cmdline"] or [""])[-1].startswith(folders)
+        for process in psutil.process_iter(["cmdline", "name"])
+        if process.info["name"] == STEP_NAME
+        and (process.info["cmdline"] or [""])[-1].startswith(f"{state}/")
     ]

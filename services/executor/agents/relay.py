@@ -1,4 +1,4 @@
-"""Gathers what many nodes send within a window into one record, and waits for the broker's ack."""
+"""Gathers what many nodes send into few records, and waits for the broker's ack."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class _Waiting(Generic[T]):
 class Relay(Generic[T]):
     """Appends items in the order of their arrival; `encode` makes one record of several.
 
+    What comes after a pause is appended at once; appends begin at least `window_s` apart, and what
+    comes meanwhile goes into the next one.
     A record has at most `max_count` messages and, if given, `max_bytes` of items as received.
 
     An item that cannot be encoded or appended fails alone, with its sender's request.
@@ -80,10 +82,12 @@ class Relay(Generic[T]):
 
     async def run(self) -> None:
         """Append until cancelled; what is not acknowledged then is refused."""
+        now_s, due_s = asyncio.get_running_loop().time, 0.0
         try:
             while True:
                 await self._wake.wait()
-                await asyncio.sleep(self._window_s)
+                await asyncio.sleep(max(0.0, due_s - now_s()))
+                due_s = now_s() + self._window_s
                 self._wake.clear()
                 while self._waiting:
                     await self._append(self._batch())

@@ -14,6 +14,7 @@ from berth_agent.node.agent import Agent
 from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
 from berth_agent.node.incarnation_store import IncarnationStore
+from berth_agent.node.spare_step import SpareStep
 from berth_agent.node.workers import Workers
 from berth_agent.tokens import NodeTokens
 from tests.agent.node_bench import launch
@@ -24,9 +25,9 @@ MACHINE = Machine("boot", "pid:[1]", "")
 def an_agent(folder: Path, later: Machine = MACHINE) -> Agent:
     """Return an agent; `later` is the machine that it finds when it looks again."""
     config = Config(state=str(folder / "state"), run=str(folder / "run"), gpus=1, reserve_mib=0)
-    workers = Workers(
-        config, partial(NodeTokens, "n1", ""), Folders(config), lambda allocation: None
-    )
+    tokens = partial(NodeTokens, "n1", "")
+    spare = SpareStep(config.state, tokens)
+    workers = Workers(config, tokens, Folders(config), lambda allocation: None, spare)
     incarnations = IncarnationStore(config, MACHINE, lambda: "")
 
     def registration() -> RegistrationReport:

@@ -21,6 +21,7 @@ from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.order_book import OrderBook
+from berth_agent.node.spare_step import SpareStep
 from berth_agent.node.workers import SPARE_MS, Workers
 from berth_agent.tokens import NodeTokens
 from tests.agent.node_bench import a_deaf_process, launch
@@ -41,11 +42,13 @@ class Bench:
         self.reports: list[NodeReport] = []
         machine = Machine("boot", "pid:[1]", "")
         self.incarnations = IncarnationStore(config, machine, lambda: "")
+        tokens = partial(NodeTokens, "n1", "")
         self.workers = Workers(
             config,
-            partial(NodeTokens, "n1", ""),
+            tokens,
             folders,
             lambda a: self.launched.append(a.allocation_id),
+            SpareStep(config.state, tokens),
         )
         path = f"{config.state}/applied"
         self.disk_problem = ""

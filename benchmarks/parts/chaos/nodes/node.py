@@ -20,6 +20,7 @@ from infra.drills.hosts import Host
 from infra.drills.proxy import Proxy
 from infra.machine.process import Running, free_ports, spawn
 
+STEP_NAME = "berth-step"
 TOKENS = ("BERTH_WORKER_TOKEN", "BERTH_STEP_TOKEN")
 GPU_TYPE = "bench"
 CGROUPS = Path("/sys/fs/cgroup")
@@ -156,12 +157,16 @@ class RealNode:
         )
 
     def processes(self) -> list[psutil.Process]:
-        """Return the steps and workers of the node, by the marks in their environment."""
-        mark = f"{self.node_id}:"
+        """Return the steps and workers of the node, by the marks in their environment.
+
+        The spare process, which waits for the next worker, has not taken a step's name yet.
+        """
+        mark, spare = f"{self.node_id}:", f"{self.state}/spare"
         return [
             process
-            for process in psutil.process_iter()
+            for process in psutil.process_iter(["name"])
             if any(environ(process).get(name, "").startswith(mark) for name in TOKENS)
+            and (process.info["name"] == STEP_NAME or cmdline(process)[-1:] != [spare])
         ]
 
     def _files(self) -> list[Path]:

@@ -13,6 +13,7 @@ from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 from shared.testing.flaky_log import FlakyLog
+from tests.patience import PATIENCE_S
 
 PLACE = TP("reports", 0)
 
@@ -133,3 +134,26 @@ async def test_messages_of_one_item_count_towards_the_bound() -> None:
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert records(broker) == [b"a", b"b"]
+
+
+async def test_the_first_item_after_a_pause_is_sent_at_once_and_later_ones_together() -> None:
+    broker = MemoryBroker()
+    made = Relay(
+        FlakyLog(MemoryLog(broker)), PLACE, encode, window_s=PATIENCE_S, max_count=9, max_bytes=9
+    )
+    running = asyncio.create_task(made.run())
+    await asyncio.wait_for(made.put("a", 1), PATIENCE_S / 2)
+    later = [asyncio.create_task(made.put(item, 1)) for item in ("b", "c")]
+    await asyncio.sleep(0.05)
+    assert records(broker) == [b"a"], "the window is open"
+    running.cancel()
+    await asyncio.gather(running, *later, return_exceptions=True)
+    short = Relay(
+        FlakyLog(MemoryLog(broker)), PLACE, encode, window_s=0.05, max_count=9, max_bytes=9
+    )
+    running = asyncio.create_task(short.run())
+    await short.put("d", 1)
+    await asyncio.gather(short.put("e", 1), short.put("f", 1))
+    assert records(broker) == [b"a", b"d", b"e,f"]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
