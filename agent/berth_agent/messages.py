@@ -322,6 +322,8 @@ class Launch(read.Message):
     """Tenant that owns the job."""
     tenant_number: int | None = None
     """Its number in the installation; absent: unknown."""
+    user: str = ""
+    """User of the tenant who submitted it; empty: unknown."""
     attempt: int
     """Number of the attempt."""
     array_index: int | None = None
@@ -369,6 +371,7 @@ class Launch(read.Message):
         "job_id": read.text(longest=96),
         "tenant": read.text(longest=63),
         "tenant_number": read.optional(read.integer(minimum=0, maximum=2147483647)),
+        "user": read.text(longest=63),
         "attempt": read.integer(minimum=1),
         "array_index": read.optional(read.integer()),
         "rank": read.integer(minimum=0),

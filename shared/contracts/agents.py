@@ -153,6 +153,9 @@ class Launch(Model):
     tenant_number: int | None = Field(
         None, ge=0, lt=2**31, description="its number in the installation; absent: unknown"
     )
+    user: str = Field(
+        "", max_length=63, description="user of the tenant who submitted it; empty: unknown"
+    )
     attempt: int = Field(ge=1, description="number of the attempt")
     array_index: int | None = Field(None, description="index within an array of jobs")
     rank: int = Field(ge=0, description="rank of the worker in its gang")

@@ -71,7 +71,7 @@ class Config:
     """Variables of every worker; those of its job replace them."""
     umask: str = "022"
     users: dict[str, str] = field(default_factory=dict)
-    """Tenant -> user whose jobs run as that user; needs root."""
+    """`tenant/user`, else `tenant` -> UNIX user that their jobs run as; needs root."""
     uid_first: int = 70_000
     """Uid of the installation's first tenant where the agent is root; that of another without a
     user is higher by its number, so it is the same on all nodes that have one `uid_first`. 0:

@@ -70,7 +70,7 @@ class Launcher:
     def _specify(self, allocation: AllocationFolder, telemetry: str) -> Spec:
         launch = allocation.launch
         _check_command(launch)
-        user = self._users.user_of(launch.tenant, launch.tenant_number)
+        user = self._users.user_of(launch.tenant, launch.tenant_number, launch.user)
         attempt = UNSAFE.sub("_", f"{launch.job_id}.{launch.attempt}")
         private = self._folders.make_work(allocation, f"{attempt}.{launch.rank}", user.owner)
         login, problem = self._read_login(allocation, user, user.home or private)

@@ -45,16 +45,17 @@ class Users:
         self._lock = threading.Lock()
         self._warned = set[str]()
 
-    def user_of(self, tenant: str, number: int | None) -> WorkerUser:
-        """Return the user of a tenant, by its number in the installation.
+    def user_of(self, tenant: str, number: int | None, submitter: str = "") -> WorkerUser:
+        """Return the user of a job by its tenant, who submitted it, and the tenant's number.
 
         Raises StartRefused, OSError.
         """
         if os.geteuid() != 0:
             own = pwd.getpwuid(os.geteuid())
             return WorkerUser(None, own.pw_gid, (), own.pw_dir, own.pw_name)
-        if tenant in self._config.users:
-            return _named_user(self._config.users[tenant])
+        for name in (f"{tenant}/{submitter}", tenant):
+            if name in self._config.users:
+                return _named_user(self._config.users[name])
         if not self._config.uid_first:
             return WorkerUser(None, 0, (), "", "root")
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from berth_agent.node.config import Config
 from berth_agent.node.machine import probe_kernel
 from tests.agent.executor_double import ExecutorDouble
 from tests.agent.node_bench import W, a_node, line, run
+from tests.agent.step_bench import until
 
 pytestmark = pytest.mark.process
 
@@ -46,3 +48,53 @@ def test_a_node_without_folders_of_jobs_says_so(double: ExecutorDouble) -> None:
         assert double.wait_for("registration").labels["berth.tmp"] == "shared"
         run(double, f"ls -d {node.state}")
         assert double.wait_for("exited", W).exit_code == 0
+
+
+@as_root
+def test_a_job_reads_and_reaches_nothing_of_another_tenant(double: ExecutorDouble) -> None:
+    first = Config().uid_first
+    with a_node(double, uid_first=first) as node:
+        assert double.wait_for("registration").labels["berth.user"] == "tenant"
+        run(double, "umask 0; id -u; echo weights > mine; exec sleep 600", tenant_number=1)
+        line(node, str(first + 1))
+        private, socket = node.state / "work" / "j1.1.0", node.run_folder / "telemetry" / "0-5-0-0"
+        until(socket.exists)
+        for path, mode in ((private, 0o700), (socket, 0o600)):
+            status = path.stat()
+            assert (status.st_uid, stat.S_IMODE(status.st_mode)) == (first + 1, mode)
+        [worker] = [pid for pid in node.living() if os.stat(f"/proc/{pid}").st_uid == first + 1]
+        paths = [node.folder(W) / "output.log.0", private / "mine"]
+        tried = [f"cat {path}" for path in paths]
+        tried += [f"ls {private.parent}", f"cat /proc/{worker}/environ", f"kill {worker}"]
+        tried += [f"echo >> {private}/mine", f"test -r {socket} -o -w {socket}"]
+        script = "; ".join(f"({command}) && echo leaked" for command in tried)
+        run(double, f"id -u; {script}; exit 0", OTHER, job_id="j2", tenant="red", tenant_number=2)
+        assert double.wait_for("exited", OTHER).exit_code == 0
+        text = node.output(OTHER)
+        assert text.splitlines()[0] == str(first + 2) and "leaked" not in text
+        assert text.count("ermission denied") >= len(paths)
+
+
+@as_root
+def test_a_job_runs_as_the_user_that_the_operator_names(double: ExecutorDouble) -> None:
+    with a_node(double, start=False) as node:
+        node.settings["uid_first"] = Config().uid_first
+        named = node.command
+
+        def command(*arguments: str) -> list[str]:
+            words = named(*arguments)
+            with node.config.open("a") as file:
+                file.write('\n[users]\n"vision/ada" = "nobody"\n')
+            return words
+
+        node.command = command  # type: ignore[method-assign]
+        node.start()
+        double.wait(lambda: double.joined is not None)
+        run(double, "id -un", user="ada", tenant_number=1)
+        assert double.wait_for("exited", W).exit_code == 0
+        assert node.output(W) == "nobody\n"
+
+
+def test_an_agent_that_gives_no_users_says_so(double: ExecutorDouble) -> None:
+    with a_node(double, uid_first=0):
+        assert double.wait_for("registration").labels["berth.user"] == "agent"

@@ -35,6 +35,15 @@ def test_root_runs_workers_only_where_the_configuration_says_so(tmp_path: Path) 
 
 
 @as_root
+def test_a_user_of_a_tenant_goes_before_the_tenant(tmp_path: Path) -> None:
+    mapped = {"red/ada": "daemon", "red": "nobody"}
+    users = Users(Config(state=str(tmp_path), users=mapped))
+    names = {name: users.user_of("red", 3, name).name for name in ("ada", "bob", "")}
+    assert names == {"ada": "daemon", "bob": "nobody", "": "nobody"}
+    assert users.user_of("blue", 0, "ada").uid == 70_000
+
+
+@as_root
 @pytest.mark.parametrize("number", [1, None])
 def test_without_a_free_uid_the_start_is_refused(tmp_path: Path, number: int | None) -> None:
     users = Users(Config(state=str(tmp_path), uid_first=70_000, uid_count=1))

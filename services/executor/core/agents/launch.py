@@ -36,6 +36,7 @@ def launches(
                 Launch,
                 job_id=placed.job_id,
                 tenant=placed.tenant,
+                user=spec.user,
                 attempt=placed.attempt,
                 array_index=job.array_index,
                 rank=allocation.rank,

@@ -29,6 +29,7 @@ def test_a_launch_has_what_the_worker_needs() -> None:
     assert (launch.command, launch.env) == (("python", "train.py"), {"A": "1"})
     assert (launch.gpus, launch.cpus, launch.mem_gib) == ((0,), 4, 16)
     assert (launch.master_addr, launch.tenant, launch.attempt) == ("n2.example", "ada", 1)
+    assert launch.user == "unknown", "the default of a specification"
 
 
 def test_a_walltime_passes_on_the_time_scale_of_the_pool() -> None:
