@@ -32,7 +32,7 @@ class Waiting:
     """A command that runs until the test ends it, with exit code 5."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.fifo = folder / name
+        self.folder, self.fifo = folder, folder / name
         os.mkfifo(self.fifo)
         self.fifo.chmod(0o666)
         self.command = ["sh", "-c", f"echo up; read word < {self.fifo}; echo $word; exit 5"]
@@ -57,7 +57,8 @@ def folder() -> Iterator[Path]:
 
 def submitted(stand: Stand, waiting: Waiting) -> str:
     """Submit the command; return the job once its worker runs."""
-    body = {"pool": LOCAL_POOL, "spec": {"name": "waits", "command": waiting.command}}
+    spec = {"name": "waits", "command": waiting.command, "workdir": str(waiting.folder)}
+    body = {"pool": LOCAL_POOL, "spec": spec}
     code, ticket = stand.call("POST", "/v1/jobs", body, caller="ada")
     assert code == 202, ticket
     eventually(waiting.pid)
@@ -120,6 +121,7 @@ def test_a_job_outlives_a_durable_stack_that_stops_and_starts_again(folder: Path
         berth(data, *begin)
         berth(data, "tenants", "add", "ada", "--pool", LOCAL_POOL)
         words = ("submit", "--tenant", "ada", "--pool", LOCAL_POOL, "--json")
+        words += ("--workdir", str(folder))
         job_id = str(berth(data, *words, command=waiting.command)["job_id"])
         worker = eventually(waiting.pid)
         node = (load(data).agent / "identity.json").read_text()

@@ -98,9 +98,9 @@ def preempted_process(api: Api, tenant: str, pool: str, checkpoint_s: float) -> 
         shutil.copytree(REPORTER, folder / REPORTER.name)
         command = ["python3", str(folder / EXAMPLE.name), name, "--steps", str(steps)]
         command += ["--step-s", str(STEP_S), "--save-every", str(every)]
-        long = submit(api, tenant, pool, gpus, command, 50_000.0, {"PYTHONPATH": name})
+        long = submit(api, tenant, pool, gpus, command, 50_000.0, name)
         until("the training runs", lambda: phase_of(api, long) == "running")
-        short = submit(api, tenant, pool, gpus, ["sleep", "1"], 60.0, {})
+        short = submit(api, tenant, pool, gpus, ["sleep", "1"], 60.0)
         for job_id in (short, long):
             until(f"{job_id} ends", lambda job_id=job_id: phase_of(api, job_id) in ENDS)  # type: ignore[misc]
         events = items(api.get(f"/v1/jobs/{long}/timeline"))
@@ -114,14 +114,15 @@ def submit(
     gpus: int,
     command: list[str],
     walltime_s: float,
-    env: dict[str, str],
+    folder: str = "",
 ) -> str:
     spec = {
         "name": "live-day",
         "gang": {"workers": 1, "gpus_per_worker": gpus},
         "command": command,
         "walltime_s": walltime_s,
-        "env": env,
+        "workdir": folder,
+        "env": {"PYTHONPATH": folder},
     }
     return str(api.post("/v1/jobs", {"tenant": tenant, "pool": pool, "spec": spec})["job_id"])
 

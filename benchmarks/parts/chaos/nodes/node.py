@@ -59,7 +59,12 @@ class RealNode:
         self.folder.mkdir(mode=0o755)
         # One user: workers of all jobs append to the same files.
         lines = {"gpus": self.gpus, "gpu_type": GPU_TYPE, "cpus": 999.0, "mem_gib": 999.0}
-        lines |= {"state": str(self.state), "run": str(self.run), "uid_first": 0}
+        lines |= {
+            "state": str(self.state),
+            "run": str(self.run),
+            "uid_first": 0,
+            "private_tmp": False,
+        }
         text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in lines.items())
         (self.folder / "config.toml").write_text(f"login_shell = false\n{text}\n")
         words = ["join", gateway, "--node-id", self.node_id]
