@@ -5,19 +5,39 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cli.commands.demo import broker_of, time_scale
 from cli.errors import BadInput
+from cli.main import app
 
-pytestmark = pytest.mark.process
+Ended = subprocess.CompletedProcess[str]
+Berth = Callable[..., Ended]
 
 
-def berth(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def berth(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Berth:
+    """The command in this process, which ends as that of a shell would."""
+
+    def run(*words: str, **env: str) -> Ended:
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["berth", *words])
+        with pytest.raises(SystemExit) as ended:
+            app()
+        written = capsys.readouterr()
+        return Ended(words, int(ended.value.code or 0), written.out, written.err)
+
+    return run
+
+
+def process(*words: str, **env: str) -> Ended:
+    """The command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "cli", *words],
+        [sys.executable, *words],
         capture_output=True,
         text=True,
         timeout=600,
@@ -45,48 +65,58 @@ def test_a_broker_is_one_of_two() -> None:
         broker_of("rabbit")
 
 
+@pytest.mark.process
 def test_help_names_every_command_and_starts_without_the_heavy_parts() -> None:
-    completed = berth("--help")
+    completed = process("-m", "cli", "--help")
     assert completed.returncode == 0
     for name in ("up", "demo", "submit", "why", "trace", "drain", "tenants", "dead", "bench"):
         assert name in completed.stdout
     heavy = "import sys, cli.main; print([m for m in sys.modules if m.split('.')[0] in "
     heavy += "('aiokafka', 'kafka', 'pydantic', 'pyarrow', 'asyncpg', 'rich', 'fastapi')])"
-    completed = subprocess.run(
-        [sys.executable, "-c", heavy], capture_output=True, text=True, check=True
-    )
-    assert completed.stdout.strip() == "[]"
+    assert process("-c", heavy).stdout.strip() == "[]"
 
 
-def test_a_wrong_argument_exits_with_2_and_writes_to_stderr_alone() -> None:
+@pytest.mark.process
+def test_a_process_has_the_exit_code_and_the_line_of_its_error() -> None:
+    completed = process("-m", "cli", "jobs", BERTH_URL="http://127.0.0.1:9")
+    assert (completed.returncode, completed.stdout) == (3, "")
+    assert completed.stderr.startswith("berth: ")
+    assert len(completed.stderr.splitlines()) == 1
+
+
+def test_a_wrong_argument_exits_with_2_and_writes_to_stderr_alone(berth: Berth) -> None:
     for words in (["nonsense"], ["jobs", "--limit", "0"], ["demo", "--speed", "x"], ["submit"]):
         completed = berth(*words, BERTH_URL="http://127.0.0.1:9")
         assert (completed.returncode, completed.stdout) == (2, ""), words
         assert "Traceback" not in completed.stderr
 
 
-def test_an_unreachable_api_exits_with_3_and_one_line(tmp_path: Path) -> None:
-    for env in ({"BERTH_URL": "http://127.0.0.1:9"}, {"BERTH_HOME": str(tmp_path)}):
+def test_an_unreachable_api_exits_with_3_and_one_line(berth: Berth, tmp_path: Path) -> None:
+    for env in ({"BERTH_HOME": str(tmp_path)}, {"BERTH_URL": "http://127.0.0.1:9"}):
         completed = berth("jobs", "--json", **env)
         assert (completed.returncode, completed.stdout) == (3, "")
         assert completed.stderr.startswith("berth: ")
         assert len(completed.stderr.splitlines()) == 1
 
 
-def test_a_command_that_needs_a_stack_exits_with_3_without_one(tmp_path: Path) -> None:
+def test_a_command_that_needs_a_stack_exits_with_3_without_one(
+    berth: Berth, tmp_path: Path
+) -> None:
     for words in (["verify"], ["projections", "status"], ["access", "bootstrap"], ["status"]):
         completed = berth(*words, "--json", BERTH_HOME=str(tmp_path))
         assert completed.returncode == 3, completed.stderr
         assert len(completed.stderr.splitlines()) <= 1
 
 
-def test_stopping_nothing_is_fine(tmp_path: Path) -> None:
+def test_stopping_nothing_is_fine(berth: Berth, tmp_path: Path) -> None:
     completed = berth("down", "--json", BERTH_HOME=str(tmp_path))
     assert completed.returncode == 0
     assert json.loads(completed.stdout)["stopped"] is False
 
 
-def test_a_trace_that_cannot_be_read_is_named_before_anything_starts(tmp_path: Path) -> None:
+def test_a_trace_that_cannot_be_read_is_named_before_anything_starts(
+    berth: Berth, tmp_path: Path
+) -> None:
     bad = tmp_path / "bad.parquet"
     bad.write_bytes(b"no parquet")
     completed = berth("demo", "--check", "--trace", str(bad), "--data", str(tmp_path / "data"))
@@ -96,7 +126,7 @@ def test_a_trace_that_cannot_be_read_is_named_before_anything_starts(tmp_path: P
     assert not (tmp_path / "data").exists()
 
 
-def test_a_trace_without_a_column_names_the_column(tmp_path: Path) -> None:
+def test_a_trace_without_a_column_names_the_column(berth: Berth, tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -107,12 +137,12 @@ def test_a_trace_without_a_column_names_the_column(tmp_path: Path) -> None:
     assert "duration_s" in completed.stderr
 
 
-def test_a_benchmark_that_is_not_there_is_not_found() -> None:
+def test_a_benchmark_that_is_not_there_is_not_found(berth: Berth) -> None:
     assert berth("bench", "nope").returncode == 4
     assert berth("bench", "no.pe").returncode == 2
 
 
-def test_the_help_of_a_benchmark_is_its_own() -> None:
+def test_the_help_of_a_benchmark_is_its_own(berth: Berth) -> None:
     assert "Run a benchmark" in berth("bench", "--help").stdout
     assert "usage: berth bench spine" in berth("bench", "spine", "--help").stdout
 
@@ -124,7 +154,9 @@ def test_the_help_of_a_benchmark_is_its_own() -> None:
         (("chaos", "--only", "nope"), "only=nope: parts are stall,"),
     ],
 )
-def test_a_benchmark_reports_an_invalid_option(words: tuple[str, ...], message: str) -> None:
+def test_a_benchmark_reports_an_invalid_option(
+    berth: Berth, words: tuple[str, ...], message: str
+) -> None:
     completed = berth("bench", *words)
     assert completed.returncode == 2
     assert completed.stderr.startswith(f"berth bench {words[0]}: {message}")
