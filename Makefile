@@ -140,7 +140,7 @@ soak: install ## One more slice of a soak over the data of the last one (50 minu
 
 chaos-checks: dev ## Run the tests whose figures belong to the page of `make chaos`, and add them to it.
 	mkdir -p build
-	-$(BIN)/python -m pytest -q $(CHAOS_TESTS) --junitxml build/chaos-checks.xml
+	-BERTH_TRACED_JOBS=300 $(BIN)/python -m pytest -q $(CHAOS_TESTS) --junitxml build/chaos-checks.xml
 	$(BIN)/berth bench chaos --only none --checks build/chaos-checks.xml --out docs/results > build/chaos-run.json
 
 agent: install ## Build dist/berth-agent.pyz and the wheels of agent and reporter.
