@@ -25,6 +25,15 @@ GROUPS = {
 }
 """Beginnings of the paths of files that share a fixture which is dear to start -> their group."""
 
+LONGEST = (
+    "tests/operations/test_runbooks.py",
+    "tests/operations/test_archive.py",
+    "tests/e2e/test_local_pool.py",
+    "tests/operations/test_upgrade.py",
+)
+"""Files that take minutes in `make test-parts`, which begins with them."""
+APART = ("tests/operations/test_archive.py", "tests/e2e/test_local_pool.py")
+"""Files whose tests take minutes and share no fixture: each is a group of its own."""
 
 FIXTURES_OF_GROUPS = ("shared_stand", "stack")
 """Stacks that end with the last test of the group: they use the processor even without work."""
@@ -33,6 +42,8 @@ FIXTURES_OF_GROUPS = ("shared_stand", "stack")
 def group_of(node_id: str) -> str:
     """Return the group of a test; most files are a group of their own."""
     path, _, _ = node_id.partition("::")
+    if path in APART:
+        return node_id
     return next((group for start, group in GROUPS.items() if path.startswith(start)), path)
 
 
@@ -43,9 +54,11 @@ def starts_processes(item: pytest.Item) -> bool:
 
 
 def expense(item: pytest.Item) -> int:
-    """Stacks first: a long group that starts last would keep one worker alone at the end."""
+    """Long tests, then stacks: a long group that starts last would keep one worker alone."""
+    if item.nodeid.partition("::")[0] in LONGEST:
+        return 0
     marks = {mark.name for mark in item.iter_markers()}
-    return 0 if "stack" in marks else 1 if "kafka" in marks else 2 if "process" in marks else 3
+    return 1 if "stack" in marks else 2 if "kafka" in marks else 3 if "process" in marks else 4
 
 
 class ProcessGuard:

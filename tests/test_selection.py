@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark.expression import Expression
 
-from tests.selection import GROUPS, SPAWNING, group_of
+from tests.selection import APART, GROUPS, LONGEST, SPAWNING, group_of
 
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -93,6 +93,13 @@ def test_each_group_has_files() -> None:
     assert group_of("tests/test_selection.py::test_x") == "tests/test_selection.py"
 
 
+@pytest.mark.parametrize("path", [*LONGEST, *APART])
+def test_a_long_file_exists_and_shares_a_fixture_only_in_its_group(path: str) -> None:
+    is_shared = 'scope="' in (ROOT / path).read_text()
+    assert not (is_shared and path in APART)
+    assert (group_of(f"{path}::test_x") == path) == (path not in APART)
+
+
 def test_a_test_without_the_mark_may_start_no_process() -> None:
     assert "subprocess.Popen" in SPAWNING
     with pytest.raises(RuntimeError, match="mark it with pytest.mark.process"):
@@ -101,12 +108,13 @@ def test_a_test_without_the_mark_may_start_no_process() -> None:
 
 @pytest.mark.process
 def test_a_stack_ends_with_the_last_test_of_its_group(tmp_path: Path) -> None:
-    """The tests of other groups run without it."""
+    """The tests of other groups run without it, and the longest ones before it."""
     (tmp_path / "conftest.py").write_text(CONFTEST)
-    for name in ("tests/e2e/bad_input/test_a", "tests/test_z", "tests/operations/test_tilt"):
+    first = "tests/operations/test_upgrade"
+    for name in ("tests/e2e/bad_input/test_a", "tests/test_z", "tests/operations/test_tilt", first):
         path = tmp_path / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
-        fixtures = "note" if name == "tests/test_z" else "shared_stand, note"
+        fixtures = "note" if name in ("tests/test_z", first) else "shared_stand, note"
         path.write_text(f"def test_it({fixtures}): pass\n")
     (tmp_path / "pytest.ini").write_text(
         "[pytest]\naddopts = --import-mode=importlib -p no:asyncio -n 1\nmarkers = process"
@@ -121,4 +129,5 @@ def test_a_stack_ends_with_the_last_test_of_its_group(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     notes = (tmp_path / "notes").read_text().splitlines()
-    assert notes == ["the stack begins", "test_a", "test_tilt", "the stack ends", "test_z"]
+    shared = ["the stack begins", "test_a", "test_tilt", "the stack ends"]
+    assert notes == ["test_upgrade", *shared, "test_z"]
