@@ -50,11 +50,28 @@ SERVICES = (Service("first", "dummy", 64), Service("second", "dummy", 64))
 
 @pytest.fixture
 def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    (tmp_path / "dummy.py").write_text(DUMMY)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.getcwd()}")
-    folder = tmp_path / "data"
+    folder = _beside_dummy(tmp_path, monkeypatch)
     yield folder
     supervise.down(folder)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a stack for the tests that leave it as it was."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = _beside_dummy(tmp_path_factory.mktemp("running"), patch)
+        patch.setenv("SECRET_OF_THE_USER", "s3cret")
+        patch.setenv("BERTH_STRAY", "1")
+        supervise.up(_options(folder, env={"first": {"BERTH_EXTRA": "a b%c"}}))
+    yield folder
+    supervise.down(folder)
+
+
+def _beside_dummy(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a stack whose services the module `dummy` is."""
+    (folder / "dummy.py").write_text(DUMMY)
+    patch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{os.getcwd()}")
+    return folder / "data"
 
 
 def _options(data_dir: Path, **changed: object) -> StackOptions:
@@ -73,7 +90,9 @@ def _eventually(what: Callable[[], bool]) -> float:
 
 async def test_a_stack_is_ready_when_up_returns_and_gone_when_down_does(data_dir: Path) -> None:
     stack = supervise.up(_options(data_dir))
+    assert supervise.load(data_dir) == stack
     used = {process.name: process for process in supervise.status(data_dir)}
+    assert usage.memory(data_dir.resolve()) and usage.cpu_s(data_dir.resolve())
     assert list(used) == ["broker", "postgres", "first", "second"]
     assert all(process.ready for process in used.values())
     admin = topics.connect(stack.connection("admin"))
@@ -88,6 +107,7 @@ async def test_a_stack_is_ready_when_up_returns_and_gone_when_down_does(data_dir
     assert not is_open(stack.ports["first"]["metrics"])
     assert all(not psutil.pid_exists(process.pid) for process in used.values())
     assert supervise.status(data_dir) == []
+    assert usage.memory(data_dir.resolve()) == usage.cpu_s(data_dir.resolve()) == {}
     assert not supervise.down(data_dir)
     assert not control.socket_path(data_dir.resolve()).exists()
     assert stack.work.is_relative_to(data_dir) or not stack.work.exists()
@@ -107,15 +127,14 @@ def test_folders_outside_of_a_stack_that_was_killed_are_removed_by_a_later_start
     assert not supervise.down(deep)
 
 
-def test_a_killed_service_runs_again(data_dir: Path) -> None:
-    supervise.up(_options(data_dir))
+def test_a_killed_service_runs_again(running: Path) -> None:
     # The supervisor calls a process started, not restarted, in its first second.
-    _eventually(lambda: _states(data_dir)["first"] == "running")
-    before, other = supervise.pid_of(data_dir, "first"), supervise.pid_of(data_dir, "second")
+    _eventually(lambda: _states(running)["first"] == "running")
+    before, other = supervise.pid_of(running, "first"), supervise.pid_of(running, "second")
     os.kill(before, signal.SIGKILL)
-    _eventually(lambda: supervise.pid_of(data_dir, "first") not in (0, before))
-    supervise.wait_ready(data_dir, ("first",), timeout_s=PATIENCE_S)
-    assert supervise.pid_of(data_dir, "second") == other
+    _eventually(lambda: supervise.pid_of(running, "first") not in (0, before))
+    supervise.wait_ready(running, ("first",), timeout_s=PATIENCE_S)
+    assert supervise.pid_of(running, "second") == other
 
 
 def test_a_stack_with_tls_renews_its_certificates_while_it_runs(data_dir: Path) -> None:
@@ -131,37 +150,31 @@ def test_a_stack_with_tls_renews_its_certificates_while_it_runs(data_dir: Path) 
     _eventually(lambda: ends(folder)["api"] >= before)
 
 
-def test_use_is_reported_by_process_with_its_children(data_dir: Path) -> None:
-    supervise.up(_options(data_dir))
-    memory, spent_s = usage.memory(data_dir.resolve()), usage.cpu_s(data_dir.resolve())
+def test_use_is_reported_by_process_with_its_children(running: Path) -> None:
+    memory, spent_s = usage.memory(running.resolve()), usage.cpu_s(running.resolve())
     services = {"broker", "postgres", "first", "second"}
     assert spent_s.keys() == services
     assert memory.keys() == services | {usage.SUPERVISOR}
     # A process of Python's alone has more than 4 MiB, and pages that others map are shared out.
     assert all(0 < process.pss_mib <= process.rss_mib for process in memory.values())
     assert all(process.rss_mib > 4 for process in memory.values())
-    postgres = psutil.Process(supervise.pid_of(data_dir, "postgres"))
+    postgres = psutil.Process(supervise.pid_of(running, "postgres"))
     alone_mib = postgres.memory_info().rss / usage.MIB
     assert memory["postgres"].rss_mib > 1.5 * alone_mib
-    assert usage.cpu_s(data_dir.resolve())["postgres"] >= spent_s["postgres"] > 0
-
-    supervise.down(data_dir)
-    assert usage.memory(data_dir.resolve()) == {}
-    assert usage.cpu_s(data_dir.resolve()) == {}
+    assert usage.cpu_s(running.resolve())["postgres"] >= spent_s["postgres"] > 0
 
 
 def _states(data_dir: Path) -> dict[str, str]:
     return {process.name: process.state for process in control.processes(data_dir.resolve())}
 
 
-def test_a_service_is_restarted_on_request(data_dir: Path) -> None:
-    supervise.up(_options(data_dir))
-    before = supervise.pid_of(data_dir, "second")
-    supervise.restart(data_dir, "second")
-    supervise.wait_ready(data_dir, ("second",), timeout_s=PATIENCE_S)
-    assert supervise.pid_of(data_dir, "second") not in (0, before)
+def test_a_service_is_restarted_on_request(running: Path) -> None:
+    before = supervise.pid_of(running, "second")
+    supervise.restart(running, "second")
+    supervise.wait_ready(running, ("second",), timeout_s=PATIENCE_S)
+    assert supervise.pid_of(running, "second") not in (0, before)
     with pytest.raises(NoStack, match="no service third"):
-        supervise.restart(data_dir, "third")
+        supervise.restart(running, "third")
 
 
 def test_the_stack_stops_with_one_line_when_the_embedded_broker_dies(data_dir: Path) -> None:
@@ -198,13 +211,8 @@ def test_nothing_goes_on_without_its_supervisor(data_dir: Path) -> None:
     assert not supervise.is_running(data_dir)
 
 
-def test_a_service_sees_only_its_own_variables(
-    data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SECRET_OF_THE_USER", "s3cret")
-    monkeypatch.setenv("BERTH_STRAY", "1")
-    supervise.up(_options(data_dir, env={"first": {"BERTH_EXTRA": "a b%c"}}))
-    first, second = (data_dir / "logs" / f"{name}.log" for name in ("first", "second"))
+def test_a_service_sees_only_its_own_variables(running: Path) -> None:
+    first, second = (running / "logs" / f"{name}.log" for name in ("first", "second"))
     # The supervisor writes what a service prints, which may be after the service is ready.
     _eventually(lambda: all("BERTH_KAFKA" in log.read_text() for log in (first, second)))
     messages = first.read_text()
@@ -215,7 +223,7 @@ def test_a_service_sees_only_its_own_variables(
 
 def test_a_service_that_cannot_start_is_named_with_its_reason(data_dir: Path) -> None:
     """On a busy machine it may take longer than the limit until the service gives its reason."""
-    for limit_s in (10, 40, PATIENCE_S):
+    for limit_s in (4, 20, PATIENCE_S):
         options = _options(data_dir, env={"second": {"BERTH_FAILS": "1"}}, ready_timeout_s=limit_s)
         with pytest.raises(DidNotStart, match="is not ready after") as failed:
             supervise.up(options)
@@ -241,21 +249,18 @@ def test_a_durable_stack_with_another_broker_keeps_its_folder(data_dir: Path) ->
     assert key.exists() and not supervise.is_running(data_dir)
 
 
-def test_a_second_stack_in_the_same_folder_is_refused(data_dir: Path) -> None:
-    supervise.up(_options(data_dir))
+def test_a_second_stack_in_the_same_folder_is_refused(running: Path) -> None:
     with pytest.raises(NoStack, match="a stack is already running in"):
-        supervise.up(_options(data_dir))
-    assert supervise.is_running(data_dir)
+        supervise.up(_options(running))
+    assert supervise.is_running(running)
 
 
-def test_addresses_are_saved_for_their_owner_only(data_dir: Path) -> None:
-    stack = supervise.up(_options(data_dir))
-    path = data_dir / "stack.json"
+def test_addresses_are_saved_for_their_owner_only(running: Path) -> None:
+    path = running / "stack.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert json.loads(path.read_text())["kafka"] == stack.kafka
-    assert supervise.load(data_dir) == stack
-    assert stat.S_IMODE((data_dir / "supervisord.conf").stat().st_mode) == 0o600
-    assert stat.S_IMODE(control.socket_path(data_dir.resolve()).stat().st_mode) == 0o700
+    assert json.loads(path.read_text())["kafka"] == supervise.load(running).kafka
+    assert stat.S_IMODE((running / "supervisord.conf").stat().st_mode) == 0o600
+    assert stat.S_IMODE(control.socket_path(running.resolve()).stat().st_mode) == 0o700
 
 
 def test_records_that_the_embedded_broker_has_lost_are_not_read_again(data_dir: Path) -> None:
