@@ -504,7 +504,7 @@ def problems(node: JoinedNode) -> list[str]:
 def test_a_node_with_a_full_disk_says_so_and_takes_no_job_until_it_has_space(stand: Stand) -> None:
     if os.geteuid() != 0:
         pytest.skip("mounting a small disk needs root")
-    here = {"node_selector": {"disk": "small"}}
+    here: Json = {"node_selector": {"disk": "small"}}
     with scratch_folder("disk") as folder, a_small_disk(folder), ExitStack() as stack:
         node = JoinedNode(stand, POOL, folder, "disk-1")
         stack.callback(node.close)

@@ -83,14 +83,9 @@ class Runtime:
 
         self._hierarchies = _hierarchies(config, tokens())
         self._spare = SpareStep(config.state, tokens)
+        scratch = Scratch(config)
         self._launcher = Launcher(
-            config,
-            node_id,
-            folders,
-            self._hierarchies,
-            self._kernel,
-            Scratch(config),
-            self._spare,
+            config, node_id, folders, self._hierarchies, self._kernel, scratch, self._spare
         )
         workers = Workers(config, tokens, folders, self._launch, self._spare)
         self.agent = Agent(

@@ -99,12 +99,7 @@ class Workers:
             secrets_file = self._folders.secrets.path_of(os.path.basename(folder))
             order = replace(order, launch=replace(launch, secrets={}))
         allocation = AllocationFolder(
-            folder,
-            order,
-            self._spare.new_token(),
-            self._port(order),
-            secrets_file,
-            launching=True,
+            folder, order, self._spare.new_token(), self._port(order), secrets_file, launching=True
         )
         try:
             allocation.write_order()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statistics import median
+from typing import Any
 
 from services.executor.core.virtual.effects import WorkerEnded
 from services.executor.core.virtual.injected import NodeSlowdown
@@ -141,7 +142,7 @@ def test_ends_of_stopped_workers_do_not_pile_up() -> None:
 
 
 def limited(
-    walltime_s: float, *, ends: bool = True, duration_s: float = 600.0, **spec: float
+    walltime_s: float, *, ends: bool = True, duration_s: float = 600.0, **spec: Any
 ) -> VirtualWorkers:
     """One worker `a` that has started at 100 s, at 60 cluster seconds a second."""
     workers = VirtualWorkers({}, ends_at_walltime=ends)
