@@ -7,6 +7,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from services.gateway.core.field_errors import InvalidBody, NotJson
+from services.gateway.core.key_bounds import NotPermitted, check_claim
 from services.gateway.core.named_secrets import check_secrets
 from services.gateway.core.strict import parse_body, parse_object
 from services.gateway.core.submission import (
@@ -72,7 +73,7 @@ def route_submission(
         if isinstance(routed.command, SubmitJob) and secrets is not None:
             check_secrets(routed.command.spec.env, secrets, sender.tenant)
         return routed
-    except (Malformed, NotJson, InvalidBody, TenantMismatch) as error:
+    except (Malformed, NotJson, InvalidBody, NotPermitted, TenantMismatch) as error:
         return rejected(id, record, sender, pools, str(error))
 
 
@@ -88,6 +89,7 @@ def _routed(id: str, event: CloudEvent, sender: Sender, pools: Mapping[str, int]
         raise TenantMismatch(event.tenant)
     if event.type in SUBMIT:
         job = parse_submission(parse_object(event.body))
+        check_claim(sender.bounds, job.spec.user, "the broker knows the tenant alone")
         submit = submit_job(job, sender, pools, key=_idempotency_key(event.id))
         lane = pools[submit.pool]
         return RoutedCommand(id, submit, lane, submit.job_id, submit.pool, event.traceparent)

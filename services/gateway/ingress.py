@@ -40,6 +40,8 @@ TURN_TIMEOUT_S = 60.0
 MAX_RECORDS = 500
 SUBMISSIONS = ("submissions", "all")
 """Labels of the lag metric: one series for the topics of all tenants."""
+KAFKA = "kafka:"
+"""Begins the principal of who submits as an event: the broker knows the tenant alone."""
 POLL_MS = 200
 LIMITED_POLL_MS = 50
 """Poll interval while a tenant has exceeded its rate."""
@@ -226,6 +228,7 @@ class Ingress:
             tenant,
             routed.pool,
             span.traceparent,
+            principal=KAFKA + tenant if isinstance(routed.command, SubmitJob) else "",
             access_next=self._access.next,
         )
         return await self._outbox.post(routed.topic, routed.lane, command)

@@ -48,7 +48,10 @@ JOBS_OPEN = JOBS.replace(
 """The same of one of the phases of open jobs, of which there are few."""
 
 JOB = f"""
-SELECT {JOB_COLUMNS}, j.spec, j.partition, j.traceparent
+SELECT {JOB_COLUMNS}, j.spec, j.partition, j.traceparent,
+       (SELECT NULLIF(c.principal, '') FROM command c
+        WHERE c.of IN (j.job_id, split_part(j.job_id, '.', 1)) AND c.tenant = j.tenant
+          AND c.type = 'job.submit.v1' AND c.accepted AND NOT c.duplicate LIMIT 1) AS submitted_by
 FROM job j LEFT JOIN pool p ON p.partition = j.partition
 WHERE ($1::text IS NULL OR j.tenant = $1) AND j.job_id = $2
 """  # noqa: S608

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -53,6 +53,11 @@ class TenantBounds(Model):
     )
     max_request_bytes: int = Field(
         MOST_BYTES, ge=256, le=MOST_BYTES, description="most bytes of a job's specification"
+    )
+    users: Literal["any", "authenticated"] = Field(
+        "any",
+        description="`authenticated`: a job names no `user` but that of its key or token, as an "
+        "event none",
     )
 
 

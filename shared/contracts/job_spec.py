@@ -91,11 +91,14 @@ class Simulated(Model):
     )
 
 
+UNKNOWN_USER = "unknown"
+
+
 class JobSpec(Model):
     """A job as requested. Times are cluster seconds: wall seconds times the pool's time scale."""
 
     name: Text = Field(min_length=1, description="name of the job, not unique")
-    user: Name = Field("unknown", description="id of a person or robot, never a name or address")
+    user: Name = Field(UNKNOWN_USER, description="id of a person or robot, never a name or address")
     command: tuple[str, ...] = Field((), max_length=256, description="argv of each worker; private")
     image: Text = Field("", description="container image; refused, as no backend runs one")
     workdir: str = Field(

@@ -24,6 +24,8 @@ class CommandRow:
     detail: str = ""
     answers: int = 0
     at: BigInt = 0
+    principal: str = ""
+    """The key, token or Kafka user that sent it; empty if it is not known."""
 
 
 COMMAND = RowTable("command", CommandRow, "command_id")
@@ -36,4 +38,5 @@ def fold_answer(row: CommandRow, event: LedgerEvent) -> None:
     row.accepted = event.type == "command.accepted.v1"
     row.duplicate = data.get("duplicate", False)
     row.reason, row.detail = data.get("reason", ""), data.get("detail", "")
+    row.principal = data.get("principal") or ""
     row.answers += 1

@@ -8,6 +8,7 @@ from services.gateway.core.field_errors import FieldError
 from shared.contracts.base import NAME
 from shared.contracts.bounds import MOST_GPUS, UNBOUNDED, TenantBounds, find_excess
 from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import UNKNOWN_USER
 from shared.contracts.registry import Bearer
 
 
@@ -54,8 +55,18 @@ def check_owner(bearer: Bearer, owner: str) -> None:
     raise NotPermitted(FieldError(field="user", value=owner, rule=rule))
 
 
-def permitted(command: SubmitJob, bearer: Bearer) -> SubmitJob:
-    """Return the submission with the user that its sender is. Raises NotPermitted."""
+def check_claim(bounds: TenantBounds, user: str, why: str) -> None:
+    """Raise NotPermitted for a user that is named but not authenticated, where it must be."""
+    if bounds.users == "authenticated" and user != UNKNOWN_USER:
+        rule = f"must be absent: {why}, and the tenant has users=authenticated"
+        raise NotPermitted(FieldError(field="user", value=user, rule=rule))
+
+
+def permitted(command: SubmitJob, bearer: Bearer, bounds: TenantBounds = UNBOUNDED) -> SubmitJob:
+    """Return the submission with the user that its sender is; the bounds are its tenant's.
+
+    Raises NotPermitted.
+    """
     spec = command.spec
     remedy = f"of {bearer.principal}; an administrator makes another key (`berth keys create`)"
     excess = find_excess(bounds_of_bearer(bearer), spec, command.pool, by_operator=False)
@@ -63,6 +74,8 @@ def permitted(command: SubmitJob, bearer: Bearer) -> SubmitJob:
         rule = f"{excess.rule} by the bounds {remedy}"
         raise NotPermitted(FieldError(field=excess.field, value=excess.value, rule=rule))
     user = user_of(bearer)
+    if user is None and bearer.tenant is not None:
+        check_claim(bounds, spec.user, f"{bearer.principal} has no user")
     if user is None or user == spec.user:
         return command
     if "user" in spec.model_fields_set:

@@ -11,6 +11,7 @@ from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.reserved_variables import variable_errors
 from services.gateway.core.strict import Body, parse_body
 from shared.contracts.base import JobId, Model, Name, Text
+from shared.contracts.bounds import UNBOUNDED, TenantBounds
 from shared.contracts.identity import derive_job_id
 from shared.contracts.job_commands import CancelJob, SubmitJob
 from shared.contracts.job_spec import NO_RESOURCES, JobSpec
@@ -78,6 +79,7 @@ class Sender:
 
     tenant: str
     default_pool: str
+    bounds: TenantBounds = UNBOUNDED
 
 
 _SUBMISSION_FIELDS = frozenset(SubmissionFields.model_fields)

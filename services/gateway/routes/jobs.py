@@ -105,8 +105,9 @@ async def visible_job(
 async def show(request: Request, job_id: Job) -> Response:
     """Show a job with its specification, without command and environment.
 
-    `start` is when a waiting job will start, as in `why`; `as_of` is the time of the answer, or
-    the last moment of a recorded simulation.
+    `submitted_by` is the key, token or Kafka user that submitted it: `key:ID`, `oidc:SUBJECT` or
+    `kafka:TENANT`. `start` is when a waiting job will start, as in `why`; `as_of` is the time of
+    the answer, or the last moment of a recorded simulation.
     """
     gateway, bearer, row = await visible_job(request, job_id)
     row["as_of"] = gateway.shown_ms()

@@ -22,7 +22,7 @@ from services.gateway.updates import require_finished
 from services.gateway.wiring import Gateway
 from shared.contracts.array_programs import array_id_of
 from shared.contracts.identity import BERTH
-from shared.contracts.job_spec import JobSpec
+from shared.contracts.job_spec import UNKNOWN_USER, JobSpec
 from shared.contracts.registry import Bearer
 from shared.ledger.errors import ArchiveUnreachable
 from shared.projections.jobs import ENDED_PHASES
@@ -55,9 +55,10 @@ async def retry(request: Request, job_id: Job) -> Response:
     key = str(uuid5(BERTH, f"{job_id}/{idempotency_key(request, body.idempotency_key)}"))
     if row["pool"] is None:
         raise unavailable("reads_unavailable", "the job's pool is not projected yet; retry")
-    if (user := user_of(bearer)) is not None:
+    authenticated = gateway.access.view.bounds_of(sender.tenant).users == "authenticated"
+    if (user := user_of(bearer)) is not None or (authenticated and bearer.tenant):
         # The new job belongs to who repeats the old one.
-        spec = spec.model_copy(update={"user": user})
+        spec = spec.model_copy(update={"user": user or UNKNOWN_USER})
     again = JobBody(spec=spec, pool=str(row["pool"]))
     by_operator = bearer.has_role("operator")
     command = submit_job(again, sender, gateway.access.pools(), key, by_operator=by_operator)

@@ -69,7 +69,7 @@ async def send_submission(
 
     Raises NotPermitted, and InvalidBody for a secret that its tenant does not have.
     """
-    command = permitted(command, bearer)
+    command = permitted(command, bearer, gateway.access.view.bounds_of(command.tenant))
     await require_secrets(gateway.access, command)
     lane = gateway.access.pools()[command.pool]
     outgoing = OutgoingCommand(

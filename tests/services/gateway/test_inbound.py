@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from services.gateway.core.submission import Sender
 from services.gateway.inbound import LIMIT_BYTES, RoutedCommand, SubmissionRecord, route_submission
+from shared.contracts.bounds import TenantBounds
 from shared.contracts.codec import decode_command, encode
 from shared.contracts.identity import derive_command_id, derive_job_id
 from shared.contracts.job_commands import CancelJob, RejectSubmission, SubmitJob
@@ -44,6 +45,22 @@ def test_a_submission_goes_to_the_lane_of_its_pool_under_an_id_of_its_place() ->
     assert (made.lane, made.pool, made.traceparent) == (2, "side", TRACE)
     assert isinstance(made.command, SubmitJob)
     assert made.subject == made.command.job_id == derive_job_id("ada", "side", "run-1")
+
+
+def test_an_event_names_no_user_where_users_are_authenticated() -> None:
+    strict = Sender("ada", "main", TenantBounds(users="authenticated"))
+    named, plain = ({"name": "x", "user": "eve"}, {"name": "x"})
+    made = [
+        route_submission(
+            SubmissionRecord("submissions.ada", 0, 7, record(data)), sender, POOLS, True
+        ).command
+        for data, sender in ((named, strict), (plain, strict), (named, ADA))
+    ]
+    refused, accepted, claimed = made
+    assert isinstance(refused, RejectSubmission)
+    assert "user = 'eve': must be absent: the broker knows the tenant alone" in refused.reason
+    assert isinstance(accepted, SubmitJob) and accepted.spec.user == "unknown"
+    assert isinstance(claimed, SubmitJob) and claimed.spec.user == "eve"
 
 
 def test_a_long_event_id_is_a_key_by_its_digest() -> None:

@@ -7,7 +7,12 @@ from shared.projections.answers import CommandRow, fold_answer
 from tests.shared.ledger_events import AT, ledger_event
 
 ACCEPTED = CommandAccepted(
-    command_id="c1", command_type="job.submit.v1", of="j1", tenant="red", duplicate=True
+    command_id="c1",
+    command_type="job.submit.v1",
+    of="j1",
+    tenant="red",
+    duplicate=True,
+    principal="key:k1",
 )
 REFUSED = CommandRefused(
     command_id="c1", command_type="job.submit.v1", of="j1", reason="late", detail="too late"
@@ -18,7 +23,17 @@ def test_an_accepted_command_is_stored_with_its_subject() -> None:
     row = CommandRow("c1")
     fold_answer(row, ledger_event("admission", ACCEPTED, partition=2))
     assert row == CommandRow(
-        "c1", "admission", 2, "job.submit.v1", "j1", "red", True, True, answers=1, at=AT
+        "c1",
+        "admission",
+        2,
+        "job.submit.v1",
+        "j1",
+        "red",
+        True,
+        True,
+        answers=1,
+        at=AT,
+        principal="key:k1",
     )
 
 

@@ -79,6 +79,8 @@ DROP INDEX berth.job_placement_ended, berth.job_admission_unplaced,
     berth.job_admission_prefix, berth.job_placement_open, berth.job_admission_deferred,
     berth.job_admission_admitted, berth.job_admission_of_tenant, berth.job_admission_submissions,
     berth.job_admission_tenants_submissions, berth.job_admission_names, berth.job_placement_prefix;
+DROP INDEX berth.command_submission;
+ALTER TABLE berth.command DROP COLUMN principal;
 CREATE INDEX job_placement_alive ON berth.job_placement (phase);
 UPDATE berth.schema_version SET version_num = '0007';
 INSERT INTO berth.dead_letter

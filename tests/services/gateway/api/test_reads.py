@@ -116,7 +116,13 @@ async def fill(stack: Stack) -> None:
         "admission",
         1,
         50,
-        CommandAccepted(command_id="c-ada", command_type="job.submit.v1", tenant="ada", of="a1"),
+        CommandAccepted(
+            command_id="c-ada",
+            command_type="job.submit.v1",
+            tenant="ada",
+            of="a1",
+            principal="key:ada-key",
+        ),
         QuotaChanged(tenant="ada", guaranteed_gpus=8),
         InputRejected(
             topic="submissions.bob",
@@ -208,6 +214,9 @@ async def test_no_list_names_another_tenant_or_its_jobs(rows: Stack, path: str) 
 
 
 async def test_the_timeline_and_the_reasons_of_waiting_are_in_order(rows: Stack) -> None:
+    _, job, _ = await rows.call("GET", "/v1/jobs/a1")
+    assert job["submitted_by"] == "key:ada-key"
+    assert (await rows.call("GET", "/v1/jobs/a2"))[1]["submitted_by"] is None, "not projected"
     _, content, _ = await rows.call("GET", "/v1/jobs/a1/timeline")
     assert [item["type"] for item in content["items"]] == [
         "job.admitted.v1",

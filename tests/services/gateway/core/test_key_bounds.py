@@ -9,6 +9,7 @@ import pytest
 from services.gateway.core.field_errors import InvalidBody
 from services.gateway.core.key_bounds import NotPermitted, check_owner, permitted
 from services.gateway.core.submission import parse_submission
+from shared.contracts.bounds import TenantBounds
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.registry import Bearer
@@ -57,6 +58,17 @@ def test_a_key_with_a_user_changes_jobs_of_that_user_alone() -> None:
         check_owner(Bearer("carl", "submitter", "acme", expires_s=9e9), "eve")
     check_owner(NARROW._replace(user=None), "eve")
     check_owner(NARROW._replace(tenant=None, role="operator"), "eve")
+
+
+def test_a_tenant_of_authenticated_users_has_no_other_users() -> None:
+    bounds, shared_key = TenantBounds(users="authenticated"), NARROW._replace(user=None)
+    with pytest.raises(NotPermitted, match="user = 'eve': must be absent: key:k has no user"):
+        permitted(submission(user="eve"), shared_key, bounds)
+    assert permitted(submission(), shared_key, bounds).spec.user == "unknown"
+    assert permitted(submission(), NARROW, bounds).spec.user == "ada"
+    operator = Bearer("op", "operator", None)
+    assert permitted(submission(user="eve"), operator, bounds).spec.user == "eve"
+    assert permitted(submission(user="eve"), shared_key).spec.user == "eve", "another tenant"
 
 
 def test_the_subject_of_a_token_is_the_user_of_its_jobs() -> None:

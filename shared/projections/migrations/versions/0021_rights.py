@@ -1,4 +1,4 @@
-"""Indices of lists and counts that stay as fast as they are while ended jobs add up.
+"""Senders of commands, and indices of lists and counts that stay fast while ended jobs add up.
 
 A partial index has open jobs, or one row for each submission. Row-level security evaluates a
 function that is not leakproof, such as `starts_with`, only behind its own condition: prefixes are
@@ -28,7 +28,10 @@ CREATE INDEX job_admission_tenants_submissions ON job_admission
 CREATE INDEX job_admission_names ON job_admission (tenant, name COLLATE "C") WHERE {SUBMISSION};
 DROP INDEX job_admission_prefix;
 CREATE INDEX job_admission_prefix ON job_admission (job_id COLLATE "C") INCLUDE (tenant, state);
-CREATE INDEX job_placement_prefix ON job_placement (job_id COLLATE "C") INCLUDE (tenant, phase)
+CREATE INDEX job_placement_prefix ON job_placement (job_id COLLATE "C") INCLUDE (tenant, phase);
+ALTER TABLE command ADD COLUMN principal text NOT NULL DEFAULT '';
+CREATE INDEX command_submission ON command (of)
+    WHERE type = 'job.submit.v1' AND accepted AND NOT duplicate
 """
 
 
