@@ -28,6 +28,7 @@ from shared.bus.kafka import KafkaLog
 from shared.contracts.topics import TOPICS, submissions, tenant_events
 from shared.ledger.partition import TP
 from shared.projections.database import connect
+from shared.secret_keys import FILE
 from tests.e2e.engine import an_engine
 from tests.e2e.stand import LOCAL_POOL, TENANTS, Stand, a_stand, eventually
 from tests.patience import PATIENCE_S
@@ -227,10 +228,15 @@ def test_no_log_or_kept_file_holds_a_secret(driven: Driven) -> None:
     assert seen == [] and count > 15
 
 
+def test_memory_of_the_node_holds_no_value_after_the_job(driven: Driven) -> None:
+    left = [path for path in Path("/dev/shm").glob("berth-agent-*/*") if path.is_file()]
+    assert [path for path in left if JOB_SECRET.encode() in path.read_bytes()] == []
+
+
 def test_files_that_hold_secrets_are_closed(driven: Driven) -> None:
     data = driven.stand.stack.data_dir
-    kept = [*data.rglob("passwords/*"), data / "operator.key", data / "stack.json"]
-    assert len(kept) > 4
+    kept = [*data.rglob("passwords/*"), data / "operator.key", data / "stack.json", data / FILE]
+    assert len(kept) > 5
     assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
 
 

@@ -63,6 +63,18 @@ def test_an_event_names_no_user_where_users_are_authenticated() -> None:
     assert isinstance(claimed, SubmitJob) and claimed.spec.user == "eve"
 
 
+@pytest.mark.parametrize("name", ["of-bob", "../bob/of-bob", ""])
+def test_a_secret_that_the_tenant_lacks_is_refused_with_variable_name_and_rule(name: str) -> None:
+    value = record({"name": "x", "env": {"PASS": f"secret://{name}", "A": "secret://mine"}})
+    place = SubmissionRecord("submissions.ada", 0, 7, value)
+    made = route_submission(place, ADA, POOLS, True, {"mine"})
+    assert isinstance(made.command, RejectSubmission)
+    assert made.command.reason.startswith(f"env.PASS = 'secret://{name}': ")
+    assert "env.A" not in made.command.reason
+    unknown = route_submission(place, ADA, POOLS, True, None)
+    assert isinstance(unknown.command, SubmitJob) and unknown.id == made.id
+
+
 def test_a_long_event_id_is_a_key_by_its_digest() -> None:
     made = routed(record({"name": "x"}, id="i" * 129))
     assert isinstance(made.command, SubmitJob)

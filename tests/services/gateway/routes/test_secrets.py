@@ -7,19 +7,28 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import aiohttp
 import pytest
 
 from infra.machine.process import spawn
 from shared.connection import Connection
+from shared.contracts.identity import derive_command_id
 from shared.contracts.pools import RELEASE, PoolConfigured
 from shared.ledger.partition import TP
 from shared.secret_keys import FILE, add_key
 from tests.broker_clients import log_of
 from tests.patience import PATIENCE_S
-from tests.services.gateway.stack import KEYS, fill_access, ready, start_broker, start_gateway
+from tests.services.gateway.stack import (
+    KEYS,
+    Stack,
+    fill_access,
+    ready,
+    start_broker,
+    start_gateway,
+)
+from tests.services.gateway.test_ingress import record_body, until
 
 pytestmark = pytest.mark.process
 MARKER = "marker-5e1f"
@@ -181,6 +190,24 @@ async def test_a_secret_that_another_gateway_set_a_moment_ago_is_known(site: Sit
     for number in range(5):
         assert (await site.set(f"fresh-{number}", "x1", gateway=1))[0] == 202
         assert (await site.submit(f"fresh-{number}"))[0] == 202
+
+
+async def test_a_job_by_event_gets_no_secret_that_its_tenant_lacks(site: Site) -> None:
+    nothing = cast("Any", None)
+    stack = Stack(site.kafka, site.urls[0], "", site.folder, nothing, nothing)
+    assert (await site.set("by-event", "x1"))[0] == 202
+    bodies = [
+        {"name": "x", "gang": {"gpus_per_worker": 1}, "env": {"PASS": f"secret://{name}"}}
+        for name in ("by-event", "of-bob", "../bob/of-bob")
+    ]
+    records = [record_body(f"e{number}", body) for number, body in enumerate(bodies)]
+    offsets = await stack.put("submissions.ada", 0, *records)
+    taken, *refused = [
+        await until(stack, derive_command_id("submissions.ada", 0, offset)) for offset in offsets
+    ]
+    assert taken["type"] == "job.submit.v1"
+    assert {envelope["type"] for envelope in refused} == {"submission.reject.v1"}
+    assert all("env.PASS = 'secret://" in envelope["data"]["reason"] for envelope in refused)
 
 
 async def test_two_gateways_that_set_secrets_of_one_tenant_both_do(site: Site) -> None:
