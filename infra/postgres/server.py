@@ -236,5 +236,5 @@ def _run(run: list[str], more: Mapping[str, str] = MappingProxyType({})) -> str:
     try:
         done = subprocess.run(run, check=True, capture_output=True, text=True, env=env)
     except subprocess.CalledProcessError as error:
-        raise DidNotStart(f"{Path(run[-1]).name}: {error.stderr.strip()}") from None
+        raise DidNotStart(error.stderr.strip() or str(error)) from None  # It begins with a name.
     return done.stdout
