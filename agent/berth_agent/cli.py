@@ -79,7 +79,8 @@ def _join(config: Config, options: argparse.Namespace) -> int:
     )
     # A node that had left, and joins, takes work again.
     Path(config.state, file_names.LEAVE).unlink(missing_ok=True)
-    rest = "" if joined.approved else "; an operator has to run `berth nodes approve`"
+    approve = f"; it works once an operator has run `berth nodes approve {joined.node_id}`"
+    rest = "" if joined.approved else approve
     _print(f"Joined pool {joined.pool} as {joined.node_id}{rest}.")
     _print_restart_hint(config, "identity")
     return 0

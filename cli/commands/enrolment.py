@@ -39,6 +39,8 @@ def token(
     receipt = client.post("/v1/nodes/tokens", {**body, **({"max_uses": uses} if uses else {})})
     if not as_json:
         report_line(f"shown once; on the node: {join_line(client)}")
+        if not approve:
+            report_line("then here, for each node: berth nodes approve NODE")
         if is_in_memory(data):
             report_line("the node's identity ends with this stack: its data is in memory")
     report(as_json, receipt, str(receipt["token"]))
@@ -139,7 +141,9 @@ def show(node: NodeArgument, as_json: AsJson = False, data: Data = None) -> None
         if name not in ("identity", "as_of", "problems")
     )
     problems = (("problem", line) for line in problem_lines(document))
-    table(("FIELD", "VALUE"), (*fields, *problems))
+    pending = identity is not None and identity["state"] == "pending"
+    hint = [("pending", f"`berth nodes approve {node}` lets it work")] if pending else []
+    table(("FIELD", "VALUE"), (*fields, *problems, *hint))
 
 
 def list_identities(client: Api, pool: str | None, limit: int, as_json: bool) -> None:

@@ -158,7 +158,7 @@ class NodeRegistry:
         if matching[0] <= now:
             return Refusal(401, "credential_expired", f"node: {node.node_id}: join it again")
         if not node.approved:
-            rule = "an operator has to run `berth nodes approve`"
+            rule = f"an operator has to run `berth nodes approve {node.node_id}`"
             return Refusal(403, "node_not_approved", f"node: {node.node_id}: pending; {rule}")
         return node
 

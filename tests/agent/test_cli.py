@@ -93,7 +93,9 @@ def test_a_node_joins_with_a_secret_of_its_own(
     # Workers have users of their own, and private directories below it.
     assert stat.S_IMODE(os.stat(tmp_path / "state").st_mode) == 0o711
     printed = capsys.readouterr().out
-    assert printed == "Joined pool gpu as n1; an operator has to run `berth nodes approve`.\n"
+    assert printed == (
+        "Joined pool gpu as n1; it works once an operator has run `berth nodes approve n1`.\n"
+    )
 
 
 def test_the_token_is_read_from_a_file_or_from_standard_input(

@@ -504,13 +504,13 @@ def problems(node: JoinedNode) -> list[str]:
 def test_a_node_with_a_full_disk_says_so_and_takes_no_job_until_it_has_space(stand: Stand) -> None:
     if os.geteuid() != 0:
         pytest.skip("mounting a small disk needs root")
-    here: Json = {"node_selector": {"disk": "small"}}
+    here = {"disk": "small"}
     with scratch_folder("disk") as folder, a_small_disk(folder), ExitStack() as stack:
         node = JoinedNode(stand, POOL, folder, "disk-1")
         stack.callback(node.close)
         node.settings |= {"reserve_mib": 1.0, "labels.disk": "small"}
         node.start()
-        assert stand.ended(submit(stand, "exit 0", **here))["phase"] == "succeeded"
+        assert stand.ended(submit(stand, "exit 0", node_selector=here))["phase"] == "succeeded"
         filler = folder / "filler"
         with pytest.raises(OSError, match="No space"), filler.open("wb", buffering=0) as file:
             while True:
@@ -519,7 +519,7 @@ def test_a_node_with_a_full_disk_says_so_and_takes_no_job_until_it_has_space(sta
         shown = berth(stand, "nodes", "show", "disk-1")
         assert f"the disk of {node.state} has less than 1.5 MiB" in shown
         assert "it takes no new jobs until there is space again" in shown
-        job_id = submit(stand, "exit 0", **here)
+        job_id = submit(stand, "exit 0", node_selector=here)
         eventually(lambda: "its nodes take no new jobs until" in berth(stand, "why", job_id))
         filler.unlink()
         row = stand.ended(job_id)

@@ -64,7 +64,9 @@ def test_the_command_names_the_ca_that_the_operator_trusts(url: str, ca: str, en
 
 def test_a_token_is_shown_with_the_command_that_joins_by_it(url: str) -> None:
     hint = f"shown once; on the node: berth-agent join {url} --token-file FILE"
-    assert set(berth("token", "--pool", "gpu").splitlines()) == {hint, "t1.secret"}
+    then = "then here, for each node: berth nodes approve NODE"
+    assert set(berth("token", "--pool", "gpu").splitlines()) == {hint, then, "t1.secret"}
+    assert then not in berth("token", "--pool", "gpu", "--approve")
     assert json.loads(berth("token", "--pool", "gpu", "--json"))["token"] == "t1.secret"
 
 

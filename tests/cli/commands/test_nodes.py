@@ -111,6 +111,12 @@ def test_a_waiting_job_names_the_nodes_that_are_away(documents: dict[str, Json])
     assert "after 1 min 31 s without a heartbeat (1 min 30 s are allowed)" in berth("why", "j")
     documents["/v1/nodes"] = {"items": [LOST]}
     assert "node vm (8 GPUs) is lost (silent) since" in berth("why", "j")
+    full = {"problem": "disk_full", "detail": "d", "since_at": 1}
+    documents["/v1/nodes"] = {"items": [{**NODE, "problems": [full]}]}
+    documents["/v1/jobs/j/why"] = {"items": [{**HELD, "data": {"reason": "disk_full"}}]}
+    shown = berth("why", "j")
+    assert "its nodes take no new jobs until their disks have space again" in shown
+    assert "node vm (8 GPUs) has a full disk: no job starts there until it has space" in shown
 
 
 @pytest.mark.parametrize(
@@ -172,3 +178,17 @@ def test_a_node_is_shown_with_times_and_lists_as_text(documents: dict[str, Json]
     assert shown["labels"] == "zone a"
     assert shown["joined_at"].startswith("1970-01-0") or shown["joined_at"].startswith("1969")
     assert json.loads(berth("nodes", "show", "vm", "--json"))["joined_at"] == 1
+
+
+def test_a_node_is_shown_with_its_problems_and_what_to_do(documents: dict[str, Json]) -> None:
+    full = {"problem": "disk_full", "detail": "the disk of /state", "since_at": 1}
+    documents["/v1/nodes/vm"] = {**NODE, "problems": [full]}
+    documents["/v1/enrolments/vm"] = {"state": "approved", "expires_at": 0}
+    last = berth("nodes", "show", "vm").splitlines()[-1]
+    assert last.split()[:2] == ["problem", "disk_full,"] and "the disk of /state; it takes" in last
+
+
+def test_a_node_that_waits_for_its_approval_says_how_it_gets_it(documents: dict[str, Json]) -> None:
+    documents["/v1/enrolments/vm"] = {"state": "pending", "expires_at": 0}
+    last = berth("nodes", "show", "vm").splitlines()[-1]
+    assert last.split(maxsplit=1) == ["pending", "`berth nodes approve vm` lets it work"]

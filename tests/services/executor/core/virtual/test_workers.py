@@ -142,12 +142,12 @@ def test_ends_of_stopped_workers_do_not_pile_up() -> None:
 
 
 def limited(
-    walltime_s: float, *, ends: bool = True, duration_s: float = 600.0, **spec: Any
+    walltime_s: float, *, ends: bool = True, done_s: float = 0.0, restart_s: float = 0.0
 ) -> VirtualWorkers:
     """One worker `a` that has started at 100 s, at 60 cluster seconds a second."""
     workers = VirtualWorkers({}, ends_at_walltime=ends)
-    job = a_spec(duration_s).model_copy(update={"walltime_s": walltime_s})
-    workers.prepare(worker_spec("a", job, **spec))
+    job = a_spec(600.0).model_copy(update={"walltime_s": walltime_s})
+    workers.prepare(worker_spec("a", job, done_s=done_s, restart_s=restart_s))
     workers.start("a", 100.0, 60.0)
     return workers
 
