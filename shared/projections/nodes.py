@@ -148,11 +148,10 @@ def fold_joined(row: NodeRow, event: LedgerEvent) -> None:
     row.limits = (data.get("limits") or NO_LIMITS) if data["backend"] == "agent" else ""
     row.unusable_gpus = msgspec.json.encode(data.get("unusable_gpus", [])).decode()
     row.problems = "[]"
-    if row.cordoned or row.reason.endswith(HELD_BACK):
-        # A cordon that goes on is decided again behind the join.
-        reason = cordon_reason(row)
-        row.reason = reason if reason.startswith(OUTLIVES_JOIN) else ""
-        row.cordoned, row.draining = False, False
+    # A cordon that goes on is decided again behind the join; how it was lost is over.
+    reason = cordon_reason(row)
+    row.reason = reason if reason.startswith(OUTLIVES_JOIN) else ""
+    row.cordoned, row.draining = False, False
     row.alive, row.joined_at, row.lost_at = True, event.at, 0
     row.state, row.silent_ms, row.suspected_at = "joined", 0, 0
 

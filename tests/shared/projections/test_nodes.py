@@ -59,7 +59,7 @@ def test_a_lost_node_may_join_again() -> None:
     row = node_row(JOINED, LOST)
     assert (row.alive, row.lost_at, row.reason) == (False, AT + 1, "silent")
     row = node_row(JOINED, LOST, JOINED)
-    assert (row.alive, row.lost_at, row.joined_at) == (True, 0, AT + 2)
+    assert (row.alive, row.lost_at, row.joined_at, row.reason) == (True, 0, AT + 2, "")
 
 
 def test_a_node_shows_that_another_machine_of_its_name_waits() -> None:
