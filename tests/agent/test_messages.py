@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth_agent import messages as ours
@@ -19,6 +19,8 @@ from tests.agent.message_examples import messages as examples
 SCHEMAS = messages()
 EXAMPLES = {name: examples(schema) for name, schema in SCHEMAS.items()}
 JUNK = st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.lists(st.none()))
+FEW = settings(max_examples=30)
+"""There are many messages, which have the readers of their fields in common."""
 
 
 def class_of(name: str) -> type[Message]:
@@ -38,6 +40,7 @@ def test_each_message_of_the_contract_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
+@FEW
 @given(data=st.data())
 def test_a_valid_message_is_read_and_written_unchanged(name: str, data: st.DataObject) -> None:
     value = data.draw(EXAMPLES[name])
@@ -48,6 +51,7 @@ def test_a_valid_message_is_read_and_written_unchanged(name: str, data: st.DataO
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
+@FEW
 @given(data=st.data())
 def test_a_wrong_field_is_named(name: str, data: st.DataObject) -> None:
     """Whatever replaces a value: both readers accept it, or this one names the field."""
