@@ -30,6 +30,8 @@ from tests.patience import PATIENCE_S
 
 Fault = Literal["paused", "killed", "cut"]
 GATEWAY = "gateway"
+AGAIN_S = 0.5
+"""Pause of a client between two attempts, of which most start a process."""
 
 
 class DistantGateway:
@@ -134,7 +136,7 @@ class Client:
         self._thread.start()
 
     def _repeat(self) -> None:
-        while not self._is_over.wait(0.1) and (complaint := self._act()) is not None:
+        while not self._is_over.wait(AGAIN_S) and (complaint := self._act()) is not None:
             if complaint:
                 self.complaints.append(complaint)
 
