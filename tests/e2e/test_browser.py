@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from infra.supervisor import control, supervise
 from infra.supervisor.stack import SERVICES
@@ -63,17 +63,24 @@ def job_id(stand: Stand) -> Iterator[str]:
         assert stand.ended(running)["phase"] == "cancelled"
 
 
-@pytest.fixture
-def page() -> Iterator[Page]:
+@pytest.fixture(scope="module")
+def browser(stand: Stand) -> Iterator[Browser]:
+    """It takes the event loop of the tests, which the start of the stack needs before."""
     if not CHROMIUM:
         pytest.skip("Chromium is not installed")
     with sync_playwright() as playwright:
         # A container has no user namespaces for its sandbox; it opens our own pages only.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1180, "height": 660})
-        page.set_default_timeout(WAIT_MS)
-        yield page
+        yield browser
         browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1180, "height": 660})
+    page.set_default_timeout(WAIT_MS)
+    yield page
+    page.close()
 
 
 def traces_of(stand: Stand, job_id: str) -> list[list[dict[str, Any]]]:
