@@ -128,7 +128,7 @@ def test_a_job_outlives_a_durable_stack_that_stops_and_starts_again(folder: Path
         berth(data, "down")
         assert waiting.pid() == worker
         berth(data, *begin)
-        berth(data, "restart")
+        berth(data, "restart", AGENT)
         assert waiting.pid() == worker
         waiting.end()
         row = eventually(lambda: ended(data, job_id))
