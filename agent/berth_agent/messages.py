@@ -13,6 +13,7 @@ MAX_LINES = 1000
 ADDRESS_LABEL = "berth.address"
 TMP_LABEL = "berth.tmp"
 USER_LABEL = "berth.user"
+IMAGES_LABEL = "berth.images"
 HELLO_PATH = "/agent/v1/hello"
 HEARTBEAT_PATH = "/agent/v1/heartbeat"
 ORDERS_PATH = "/agent/v1/orders"

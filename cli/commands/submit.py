@@ -62,6 +62,10 @@ def submit(
     workdir: Annotated[
         str | None, typer.Option(help="Absolute directory of the workers on their nodes.")
     ] = None,
+    image: Annotated[
+        str | None,
+        typer.Option(help="Container image of the workers, which nodes with Podman run."),
+    ] = None,
     walltime: Annotated[
         float | None, typer.Option(min=0.001, help="Longest run time, in seconds.")
     ] = None,
@@ -98,6 +102,7 @@ def submit(
             "priority_class": priority,
             "depends_on": after,
             "workdir": workdir,
+            "image": image,
             "walltime_s": walltime,
         },
     )

@@ -16,6 +16,7 @@ MEANINGS = {
     ("limits", "none"): "CPU, memory and number of processes of its workers are not limited",
     ("fencing", "advice"): "the agent, not the kernel, ends what outlives a killed step",
     ("tmp", "shared"): "its workers see /tmp and /dev/shm of the node, and what others leave there",
+    ("images", "no"): "jobs with an image run on other nodes",
     ("user", "agent"): "workers of all tenants run as the user of its agent",
 }
 """Values of fields by which the workers of a node are protected less, and how."""
@@ -28,7 +29,7 @@ REMEDIES = {
     " on that disk: ended jobs of the node take at most keep_ended_gib of its agent",
 }
 """Remedies of the problems of a node."""
-LABELS = {"tmp": "berth.tmp", "user": "berth.user"}
+LABELS = {"tmp": "berth.tmp", "user": "berth.user", "images": "berth.images"}
 """Fields of a node that its agent names by labels; an earlier one names none."""
 
 Row = Mapping[str, object]

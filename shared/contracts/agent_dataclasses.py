@@ -24,7 +24,15 @@ from typing import ClassVar, Literal
 from berth_agent import reading as read
 '''
 UNION = "NodeReport"
-CONSTANTS = ("MAX_REPORTS", "MAX_ORDERS", "MAX_LINES", "ADDRESS_LABEL", "TMP_LABEL", "USER_LABEL")
+CONSTANTS = (
+    "MAX_REPORTS",
+    "MAX_ORDERS",
+    "MAX_LINES",
+    "ADDRESS_LABEL",
+    "TMP_LABEL",
+    "USER_LABEL",
+    "IMAGES_LABEL",
+)
 WIDTH = 100
 PLAIN = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
 

@@ -14,6 +14,7 @@ from pydantic import Field
 from shared.contracts import iterations
 from shared.contracts.base import Model, Name
 from shared.contracts.failures import Failure
+from shared.contracts.job_spec import IMAGES_LABEL as IMAGES_LABEL  # the agent has it too
 from shared.contracts.measurements import GpuReading as GpuReading  # the agent has it too
 from shared.contracts.measurements import Measurements
 
@@ -31,7 +32,6 @@ MAX_ORDERS = 500
 """Orders of one answer, confirmations included; the next request gets the rest."""
 MAX_LINES = 1000
 """Lines of one worker in one request."""
-
 InstallationId = Annotated[str, Field(pattern=r"^[0-9a-f]{0,32}$")]
 AllocationId = Annotated[str, Field(min_length=1, max_length=96)]
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]

@@ -12,6 +12,9 @@ from shared.contracts.base import JobId, Model, Name, Text
 PriorityClass = Literal["system", "high", "normal", "low"]
 PRIORITY_CLASSES: tuple[PriorityClass, ...] = ("system", "high", "normal", "low")
 """Highest first. A job may preempt only jobs of a lower class."""
+IMAGES_LABEL = "berth.images"
+"""Label of a node with an agent: `yes` where jobs with an image run in a container, else `no`."""
+HAS_IMAGES = "yes"
 NO_RESOURCES = "0: a worker needs some GPU, CPU core (0.001 or more) or memory (1 MiB or more)"
 """The fault of `gang.gpus_per_worker` where all three are 0: no node would bound such jobs."""
 CREDENTIAL_WORDS = ("password", "passwd", "secret", "token", "api_key", "apikey", "private_key")
@@ -100,7 +103,9 @@ class JobSpec(Model):
     name: Text = Field(min_length=1, description="name of the job, not unique")
     user: Name = Field(UNKNOWN_USER, description="id of a person or robot, never a name or address")
     command: tuple[str, ...] = Field((), max_length=256, description="argv of each worker; private")
-    image: Text = Field("", description="container image; refused, as no backend runs one")
+    image: Text = Field(
+        "", description="container image of the workers, of a node with an engine; empty: none"
+    )
     workdir: str = Field(
         "",
         max_length=4096,
@@ -185,3 +190,9 @@ class JobSpec(Model):
             if is_credential and value and not value.startswith("secret://"):
                 raise ValueError(f"{key} looks like a credential: use secret://name")
         return env
+
+
+def selector_of(spec: JobSpec) -> dict[str, str]:
+    """Return the labels that a node of the job must have: those it names, and one for its image."""
+    named = dict(spec.node_selector or {})
+    return {**named, IMAGES_LABEL: HAS_IMAGES} if spec.image else named

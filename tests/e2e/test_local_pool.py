@@ -120,9 +120,9 @@ def test_a_job_outlives_a_durable_stack_that_stops_and_starts_again(folder: Path
     try:
         berth(data, *begin)
         berth(data, "tenants", "add", "ada", "--pool", LOCAL_POOL)
-        words = ("submit", "--tenant", "ada", "--pool", LOCAL_POOL, "--json")
-        there = ("--workdir", str(folder))
-        job_id = str(berth(data, *words, *there, command=waiting.command)["job_id"])
+        where = ("--pool", LOCAL_POOL, "--workdir", str(folder))
+        words = ("submit", "--tenant", "ada", *where, "--json")
+        job_id = str(berth(data, *words, command=waiting.command)["job_id"])
         worker = eventually(waiting.pid)
         node = (load(data).agent / "identity.json").read_text()
         berth(data, "down")

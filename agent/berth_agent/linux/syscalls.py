@@ -56,6 +56,11 @@ def mount_proc() -> None:
     check(_mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None))
 
 
+def mount_memory(target: str) -> None:
+    """Mount an empty file system in memory. Raises OSError."""
+    check(_mount(b"none", os.fsencode(target), b"tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, None))
+
+
 def bind(source: str, target: str) -> None:
     """Show a folder, with what is mounted below it, in the place of another. Raises OSError."""
     check(_mount(os.fsencode(source), os.fsencode(target), None, MS_BIND | MS_REC, None))

@@ -81,6 +81,12 @@ class Config:
     port_first: int = 20_000
     """First port that rank 0 of a gang may listen on."""
     port_count: int = 10_000
+    images: bool = True
+    """Whether jobs with an image run in a container where Podman is found; needs root."""
+    image_mounts: dict[str, str] = field(default_factory=dict)
+    """Folder -> `ro` or `rw`: what every container sees of the node, at the same place."""
+    image_pull_s: float = 1800.0
+    """Longest s in which an image is pulled."""
     prolog: str = ""
     """Executable before each worker; if it fails, the node is drained."""
     epilog: str = ""
@@ -158,8 +164,17 @@ def _check(name: str, value: object, default: object) -> None:
         raise ConfigError(f"{name}: {value!r}; {type(default).__name__} is allowed")
     if name == "uid_first" and int(str(value)) < 0:
         raise ConfigError(f"uid_first: {value}; 0 or more is allowed")
+    if name == "image_mounts" and isinstance(value, dict):
+        _check_mounts(value)
     if name == "umask":
         _check_umask(str(value))
+
+
+def _check_mounts(mounts: dict[str, str]) -> None:
+    for path, mode in mounts.items():
+        if not path.startswith("/") or path == "/" or ":" in path or mode not in ("ro", "rw"):
+            rule = "the absolute path of a folder without ':', and 'ro' or 'rw' are allowed"
+            raise ConfigError(f"image_mounts: {path!r} = {mode!r}; {rule}")
 
 
 def _check_umask(value: str) -> None:

@@ -15,6 +15,7 @@ from berth_agent.linux.hierarchies import Hierarchies
 from berth_agent.messages import Launch
 from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.config import Config
+from berth_agent.node.containers import STORE, Containers, client_variables
 from berth_agent.node.folders import Folders
 from berth_agent.node.login import LoginEnvironments
 from berth_agent.node.machine import Kernel
@@ -40,6 +41,7 @@ class Launcher:
         kernel: Kernel,
         scratch: Scratch,
         spare: SpareStep,
+        containers: Containers,
     ) -> None:
         self._config = config
         self._spare = spare
@@ -48,6 +50,7 @@ class Launcher:
         self._hierarchies = hierarchies
         self._kernel = kernel
         self._scratch = scratch
+        self._containers = containers
         self._users = Users(config)
         self._login = LoginEnvironments(config, kernel.pids)
 
@@ -70,6 +73,7 @@ class Launcher:
     def _specify(self, allocation: AllocationFolder, telemetry: str) -> Spec:
         launch = allocation.launch
         _check_command(launch)
+        image_id = self._containers.pull(launch.image) if launch.image else ""
         user = self._users.user_of(launch.tenant, launch.tenant_number, launch.user)
         attempt = UNSAFE.sub("_", f"{launch.job_id}.{launch.attempt}")
         private = self._folders.make_work(allocation, f"{attempt}.{launch.rank}", user.owner)
@@ -79,6 +83,15 @@ class Launcher:
         )
         env = environment({"TMPDIR": private, **login}, launch.env, own)
         cwd = launch.workdir or private
+        mounts = self._make_scratch(allocation, attempt, user)
+        contained: dict[str, object] = {}
+        if image_id:
+            store = self._scratch.make_store(attempt, launch.rank)
+            sockets = os.path.dirname(telemetry)
+            command = self._containers.command(launch, image_id, user, store, sockets, private, own)
+            contained = {"image": True, "argv": command, "uid": None, "cwd": "/"}
+            mounts.append([store, STORE])
+            contained["env"] = client_variables(allocation.token)
         return Spec(
             {
                 "argv": list(launch.command),
@@ -97,7 +110,7 @@ class Launcher:
                 "output_bytes": round(self._config.output_mib * MIB),
                 "cgroups": self._make_groups(os.path.basename(allocation.folder), launch),
                 "pid_namespace": self._kernel.pids,
-                "mounts": self._make_scratch(allocation, attempt, user),
+                "mounts": mounts,
                 "kept": [private, os.path.dirname(telemetry), os.path.normpath(cwd)],
                 "lease": f"{self._config.run}/{file_names.LEASE}",
                 "wake": f"{self._config.run}/{file_names.WAKE}",
@@ -108,6 +121,7 @@ class Launcher:
                 "secrets": allocation.secrets_file,
                 "notes": [problem] if problem else [],
                 "hook_s": self._config.hook_s,
+                **contained,
             }
         )
 
@@ -141,9 +155,6 @@ class Launcher:
 
 
 def _check_command(launch: Launch) -> None:
-    if launch.image:
-        detail = f"image: {launch.image[:200]}; this node runs commands without a container"
-        raise StartRefused("no_container_runtime", detail, True)
     if not launch.command or not launch.command[0]:
         raise StartRefused("no_command", "command: empty; a program is allowed", True)
     names = launch.env

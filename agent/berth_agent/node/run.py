@@ -14,13 +14,21 @@ from berth_agent import VERSION, file_names
 from berth_agent.linux import files
 from berth_agent.linux.clocks import wall_ms
 from berth_agent.linux.hierarchies import Hierarchies, open_hierarchies
-from berth_agent.messages import ADDRESS_LABEL, TMP_LABEL, USER_LABEL, Failure, RegistrationReport
+from berth_agent.messages import (
+    ADDRESS_LABEL,
+    IMAGES_LABEL,
+    TMP_LABEL,
+    USER_LABEL,
+    Failure,
+    RegistrationReport,
+)
 from berth_agent.node import machine, status
 from berth_agent.node.agent import Agent
 from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.claim import IdentityClaim
 from berth_agent.node.cleaning import Cleaning
 from berth_agent.node.config import Config
+from berth_agent.node.containers import Containers, find_engine
 from berth_agent.node.folders import Folders
 from berth_agent.node.http import parse_address
 from berth_agent.node.identity import read_identity
@@ -73,6 +81,7 @@ class Runtime:
         check_passage(config)
         self._credentials = Credentials(config.state, self._identity, wall_ms())
         self._kernel = machine.probe_kernel(config)
+        self._engine = find_engine(config, self._kernel)
         node_id = self._identity.node_id
         incarnations = IncarnationStore(
             config, machine.read_machine(), lambda: self._credentials.installation
@@ -85,7 +94,14 @@ class Runtime:
         self._spare = SpareStep(config.state, tokens)
         scratch = Scratch(config)
         self._launcher = Launcher(
-            config, node_id, folders, self._hierarchies, self._kernel, scratch, self._spare
+            config,
+            node_id,
+            folders,
+            self._hierarchies,
+            self._kernel,
+            scratch,
+            self._spare,
+            Containers(config, self._engine),
         )
         workers = Workers(config, tokens, folders, self._launch, self._spare)
         self.agent = Agent(
@@ -221,6 +237,7 @@ class Runtime:
         return {
             TMP_LABEL: "job" if self._kernel.mounts else "shared",
             USER_LABEL: "tenant" if own_users else "agent",
+            IMAGES_LABEL: "yes" if self._engine else "no",
         }
 
     def _address(self) -> str:

@@ -50,6 +50,16 @@ class Scratch:
                 _make(path, owner)
             return [*mounts, [_make_in_memory(folder, owner), MEMORY]]
 
+    def make_store(self, name: str, rank: int) -> str:
+        """Return a folder for the container of a worker, empty, which root alone enters.
+
+        Raises OSError.
+        """
+        path = f"{self._folder}/{name}/container.{rank}"
+        shutil.rmtree(path, ignore_errors=True)
+        os.mkdir(path, 0o700)
+        return path
+
     def clean(self) -> None:
         """Remove the folders of jobs that have no worker here any more. Raises OSError."""
         if not os.path.isdir(self._folder):

@@ -124,6 +124,8 @@ class Step:
     def _end(self, run: Run) -> None:
         end = run.outcome
         lines = self._output.last_lines(LINES, CHARS)
+        if self._spec.image and lines:
+            end.judge_engine(lines[-1])
         failure = _failure(end.reason, end.detail, end.permanent, lines) if end.reason else None
         self._finish()
         self._state.note_end(

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 CANNOT_RUN = 126
 NOT_FOUND = 127
+ENGINE_FAILED = 125
+ENGINE_ERROR = "Error: "
 LIMITS = ("walltime", "fenced")
 """Reasons that hold whatever the exit code: the worker did not end by itself."""
 
@@ -73,6 +75,18 @@ class Outcome:
             self.reason, self.detail = "signal", _signal_name(self._signal)
         else:
             self.reason, self.detail = "exit_code", f"exit code {self.exit_code}"
+
+    def judge_engine(self, last_line: str) -> None:
+        """Take the reason from the engine of a container where it, and no program, has ended."""
+        reasons = {
+            ENGINE_FAILED: "container_failed",
+            CANNOT_RUN: "command_forbidden",
+            NOT_FOUND: "command_missing",
+        }
+        reason = reasons.get(self.exit_code)
+        if self.reason == "exit_code" and reason and last_line.startswith(ENGINE_ERROR):
+            self.reason, self.detail = reason, last_line.removeprefix(ENGINE_ERROR)
+            self.permanent = reason != "container_failed"
 
     def _take_code(self, status: int) -> None:
         code = os.waitstatus_to_exitcode(status)

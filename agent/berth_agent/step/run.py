@@ -8,6 +8,7 @@ import select
 from berth_agent.linux import cgroups, memory, processes
 from berth_agent.linux.clocks import boot_ms
 from berth_agent.linux.signals import signal
+from berth_agent.step import world
 from berth_agent.step.drill import Drill
 from berth_agent.step.limits import Limits
 from berth_agent.step.outcome import Outcome
@@ -108,6 +109,8 @@ class Run:
         """Signal the processes of the worker that can take it, so that they save their work."""
         pids = processes.descendants(self._spared)
         # The init obeys this signal in another way, and the others would be ended by it.
+        if self._spec.image:
+            pids = [pid for pid in pids if world.is_inside(pid)]
         warned = [p for p in pids if p != self.worker.pid and processes.handles(p, WARNING)]
         processes.kill_each(warned, WARNING)
         to = f"; SIGUSR1 is sent to {len(warned)} of its processes" if warned else ""

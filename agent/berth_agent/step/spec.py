@@ -24,6 +24,7 @@ class Spec:
         "groups",
         "hook_env",
         "hook_s",
+        "image",
         "incarnation",
         "kept",
         "kill_s",
@@ -79,6 +80,8 @@ class Spec:
         """Lines of the agent that come before the worker's output."""
         self.mounts: list[list[str]] = values.get("mounts", [])
         """Folders of the job, and those of the machine in whose place its workers see them."""
+        self.image: bool = values.get("image", False)
+        """Whether `argv` is a container engine, which runs the program."""
         self.kept: list[str] = values.get("kept", [])
         """Folders that the worker reaches also where they are below one that is replaced."""
         self.hook_s: float = values["hook_s"]

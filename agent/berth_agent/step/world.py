@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from berth_agent.step.spec import Spec
 
+UNIFIED = "/sys/fs/cgroup/unified"
 FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -21,6 +22,8 @@ def enter(spec: Spec) -> None:
     The user of the process changes for a while, which clears its death signal.
     """
     _replace(spec)
+    if spec.image:
+        _hide_unified()
     if spec.pid_namespace:
         try:
             if not spec.mounts:
@@ -29,6 +32,24 @@ def enter(spec: Spec) -> None:
         except OSError:
             # Its programs see the pids of the host.
             return
+
+
+def _hide_unified() -> None:
+    """Hide version 2 of control groups where version 1 is beside it: crun refuses the two.
+
+    A container stays in the groups of its worker, so that it needs neither. Raises OSError.
+    """
+    if os.path.ismount(UNIFIED):
+        syscalls.mount_memory(UNIFIED)
+
+
+def is_inside(pid: int) -> bool:
+    """Whether a process is in a container, with a root of its own, and no part of the engine."""
+    try:
+        other, own = os.stat(f"/proc/{pid}/root"), os.stat("/proc/self/root")
+    except OSError:
+        return False
+    return (other.st_dev, other.st_ino) != (own.st_dev, own.st_ino)
 
 
 def look(spec: Spec) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from shared.contracts.bookkeeping import NodeShape
-from shared.contracts.job_spec import JobSpec
+from shared.contracts.job_spec import JobSpec, selector_of
 
 GPU = 1000
 """Thousandths of one device."""
@@ -44,7 +44,7 @@ def demand_of(spec: JobSpec) -> Demand:
         round(gang.cpus_per_worker * 1000),
         round(gang.mem_gib_per_worker * MIB),
         spec.gpu_types,
-        spec.node_selector,
+        selector_of(spec),
         spec.elastic.min_workers if spec.elastic else gang.workers,
         gang.workers * gpu_milli,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from services.admission.core.body import canonical_body
@@ -16,6 +17,13 @@ MAX_BODY_BYTES = 256 * 1024
 """Its events must fit a ledger's record, with room for their envelope."""
 MAX_ARRAY_BYTES = 32 * 1024 * 1024
 """Of the specs of all jobs of an array, without the program, where that is recorded once."""
+
+MAX_IMAGE_CHARS = 256
+IMAGE = re.compile(
+    r"(?:[a-z0-9.-]+(?::\d+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
+    r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
+    re.ASCII,
+)
 
 Rule = Callable[[JobSpec, PoolConfigured], str | None]
 """Returns what is wrong, as field, value and rule; None if the spec keeps the rule."""
@@ -57,11 +65,17 @@ def check_resources(spec: JobSpec, pool: PoolConfigured) -> str | None:
 
 
 def check_image(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """Return why the pool cannot run the job's image: no backend does."""
+    """Return why the pool cannot run the job's image; its nodes are looked at later."""
     if not spec.image:
         return None
-    kind = "simulates jobs" if is_virtual(pool) else "runs commands on its nodes"
-    return f"image: {spec.image!r}: pool {pool.pool} {kind}, not images"
+    if is_virtual(pool):
+        return f"image: {spec.image!r}: pool {pool.pool} simulates jobs, not images"
+    if len(spec.image) > MAX_IMAGE_CHARS or not IMAGE.fullmatch(spec.image):
+        rule = (
+            f"must be NAME, NAME:TAG or NAME@sha256:DIGEST of {MAX_IMAGE_CHARS} characters at most"
+        )
+        return f"image: {spec.image[:MAX_IMAGE_CHARS]!r}: {rule}"
+    return None
 
 
 def check_simulated(spec: JobSpec, pool: PoolConfigured) -> str | None:

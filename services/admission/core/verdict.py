@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from services.admission.core.demand import GPU, MIB
+from services.admission.core.demand import GPU, MIB, NodeClass
 from services.admission.core.dependencies import find_status, is_own
 from services.admission.core.feasibility import count_workers
 from services.admission.core.quota import quota_queue_of, share_of
 from services.admission.core.state import AdmissionState, PendingJob
 from shared.contracts.admission import DeferReason
+from shared.contracts.job_spec import HAS_IMAGES, IMAGES_LABEL
 
 
 class Admit(NamedTuple):
@@ -84,6 +85,10 @@ def check_nodes(state: AdmissionState, job: PendingJob, now: int) -> Defer | Rej
 
 def describe_infeasible(state: AdmissionState, job: PendingJob, workers: int) -> str:
     demand = job.demand
+    if job.spec.image and not any(_runs_images(node_class) for node_class in state.node_classes):
+        return (
+            f"image: {job.spec.image!r}: none of the pool's nodes, {len(state.nodes)}, runs images"
+        )
     gpu_types = "/".join(demand.gpu_types) or "any GPU type"
     labels = ", ".join(f"{key}={value}" for key, value in sorted(demand.node_selector.items()))
     return (
@@ -92,6 +97,10 @@ def describe_infeasible(state: AdmissionState, job: PendingJob, workers: int) ->
         f" ({gpu_types}), {demand.cpu_milli / 1000:g} cores, {demand.mem_mib / MIB:g} GiB"
         + (f" on nodes with {labels}" if labels else "")
     )
+
+
+def _runs_images(node_class: NodeClass) -> bool:
+    return (IMAGES_LABEL, HAS_IMAGES) in node_class.labels
 
 
 def check_quota(state: AdmissionState, job: PendingJob) -> Admit | Defer:

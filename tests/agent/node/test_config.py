@@ -69,3 +69,12 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
 def test_the_defaults_need_no_file() -> None:
     assert make({}) == Config()
     assert Config().work_folder == "/var/lib/berth-agent/work"
+
+
+@pytest.mark.parametrize(
+    "mounts", [{"data": "ro"}, {"/": "ro"}, {"/data:x": "ro"}, {"/data": "rwx"}]
+)
+def test_a_mount_names_a_folder_and_how_it_is_seen(mounts: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="image_mounts"):
+        make({"image_mounts": mounts})
+    assert make({"image_mounts": {"/data": "ro"}}).image_mounts == {"/data": "ro"}

@@ -68,7 +68,6 @@ def test_a_start_that_fails_on_every_node_is_refused_for_good(
 ) -> None:
     launches = {
         "command_missing": launch(["no-such-python", "train.py"]),
-        "no_container_runtime": launch([], image="torch:2"),
         "no_command": launch([]),
         "command_unusable": launch(["echo", "a\0b"]),
         "workdir_missing": launch(["true"], workdir="below/nothing"),

@@ -47,8 +47,8 @@ def test_a_node_that_protects_less_says_what_that_means() -> None:
 
 
 def test_what_an_agent_names_by_labels_are_fields_of_its_node() -> None:
-    labels = {"berth.tmp": "job", "berth.user": "tenant", "rack": "r1"}
-    assert labelled_fields({"labels": labels}) == {"tmp": "job", "user": "tenant"}
+    labels = {"berth.tmp": "job", "berth.user": "tenant", "berth.images": "no", "rack": "r1"}
+    assert labelled_fields({"labels": labels}) == {"tmp": "job", "user": "tenant", "images": "no"}
     assert labelled_fields({"node_id": "n1"}) == {}
 
 

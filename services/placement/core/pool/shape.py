@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from shared.contracts.job_spec import PRIORITY_CLASSES, JobSpec
+from shared.contracts.job_spec import PRIORITY_CLASSES, JobSpec, selector_of
 
 GPU = 1000
 """Thousandths of one device."""
@@ -72,7 +72,7 @@ def shape_of(spec: JobSpec) -> Shape:
         cpu_milli=round(gang.cpus_per_worker * 1000),
         mem_mib=round(gang.mem_gib_per_worker * MIB),
         types=tuple(sorted(set(spec.gpu_types))) if spec.gpu_types else (),
-        selector=tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
+        selector=tuple(sorted(selector_of(spec).items())),
         min_workers=elastic.min_workers if elastic else gang.workers,
         max_workers=elastic.max_workers if elastic else gang.workers,
     )

@@ -79,9 +79,12 @@ def test_the_longest_id_of_an_array_counts() -> None:
     [
         (
             ("agent",),
-            {"image": "torch:2"},
-            "image: 'torch:2': pool main runs commands on its nodes, not images",
+            {"image": "dir:/etc"},
+            "image: 'dir:/etc': must be NAME, NAME:TAG or NAME@sha256:DIGEST of 256 characters"
+            " at most",
         ),
+        (("agent",), {"image": "nvcr.io:443/nvidia/pytorch:24.01-py3"}, None),
+        (("agent",), {"image": "localhost/own_image@sha256:" + 64 * "a"}, None),
         (("process",), {}, "pool: 'main': its backend process is retired; configure it with agent"),
         (("process", "agent"), {"workdir": "/data"}, None),
         (("virtual",), {"workdir": "/data", "simulated": {"duration_s": 5}}, None),

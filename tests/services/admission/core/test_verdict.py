@@ -5,9 +5,19 @@ from typing import Any
 from services.admission.core.demand import demand_of
 from services.admission.core.state import PendingJob
 from services.admission.core.verdict import Admit, Defer, Reject, judge
+from shared.contracts.bookkeeping import CapacityNoted
 from shared.contracts.job_spec import JobSpec
 from shared.testing.decider import given
-from tests.services.admission.core.cases import ADMISSION, NOW, POOL, pool, quota, submit, when
+from tests.services.admission.core.cases import (
+    ADMISSION,
+    NOW,
+    POOL,
+    pool,
+    quota,
+    shape,
+    submit,
+    when,
+)
 
 
 def job(**spec: Any) -> PendingJob:
@@ -34,6 +44,15 @@ def test_dependencies_come_before_nodes_and_nodes_before_quota() -> None:
     verdict = judge(state, job(gpus=64), NOW)
     assert isinstance(verdict, Reject)
     assert verdict.reason == "infeasible"
+
+
+def test_a_job_with_an_image_needs_a_node_that_runs_images() -> None:
+    verdict = judge(pool(), job(image="torch:2"), NOW)
+    assert isinstance(verdict, Reject)
+    assert verdict.detail == "image: 'torch:2': none of the pool's nodes, 2, runs images"
+    node = shape("n3", labels={"berth.images": "yes"})
+    state = pool(CapacityNoted(joined=(node,)))
+    assert judge(state, job(image="torch:2"), NOW + 1) == Admit(borrowed=False)
 
 
 def test_a_pool_without_nodes_defers() -> None:

@@ -24,6 +24,11 @@ def test_types_and_labels_are_sorted_so_that_equal_needs_are_equal_shapes() -> N
     assert shape_of(one.spec) == shape_of(other.spec)
 
 
+def test_a_job_with_an_image_needs_the_label_of_nodes_that_run_it() -> None:
+    spec = job("a", image="torch:2", node_selector={"rack": "r1"}).spec
+    assert shape_of(spec).selector == (("berth.images", "yes"), ("rack", "r1"))
+
+
 def test_an_elastic_job_has_a_range_of_workers() -> None:
     spec = job("a", workers=2, elastic={"min_workers": 1, "max_workers": 4}).spec
     shape = shape_of(spec)

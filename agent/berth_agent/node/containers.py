@@ -1,0 +1,197 @@
+"""Runs the program of a job in a container of its image, by Podman.
+
+Podman needs no daemon: the container is made below the worker's init, in its pid namespace and its
+control groups, so that the kernel ends it with the step as any other worker. Each worker has a
+store of its own, in which the images of the node's store can be read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from berth_agent.core.environment import DEFAULT_PATH, environment
+from berth_agent.linux import files
+from berth_agent.messages import Launch
+from berth_agent.node import machine
+from berth_agent.node.config import Config
+from berth_agent.node.machine import REPLACED, Kernel
+from berth_agent.node.users import WorkerUser
+from berth_agent.step.checks import StartRefused
+from berth_agent.token_names import TOKEN
+
+ENGINE = "podman"
+CLIENT = {"PATH": DEFAULT_PATH}
+"""Variables of the engine: it runs as root, and gets none of a job."""
+STORE = "/run/berth-engine"
+"""The store of a worker as its engine sees it: Podman takes no path of more than 50 characters."""
+CALL_S = 30.0
+NODE_STORE = "/var/lib/containers/storage"
+CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")
+CDI_GPU = "nvidia.com/gpu"
+MISSING = re.compile(
+    "manifest unknown|not found|denied|unauthorized|image not known|invalid reference", re.I
+)
+SHOWN_CHARS = 300
+
+
+def find_engine(config: Config, kernel: Kernel) -> str:
+    """Return the engine's program where this node can run images, else an empty text.
+
+    On a machine with GPUs the engine has to know them (CDI), or containers would see none.
+    """
+    if not config.images or os.geteuid() != 0 or not (kernel.pids and kernel.mounts):
+        return ""
+    program = shutil.which(ENGINE, path=DEFAULT_PATH) or ""
+    if not program or _has_unknown_gpus():
+        return ""
+    try:
+        done = _call(program, CALL_S, "info")
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    if done.returncode != 0:
+        return ""
+    os.makedirs(STORE, mode=0o700, exist_ok=True)
+    return program
+
+
+def _has_unknown_gpus() -> bool:
+    return bool(machine.gpu_uuids()) and not any(
+        path.suffix in (".json", ".yaml")
+        for folder in CDI_FOLDERS
+        for path in Path(folder).glob("*nvidia*")
+    )
+
+
+class Containers:
+    """Used by threads, one for each launch: to pull an image takes minutes."""
+
+    def __init__(self, config: Config, program: str) -> None:
+        self._config = config
+        self._program = program
+
+    def pull(self, image: str) -> str:
+        """Return the id of the image, which is pulled unless it is there. Raises StartRefused."""
+        if not self._program or not os.path.exists(self._program):
+            detail = f"image: {image[:200]}; this node has no engine for containers"
+            raise StartRefused("no_container_runtime", detail, False)
+        try:
+            present = self._id_of(image)
+            if not present:
+                # A name of another transport, such as dir:, could read files of the node.
+                pulled = _call(
+                    self._program, self._config.image_pull_s, "pull", "-q", f"docker://{image}"
+                )
+                if pulled.returncode != 0:
+                    raise _refused(image, pulled.stderr)
+                present = pulled.stdout.split()[-1] if pulled.stdout.split() else ""
+        except subprocess.TimeoutExpired as error:
+            detail = f"{image[:200]}: no answer within {error.timeout:g} s"
+            raise StartRefused("image_unreachable", detail, False) from None
+        return present
+
+    def _id_of(self, image: str) -> str:
+        """Return the id of an image of the node's store, empty if it has none of that name."""
+        words = ("image", "inspect", "--format", "{{.Id}}", "--", image)
+        return _call(self._program, CALL_S, *words).stdout.strip()
+
+    def command(
+        self,
+        launch: Launch,
+        image_id: str,
+        user: WorkerUser,
+        store: str,
+        telemetry: str,
+        private: str,
+        own: Mapping[str, str],
+    ) -> list[str]:
+        """Return the command of the engine; the variables are in a file that root alone reads.
+
+        Besides the allowed folders it sees that of its socket, and its private directory.
+        Raises StartRefused, OSError.
+        """
+        shown = {**dict.fromkeys(REPLACED, "rw"), **self._config.image_mounts}
+        shown |= {telemetry: "ro", private: "rw"}
+        cwd = launch.workdir or private
+        if not any(cwd == path or cwd.startswith(f"{path.rstrip('/')}/") for path in shown):
+            allowed = ", ".join(self._config.image_mounts) or "none"
+            detail = f"{cwd[:200]}: a container sees image_mounts of its node alone: {allowed}"
+            raise StartRefused("workdir_missing", detail, True)
+        uid, gid = user.owner
+        words = [self._program, *_store_flags(), "run", "--rm", "--pull=never"]
+        words += ["--network=host", "--ipc=host", "--uts=host", "--cgroups=disabled"]
+        words += ["--ulimit=host", "--log-driver=none", "--http-proxy=false"]
+        words += ["--cap-drop=all", "--security-opt=no-new-privileges"]
+        words += [f"--umask={self._config.umask}", f"--user={uid}:{gid}", f"--workdir={cwd}"]
+        words += [f"--group-add={group}" for group in user.groups if group != gid]
+        words += [f"--volume={path}:{path}:{mode}" for path, mode in shown.items()]
+        if machine.gpu_uuids():
+            words += [f"--device={CDI_GPU}={gpu}" for gpu in launch.gpus]
+            # It sees its own GPUs alone, numbered from 0.
+            own = {**own, "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(len(launch.gpus))))}
+        _write_variables(f"{store}/env", launch, {"HOME": private, "TMPDIR": "/tmp"}, own)
+        # The port comes with the order to start, as a variable of the engine.
+        words += [f"--env-file={STORE}/env", "--env=MASTER_PORT"]
+        return [*words, f"--entrypoint={json.dumps(list(launch.command))}", image_id]
+
+
+def _store_flags() -> list[str]:
+    """Return the flags of a store of its own: pids of other namespaces mean nothing here."""
+    return [
+        f"--root={STORE}/root",
+        f"--runroot={STORE}/run",
+        f"--tmpdir={STORE}/tmp",
+        f"--runtime-flag=root={STORE}/runtime",
+        f"--storage-opt=additionalimagestore={NODE_STORE}",
+        "--cgroup-manager=cgroupfs",
+        "--events-backend=none",
+    ]
+
+
+def client_variables(token: str) -> dict[str, str]:
+    """Return the variables of the engine in a worker; the token marks it as the worker's."""
+    return {**CLIENT, TOKEN: token}
+
+
+def _write_variables(
+    path: str, launch: Launch, defaults: Mapping[str, str], own: Mapping[str, str]
+) -> None:
+    """Write the variables of the container, a line each. Raises StartRefused, OSError."""
+    variables = environment(defaults, launch.env, own)
+    if "PATH" not in launch.env:
+        # That of the image holds.
+        del variables["PATH"]
+    for name, value in variables.items():
+        if "\n" in value or "\r" in value or not name.isidentifier():
+            detail = f"env: {name[:200]}: a line break, or no name of a variable; with an image"
+            raise StartRefused("command_unusable", f"{detail} neither can be passed", True)
+    lines = (f"{name}={value}\n" for name, value in variables.items())
+    files.write_atomic(path, "".join(lines).encode())
+
+
+def _call(program: str, limit_s: float, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the engine on the node's own store. Raises OSError, TimeoutExpired."""
+    return subprocess.run(
+        [program, *words],
+        env=CLIENT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=limit_s,
+        check=False,
+    )
+
+
+def _refused(image: str, stderr: str) -> StartRefused:
+    """Return why an image could not be pulled: its registry knows none, or did not answer."""
+    line = (stderr.strip().splitlines() or ["no reason is known"])[-1]
+    detail = f"{image[:200]}: {line.removeprefix('Error: ')[-SHOWN_CHARS:]}"
+    if MISSING.search(line) and "no such host" not in line:
+        return StartRefused("image_not_found", detail, True)
+    return StartRefused("image_unreachable", detail, False)
