@@ -17,6 +17,7 @@ SPAWNING = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spa
 GROUPS = {
     "tests/e2e/bad_input/": "shared stack",
     "tests/e2e/test_browser.py": "shared stack",
+    "tests/e2e/test_client.py": "shared stack",
     "tests/e2e/test_observed.py": "shared stack",
     "tests/operations/test_tilt.py": "shared stack",
     "tests/infra/security/on_kafka/": "guarded broker",

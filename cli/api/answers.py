@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+from berth_client.answers import Page
+from berth_client.calls import Call
+from berth_client.following import AWAY_S
 from cli.api.http import Api, Json, Query, part
 from cli.api.target import target
 from cli.errors import NotFound, Refused, Unreachable
@@ -15,8 +17,6 @@ from cli.text.output import emit, lines
 
 ANSWER_S = 30.0
 LOOK_S = 0.1
-AWAY_S = 60.0
-"""How long a waiting command tolerates an unavailable API or database."""
 PAGE = 1000
 
 
@@ -26,20 +26,8 @@ def api(data: Path | None) -> Api:
 
 def pages(client: Api, path: str, query: Query, limit: int, most: int = PAGE) -> list[Json]:
     """Return at most `limit` rows of a list, by pages of `most`."""
-    return [
-        row
-        for _, row in zip(range(limit), _rows(client, path, query, min(limit, most)), strict=False)
-    ]
-
-
-def _rows(client: Api, path: str, query: Query, limit: int) -> Iterator[Json]:
-    after: object | None = None
-    while True:
-        page = client.get(path, {**query, "limit": limit, "after": after})
-        yield from items(page)
-        after = page.get("next")
-        if not after:
-            return
+    first = Call[Page[Json]]("GET", path, {**query, "limit": min(limit, most)})
+    return list(client.pages(first, limit))
 
 
 def items(page: Json) -> list[Json]:

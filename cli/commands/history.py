@@ -9,7 +9,6 @@ from typing import Annotated, cast
 import typer
 
 from cli.api.answers import api, items
-from cli.api.follow import follow as follow_stream
 from cli.api.http import Api, Json, StreamEvent, part
 from cli.api.ids import job_id
 from cli.commands.jobs import JobArgument
@@ -134,7 +133,7 @@ def events(
     client = api(data)
     query = {"types": types, "subject": subject, "since": since or ("" if follow else "start")}
     if follow:
-        for document in _documents(follow_stream(client, EVENTS, query, report_line)):
+        for document in _documents(client.follow(EVENTS, query, report_line)):
             if as_json:
                 emit(document)
             else:

@@ -7,8 +7,8 @@ from typing import Annotated, cast
 
 import typer
 
+from berth_client.following import NewLines
 from cli.api.answers import api
-from cli.api.follow import follow as follow_stream
 from cli.api.http import Api, Json, part
 from cli.api.ids import job_id
 from cli.commands.jobs import JobArgument
@@ -59,20 +59,30 @@ def follow_output(client: Api, job: str, as_json: bool, shown: str = "") -> None
     only waits, and what follows them. Raises CliError for a stream that ends before the output.
     """
     path, query = f"/v1/jobs/{part(job)}/logs", {"follow": "true", "status": "true"}
-    due: dict[tuple[int, int], int] = {}
-    for event, text, _ in follow_stream(client, path, query, report_line):
+    new = NewLines()
+    for event, text, _ in client.follow(path, query, report_line):
         frame = json.loads(text)
         if event == "status":
             shown = _report_wait(client, frame, shown)
         elif event == "end":
             _check_end(job, frame)
             return
-        elif not _is_new(frame, due):
-            continue
-        elif as_json:
-            emit(frame)
         else:
-            lines([_line(frame)])
+            _print_new(frame, new, as_json)
+
+
+def _print_new(frame: Json, new: NewLines, as_json: bool) -> None:
+    """Print a line of output that was not printed yet; report on stderr lines that are missing."""
+    missing = new.missing_before(cast("dict[str, int]", frame))
+    if missing is None:
+        return
+    if missing:
+        worker = f"{frame['attempt']}/{frame['rank']}"
+        report_line(f"{missing} lines of worker {worker} are missing here")
+    if as_json:
+        emit(frame)
+    else:
+        lines([_line(frame)])
 
 
 def _check_end(job: str, frame: Json) -> None:
@@ -96,21 +106,6 @@ def _report_wait(client: Api, status: Json, shown: str) -> str:
         for text in silence_lines(client, status.get("silent_nodes")):
             report_line(text)
     return line or shown
-
-
-def _is_new(frame: Json, due: dict[tuple[int, int], int]) -> bool:
-    """Return whether the line was not printed yet, and note it; `due` is the next of each worker.
-
-    A stream that was opened again begins with the oldest lines that are kept.
-    """
-    attempt, rank, line = (cast("int", frame[name]) for name in ("attempt", "rank", "line"))
-    next_line = due.get((attempt, rank), 0)
-    if line < next_line:
-        return False
-    if next_line and line > next_line:
-        report_line(f"{line - next_line} lines of worker {attempt}/{rank} are missing here")
-    due[attempt, rank] = line + 1
-    return True
 
 
 def _no_output(document: Json) -> str:

@@ -88,7 +88,7 @@ def test_a_problem_is_one_line_with_its_exit_code(
 
 
 def test_a_response_of_another_server_is_an_error(api: Api) -> None:
-    with pytest.raises(CliError, match="not JSON"):
+    with pytest.raises(CliError, match="not a JSON object: is this the address of a Berth API"):
         api.get("/page")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from berth_client.calls import Call
 from cli.commands import llm as verbs
 from cli.commands import llm_requests
 from cli.errors import BadInput, NotFound
@@ -92,6 +93,10 @@ class LlmApi:
             ],
         }
         self.queries: list[dict[str, Any]] = []
+
+    def pages(self, call: Call[Any], limit: int) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.get(call.path, dict(call.query))["items"]
+        return rows[:limit]
 
     def get(self, path: str, query: dict[str, Any] | None = None) -> dict[str, Any]:
         self.queries.append(query or {})

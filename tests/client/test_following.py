@@ -7,11 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from cli.api import follow as follow_module
-from cli.api.follow import follow
-from cli.api.http import Api
-from cli.api.target import Target
-from cli.errors import NotFound, Unreachable
+from berth_client import BerthError, Client, client
 from tests.patience import PATIENCE_S
 from tests.serving import Quiet, serving
 
@@ -31,11 +27,11 @@ class Gateway(Quiet):
 
 
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
-    monkeypatch.setattr(follow_module, "AGAIN_S", 0.01)
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    monkeypatch.setattr(client, "AGAIN_S", 0.01)
     monkeypatch.setattr(Gateway, "paths", [])
     with serving(Gateway) as url:
-        yield Api(Target(url, ""))
+        yield Client(url, "", retries=0)
 
 
 def event(number: int) -> bytes:
@@ -46,7 +42,7 @@ def at(position: bytes, number: int) -> bytes:
     return b"id: %b\n%b" % (position, event(number))
 
 
-def test_a_stream_that_breaks_off_is_opened_again_with_one_message(api: Api) -> None:
+def test_a_stream_that_breaks_off_is_opened_again_with_one_message(api: Client) -> None:
     Gateway.answers = [
         (200, event(1)),
         (503, b"{}"),
@@ -55,46 +51,46 @@ def test_a_stream_that_breaks_off_is_opened_again_with_one_message(api: Api) -> 
         (200, event(1) + event(2) + END),
     ]
     reported: list[str] = []
-    events = list(follow(api, "/x", {}, reported.append, away_s=PATIENCE_S))
+    events = list(api.follow("/x", {}, reported.append, away_s=PATIENCE_S))
     assert events == [("x", "1", ""), ("x", "1", ""), ("x", "2", ""), ("end", "{}", "")]
-    broken = f"{api.url} is not reachable: the stream broke off; trying again for up to"
+    broken = f"{api.place.url} is not reachable: the stream broke off; trying again for up to"
     assert [line.startswith(broken) for line in reported] == [True, False, True, False]
     assert reported[1::2] == ["connected again", "connected again"]
 
 
-def test_an_api_that_stays_away_is_an_error(api: Api) -> None:
+def test_an_api_that_stays_away_is_an_error(api: Client) -> None:
     Gateway.answers = [(200, event(1)), (503, b"{}")]
-    with pytest.raises(Unreachable, match="status 503"):
-        list(follow(api, "/x", {}, list[str]().append, away_s=0.05))
+    with pytest.raises(BerthError, match="status 503"):
+        list(api.follow("/x", {}, list[str]().append, away_s=0.05))
 
 
-def test_an_api_that_never_answered_is_an_error_at_once(api: Api) -> None:
+def test_an_api_that_never_answered_is_an_error_at_once(api: Client) -> None:
     Gateway.answers = [(503, b"{}"), (200, END)]
-    with pytest.raises(Unreachable):
-        list(follow(api, "/x", {}, list[str]().append, away_s=PATIENCE_S))
+    with pytest.raises(BerthError):
+        list(api.follow("/x", {}, list[str]().append, away_s=PATIENCE_S))
 
 
-def test_a_refusal_is_final(api: Api) -> None:
+def test_a_refusal_is_final(api: Client) -> None:
     Gateway.answers = [(200, event(1)), (404, b"{}"), (200, END)]
-    with pytest.raises(NotFound):
-        list(follow(api, "/x", {}, list[str]().append, away_s=PATIENCE_S))
+    with pytest.raises(BerthError, match="status 404"):
+        list(api.follow("/x", {}, list[str]().append, away_s=PATIENCE_S))
 
 
-def test_a_stream_of_events_with_positions_goes_on_behind_the_last_one(api: Api) -> None:
+def test_a_stream_of_events_with_positions_goes_on_behind_the_last_one(api: Client) -> None:
     Gateway.answers = [
         (200, at(b"1.2", 1) + at(b"1.3", 2)),
         (503, b"{}"),
         (200, at(b"2.3", 3) + END),
     ]
     reported: list[str] = []
-    events = follow(api, "/x", {"since": "start"}, reported.append, away_s=PATIENCE_S)
+    events = api.follow("/x", {"since": "start"}, reported.append, away_s=PATIENCE_S)
     assert [event.data for event in events] == ["1", "2", "3", "{}"]
     assert Gateway.paths == ["/x?since=start", "/x?since=1.3", "/x?since=1.3"]
     assert reported[-1] == "connected again"
 
 
-def test_events_that_are_missed_before_the_first_one_are_reported(api: Api) -> None:
+def test_events_that_are_missed_before_the_first_one_are_reported(api: Client) -> None:
     Gateway.answers = [(200, b": alive\n\n"), (200, at(b"1", 1) + END)]
     reported: list[str] = []
-    list(follow(api, "/x", {"since": ""}, reported.append, away_s=PATIENCE_S))
+    list(api.follow("/x", {"since": ""}, reported.append, away_s=PATIENCE_S))
     assert reported[-1].startswith("connected again; events of the time between are missing")

@@ -1,0 +1,285 @@
+"""The client of the REST API."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from berth_client import answers, calls, transport
+from berth_client.calls import PAGE, Call, Json, Query, get
+from berth_client.errors import BerthError
+from berth_client.following import AGAIN_S, AWAY_S, Continuation, NewLines, Report, ignore
+from berth_client.place import Place
+from berth_client.transport import StreamEvent
+from berth_client.waiting import LOOK_S, JobWait, is_answered, place_of
+
+if TYPE_CHECKING:
+    import httpx2
+
+T = TypeVar("T")
+RETRIES = 4
+
+
+class Client:
+    """A client of the gateway at `url`, by default that of `BERTH_URL` or of the local stack.
+
+    Requests that can be repeated are, up to `retries` times, after outages and refused rates. A
+    request without a result raises BerthError.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        ca: str | None = None,
+        folder: Path | None = None,
+        retries: int = RETRIES,
+    ) -> None:
+        self._connect(place_of(url, key, ca, folder), retries)
+
+    def _connect(self, place: Place, retries: int) -> None:
+        self.place = place
+        self._retries = retries
+        self._options = transport.options_of(place)
+        self._opened: httpx2.Client | None = None
+
+    @property
+    def _http(self) -> httpx2.Client:
+        if self._opened is None:
+            import httpx2
+
+            trust = transport.trust_of(self.place)
+            self._opened = httpx2.Client(**self._options, verify=trust)
+        return self._opened
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def send(self, call: Call[T]) -> T:
+        """Send any request and return its answer."""
+        return self._send(call)
+
+    def pages(self, call: Call[answers.Page[T]], limit: int | None = None) -> Iterator[T]:
+        """Yield the rows of a list, page by page, at most `limit`."""
+        following: Call[answers.Page[T]] | None = call
+        left = limit
+        while following is not None:
+            page = self.send(following)
+            rows = page["items"] if left is None else page["items"][:left]
+            yield from rows
+            left = None if left is None else left - len(rows)
+            following = calls.following(following, page) if left is None or left else None
+
+    def stream(
+        self, path: str, query: Query | None = None, *, alive: bool = False
+    ) -> Iterator[StreamEvent]:
+        """Yield server-sent events until the stream ends, by an event `end`.
+
+        With `alive` also the gateway's keep-alive comments, as events `alive` without data.
+        """
+        return self._stream(Call("GET", path, query or {}), alive)
+
+    def follow(
+        self, path: str, query: Query | None = None, report: Report = ignore, away_s: float = AWAY_S
+    ) -> Iterator[StreamEvent]:
+        """Yield the events of a stream up to its event `end`; one that breaks off is opened again.
+
+        A stream whose events have ids goes on behind the last one, another begins anew. Raises
+        BerthError if the first attempt fails, or after `away_s` seconds without an answer.
+        """
+        place = Continuation(query or {}, report, away_s)
+        while True:
+            try:
+                for event in self._stream(Call("GET", path, place.query), True):
+                    if place.note(event):
+                        yield event
+                        if event.name == "end":
+                            return
+            except BerthError as error:
+                place.endure(error)
+            time.sleep(AGAIN_S)
+
+    def submit(
+        self,
+        spec: Mapping[str, object],
+        *,
+        tenant: str | None = None,
+        pool: str | None = None,
+        array_size: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> answers.SubmissionReceipt:
+        """Submit a job, or an array; `spec` is as in a job file, with `name` and `command`."""
+        return self.send(calls.submit(spec, tenant, pool, array_size, idempotency_key))
+
+    def retry(self, job_id: str, idempotency_key: str | None = None) -> answers.SubmissionReceipt:
+        """Submit a job that has ended again, as a new one."""
+        return self.send(calls.retry(job_id, idempotency_key))
+
+    def cancel(
+        self, job_id: str, reason: str = "", pool: str | None = None
+    ) -> answers.CommandReceipt:
+        """Cancel a job or an array; the pool is needed while Postgres is away."""
+        return self.send(calls.cancel(job_id, reason, pool))
+
+    def wait_command(self, receipt: answers.CommandReceipt, timeout_s: float = 30.0) -> None:
+        """Wait for the decision about a command. Raises BerthError for a refusal."""
+        ends_s = time.monotonic() + timeout_s
+        call = calls.command(receipt["command_id"])
+        while not is_answered(self._look(call), call, time.monotonic() > ends_s):
+            time.sleep(LOOK_S)
+
+    def wait(self, job_id: str, timeout_s: float | None = None) -> answers.JobDetail:
+        """Wait until a job has ended, and return it. Raises TimeoutError, and BerthError for one
+        that does not exist."""
+        wait = JobWait(job_id, timeout_s)
+        while True:
+            seen = self._look(calls.job(job_id))
+            if (job := wait.ended(seen)) is not None:
+                return job
+            time.sleep(wait.pause_s)
+
+    def jobs(
+        self,
+        *,
+        tenant: str | None = None,
+        phase: answers.Phase | None = None,
+        name: str | None = None,
+        pool: str | None = None,
+        array: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[answers.Job]:
+        """Yield jobs, newest first."""
+        return self.pages(calls.jobs(tenant, phase, name, pool, array), limit)
+
+    def job(self, job_id: str) -> answers.JobDetail:
+        return self.send(calls.job(job_id))
+
+    def why(self, job_id: str) -> answers.Why:
+        """Return why a job waited, and what comes next."""
+        return self.send(calls.why(job_id))
+
+    def timeline(self, job_id: str) -> answers.JobHistory:
+        """Return all decisions about a job in order."""
+        return self.send(calls.timeline(job_id))
+
+    def trace(self, job_id: str) -> answers.JobTrace:
+        return self.send(calls.trace(job_id))
+
+    def logs(self, job_id: str, tail: int = 1000) -> list[answers.JobLine]:
+        """Return the last lines of a job's output."""
+        answer = self.send(calls.logs(job_id, tail))
+        return answer["lines"]
+
+    def follow_logs(self, job_id: str) -> Iterator[answers.JobLine]:
+        """Yield the output of a job until the job and its output have ended."""
+        path, new = f"/v1/jobs/{calls.part(job_id)}/logs", NewLines()
+        for event in self.follow(path, {"follow": True}):
+            line = json.loads(event.data) if event.name == "line" else None
+            if line is not None and new.missing_before(line) is not None:
+                yield line
+
+    def events(self, types: str = "", subject: str = "", since: str = "") -> Iterator[Json]:
+        """Yield accepted events as CloudEvents, from now or from behind the position `since`."""
+        query = {"types": types, "subject": subject, "since": since}
+        for event in self.follow("/v1/events", query):
+            if event.name != "end":
+                yield json.loads(event.data)
+
+    def nodes(self, pool: str | None = None) -> Iterator[answers.Node]:
+        return self.pages(get("/v1/nodes", pool=pool, limit=PAGE))
+
+    def cordon(self, node_id: str, reason: str = "") -> answers.CommandReceipt:
+        """Mark a node unschedulable."""
+        return self.send(calls.change_node(node_id, "cordon", reason))
+
+    def uncordon(self, node_id: str, reason: str = "") -> answers.CommandReceipt:
+        return self.send(calls.change_node(node_id, "uncordon", reason))
+
+    def drain(self, node_id: str, reason: str = "") -> answers.CommandReceipt:
+        """Cordon a node and move its jobs to others."""
+        return self.send(calls.change_node(node_id, "drain", reason))
+
+    def queue(self, pool: str | None = None) -> list[answers.QueuedJob]:
+        """Return up to 1000 waiting jobs in the order of priority."""
+        return list(self.pages(get("/v1/queue", pool=pool, limit=PAGE)))
+
+    def pools(self) -> list[answers.Pool]:
+        return list(self.pages(get("/v1/pools")))
+
+    def tenants(self) -> Iterator[answers.Tenant]:
+        """Yield the tenants that the bearer sees, with their use."""
+        return self.pages(get("/v1/tenants", limit=PAGE))
+
+    def tenant(self, name: str) -> answers.TenantDetail:
+        """Return a tenant with its quota, its bounds and what it uses of them."""
+        return self.send(calls.tenant(name))
+
+    def llm_usage(self, by: str = "tenant", since: int = 0) -> list[answers.LlmUse]:
+        """Return requests, tokens and cost by tenant, user, application, model, endpoint, day or
+        hour."""
+        return list(self.pages(get("/v1/llm/usage", by=by, since=since, limit=PAGE)))
+
+    def whoami(self) -> answers.WhoAmI:
+        return self.send(calls.whoami())
+
+    def _look(self, call: Call[T]) -> T | BerthError:
+        """Return the answer, or the error of one that may come later."""
+        try:
+            return self._send(call)
+        except BerthError as error:
+            if error.status != 404 and not error.is_temporary:
+                raise
+            return error
+
+    def _send(self, call: Call[T]) -> T:
+        attempt = 0
+        while True:
+            try:
+                answer: T = self._exchange(call)
+                return answer
+            except BerthError as error:
+                if not call.repeatable or not error.is_temporary or attempt == self._retries:
+                    raise
+                time.sleep(transport.pause_s(error, attempt))
+            attempt += 1
+
+    def _exchange(self, call: Call[Any]) -> Any:
+        http, options = self._http, transport.request_of(call)
+        with transport.failures(self.place.url):
+            response = http.request(call.method, call.path, **options)
+        return transport.content_of(response)
+
+    def _stream(self, call: Call[Any], alive: bool) -> Iterator[StreamEvent]:
+        http, options, reader = self._http, transport.request_of(call), transport.EventReader()
+        with (
+            transport.failures(self.place.url),
+            http.stream(
+                call.method, call.path, timeout=transport.STREAM_TIMEOUT_S, **options
+            ) as response,
+        ):
+            if response.status_code >= 400:
+                response.read()
+                transport.content_of(response)
+            for raw in response.iter_bytes():
+                for event in reader.feed(raw):
+                    if alive or event.name != "alive":
+                        yield event
+            reader.check_end()
