@@ -86,13 +86,13 @@ test-parts: dev ## Run the tests of upgrades, kills, several brokers and access 
 
 lock: dev ## Resolve the dependencies again, with hashes.
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
-		--no-header --no-emit-index-url --no-emit-find-links --extra build --extra simulation \
+		--no-header --no-emit-index-url --no-emit-find-links --extra server --extra build --extra simulation \
 		-o requirements.lock pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-header --no-emit-index-url --no-emit-find-links --extra build \
+		--no-header --no-emit-index-url --no-emit-find-links --extra server --extra build \
 		-c requirements.lock -o infra/image/requirements.lock pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
-		--no-header --no-emit-index-url --no-emit-find-links --extra build --extra simulation --extra dev \
+		--no-header --no-emit-index-url --no-emit-find-links --extra server --extra build --extra simulation --extra dev \
 		-c requirements.lock -o requirements-dev.lock pyproject.toml
 
 train: install ## Train the learned policies again on real traces, see docs/workloads.md (an hour or two: see their manifests).

@@ -15,6 +15,8 @@ from cli.text.output import printable
 
 DEBUG = "BERTH_DEBUG"
 OURS = ("infra", "shared", "simulator")
+PACKAGES = ("benchmarks", "berth_", "cli", "infra", "services", "shared", "simulator", "training")
+INSTALL = "this command needs the whole suite, install berth[server]"
 CLIENTS = ("aiokafka", "kafka", "asyncpg")
 
 
@@ -54,6 +56,8 @@ class BerthApp(typer.Typer):
 
 def _message(error: Exception) -> str:
     """Return the message of an error; errors of libraries are prefixed with their class."""
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith(PACKAGES):
+        return f"{INSTALL}: {error.name} is not installed"
     return str(error) if _origin(error) in OURS else f"{type(error).__name__}: {error}"
 
 

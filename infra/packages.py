@@ -26,12 +26,15 @@ BUILD_S = 300
 def build(out: Path) -> list[Path]:
     """Build all three into a folder and return their paths. Raises CalledProcessError, OSError."""
     out.mkdir(parents=True, exist_ok=True)
-    wheels = [_build_wheel(ROOT / name, out) for name in ("agent", "reporter")]
+    wheels = [build_wheel(ROOT / name, out) for name in ("agent", "reporter")]
     return [*wheels, build_archive(ROOT / "agent", out / ARCHIVE)]
 
 
-def _build_wheel(project: Path, out: Path) -> Path:
-    """Build from a copy: setuptools leaves its own files beside the sources."""
+def build_wheel(project: Path, out: Path) -> Path:
+    """Build the wheel of a project into a folder and return its path.
+
+    It is built from a copy: setuptools leaves its own files beside the sources.
+    """
     with tempfile.TemporaryDirectory(prefix="berth-wheel-") as folder:
         copy, wheels = Path(folder) / project.name, Path(folder) / "wheels"
         shutil.copytree(project, copy, ignore=shutil.ignore_patterns("__pycache__"))

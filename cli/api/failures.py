@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from berth_client import BerthError
+from berth_client.errors import NO_ANSWER
 from berth_client.place import BAD_FILE, NO_STACK
-from berth_client.transport import BAD_ADDRESS, NO_ANSWER, NOT_BERTH
+from berth_client.transport import BAD_ADDRESS, NOT_BERTH, UNTRUSTED
 from cli.errors import BadInput, CliError, NotFound, Refused, TooManyRequests, Unreachable
 
-WITHOUT_ANSWER = frozenset({NO_STACK, BAD_FILE, BAD_ADDRESS, NO_ANSWER, NOT_BERTH})
+WITHOUT_ANSWER = frozenset({NO_STACK, BAD_FILE, BAD_ADDRESS, NO_ANSWER, NOT_BERTH, UNTRUSTED})
 """Reasons of the client itself, which say nothing beside their detail."""
 RETRY_S = 1.0
 """When a request is made again that is answered with 429, if the answer does not say."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-AGAIN = frozenset({0, 429, 502, 503, 504})
+NO_ANSWER = "no_answer"
+AGAIN = frozenset({429, 502, 503, 504})
 
 
 class InvalidField(NamedTuple):
@@ -57,4 +58,4 @@ class BerthError(Exception):
     @property
     def is_temporary(self) -> bool:
         """Whether the same request may succeed later."""
-        return self.status in AGAIN
+        return self.status in AGAIN or self.reason == NO_ANSWER

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from berth_client.calls import Call
-from berth_client.errors import BerthError, InvalidField
+from berth_client.errors import NO_ANSWER, BerthError, InvalidField
 from berth_client.place import Place
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ STREAM_TIMEOUT_S = 30.0
 """A stream sends a comment at least every two seconds."""
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 10.0
-BAD_ADDRESS, NO_ANSWER, NOT_BERTH = "bad_address", "no_answer", "not_berth"
+BAD_ADDRESS, UNTRUSTED, NOT_BERTH = "bad_address", "untrusted", "not_berth"
 
 
 class StreamEvent(NamedTuple):
@@ -76,7 +76,9 @@ def unreachable(url: str, error: Exception) -> BerthError:
 
     is_slow = isinstance(error, httpx2.TimeoutException)
     reason = "no answer in time" if is_slow else str(error) or type(error).__name__
-    return BerthError(0, NO_ANSWER, f"{url} is not reachable: {reason}")
+    is_untrusted = isinstance(first_cause(error), ssl.SSLCertVerificationError)
+    code = UNTRUSTED if is_untrusted else NO_ANSWER
+    return BerthError(0, code, f"{url} is not reachable: {reason}")
 
 
 def first_cause(error: BaseException) -> BaseException:

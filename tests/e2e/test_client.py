@@ -30,6 +30,7 @@ def test_each_example_of_the_page_works(
     assert len(EXAMPLES) == len(PRINTED)
     monkeypatch.setenv("BERTH_URL", shared_stand.stack.gateway)
     monkeypatch.setenv("BERTH_KEY", shared_stand.keys["ada"])
+    monkeypatch.setenv("BERTH_CA", str(shared_stand.stack.ca))
     exec(compile(EXAMPLES[number], f"docs/client.md example {number}", "exec"), {})  # noqa: S102
     printed = capsys.readouterr().out.strip()
     assert re.fullmatch(PRINTED[number], printed), printed
