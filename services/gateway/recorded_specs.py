@@ -45,7 +45,7 @@ class SpecEvent(msgspec.Struct):
     spec: msgspec.Raw = NONE
 
 
-class Place(NamedTuple):
+class SpecPlace(NamedTuple):
     """A place in admission's ledger: record `seq` has the first event of the job.
 
     `accepted_at` is the time of the record that accepted it, or its array: the same or an earlier
@@ -64,7 +64,7 @@ class SpecReads:
         self._open_log = open_log
         self._reading: Counter[str] = Counter()
 
-    async def read(self, place: Place, subject: str, tenant: str) -> JobSpec | None:
+    async def read(self, place: SpecPlace, subject: str, tenant: str) -> JobSpec | None:
         """Return what `recorded_spec` does. Raises ApiError 429 while too many read."""
         with self._reader(tenant):
             return await recorded_spec(self._open_log(), place, subject, tenant)
@@ -86,7 +86,7 @@ class SpecReads:
                 del self._reading[tenant]
 
 
-async def recorded_spec(log: Log, place: Place, subject: str, tenant: str) -> JobSpec | None:
+async def recorded_spec(log: Log, place: SpecPlace, subject: str, tenant: str) -> JobSpec | None:
     """Return the specification of a tenant's job or array, recorded at a place or before it.
 
     None where neither topic nor archive has it. Raises TimeoutError where the broker does not
@@ -126,7 +126,7 @@ class LedgerReader:
     def __init__(self, feed: Feed, tp: TP, begin: int, end: int) -> None:
         self._feed, self._tp, self._begin, self._end = feed, tp, begin, end
 
-    async def find(self, place: Place) -> int:
+    async def find(self, place: SpecPlace) -> int:
         """Return an offset at most `AROUND` before the first record of the time of the acceptance.
 
         The time of a ledger never goes back, and a record's number is never above its offset + 1.
@@ -142,7 +142,7 @@ class LedgerReader:
                 high = middle
         return low
 
-    async def records(self, first: int, place: Place) -> AsyncGenerator[Record, None]:
+    async def records(self, first: int, place: SpecPlace) -> AsyncGenerator[Record, None]:
         """Yield the records up to the place, and few of a later time than the acceptance.
 
         Records that a reader of the ledger ignores come too: they decide the same of one

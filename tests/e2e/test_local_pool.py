@@ -139,8 +139,9 @@ def test_a_job_outlives_a_durable_stack_that_stops_and_starts_again(folder: Path
         berth(data, "down")
         (load(data).agent / "identity.json").unlink()
         berth(data, *begin)
-        words = ("submit", "--tenant", "ada", "--pool", LOCAL_POOL, "--wait")
-        berth(data, *words, command=["true"])
+        berth(
+            data, *("submit", "--tenant", "ada", "--pool", LOCAL_POOL, "--wait"), command=["true"]
+        )
     finally:
         berth(data, "down")
 

@@ -15,7 +15,7 @@ from services.gateway.core.key_bounds import check_owner, user_of
 from services.gateway.core.strict import Body, parse_body
 from services.gateway.core.submission import JobBody, RetryRequest, submit_job
 from services.gateway.problem import ApiError, unavailable
-from services.gateway.recorded_specs import Place
+from services.gateway.recorded_specs import SpecPlace
 from services.gateway.routes.jobs import Job, visible_job
 from services.gateway.routes.submissions import idempotency_key, send_submission, sender_for
 from services.gateway.updates import require_finished
@@ -82,7 +82,7 @@ async def _spec_of(gateway: Gateway, bearer: Bearer, row: Body) -> JobSpec:
     place = await gateway.database.row(bearer, queries.SPEC_PLACE, bearer.tenant, first)
     if place is None:
         raise ApiError(410, "spec_gone", GONE)
-    at = Place(*(int(str(place[name])) for name in ("partition", "seq", "accepted_at")))
+    at = SpecPlace(*(int(str(place[name])) for name in ("partition", "seq", "accepted_at")))
     try:
         spec = await gateway.specs.read(at, subject, str(row["tenant"]))
     except (KafkaError, OSError, TimeoutError, ArchiveUnreachable) as error:

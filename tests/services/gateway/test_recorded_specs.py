@@ -8,7 +8,7 @@ import pytest
 
 from services.gateway import recorded_specs
 from services.gateway.problem import ApiError
-from services.gateway.recorded_specs import READS, TENANT_READS, Place, SpecReads, recorded_spec
+from services.gateway.recorded_specs import READS, TENANT_READS, SpecPlace, SpecReads, recorded_spec
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.admission import ArrayAccepted, JobAdmitted, JobDeferred
 from shared.contracts.array_programs import without_program
@@ -29,7 +29,7 @@ async def read(
     broker: MemoryBroker, subject: str, seq: int, tenant: str = "ada", at: int | None = None
 ) -> JobSpec | None:
     """Read what record `seq` or one before it has; `at` is that of the record if not given."""
-    place = Place(1, seq, AT + 10 * seq if at is None else at)
+    place = SpecPlace(1, seq, AT + 10 * seq if at is None else at)
     return await recorded_spec(MemoryLog(broker), place, subject, tenant)
 
 
@@ -90,13 +90,13 @@ async def test_a_broker_that_delivers_nothing_is_given_up(monkeypatch: pytest.Mo
     broker = MemoryBroker()
     LedgerWriter(broker, "admission", 1).write([admitted("a")])
     with pytest.raises(TimeoutError, match=r"admission-1 ends at 2, and delivers nothing from 1"):
-        await recorded_spec(Ahead(broker), Place(1, 2, AT + 20), "b", "ada")
+        await recorded_spec(Ahead(broker), SpecPlace(1, 2, AT + 20), "b", "ada")
 
 
 async def test_a_gateway_reads_a_few_at_once_and_leaves_some_for_other_tenants() -> None:
     broker = MemoryBroker()
     LedgerWriter(broker, "admission", 1).write([admitted("a")])
-    reads, place = SpecReads(lambda: MemoryLog(broker)), Place(1, 1, AT + 10)
+    reads, place = SpecReads(lambda: MemoryLog(broker)), SpecPlace(1, 1, AT + 10)
 
     async def statuses(*tenants: str) -> list[int]:
         tasks = [reads.read(place, "a", tenant) for tenant in tenants]

@@ -260,7 +260,7 @@ def test_predictions_that_are_guarded_agree(policy: str, ranked: bool) -> None:
 
     def starts(jobs: list[WorkloadJob], rules: Progress) -> list[int]:
         ran = compiled(jobs, policy, "easy", "history", ranked, 0.0, 1.0, None, rules, "history")
-        return ran[0].tolist()
+        return list(map(int, ran[0]))
 
     many = [with_failures(slowed(workload(s, tenants=2), 10), s) for s in range(8)]
     jobs = next(jobs for jobs in many if starts(jobs, RESIDENCY) != starts(jobs, UNGUARDED))

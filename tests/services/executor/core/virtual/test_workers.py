@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import Any
 
 from services.executor.core.virtual.effects import WorkerEnded
 from services.executor.core.virtual.injected import NodeSlowdown
