@@ -121,8 +121,8 @@ def test_a_job_outlives_a_durable_stack_that_stops_and_starts_again(folder: Path
         berth(data, *begin)
         berth(data, "tenants", "add", "ada", "--pool", LOCAL_POOL)
         where = ("--pool", LOCAL_POOL, "--workdir", str(folder))
-        words = ("submit", "--tenant", "ada", *where, "--json")
-        job_id = str(berth(data, *words, command=waiting.command)["job_id"])
+        submit = ("submit", "--tenant", "ada", *where)
+        job_id = str(berth(data, *submit, "--json", command=waiting.command)["job_id"])
         worker = eventually(waiting.pid)
         node = (load(data).agent / "identity.json").read_text()
         berth(data, "down")
@@ -139,9 +139,7 @@ def test_a_job_outlives_a_durable_stack_that_stops_and_starts_again(folder: Path
         berth(data, "down")
         (load(data).agent / "identity.json").unlink()
         berth(data, *begin)
-        berth(
-            data, *("submit", "--tenant", "ada", "--pool", LOCAL_POOL, "--wait"), command=["true"]
-        )
+        berth(data, *submit, "--wait", command=["true"])
     finally:
         berth(data, "down")
 
