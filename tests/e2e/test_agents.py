@@ -510,6 +510,7 @@ def test_a_node_with_a_full_disk_says_so_and_takes_no_job_until_it_has_space(sta
         stack.callback(node.close)
         node.settings |= {"reserve_mib": 1.0, "labels.disk": "small"}
         node.start()
+        eventually(lambda: (row := node.row()) and row["alive"])
         assert stand.ended(submit(stand, "exit 0", node_selector=here))["phase"] == "succeeded"
         filler = folder / "filler"
         with pytest.raises(OSError, match="No space"), filler.open("wb", buffering=0) as file:
