@@ -73,7 +73,7 @@ def test_a_value_that_obeys_the_schema_is_read_and_written_back_unchanged(name: 
     check()
 
 
-@each_contract
+@pytest.mark.parametrize("name", sorted(WIRE.keys() - COMMANDS.keys()))
 def test_a_hostile_value_is_read_or_refused_with_a_reason(name: str) -> None:
     @quickly
     @given(hostile(SCHEMAS[name], SCHEMAS[name]))
@@ -101,7 +101,7 @@ def test_a_hostile_command_is_one_input_with_a_message_or_a_reason(name: str) ->
     decoder, topic = custodian_of(name)
 
     @quickly
-    @given(hostile(SCHEMAS[name], SCHEMAS[name]), st.sampled_from(["1.0", "", "2"]))
+    @given(hostile(SCHEMAS[name], SCHEMAS[name]), st.sampled_from(["1.0", "1.0", "1.0", "", "2"]))
     def check(data: bytes, version: str) -> None:
         tally("hostile commands")
         inputs = decoder.decode_plain(TP(topic, 0), 3, envelope(name, data, specversion=version))
@@ -111,20 +111,20 @@ def test_a_hostile_command_is_one_input_with_a_message_or_a_reason(name: str) ->
                 encode(item.message.rejection())
             else:
                 assert version == "1.0"
-                encode(item.message)
+                assert decode_command(name, encode(item.message)) == item.message
         assert inputs or CUSTODIAN[topic] != COMMANDS[name].OWNER
 
     check()
 
 
 @pytest.mark.parametrize("name", sorted(name for name in COMMANDS if COMMANDS[name].model_fields))
-@pytest.mark.parametrize("case", HOSTILE)
-def test_hostile_json_in_place_of_a_command_has_a_reason(name: str, case: str) -> None:
+def test_hostile_json_in_place_of_a_command_has_a_reason(name: str) -> None:
     decoder, topic = custodian_of(name)
-    for value in (HOSTILE[case], envelope(name, HOSTILE[case])):
-        for item in decoder.decode_plain(TP(topic, 0), 3, value):
-            assert isinstance(item.message, Undecodable)
-            assert item.message.reason
+    for case, data in HOSTILE.items():
+        for value in (data, envelope(name, data)):
+            for item in decoder.decode_plain(TP(topic, 0), 3, value):
+                assert isinstance(item.message, Undecodable), case
+                assert item.message.reason, case
 
 
 @pytest.mark.parametrize("data", [b"{}", b"[]", b"1", *HOSTILE_JSON])
