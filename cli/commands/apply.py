@@ -131,23 +131,20 @@ def _made(client: Api, change: Difference, as_json: bool, data: Path | None) -> 
 def _send(client: Api, change: Difference) -> Json:
     declared, present, settings = change.declared, change.present, change.settings
     kind, path = declared.kind, f"/v1/{declared.kind}s"
+    condition = {"if_version": present.version if present else "absent"}
     match kind:
         case "pool" | "endpoint" if present is None:
             set_ = {name: value for name, value in settings.items() if value is not None}
-            return client.post(path, {kind: declared.name, **set_, "if_version": "absent"})
-        case "pool" | "endpoint":
-            assert present is not None, "the case before"
-            body = {**settings, "if_version": present.version}
-            return client.patch(f"{path}/{part(declared.name)}", body)
-        case "tenant" if present is None:
-            return client.post(path, {"tenant": declared.name, **settings})
+            return client.post(path, {kind: declared.name, **set_, **condition})
+        case "pool" | "endpoint" | "tenant" if present is not None:
+            return client.patch(f"{path}/{part(declared.name)}", {**settings, **condition})
         case "tenant":
-            return client.patch(f"{path}/{part(declared.name)}", settings)
+            return client.post(path, {"tenant": declared.name, **settings, **condition})
         case "quota":
             # The whole quota can be read by the release before, too.
             send = client.post if len(settings) == QUOTA_SETTINGS else client.patch
             path = f"/v1/tenants/{part(declared.owner)}/quota"
-            return send(path, {**settings, "pool": declared.name})
+            return send(path, {**settings, "pool": declared.name, **condition})
         case _:
             path = f"/v1/tenants/{part(declared.owner)}/keys"
             return client.post(path, {"key_id": declared.name, **settings})

@@ -35,7 +35,7 @@ class Installation:
                 row = self._get(f"/v1/tenants/{part(declared.name)}")
                 if row is None or not row["active"]:
                     return None
-                return Present(row | cast("Json", row["bounds"]))
+                return Present(row | cast("Json", row["bounds"]), str(row["version"]))
             case "quota":
                 return self._quota(declared)
             case _:
@@ -59,7 +59,7 @@ class Installation:
         tenant = self._get(f"/v1/tenants/{part(declared.owner)}") or {"quota": []}
         for row in cast("list[Json]", tenant["quota"]):
             if row["pool"] == declared.name:
-                return Present(row)
+                return Present(row, str(row["version"]))
         return None
 
     def _key(self, declared: Declared) -> Present | None:

@@ -16,12 +16,13 @@ from services.gateway.openapi import problem_responses, request_body
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.problem import ApiError, unavailable
 from services.gateway.wiring import Gateway, gateway_of
+from shared.contracts.access import RegisterTenant
 from shared.contracts.base import Command, Model
 from shared.contracts.command_answers import CommandRefused
 from shared.contracts.endpoints import ConfigureEndpoint
 from shared.contracts.pools import ConfigurePool
 from shared.contracts.registry import Bearer
-from shared.contracts.updates import UpdateEndpoint, UpdatePool
+from shared.contracts.updates import UpdateEndpoint, UpdatePool, UpdateTenant
 from shared.telemetry.names import AttributeKey, SpanName
 
 COMMANDS = "commands"
@@ -29,7 +30,9 @@ ACCESS_COMMANDS = "access.commands"
 LLM_REQUESTS = "llm.requests"
 ANSWER_S = 5.0
 """Longest wait for the decision of access."""
-Configuration = ConfigurePool | ConfigureEndpoint | UpdatePool | UpdateEndpoint
+Configuration = (
+    ConfigurePool | ConfigureEndpoint | RegisterTenant | UpdatePool | UpdateEndpoint | UpdateTenant
+)
 CONFLICTS = frozenset(
     {
         "node_exists",
@@ -126,7 +129,7 @@ async def send_access_command(
 async def send_configuration(
     request: Request, bearer: Bearer, command: Configuration, subject: str
 ) -> CommandReceipt:
-    """Send the settings of a pool or endpoint to access.
+    """Send the settings of a pool, endpoint or tenant to access.
 
     A change that names its version is awaited: see `decide_by_access`.
     """

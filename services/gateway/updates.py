@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from services.gateway.problem import ApiError
+from shared.contracts.access import RegisterTenant
 from shared.contracts.base import Model
+from shared.contracts.bounds import TenantBounds
 from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured
 from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.registry import AccessView
 from shared.contracts.settings_version import version_of
-from shared.contracts.updates import UpdateEndpoint, UpdatePool
+from shared.contracts.updates import UpdateEndpoint, UpdatePool, UpdateTenant
 
 NOT_FINISHED = "is possible after `berth upgrade finish`; until then"
 WHOLE = "POST all that it had"
@@ -54,6 +56,18 @@ def endpoint_command(
         raise ApiError(422, "unknown_endpoint", f"no such endpoint: {update.endpoint}")
     body = whole(ConfigureEndpoint, existing, update.changes(), update.if_version)
     return ConfigureEndpoint(**body)
+
+
+def tenant_command(view: AccessView, command: RegisterTenant) -> RegisterTenant | UpdateTenant:
+    """Return the command that registers a tenant, or changes what is named of one that exists.
+
+    Raises ApiError 409 for a bound that an earlier release cannot read.
+    """
+    if command.model_fields_set & TenantBounds.model_fields.keys():
+        require_finished(view, "a bound")
+    if not view.is_finished or not view.is_active(command.tenant):
+        return command
+    return UpdateTenant.model_validate(command.model_dump(exclude_unset=True))
 
 
 def whole(

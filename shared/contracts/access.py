@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from shared.contracts.base import Command, Event, Model, Name, Text, command, event
+from shared.contracts.base import ABSENT, VERSION, Command, Event, Model, Name, Text, command, event
 from shared.contracts.bounds import MOST_GPUS, TenantBounds
 from shared.contracts.endpoints import ModelName
 from shared.contracts.job_spec import PriorityClass
@@ -16,7 +16,7 @@ Role = Literal["viewer", "submitter", "operator", "admin"]
 
 @command
 class RegisterTenant(TenantBounds, Command):
-    """Register a tenant, or replace its default pool, weights and bounds."""
+    """Register a tenant. One that exists keeps weights and bounds that are defaults here."""
 
     TYPE: ClassVar[str] = "tenant.register.v1"
     OWNER: ClassVar[str] = "access"
@@ -25,6 +25,12 @@ class RegisterTenant(TenantBounds, Command):
     weight: float = Field(1.0, gt=0, le=1e6, description="its weight in fair share")
     llm_weight: float = Field(
         1.0, gt=0, le=1e6, description="its weight among the tenants of LLM endpoints"
+    )
+    if_version: str | None = Field(
+        None,
+        pattern=VERSION,
+        description=f"version of the tenant that this is based on, `{ABSENT}` for a new one; "
+        "refused if it has another; absent: no condition",
     )
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, ClassVar, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Millis = int
 """Milliseconds since the Unix epoch. The only clock that a core sees is the `at` of a record."""
 
+ABSENT: Final = "absent"
+"""The version of settings that do not exist yet."""
+VERSION: Final = rf"^({ABSENT}|[0-9a-f]{{16}})$"
+"""The pattern of the version that a change of settings is based on, `if_version`."""
 NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 """A whole `Name`, for `fullmatch`."""
 JobId = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]

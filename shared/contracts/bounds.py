@@ -67,6 +67,11 @@ UNBOUNDED: Final = TenantBounds(
 """Bounds of tenants of earlier releases, until an operator sets narrower ones."""
 
 
+def bounds_or_none(recorded: TenantBounds | None) -> TenantBounds:
+    """Return recorded bounds; a tenant of an earlier release has none."""
+    return recorded or UNBOUNDED
+
+
 class Excess(Model):
     """A bound that a job exceeds: the setting, and field, value and rule of the job."""
 

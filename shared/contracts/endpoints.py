@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from shared.contracts.base import Command, Event, Model, Name, command, event
+from shared.contracts.base import VERSION, Command, Event, Model, Name, command, event
 
 ModelName = Annotated[
     str,
@@ -146,7 +146,7 @@ class ConfigureEndpoint(EndpointSettings, Command):
     OWNER: ClassVar[str] = "access"
     if_version: str | None = Field(
         None,
-        pattern=r"^(absent|[0-9a-f]{16})$",
+        pattern=VERSION,
         description="version of the settings that this is based on, `absent` for a new endpoint; "
         "refused if the endpoint has another; absent: no condition",
     )

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from shared.contracts.base import Command, JobId, Name, Text, command
+from shared.contracts.base import ABSENT, VERSION, Command, JobId, Model, Name, Text, command
 from shared.contracts.job_spec import JobSpec
 
 
@@ -49,13 +49,9 @@ class CancelJob(Command):
     reason: Text = Field("", description="free text for the audit")
 
 
-@command
-class SetQuota(Command):
-    """Set the quota of a tenant in one pool."""
+class QuotaBounds(Model):
+    """Bounds of a quota."""
 
-    TYPE: ClassVar[str] = "quota.set.v1"
-    OWNER: ClassVar[str] = "admission"
-    tenant: Name = Field(description="the tenant")
     guaranteed_gpus: float = Field(
         ge=0, le=1e6, description="GPUs admitted regardless of other tenants"
     )
@@ -65,6 +61,21 @@ class SetQuota(Command):
     spot_gpus: float | None = Field(
         None, ge=0, le=1e6, description="spot GPUs admitted; absent: the pool's bound decides"
     )
+    if_version: str | None = Field(
+        None,
+        pattern=VERSION,
+        description=f"version of the quota that this is based on, `{ABSENT}` for a new one; "
+        "refused if it has another; absent: no condition",
+    )
+
+
+@command
+class SetQuota(QuotaBounds, Command):
+    """Set the quota of a tenant in one pool."""
+
+    TYPE: ClassVar[str] = "quota.set.v1"
+    OWNER: ClassVar[str] = "admission"
+    tenant: Name = Field(description="the tenant")
 
 
 @command

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from shared.contracts.base import Command, Event, Name, command, event
+from shared.contracts.base import ABSENT, VERSION, Command, Event, Name, command, event
 from shared.contracts.nodes import Backend
 
 BasePolicy = Literal[
@@ -45,8 +45,6 @@ LOG_SCORE_MARGIN = 0.7
 """A `preempt_margin` where scores are logarithms: a factor of two between the keys."""
 RELEASE: Final = 1
 """Number of this release, by which pools know that an upgrade to it is finished: see `releases`."""
-ABSENT: Final = "absent"
-"""The version of a pool that does not exist."""
 Shadow = Annotated[
     str, Field(max_length=71, pattern=r"^(learned:)?[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
 ]
@@ -344,7 +342,7 @@ class ConfigurePool(PoolSettings):
     TYPE: ClassVar[str] = "pool.configure.v1"
     if_version: str | None = Field(
         None,
-        pattern=rf"^({ABSENT}|[0-9a-f]{{16}})$",
+        pattern=VERSION,
         description=f"version of the settings that this is based on, `{ABSENT}` for a new pool; "
         "refused if the pool has another; absent: no condition",
     )

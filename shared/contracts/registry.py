@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from shared.contracts.access import KeyCreated, KeyRevoked, Role, TenantRegistered, TenantRetired
 from shared.contracts.base import Event
-from shared.contracts.bounds import UNBOUNDED, TenantBounds
+from shared.contracts.bounds import TenantBounds, bounds_or_none
 from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.enrolment import NodeTokenCreated
 from shared.contracts.job_spec import PriorityClass
@@ -144,9 +144,9 @@ class AccessView:
         return all(pool.release >= RELEASE for pool in self.pools.values())
 
     def bounds_of(self, tenant: str) -> TenantBounds:
-        """Return the bounds of a tenant; one of an earlier release has none."""
+        """Return the bounds of a tenant."""
         registered = self.tenants.get(tenant)
-        return registered.bounds or UNBOUNDED if registered else UNBOUNDED
+        return bounds_or_none(registered.bounds if registered else None)
 
     def may_use(self, tenant: str, pool: PoolConfigured) -> bool:
         """Return whether pool and tenant both allow the tenant's jobs there."""

@@ -1,16 +1,20 @@
-"""The version of the settings of a pool or endpoint: a change names the one it is based on."""
+"""The version of the settings of an object: a change names the one that it is based on."""
 
 from __future__ import annotations
 
 import hashlib
 
+from shared.contracts.access import TenantRegistered
+from shared.contracts.admission import QuotaChanged
+from shared.contracts.base import ABSENT
 from shared.contracts.endpoints import EndpointConfigured
-from shared.contracts.pools import ABSENT, PoolConfigured
+from shared.contracts.pools import PoolConfigured
 
 DIGITS = 16
+Versioned = PoolConfigured | EndpointConfigured | TenantRegistered | QuotaChanged
 
 
-def version_of(settings: PoolConfigured | EndpointConfigured | None) -> str:
+def version_of(settings: Versioned | None) -> str:
     """Return the digest of the settings, or `ABSENT` without any.
 
     Defaults are left out, so that a setting of a later release changes no version.

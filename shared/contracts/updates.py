@@ -8,16 +8,16 @@ from pydantic import Field, field_validator
 from pydantic import create_model as create
 
 from shared.contracts.access import RegisterTenant
-from shared.contracts.base import Command, Model, Name, command
+from shared.contracts.base import VERSION, Command, Model, Name, command
 from shared.contracts.endpoints import EndpointSettings, ModelName
 from shared.contracts.job_commands import SetQuota
-from shared.contracts.pools import ABSENT, PoolConfigured, PoolSettings
+from shared.contracts.pools import PoolConfigured, PoolSettings
 from shared.contracts.releases import early_setting, held_settings
 
 U = TypeVar("U", bound="Update")
 CONDITION: Any = Field(
     None,
-    pattern=rf"^({ABSENT}|[0-9a-f]{{16}})$",
+    pattern=VERSION,
     description="version of the settings that this is based on; refused if there is another; "
     "absent: no condition",
 )
@@ -101,8 +101,9 @@ class UpdateTenant(Update):
     TYPE: ClassVar[str] = "tenant.update.v1"
     OWNER: ClassVar[str] = "access"
     SETTINGS: ClassVar[type[Model]] = RegisterTenant
-    ABOUT: ClassVar[frozenset[str]] = frozenset({"tenant"})
+    ABOUT: ClassVar[frozenset[str]] = frozenset({"tenant", "if_version"})
     tenant: Name = Field(description="the tenant")
+    if_version: str | None = CONDITION
     default_pool: Name | None = Field(None, description="pool of submissions that name none")
 
     _named = field_validator("default_pool")(lambda value: required(value))
@@ -116,8 +117,9 @@ class UpdateQuota(Update):
     TYPE: ClassVar[str] = "quota.update.v1"
     OWNER: ClassVar[str] = "admission"
     SETTINGS: ClassVar[type[Model]] = SetQuota
-    ABOUT: ClassVar[frozenset[str]] = frozenset({"tenant"})
+    ABOUT: ClassVar[frozenset[str]] = frozenset({"tenant", "if_version"})
     tenant: Name = Field(description="the tenant")
+    if_version: str | None = CONDITION
     guaranteed_gpus: float | None = Field(
         None, ge=0, le=1e6, description="GPUs admitted regardless of other tenants"
     )

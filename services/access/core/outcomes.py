@@ -27,10 +27,10 @@ from shared.contracts.endpoints import (
     EndpointConfigured,
     EndpointDeleted,
 )
-from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.contracts.pools import ConfigurePool
 from shared.contracts.registry import AccessView
 from shared.contracts.releases import FinishUpgrade
-from shared.contracts.settings_version import version_of
+from shared.contracts.settings_version import Versioned, version_of
 
 NO_TENANT = "no such tenant; `berth tenants add` registers one"
 
@@ -110,10 +110,7 @@ def deny_pool_members(
 
 
 def deny_version(
-    kind: str,
-    name: str,
-    existing: PoolConfigured | EndpointConfigured | None,
-    if_version: str | None,
+    kind: str, name: str, existing: Versioned | None, if_version: str | None
 ) -> Denial | None:
     """Return the denial of a change that is based on another version of the settings."""
     version = version_of(existing)
@@ -187,14 +184,25 @@ def register_tenant(view: AccessView, command: RegisterTenant) -> Outcome:
     if command.default_pool not in view.pools:
         detail = f"default_pool: {command.default_pool!r}: no such pool; configure it first"
         return Denial(command.tenant, "unknown_pool", detail)
-    bounds = registered_bounds(view, command)
-    if denial := deny_bound_pools(view, command.tenant, command.default_pool, bounds):
+    event = registration(view, command)
+    if denial := deny_bound_pools(view, command.tenant, command.default_pool, event.bounds):
         return denial
-    settings = command.model_dump(exclude=set(TenantBounds.model_fields))
-    number = view.number_of(command.tenant)
-    event = TenantRegistered(**settings, number=number, bounds=bounds)
-    same = event == view.tenants.get(command.tenant) and view.is_active(command.tenant)
-    return Grant(command.tenant, None if same else event)
+    active = view.tenants.get(command.tenant) if view.is_active(command.tenant) else None
+    if event == active:
+        return Grant(command.tenant, None)
+    denial = deny_version("tenant", command.tenant, active, command.if_version)
+    return denial or Grant(command.tenant, event)
+
+
+def registration(view: AccessView, command: RegisterTenant) -> TenantRegistered:
+    """Return the tenant from now on: one that exists keeps what the command leaves at defaults."""
+    named = command.model_dump(exclude={*TenantBounds.model_fields, "if_version"})
+    bounds, existing = registered_bounds(view, command), view.tenants.get(command.tenant)
+    if existing is None:
+        return TenantRegistered(**named, number=view.number_of(command.tenant), bounds=bounds)
+    defaults = {name: field.default for name, field in RegisterTenant.model_fields.items()}
+    changes = {name: value for name, value in named.items() if value != defaults[name]}
+    return existing.model_copy(update={**changes, "bounds": bounds})
 
 
 def deny_bound_pools(

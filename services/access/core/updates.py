@@ -12,7 +12,7 @@ from services.access.core.outcomes import (
     deny_tenant,
     deny_version,
 )
-from shared.contracts.bounds import UNBOUNDED, TenantBounds
+from shared.contracts.bounds import TenantBounds, bounds_or_none
 from shared.contracts.registry import AccessView
 from shared.contracts.updates import UpdateEndpoint, UpdatePool, UpdateTenant
 
@@ -68,11 +68,14 @@ def update_tenant(view: AccessView, command: UpdateTenant) -> Outcome:
     changes = command.changes()
     bounds = {name: changes.pop(name) for name in TenantBounds.model_fields if name in changes}
     if bounds:
-        changes["bounds"] = (existing.bounds or UNBOUNDED).model_copy(update=bounds)
+        changes["bounds"] = bounds_or_none(existing.bounds).model_copy(update=bounds)
     event = existing.model_copy(update=changes)
     if event.default_pool not in view.pools:
         detail = f"default_pool: {event.default_pool!r}: no such pool; configure it first"
         return Denial(command.tenant, "unknown_pool", detail)
     if denial := deny_bound_pools(view, command.tenant, event.default_pool, event.bounds):
         return denial
-    return Grant(command.tenant, None if event == existing else event)
+    if event == existing:
+        return Grant(command.tenant, None)
+    denial = deny_version("tenant", command.tenant, existing, command.if_version)
+    return denial or Grant(command.tenant, event)

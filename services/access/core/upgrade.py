@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from shared.contracts import releases
 from shared.contracts.access import RegisterTenant
-from shared.contracts.bounds import UNBOUNDED, TenantBounds
+from shared.contracts.bounds import TenantBounds, bounds_or_none
 from shared.contracts.pools import RELEASE, ConfigurePool, PoolConfigured, default_of
 from shared.contracts.registry import AccessView
 from shared.contracts.releases import finished, held_settings, release_of
@@ -38,14 +38,14 @@ def finish_upgrade(view: AccessView) -> Iterator[PoolConfigured]:
 def registered_bounds(view: AccessView, command: RegisterTenant) -> TenantBounds | None:
     """Return the bounds of a registration.
 
-    Until the upgrade is finished a default in a request counts as not named, and what is not named
-    stays as the tenant has it: not bound, as before.
+    A default in a request counts as not named, and what is not named stays as the tenant has it;
+    until the upgrade is finished a new one is not bound, as before.
     """
     names = TenantBounds.model_fields
     named = {name: getattr(command, name) for name in names}
-    if view.is_finished:
-        return TenantBounds(**named)
     existing = view.tenants.get(command.tenant)
+    if existing is None and view.is_finished:
+        return TenantBounds(**named)
     before = existing.bounds if existing else None
     changes = {name: value for name, value in named.items() if value != names[name].default}
-    return (before or UNBOUNDED).model_copy(update=changes) if changes else before
+    return bounds_or_none(before).model_copy(update=changes) if changes else before

@@ -15,6 +15,7 @@ from shared.contracts.base import Command
 from shared.contracts.job_commands import CancelJob, RejectSubmission, SetQuota, SubmitJob
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.rejected import InputRejected
+from shared.contracts.settings_version import version_of
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.contracts.updates import UpdateQuota
 from shared.ledger.answers import accept_command, refuse_command
@@ -81,7 +82,8 @@ def set_quota(state: AdmissionState, item: Input, command: SetQuota) -> Iterator
         detail = f"partition: {state.partition}: belongs to no pool"
         yield refuse_command(item, command.tenant, "unknown_pool", detail)
         return
-    yield from change_quota(state, item, QuotaChanged(**command.model_dump()))
+    event = QuotaChanged(**command.model_dump(exclude={"if_version"}))
+    yield from change_quota(state, item, event, command.if_version)
 
 
 def update_quota(state: AdmissionState, item: Input, command: UpdateQuota) -> Iterator[Decision]:
@@ -91,16 +93,27 @@ def update_quota(state: AdmissionState, item: Input, command: UpdateQuota) -> It
         detail = f"partition: {state.partition}: belongs to no pool"
         yield refuse_command(item, command.tenant, "unknown_pool", detail)
     elif existing is not None:
-        yield from change_quota(state, item, existing.model_copy(update=changes))
+        event = existing.model_copy(update=changes)
+        yield from change_quota(state, item, event, command.if_version)
     elif "guaranteed_gpus" in changes:
-        yield from change_quota(state, item, QuotaChanged(tenant=command.tenant, **changes))
+        event = QuotaChanged(tenant=command.tenant, **changes)
+        yield from change_quota(state, item, event, command.if_version)
     else:
         detail = f"guaranteed_gpus: absent: {command.tenant} has no quota yet; name it"
         yield refuse_command(item, command.tenant, "quota_incomplete", detail)
 
 
-def change_quota(state: AdmissionState, item: Input, event: QuotaChanged) -> Iterator[Decision]:
-    duplicate = event == state.quotas.get(event.tenant)
+def change_quota(
+    state: AdmissionState, item: Input, event: QuotaChanged, if_version: str | None
+) -> Iterator[Decision]:
+    """Set a quota, unless it is based on another version than that of the present one."""
+    existing = state.quotas.get(event.tenant)
+    duplicate, version = event == existing, version_of(existing)
+    if not duplicate and if_version not in (None, version):
+        rule = f"the quota has version {version}; read it again and repeat the change"
+        detail = f"if_version: {if_version!r}: {rule}"
+        yield refuse_command(item, event.tenant, "version_conflict", detail)
+        return
     yield accept_command(item, event.tenant, duplicate=duplicate)
     if not duplicate:
         yield item.decision(event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.admission.core.state import AdmissionState
 from services.admission.core.verdict import Reject
-from shared.contracts.bounds import UNBOUNDED, TenantBounds, find_excess
+from shared.contracts.bounds import TenantBounds, bounds_or_none, find_excess
 from shared.contracts.job_commands import SubmitJob
 
 REASONS = {
@@ -36,9 +36,9 @@ def check_bounds(state: AdmissionState, command: SubmitJob, body_bytes: int) -> 
 
 
 def bounds_of(state: AdmissionState, tenant: str) -> TenantBounds:
-    """Return the bounds of a tenant; a tenant of an earlier release has none."""
+    """Return the bounds of a tenant."""
     noted = state.tenants.get(tenant)
-    return noted.bounds or UNBOUNDED if noted else UNBOUNDED
+    return bounds_or_none(noted.bounds if noted else None)
 
 
 def rejection(tenant: str, setting: str, field: str, value: str, rule: str) -> Reject:

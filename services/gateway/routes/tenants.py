@@ -20,6 +20,7 @@ from services.gateway.commands import (
     lane_of_pool,
     send_access_command,
     send_command,
+    send_configuration,
 )
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.strict import parse_body
@@ -27,7 +28,7 @@ from services.gateway.database import Row
 from services.gateway.openapi import read_route
 from services.gateway.paging import Limit, PageToken, page_of
 from services.gateway.problem import not_found
-from services.gateway.updates import require_finished
+from services.gateway.updates import require_finished, tenant_command
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.access import (
     CreateKey,
@@ -37,12 +38,14 @@ from shared.contracts.access import (
     RevokeKey,
     Role,
 )
-from shared.contracts.base import Model, Name
+from shared.contracts.admission import QuotaChanged
+from shared.contracts.base import Name
 from shared.contracts.bounds import TenantBounds
 from shared.contracts.endpoints import ModelName
-from shared.contracts.job_commands import SetQuota
+from shared.contracts.job_commands import QuotaBounds, SetQuota
 from shared.contracts.keys import format_key, hash_secret
 from shared.contracts.registry import AccessView, Bearer
+from shared.contracts.settings_version import version_of
 from shared.contracts.updates import UpdateQuota, UpdateTenant
 
 router = APIRouter(prefix="/v1", tags=["access"])
@@ -60,19 +63,10 @@ class CreateKeyRequest(KeyBounds):
     )
 
 
-class SetQuotaRequest(Model):
+class SetQuotaRequest(QuotaBounds):
     """GPU quota of a tenant in one pool."""
 
     pool: Name | None = Field(None, description="pool; the tenant's default if not given")
-    guaranteed_gpus: float = Field(
-        ge=0, le=1e6, description="GPUs admitted regardless of other tenants"
-    )
-    borrow_gpus: float | None = Field(
-        None, ge=0, le=1e6, description="borrowable GPUs; unlimited if not given"
-    )
-    spot_gpus: float | None = Field(
-        None, ge=0, le=1e6, description="spot GPUs; unlimited if not given"
-    )
 
 
 class UpdateQuotaRequest(UpdateQuota):
@@ -111,7 +105,8 @@ async def show_tenant(request: Request, tenant: Tenant) -> Response:
     open_jobs = await gateway.database.rows(bearer, job_queries.OPEN_JOBS, tenant)
     shown = {
         **tenant_row(gateway, rows[0]),
-        "quota": quota,
+        "quota": [{**row, "version": quota_version(row)} for row in quota],
+        "version": version_of(gateway.access.view.tenants.get(tenant)),
         "bounds": shown_bounds(gateway, gateway.access.view.bounds_of(tenant)),
         "use": {"open_jobs": open_jobs, "streams": gateway.streams.of_tenant(tenant)},
     }
@@ -120,20 +115,25 @@ async def show_tenant(request: Request, tenant: Tenant) -> Response:
 
 @router.post("/tenants", **command_route(RegisterTenant, 409))
 async def register_tenant(request: Request) -> Response:
-    """Register or replace a tenant: what is not named gets its default, `PATCH` keeps it."""
+    """Register a tenant, or change what is named of one that exists.
+
+    With `if_version` the response comes after the decision: 409 if the tenant has another version
+    by then.
+    """
     bearer, command = await admin_request(request, RegisterTenant)
-    if command.model_fields_set & TenantBounds.model_fields.keys():
-        require_finished(gateway_of(request).access.view, "a bound")
-    receipt = await send_access_command(request, bearer, command, command.tenant)
-    return accepted_response(receipt)
+    change = tenant_command(gateway_of(request).access.view, command)
+    return accepted_response(await send_configuration(request, bearer, change, command.tenant))
 
 
 @router.patch("/tenants/{tenant}", **command_route(UpdateTenant, 409))
 async def update_tenant(request: Request, tenant: Tenant) -> Response:
-    """Change the named settings of a tenant and keep the others; null is the default."""
+    """Change the named settings of a tenant and keep the others; null is the default.
+
+    `if_version` is a condition as for `POST`.
+    """
     bearer, command = await update_request(request, UpdateTenant, tenant=tenant)
     require_finished(gateway_of(request).access.view)
-    return accepted_response(await send_access_command(request, bearer, command, tenant))
+    return accepted_response(await send_configuration(request, bearer, command, tenant))
 
 
 @router.delete("/tenants/{tenant}", **command_route(None, 400, 413, 415, 422))
@@ -197,7 +197,10 @@ async def revoke_key(
 
 @router.post("/tenants/{tenant}/quota", **command_route(SetQuotaRequest))
 async def set_quota(request: Request, tenant: Tenant) -> Response:
-    """Set the whole quota of a tenant in one pool: what is not named is not limited."""
+    """Set the whole quota of a tenant in one pool: what is not named is not limited.
+
+    `if_version`: the command is refused if the quota has another version when it is decided.
+    """
     bearer = await authorize(request, "operator")
     body = parse_body(SetQuotaRequest, await json_body(request))
     command = SetQuota(tenant=tenant, **body.model_dump(exclude={"pool"}))
@@ -230,6 +233,10 @@ async def _send_quota(
             pool=pool,
         )
     )
+
+
+def quota_version(row: Row) -> str:
+    return version_of(QuotaChanged.model_validate({k: v for k, v in row.items() if k != "pool"}))
 
 
 def shown_bounds(gateway: Gateway, bounds: TenantBounds) -> Row:

@@ -17,6 +17,7 @@ from shared.contracts.pools import PoolConfigured
 from tests.cli.settings_api import VERSION
 from tests.serving import Quiet, serving
 
+CONDITION, ABSENT = {"if_version": VERSION}, {"if_version": "absent"}
 POOL = PoolConfigured(pool="gpu", partition=1, backends=("agent",), rank_ms=200)
 ENDPOINT = EndpointConfigured(
     endpoint="meta/L", partition=2, upstreams=(Upstream(name="a", url="http://e:1"),)
@@ -28,8 +29,15 @@ TENANT = {
     "weight": 1.0,
     "llm_weight": 1.0,
     "bounds": {"max_open_jobs": 5},
+    "version": VERSION,
 }
-QUOTA = {"tenant": "ada", "pool": "gpu", "guaranteed_gpus": 4.0, "borrow_gpus": 2.0}
+QUOTA = {
+    "tenant": "ada",
+    "pool": "gpu",
+    "guaranteed_gpus": 4.0,
+    "borrow_gpus": 2.0,
+    "version": VERSION,
+}
 KEY = {
     "key_id": "ci",
     "tenant": "ada",
@@ -134,8 +142,8 @@ def test_a_change_sends_what_differs_on_the_version_that_was_read() -> None:
     settings = {"rank_ms": default, "stop_after_s": "keep"}
     assert Gateway.sent == [
         ("PATCH", "/v1/pools/gpu", {**settings, "if_version": VERSION}),
-        ("PATCH", "/v1/tenants/ada", {"weight": 3.0}),
-        ("PATCH", "/v1/tenants/ada/quota", {"borrow_gpus": None, "pool": "gpu"}),
+        ("PATCH", "/v1/tenants/ada", {"weight": 3.0, "if_version": VERSION}),
+        ("PATCH", "/v1/tenants/ada/quota", {"borrow_gpus": None, "pool": "gpu", **CONDITION}),
         ("PATCH", "/v1/endpoints/meta/L", {"drained": True, "if_version": VERSION}),
     ]
     assert f"  rank_ms: 200 -> {default}" in ran.stdout.splitlines()
@@ -158,8 +166,8 @@ def test_new_objects_are_made_pools_first_and_a_key_is_shown_once() -> None:
     assert ran.exit_code == 0, ran.exception
     assert Gateway.sent == [
         ("POST", "/v1/pools", {"pool": "cpu", "rank_ms": 5, "if_version": "absent"}),
-        ("POST", "/v1/tenants", {"tenant": "bob", "default_pool": "cpu"}),
-        ("PATCH", "/v1/tenants/bob/quota", {"guaranteed_gpus": 1.0, "pool": "cpu"}),
+        ("POST", "/v1/tenants", {"tenant": "bob", "default_pool": "cpu", **ABSENT}),
+        ("PATCH", "/v1/tenants/bob/quota", {"guaranteed_gpus": 1.0, "pool": "cpu", **ABSENT}),
         ("POST", "/v1/tenants/bob/keys", {"key_id": "new"}),
     ]
     assert ran.stdout.count("shown once: shown.once") == 1

@@ -111,6 +111,34 @@ def test_bounds_that_a_change_does_not_name_stay_as_they_are() -> None:
     assert denial_of(away, POOL, other, ADA) == "pool_not_allowed"
 
 
+def test_a_registration_keeps_what_it_leaves_at_defaults() -> None:
+    bounds = TenantBounds(highest_class="low", max_open_jobs=5)
+    bound = ADA.model_copy(update={"bounds": bounds})
+    for history, before in (((bound,), bounds), ((ADA,), None)):
+        again = RegisterTenant(tenant="ada", default_pool="gpu")
+        assert decide_outcome(view_of(POOL, *history), 4, again) == Grant("ada", None)
+        named = RegisterTenant(tenant="ada", default_pool="gpu", weight=7.0, max_grace_s=60)
+        narrower = (before or UNBOUNDED).model_copy(update={"max_grace_s": 60.0})
+        assert decide_outcome(view_of(POOL, *history), 4, named) == Grant(
+            "ada", ADA.model_copy(update={"weight": 7.0, "bounds": narrower})
+        )
+    back = decide_outcome(view_of(POOL, bound, TenantRetired(tenant="ada")), 4, again)
+    assert back == Grant("ada", bound), "a retired tenant comes back as it was"
+
+
+def test_a_change_of_a_tenant_that_is_based_on_another_version_is_refused() -> None:
+    stale = UpdateTenant(tenant="ada", weight=5.0, if_version="0" * 16)
+    assert denial_of(stale, POOL, ADA) == "version_conflict"
+    fresh = UpdateTenant(tenant="ada", weight=5.0, if_version=version_of(ADA))
+    assert isinstance(decide_update(view_of(POOL, ADA), fresh), Grant)
+    made = RegisterTenant(tenant="ada", default_pool="gpu", weight=5.0, if_version="absent")
+    assert isinstance(decide_outcome(view_of(POOL), 4, made), Grant)
+    retired = view_of(POOL, ADA, TenantRetired(tenant="ada"))
+    assert isinstance(decide_outcome(retired, 4, made), Grant)
+    denied = decide_outcome(view_of(POOL, ADA), 4, made)
+    assert isinstance(denied, Denial) and denied.reason == "version_conflict"
+
+
 def test_until_the_upgrade_is_finished_tenants_are_registered_without_bounds() -> None:
     plain = RegisterTenant(tenant="new", default_pool="gpu")
     for pool, bounds in ((OLD, None), (POOL, TenantBounds())):

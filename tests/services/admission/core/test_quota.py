@@ -5,6 +5,8 @@ from typing import Any
 from services.admission.core.quota import spot_share
 from shared.contracts.admission import JobAdmitted, QuotaChanged
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
+from shared.contracts.job_commands import SetQuota
+from shared.contracts.settings_version import version_of
 from shared.contracts.updates import UpdateQuota
 from shared.testing.decider import an_input, given, run_facts
 from tests.services.admission.core.cases import (
@@ -143,6 +145,20 @@ def test_a_change_of_the_guarantee_keeps_the_bounds() -> None:
     assert lifted == QuotaChanged(tenant="acme", guaranteed_gpus=0, spot_gpus=2)
     (same,) = when(state, update(spot_gpus=2))
     assert getattr(same, "duplicate", False)
+
+
+def test_a_change_that_is_based_on_another_version_of_the_quota_is_refused() -> None:
+    state, quota_ = pool(), QuotaChanged(tenant="acme", guaranteed_gpus=8, borrow_gpus=4)
+    when(state, update(guaranteed_gpus=8, borrow_gpus=4, if_version="absent"))
+    for stale in ("absent", "0" * 16):
+        (refused,) = when(state, update(borrow_gpus=2, if_version=stale))
+        assert isinstance(refused, CommandRefused) and refused.reason == "version_conflict"
+        assert version_of(quota_) in refused.detail
+    whole = SetQuota(tenant="acme", guaranteed_gpus=1, if_version="absent")
+    (refused,) = when(state, command(whole))
+    assert isinstance(refused, CommandRefused) and refused.reason == "version_conflict"
+    _, changed = when(state, update(borrow_gpus=2, if_version=version_of(quota_)))
+    assert changed == QuotaChanged(tenant="acme", guaranteed_gpus=8, borrow_gpus=2)
 
 
 def test_a_tenant_without_a_quota_gets_one_with_a_guarantee_alone() -> None:

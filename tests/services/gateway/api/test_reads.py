@@ -25,6 +25,7 @@ from shared.contracts.rejected import (
     InputRetryRequested,
     InputSkipped,
 )
+from shared.contracts.settings_version import version_of
 from shared.projections.retention import Mark, store_mark
 from tests.patience import PATIENCE_S
 from tests.services.gateway.stack import Stack
@@ -318,7 +319,12 @@ async def test_the_queue_allocations_and_tenants_are_shown(rows: Stack) -> None:
     _, held, _ = await rows.call("GET", "/v1/allocations?job=a1")
     assert [item["gpus"] for item in held["items"]] == [[1]]
     _, tenant, _ = await rows.call("GET", "/v1/tenants/ada")
+    quota = QuotaChanged(tenant="ada", guaranteed_gpus=8)
     assert tenant["quota"][0]["guaranteed_gpus"] == 8
+    assert tenant["quota"][0]["version"] == version_of(quota)
+    assert tenant["version"] == version_of(
+        TenantRegistered(tenant="ada", default_pool="main", number=0)
+    )
     _, tenants, _ = await rows.call("GET", "/v1/tenants", key="op")
     assert [(t["tenant"], t["number"]) for t in tenants["items"]] == [("ada", 0), ("bob", 1)]
     assert tenant["number"] == 0
