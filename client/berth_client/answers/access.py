@@ -52,6 +52,8 @@ class Bounds(TypedDict):
     max_job_gpus: float
     max_open_jobs: int
     max_request_bytes: int
+    users: str
+    """`any` or `authenticated`: a job names no user but that of its key or token."""
     max_streams: int
     max_key_streams: int
 
@@ -73,10 +75,19 @@ class TenantUse(TypedDict):
     """Open streams at this gateway."""
 
 
+class QuotaDetail(Quota):
+    """Quota of a tenant with the version of its settings."""
+
+    version: str
+    """Version of the settings, for `if_version`."""
+
+
 class TenantDetail(Tenant):
     """A tenant with its quota in each pool, its bounds, and what it uses of them."""
 
-    quota: list[Quota]
+    quota: list[QuotaDetail]
+    version: str
+    """Version of the settings, for `if_version`."""
     bounds: Bounds
     use: TenantUse
 

@@ -106,6 +106,8 @@ class JobDetail(Job):
     partition: int
     """Lane of its pool."""
     traceparent: str
+    submitted_by: str | None
+    """`key:ID`, `oidc:SUBJECT` or `kafka:TENANT`; null: not recorded."""
     trace_id: str
     start: StartInterval | None
     """When a waiting job will start."""
