@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -177,6 +178,9 @@ class NodeBench:
             return not self.living()
 
         until(nothing_lives)
+        work = Path(self.settings.get("work", self.state / "work"))
+        for note in work.glob(".scratch/*/memory"):
+            shutil.rmtree(note.read_text(), ignore_errors=True)
 
 
 @contextmanager
