@@ -72,7 +72,8 @@ def test_help_names_every_command_and_starts_without_the_heavy_parts() -> None:
     for name in ("up", "demo", "submit", "why", "trace", "drain", "tenants", "dead", "bench"):
         assert name in completed.stdout
     heavy = "import sys, cli.main; print([m for m in sys.modules if m.split('.')[0] in "
-    heavy += "('aiokafka', 'kafka', 'pydantic', 'pyarrow', 'asyncpg', 'rich', 'fastapi')])"
+    heavy += "('aiokafka', 'kafka', 'pydantic', 'pyarrow', 'asyncpg', 'rich', 'fastapi', "
+    heavy += "'httpx2')])"
     assert process("-c", heavy).stdout.strip() == "[]"
 
 
