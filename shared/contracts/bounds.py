@@ -67,7 +67,7 @@ UNBOUNDED: Final = TenantBounds(
 """Bounds of tenants of earlier releases, until an operator sets narrower ones."""
 
 
-def bounds_or_none(recorded: TenantBounds | None) -> TenantBounds:
+def bounds_in_force(recorded: TenantBounds | None) -> TenantBounds:
     """Return recorded bounds; a tenant of an earlier release has none."""
     return recorded or UNBOUNDED
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from shared.contracts.access import KeyCreated, KeyRevoked, Role, TenantRegistered, TenantRetired
 from shared.contracts.base import Event
-from shared.contracts.bounds import TenantBounds, bounds_or_none
+from shared.contracts.bounds import TenantBounds, bounds_in_force
 from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.enrolment import NodeTokenCreated
 from shared.contracts.job_spec import PriorityClass
@@ -146,7 +146,7 @@ class AccessView:
     def bounds_of(self, tenant: str) -> TenantBounds:
         """Return the bounds of a tenant."""
         registered = self.tenants.get(tenant)
-        return bounds_or_none(registered.bounds if registered else None)
+        return bounds_in_force(registered.bounds if registered else None)
 
     def may_use(self, tenant: str, pool: PoolConfigured) -> bool:
         """Return whether pool and tenant both allow the tenant's jobs there."""

@@ -12,7 +12,7 @@ from services.access.core.outcomes import (
     deny_tenant,
     deny_version,
 )
-from shared.contracts.bounds import TenantBounds, bounds_or_none
+from shared.contracts.bounds import TenantBounds, bounds_in_force
 from shared.contracts.registry import AccessView
 from shared.contracts.updates import UpdateEndpoint, UpdatePool, UpdateTenant
 
@@ -68,7 +68,7 @@ def update_tenant(view: AccessView, command: UpdateTenant) -> Outcome:
     changes = command.changes()
     bounds = {name: changes.pop(name) for name in TenantBounds.model_fields if name in changes}
     if bounds:
-        changes["bounds"] = bounds_or_none(existing.bounds).model_copy(update=bounds)
+        changes["bounds"] = bounds_in_force(existing.bounds).model_copy(update=bounds)
     event = existing.model_copy(update=changes)
     if event.default_pool not in view.pools:
         detail = f"default_pool: {event.default_pool!r}: no such pool; configure it first"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from shared.contracts import releases
 from shared.contracts.access import RegisterTenant
-from shared.contracts.bounds import TenantBounds, bounds_or_none
+from shared.contracts.bounds import TenantBounds, bounds_in_force
 from shared.contracts.pools import RELEASE, ConfigurePool, PoolConfigured, default_of
 from shared.contracts.registry import AccessView
 from shared.contracts.releases import finished, held_settings, release_of
@@ -48,4 +48,4 @@ def registered_bounds(view: AccessView, command: RegisterTenant) -> TenantBounds
         return TenantBounds(**named)
     before = existing.bounds if existing else None
     changes = {name: value for name, value in named.items() if value != names[name].default}
-    return bounds_or_none(before).model_copy(update=changes) if changes else before
+    return bounds_in_force(before).model_copy(update=changes) if changes else before

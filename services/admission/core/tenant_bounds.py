@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.admission.core.state import AdmissionState
 from services.admission.core.verdict import Reject
-from shared.contracts.bounds import TenantBounds, bounds_or_none, find_excess
+from shared.contracts.bounds import TenantBounds, bounds_in_force, find_excess
 from shared.contracts.job_commands import SubmitJob
 
 REASONS = {
@@ -38,7 +38,7 @@ def check_bounds(state: AdmissionState, command: SubmitJob, body_bytes: int) -> 
 def bounds_of(state: AdmissionState, tenant: str) -> TenantBounds:
     """Return the bounds of a tenant."""
     noted = state.tenants.get(tenant)
-    return bounds_or_none(noted.bounds if noted else None)
+    return bounds_in_force(noted.bounds if noted else None)
 
 
 def rejection(tenant: str, setting: str, field: str, value: str, rule: str) -> Reject:

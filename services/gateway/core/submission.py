@@ -17,8 +17,8 @@ from shared.contracts.job_commands import CancelJob, SubmitJob
 from shared.contracts.job_spec import NO_RESOURCES, JobSpec
 
 
-class SubmissionFields(Model):
-    """Fields of a submission beside the job's specification."""
+class Keyed(Model):
+    """A body with a key under which it has its effect once."""
 
     idempotency_key: str | None = Field(
         None,
@@ -26,6 +26,11 @@ class SubmissionFields(Model):
         max_length=128,
         description="key chosen by the sender; a repeat has no effect",
     )
+
+
+class SubmissionFields(Keyed):
+    """Fields of a submission beside the job's specification."""
+
     pool: Name | None = Field(None, description="pool; the tenant's default if not given")
     tenant: Name | None = Field(None, description="tenant; must be the sender's own")
     array_size: int = Field(
@@ -43,12 +48,8 @@ class FlatJobBody(SubmissionFields, JobSpec):
     """A submission with the fields of the specification beside the others."""
 
 
-class RetryRequest(Model):
+class RetryRequest(Keyed):
     """Options of a repetition."""
-
-    idempotency_key: str | None = Field(
-        None, min_length=1, max_length=128, description="key chosen by the sender"
-    )
 
 
 class CancelRequest(Model):
