@@ -12,7 +12,7 @@ from cli.api.answers import api, items
 from cli.api.http import Api, Json, StreamEvent, part
 from cli.api.ids import job_id
 from cli.commands.jobs import JobArgument
-from cli.commands.node_hints import away_lines, silent_lines
+from cli.commands.node_hints import closed_lines, silent_lines
 from cli.errors import Unreachable
 from cli.input.arguments import AsJson, Data
 from cli.text.failures import failure_lines, failure_of, planned_failure, refusal_lines
@@ -73,7 +73,7 @@ def _present_lines(client: Api, job: str, rows: list[Json]) -> list[str]:
         silent = silent_lines(client, document["pool"], cast("list[str]", document["nodes"]))
         timeline = items(client.get(f"/v1/jobs/{part(job)}/timeline"))
         return [*progress_lines(document), *silent, *open_suspicions(timeline, job)]
-    return away_lines(client, document["pool"])
+    return closed_lines(client, document["pool"])
 
 
 def _refusal(rows: list[Json]) -> list[str]:

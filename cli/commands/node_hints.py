@@ -31,15 +31,15 @@ def pending_lines(client: Api, pool: str | None) -> list[str]:
     ]
 
 
-def away_lines(client: Api, pool: object) -> list[str]:
+def closed_lines(client: Api, pool: object) -> list[str]:
     """Return one line per node of the pool that is silent, lost or full, the latest first."""
     rows = pages(client, "/v1/nodes", {"pool": pool}, MOST)
-    away = sorted(
+    closed = sorted(
         (row for row in rows if is_silent(row) or not row["alive"] or has_full_disk(row)),
         key=lambda row: -cast("int", row["lost_at"] or row["suspected_at"]),
     )
-    lines = [_away(row) for row in away[:SHOWN]]
-    more = len(away) - SHOWN
+    lines = [_closed(row) for row in closed[:SHOWN]]
+    more = len(closed) - SHOWN
     return [*lines, f"{more} more nodes take no jobs: `berth nodes`"] if more > 0 else lines
 
 
@@ -86,7 +86,7 @@ def _stop(node: Json, settings: Json) -> str:
     return "its workers run on meanwhile"
 
 
-def _away(node: Json) -> str:
+def _closed(node: Json) -> str:
     name = f"node {node['node_id']} ({node['gpus']} GPUs)"
     if not node["alive"]:
         since = f"{name} is {state_of(node)} since {clock(node['lost_at'])}{_was_silent(node)}"

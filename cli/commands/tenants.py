@@ -93,7 +93,7 @@ def add(
 
 
 def _check_new(client: Api, tenant: str, settings: Json) -> None:
-    """Raise Refused for a tenant that has other settings: a registration would replace them."""
+    """Raise Refused for a tenant that exists with other settings: `add` does not change one."""
     try:
         row = client.get(f"/v1/tenants/{part(tenant)}")
     except NotFound:

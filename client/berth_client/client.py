@@ -105,16 +105,16 @@ class Client:
         A stream whose events have ids goes on behind the last one, another begins anew. Raises
         BerthError if the first attempt fails, or after `away_s` seconds without an answer.
         """
-        place = Continuation(query or {}, report, away_s)
+        continuation = Continuation(query or {}, report, away_s)
         while True:
             try:
-                for event in self._stream(Call("GET", path, place.query), True):
-                    if place.note(event):
+                for event in self._stream(Call("GET", path, continuation.query), True):
+                    if continuation.note(event):
                         yield event
                         if event.name == "end":
                             return
             except BerthError as error:
-                place.endure(error)
+                continuation.endure(error)
             time.sleep(AGAIN_S)
 
     def submit(

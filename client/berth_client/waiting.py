@@ -30,7 +30,7 @@ def place_of(url: str | None, key: str | None, ca: str | None, folder: Path | No
 
 
 def is_answered(answer: Any, call: Call[Any], is_late: bool) -> bool:
-    """Return whether a command was accepted. Raises BerthError for a refusal, or if it is late."""
+    """Return whether the decision is there. Raises BerthError for a refusal, or if it is late."""
     if isinstance(answer, BerthError):
         if is_late:
             raise BerthError(0, "no_decision", f"no answer in time: {call.path}")

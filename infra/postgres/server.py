@@ -236,5 +236,7 @@ def _run(run: list[str], more: Mapping[str, str] = MappingProxyType({})) -> str:
     try:
         done = subprocess.run(run, check=True, capture_output=True, text=True, env=env)
     except subprocess.CalledProcessError as error:
-        raise DidNotStart(error.stderr.strip() or str(error)) from None  # It begins with a name.
+        raise DidNotStart(
+            error.stderr.strip() or str(error)
+        ) from None  # stderr begins with the name of the program.
     return done.stdout

@@ -131,7 +131,7 @@ def prepare(stack: RunningStack) -> None:
     for directory in (folder, stack.state, stack.work):
         make_own(directory, 0o711)
     (stack.data_dir / "logs").mkdir(exist_ok=True, mode=0o700)
-    make_keys(stack.data_dir / FILE)
+    make_keys(Path(os.environ.get("BERTH_SECRET_KEYS") or stack.data_dir / FILE))
     mark_start(stack.data_dir)
     (stack.data_dir / STOPPED).unlink(missing_ok=True)
 

@@ -151,8 +151,8 @@ STEPS = (
 )
 
 WITH_POSTGRES = (*COMMON, "postgres")
-WITH_SECRETS = "secret_keys"
-"""Setting of the services that encrypt or decrypt secrets of tenants: no other one has the keys."""
+WITH_SECRETS = (*COMMON, "secret_keys")
+"""Settings of the services that encrypt or decrypt secrets of tenants; no other one reads keys."""
 AFTER_TABLES = ("topics", "migrate")
 
 AGENT_EXECUTOR = "executor-agents"
@@ -169,7 +169,7 @@ SERVICES = (
         AGENT_EXECUTOR,
         "services.executor",
         384,
-        takes=(*COMMON, WITH_SECRETS),
+        takes=WITH_SECRETS,
         ports=("http",),
         is_public=True,
     ),
@@ -180,7 +180,7 @@ SERVICES = (
         "services.gateway",
         384,
         AFTER_TABLES,
-        (*WITH_POSTGRES, WITH_SECRETS),
+        (*WITH_SECRETS, "postgres"),
         ("http",),
         is_public=True,
     ),

@@ -72,7 +72,7 @@ async def fold_rows(
     work: list[tuple[str, LedgerEvent]],
     note: Callable[[Any, LedgerEvent], None] | None,
 ) -> None:
-    """Fold events into their rows; `note` gets each event with its row before that has it."""
+    """Fold events into their rows; `note` is called with each row and event before it is folded."""
     rows: dict[str, Any] = await projection.table.load(conn, {key for key, _ in work})
     for key, event in work:
         row = rows.get(key)
