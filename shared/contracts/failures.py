@@ -75,12 +75,10 @@ ADVICE: Final[Mapping[str, str]] = {
     "command_forbidden": "let the job's user execute the program",
     "command_unusable": "submit a program for the nodes' machines; a script begins with `#!`",
     "no_command": "give a command after `--`",
-    "no_container_runtime": "install Podman on the node and start its agent again; else submit a "
-    "command without an image",
-    "image_not_found": "correct the name of the image; for a private registry an operator logs in "
-    "on the nodes (`podman login`)",
+    "no_container_runtime": "install Podman on the node, restart its agent; else submit without image",
+    "image_not_found": "correct its name; for a private registry an operator runs `podman login` there",
     "image_unreachable": "an operator should look at the node's way to the registry of the image",
-    "container_failed": f"{_SEE_NODE}, or the image is of another machine; see `berth logs JOB`",
+    "container_failed": "see `berth logs JOB`; the image may be of another machine, or the node out of order",
     "workdir_missing": "make it on every node of the pool, or submit without `--workdir`: "
     "workers get their own",
     "workdir_forbidden": "open the named folder (`chmod o+x`), or submit without `--workdir`: "

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from berth_client.calls import Call
 from cli.commands import secrets as verbs
 from cli.errors import BadInput, Refused
 from shared.secret_keys import FILE, make_keys, read_keys
@@ -34,9 +35,10 @@ class SecretsApi:
         self.sent.append(("DELETE", path, None))
         return {}
 
-    def get(self, path: str, query: dict[str, Any]) -> dict[str, Any]:
+    def pages(self, call: Call[Any], limit: int) -> list[dict[str, Any]]:
+        assert call.path == "/v1/secrets"
         row = {"tenant": "ada", "name": "db", "version": 3, "set_at": 0, "set_by": "key:a"}
-        return {"items": [{**row, "key_id": "k1"}], "next": None}
+        return [{**row, "key_id": "k1"}]
 
     def post(self, path: str) -> dict[str, Any]:
         return self.rotations.pop(0)
