@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil
 
-from services.gateway.problem import ApiError
+from services.gateway.problem import limited
 from shared.rate import NS, Rate, TokenBuckets
 
 FAILED = Rate(0.2, 20)
@@ -27,7 +26,7 @@ class JoinLimits:
     def check_address(self, address: str, now_ns: int) -> None:
         """Raise a 429 for an address that failed too often lately."""
         if wait_ns := self.failed.wait_ns(self._bucket(address, now_ns), now_ns):
-            raise _limited(FAILED, "failed joins of one address", wait_ns)
+            raise limited("failed joins of one address", FAILED, wait_ns / NS)
 
     def note_failure(self, address: str, now_ns: int) -> None:
         self.failed.spend(self._bucket(address, now_ns), now_ns, 1)
@@ -35,16 +34,10 @@ class JoinLimits:
     def take(self, token_id: str, now_ns: int) -> None:
         """Count a join with a valid token; raise a 429 without room for it."""
         if wait_ns := self.valid.take(token_id, now_ns):
-            raise _limited(VALID, "joins with one token", wait_ns)
+            raise limited("joins with one token", VALID, wait_ns / NS)
 
     def _bucket(self, address: str, now_ns: int) -> str:
         if len(self.failed) >= MAX_ADDRESSES and address not in self.failed:
             self.failed.forget_full(now_ns)
         has_room = address in self.failed or len(self.failed) < MAX_ADDRESSES
         return address if has_room else OTHERS
-
-
-def _limited(rate: Rate, of: str, wait_ns: int) -> ApiError:
-    wait_s = wait_ns / NS
-    detail = f"{of}: {rate}; retry in {wait_s:.3f} s"
-    return ApiError(429, "rate_limited", detail, headers={"Retry-After": str(ceil(wait_s))})

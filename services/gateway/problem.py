@@ -71,6 +71,12 @@ def rate_limited(tenant: str, rate: Rate, wait_s: float) -> ApiError:
     return ApiError(429, "rate_limited", detail, [error], {"Retry-After": str(ceil(wait_s))})
 
 
+def limited(of: str, rate: Rate, wait_s: float) -> ApiError:
+    """Return a 429 for requests of another rate than a tenant's own."""
+    detail = f"{of}: {rate}; retry in {wait_s:.3f} s"
+    return ApiError(429, "rate_limited", detail, headers={"Retry-After": str(ceil(wait_s))})
+
+
 class ForbiddenError(ApiError):
     """An authenticated bearer lacks the permission; `bearer` is kept for the audit alone."""
 

@@ -10,10 +10,13 @@ from weakref import WeakValueDictionary
 from services.gateway.problem import ApiError
 from shared.contracts.registry import AccessView
 from shared.contracts.secrets import RewrapSecret, SecretStored, StoreSecret
+from shared.rate import Rate
 from shared.secret_box import open_value, rewrap, seal_value
 from shared.secret_keys import Forged, KeyMissing, KeysUnusable, SecretKeys
 
 NO_KEYS = "no file of keys: BERTH_SECRET_KEYS of the gateway and of executors of agents names one"
+CHANGES = Rate(0.1, 300)
+"""Changes of secrets by one tenant: each stays in the ledger of access, which all services read."""
 MAX_REWRAPPED = 100
 """Most secrets of one request that get another key; the next request takes the rest."""
 

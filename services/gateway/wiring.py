@@ -20,7 +20,7 @@ from services.gateway.join_limits import JoinLimits
 from services.gateway.outbox import Outbox
 from services.gateway.queue_starts import QueueStarts
 from services.gateway.recorded_specs import SpecReads
-from services.gateway.sealing import Sealing
+from services.gateway.sealing import CHANGES, Sealing
 from services.gateway.settings import GatewaySettings
 from services.gateway.stream_places import StreamPlaces
 from services.gateway.tokens import Tokens
@@ -89,6 +89,7 @@ class Gateway:
     ring: OtlpRing = field(default_factory=lambda: OtlpRing(RING_SPANS))
     recent: RecentJobs = field(default_factory=RecentJobs)
     joins: JoinLimits = field(default_factory=JoinLimits)
+    secret_changes: TokenBuckets = field(default_factory=lambda: TokenBuckets(CHANGES))
 
     def shown_ms(self) -> int:
         """Return the moment that answers show, ms: now, or the last one of a recording."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import monotonic_ns
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -26,8 +27,9 @@ from services.gateway.filters import check_tenant
 from services.gateway.openapi import read_route
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.paging import Limit, PageToken, page_of_entries
-from services.gateway.problem import ApiError, not_found
+from services.gateway.problem import ApiError, limited, not_found
 from services.gateway.routes.submissions import TENANT_REQUIRED, sender_for
+from services.gateway.sealing import CHANGES
 from services.gateway.updates import require_finished
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Model, Name
@@ -40,6 +42,7 @@ from shared.contracts.secrets import (
     SecretStored,
     StoreSecret,
 )
+from shared.rate import NS
 
 LIMIT_BYTES = 8 * MAX_VALUE_BYTES
 """Longest body: JSON writes a control character as six."""
@@ -82,6 +85,7 @@ async def set_secret(request: Request, name: Secret, tenant: OfTenant = None) ->
     owner = sender_for(gateway.access, bearer, _owner(bearer, tenant)).tenant
     body = parse_body(SetSecretRequest, await json_body(request, LIMIT_BYTES))
     require_finished(gateway.access.view, "a secret", "the files of BERTH_SECRETS count")
+    _charge_change(gateway, bearer)
     async with gateway.sealing.lock_of(owner):
         command, receipt = await _store(request, gateway, bearer, owner, name, body.value)
     return accepted_response(
@@ -112,6 +116,7 @@ async def delete_secret(request: Request, name: Secret, tenant: OfTenant = None)
     owner = _owner(bearer, tenant)
     if owner is None:
         raise InvalidBody([FieldError(field="tenant", rule=TENANT_REQUIRED)])
+    _charge_change(gateway, bearer)
     if gateway.access.view.secrets.get(owner, name) is None:
         await gateway.access.catch_up()
     if gateway.access.view.secrets.get(owner, name) is None:
@@ -137,6 +142,15 @@ async def rotate_secrets(request: Request) -> Response:
             "lost": rewraps.lost,
         }
     )
+
+
+def _charge_change(gateway: Gateway, bearer: Bearer) -> None:
+    """Take a change from the tenant's bucket; operators have none. Raises ApiError 429."""
+    if bearer.tenant is None:
+        return
+    if wait_ns := gateway.secret_changes.take(bearer.tenant, monotonic_ns()):
+        gateway.telemetry.metrics.rate_limited.labels(bearer.tenant).inc()
+        raise limited(f"changes of secrets of tenant {bearer.tenant}", CHANGES, wait_ns / NS)
 
 
 async def _store(

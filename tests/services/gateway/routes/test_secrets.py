@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 
 from infra.machine.process import spawn
+from services.gateway.sealing import CHANGES
 from shared.connection import Connection
 from shared.contracts.identity import derive_command_id
 from shared.contracts.pools import RELEASE, PoolConfigured
@@ -249,3 +250,22 @@ async def test_no_record_or_log_holds_a_value(site: Site) -> None:
     for path in site.folder.rglob("*"):
         if path.is_file():
             assert MARKER.encode() not in path.read_bytes(), path
+
+
+async def test_a_tenant_that_goes_on_changing_secrets_is_slowed_down(site: Site) -> None:
+    refused: dict[str, Any] = {}
+    headers = {"Authorization": f"Bearer {KEYS['bob']}"}
+    async with aiohttp.ClientSession(site.urls[0], headers=headers) as client:
+        for _ in range(CHANGES.burst + 1):
+            async with client.delete("/v1/secrets/absent") as answer:
+                if answer.status == 429:
+                    refused = await answer.json()
+                    assert 1 <= int(answer.headers["Retry-After"]) <= 1 / CHANGES.per_s
+                    break
+                assert answer.status == 404
+    assert refused["reason"] == "rate_limited"
+    assert refused["detail"].startswith("changes of secrets of tenant bob: at most 0.1 requests")
+    assert (await site.set("db", "x1", "bob"))[0] == 429
+    assert (await site.listed("bob")).keys() >= {"bob/of-bob"}
+    assert (await site.set("db", "x1"))[0] == 202
+    assert (await site.set("db", "x1", "op", "?tenant=bob"))[0] == 202
