@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from cli.api.answers import api, items
+from cli.api.answers import api, pages
 from cli.api.http import Json
 from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool
@@ -37,7 +37,8 @@ def usage(
 ) -> None:
     """Show what jobs used, by tenant, user, pool, day or month: GPU hours, waits, outcomes, cost.
 
-    Jobs that still run are not counted yet. Cost is by the pool setting gpu_hour_price.
+    A start counts, with the wait before it, when the job is placed; GPU hours and cost count when
+    the attempt has ended. Cost is by the pool setting gpu_hour_price.
     """
     query = {
         "by": by,
@@ -46,9 +47,8 @@ def usage(
         "tenant": tenant,
         "user": user,
         "pool": pool,
-        "limit": min(limit, 1000),
     }
-    rows = items(api(data).get("/v1/usage", query))
+    rows = pages(api(data), "/v1/usage", query, limit)
     if as_json:
         emit(rows)
         return

@@ -15,14 +15,13 @@ from berth_client.calls import PAGE, Call, Json, Query, get
 from berth_client.errors import BerthError
 from berth_client.following import AGAIN_S, AWAY_S, Continuation, NewLines, Report, ignore
 from berth_client.place import Place
-from berth_client.transport import StreamEvent
+from berth_client.transport import RETRIES, StreamEvent
 from berth_client.waiting import LOOK_S, JobWait, is_answered, place_of
 
 if TYPE_CHECKING:
     import httpx2
 
 T = TypeVar("T")
-RETRIES = 4
 
 
 class AsyncClient:
@@ -245,6 +244,11 @@ class AsyncClient:
         """Return requests, tokens and cost by tenant, user, application, model, endpoint, day or
         hour."""
         return await _all(self.pages(get("/v1/llm/usage", by=by, since=since, limit=PAGE)))
+
+    def usage(self, by: str = "tenant", **filters: object) -> AsyncIterator[answers.JobUse]:
+        """Yield what jobs used by tenant, user, pool, day or month, filtered by `since` and
+        `until` (ms), `tenant`, `user` and `pool`."""
+        return self.pages(get("/v1/usage", by=by, **filters, limit=PAGE))
 
     async def whoami(self) -> answers.WhoAmI:
         return await self.send(calls.whoami())

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from berth_client.calls import Call
 from berth_client.errors import NO_ANSWER, BerthError, InvalidField
-from berth_client.place import Place
+from berth_client.place import BAD_FILE, Place
 
 if TYPE_CHECKING:
     import httpx2
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 TIMEOUT_S = 15.0
 STREAM_TIMEOUT_S = 30.0
 """A stream sends a comment at least every two seconds."""
+RETRIES = 4
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 10.0
 BAD_ADDRESS, UNTRUSTED, NOT_BERTH = "bad_address", "untrusted", "not_berth"
@@ -60,7 +61,7 @@ def trust_of(place: Place) -> ssl.SSLContext | bool:
             context.load_verify_locations(cafile=place.ca)
     except OSError as error:
         detail = f"{place.ca}: {error.strerror or 'no PEM certificates'}"
-        raise BerthError(0, "bad_file", detail) from None
+        raise BerthError(0, BAD_FILE, detail) from None
     return context
 
 

@@ -1,4 +1,7 @@
-"""Pages by key: a page begins after the last row of the one before, however the list grows."""
+"""Pages by key: a page begins after the last row of the one before, however the list grows.
+
+Lists of sums are short and have pages by offset.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,10 @@ TimeToken = Annotated[
     ),
 ]
 """Token of a list that is ordered by time."""
+OffsetToken = Annotated[
+    str | None, Query(pattern=r"^[0-9]{1,9}$", description="`next` of the previous page")
+]
+"""Token of a list of sums, which have no place of their own in its order."""
 NamePart = Annotated[str, Query(max_length=256, pattern=r"^[^\x00]*$")] | None
 
 
@@ -54,6 +61,12 @@ def page_of(rows: Sequence[Row], limit: int, *keys: str) -> dict[str, object]:
     if len(rows) < limit:
         return {"items": rows, "next": None}
     return {"items": rows, "next": ":".join(str(rows[-1][key]) for key in keys)}
+
+
+def page_from(rows: Sequence[Row], after: str | None, limit: int) -> dict[str, object]:
+    """Return the page of a list by offset; `rows` has one more than the limit if more follow."""
+    end = int(after or 0) + limit
+    return {"items": rows[:limit], "next": str(end) if len(rows) > limit else None}
 
 
 def page_of_entries(

@@ -28,7 +28,7 @@ WHERE ($1::text IS NULL OR u.tenant = $1) AND u.day_at >= $2 AND u.day_at < $3
 
 
 def job_usage_by(by: By) -> str:
-    """Return the query of use by this group: the largest first, times in their order."""
+    """Return the query of use by this group: the largest first, the latest of times."""
     columns = "1, 2" if by == "user" else "1"
     order = "1 DESC" if by in ("day", "month") else f"sum(gpu_ms) DESC, {columns}"
-    return f"SELECT {GROUPS[by]}, {SUMS} GROUP BY {columns} ORDER BY {order} LIMIT $6"
+    return f"SELECT {GROUPS[by]}, {SUMS} GROUP BY {columns} ORDER BY {order} LIMIT $6 OFFSET $7"

@@ -1,8 +1,9 @@
 """`job_usage`: what each user's jobs used on each day of a lane, in UTC.
 
 The events of a job's end name the job alone: whose it is and when its attempt was placed are in
-its row, which is folded anyway. An attempt is counted when it has ended, on the days on which it
-held its GPUs. All columns are whole numbers: sums do not depend on how events come in batches.
+its row, which is folded anyway. A start counts, with the wait before it, when the job is placed;
+GPU time and cost count when the attempt has ended, on the days on which it held its GPUs. All
+columns are whole numbers: sums do not depend on how events come in batches.
 """
 
 from __future__ import annotations

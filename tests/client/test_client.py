@@ -165,6 +165,16 @@ def test_output_is_followed_through_a_break_each_line_once(url: str) -> None:
         assert [row["line"] for row in berth.follow_logs("j")] == [0, 1]
 
 
+def test_usage_is_read_to_its_last_page(url: str) -> None:
+    pages = [{"items": [{"starts": 1}], "next": "1"}, {"items": [{"starts": 2}], "next": None}]
+    Gateway.answers["/v1/usage"] = [(200, page) for page in pages]
+    with Client(url, "") as berth:
+        assert [row["starts"] for row in berth.usage("day", pool="gpu")] == [1, 2]
+    queries = [parse_qs(urlsplit(path).query) for _, path, _, _ in Gateway.requests]
+    assert queries[0] == {"by": ["day"], "pool": ["gpu"], "limit": ["1000"]}
+    assert queries[1] == {**queries[0], "after": ["1"]}
+
+
 def signatures(kind: type) -> dict[str, list[tuple[str, Any, Any]]]:
     return {
         name: [

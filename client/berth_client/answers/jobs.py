@@ -276,7 +276,8 @@ class JobLogs(TypedDict):
 
 
 class JobUse(TypedDict):
-    """Sums over a group of ended attempts of jobs, which the fields of `by` name."""
+    """Sums over a group: a start counts, with its wait, when the job is placed, GPU time and cost
+    when the attempt has ended."""
 
     tenant: NotRequired[str]
     user: NotRequired[str]

@@ -10,7 +10,7 @@ from berth_client import answers
 from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
 from services.gateway.openapi import read_route
-from services.gateway.paging import Limit
+from services.gateway.paging import Limit, OffsetToken, page_from
 from services.gateway.problem import not_found
 from services.gateway.usage_queries import By, job_usage_by
 from services.gateway.wiring import gateway_of
@@ -34,17 +34,17 @@ async def list_usage(
     tenant: Annotated[Name | None, Query(description="only this tenant")] = None,
     pool: Annotated[Name | None, Query(description="only this pool")] = None,
     user: Annotated[Text | None, Query(description="only this user")] = None,
+    after: OffsetToken = None,
     limit: Limit = 100,
 ) -> Response:
-    """Sum what ended attempts of jobs used, by days in UTC; each day has its part of an attempt.
+    """Sum what jobs used, by days in UTC; each day has its part of an attempt.
 
-    `waited_ms` is the sum of the waits before `starts`. `cost` is in the money of the pools'
-    `gpu_hour_price`, at the price of the time at which an attempt ended. Jobs that still run are
-    not counted yet.
+    A start counts, with the wait before it (`waited_ms`), when the job is placed; GPU time and
+    `cost` count when the attempt has ended, at the `gpu_hour_price` that its pool had then.
     """
     bearer = await authorize(request, "viewer")
     if bearer.tenant and tenant not in (None, bearer.tenant):
         raise not_found("tenant")
-    values = (bearer.tenant or tenant, since, until, pool, user, limit)
+    values = (bearer.tenant or tenant, since, until, pool, user, limit + 1, int(after or 0))
     rows = await gateway_of(request).database.rows(bearer, job_usage_by(by), *values)
-    return json_response({"items": rows, "next": None})
+    return json_response(page_from(rows, after, limit))

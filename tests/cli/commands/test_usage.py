@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, TypeVar, cast
 
 import pytest
 
 import cli.commands.usage as verb
+from berth_client import Client
+from berth_client.calls import Call
 from cli.errors import BadInput
 from cli.text.times import DAY_MS, now_ms
 
@@ -25,15 +28,24 @@ ROW = {
     "cost": 3.7512,
 }
 
+T = TypeVar("T")
 
-class UsageApi:
+
+class UsageApi(Client):
+    """Has `days` rows, in pages of three."""
+
     def __init__(self) -> None:
+        self.days = 1
         self.query: dict[str, Any] = {}
 
-    def get(self, path: str, query: dict[str, Any]) -> dict[str, Any]:
-        assert path == "/v1/usage"
-        self.query = query
-        return {"items": [ROW], "next": None}
+    def send(self, call: Call[T]) -> T:
+        assert call.path == "/v1/usage"
+        self.query = dict(call.query)
+        begin = int(self.query.get("after") or 0)
+        size = min(self.query["limit"], 3)
+        rows = [ROW] * min(size, self.days - begin)
+        end = begin + size
+        return cast("T", {"items": rows, "next": str(end) if end < self.days else None})
 
 
 @pytest.fixture
@@ -53,6 +65,15 @@ def test_a_group_is_a_line(api: UsageApi, capsys: pytest.CaptureFixture[str]) ->
     assert "2025-11-27" in capsys.readouterr().out
     begin = now_ms() - now_ms() % DAY_MS
     assert begin - api.query["since"] in (29 * DAY_MS, 30 * DAY_MS, 31 * DAY_MS)
+
+
+def test_all_groups_up_to_the_limit_are_shown(
+    api: UsageApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.days = 8
+    for limit, shown in ((7, 7), (2000, 8)):
+        verb.usage(by="day", limit=limit, as_json=True)
+        assert len(json.loads(capsys.readouterr().out)) == shown
 
 
 @pytest.mark.parametrize("day", ["2026-02-30", "yesterday", "0d"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.gateway.core.field_errors import InvalidBody
-from services.gateway.paging import TimeCursor, page_of, page_of_entries
+from services.gateway.paging import TimeCursor, page_from, page_of, page_of_entries
 
 ROWS = [{"at": 5, "id": "a:b"}, {"at": 7, "id": "c"}]
 
@@ -31,6 +31,11 @@ def test_a_token_is_read_as_it_was_written() -> None:
 def test_what_is_no_token_is_refused(token: str) -> None:
     with pytest.raises(InvalidBody, match="must be `next` of the previous page"):
         TimeCursor.read(token)
+
+
+def test_a_page_by_offset_has_a_next_one_if_a_row_more_was_read() -> None:
+    assert page_from(ROWS, "4", 1) == {"items": ROWS[:1], "next": "5"}
+    assert page_from(ROWS, None, 2) == {"items": ROWS, "next": None}
 
 
 def test_entries_in_memory_are_paged_by_name() -> None:

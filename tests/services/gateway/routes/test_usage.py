@@ -65,6 +65,19 @@ async def test_use_is_summed_by_what_is_asked_for(used: Stack) -> None:
     assert row["month"] == "1970-01"
 
 
+async def test_a_page_names_the_next_one_until_all_groups_are_read(used: Stack) -> None:
+    whole = await usage(used, "by=user", "op")
+    pages, after = list[Any](), ""
+    while after is not None:
+        query = f"/v1/usage?by=user&limit=2{after and '&after=' + after}"
+        page = (await used.call("GET", query, key="op"))[1]
+        pages.append(page["items"])
+        after = page["next"]
+    assert [len(rows) for rows in pages] == [2, 1] and sum(pages, []) == whole
+    exact = (await used.call("GET", "/v1/usage?by=user&limit=3", key="op"))[1]
+    assert (len(exact["items"]), exact["next"]) == (3, None)
+
+
 async def test_use_is_filtered(used: Stack) -> None:
     [row] = await usage(used, "user=ann&pool=main")
     assert row["starts"] == 1
@@ -74,7 +87,7 @@ async def test_use_is_filtered(used: Stack) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "status"), [("tenant=bob", 404), ("by=key", 422), ("since=-1", 422)]
+    ("query", "status"), [("tenant=bob", 404), ("by=key", 422), ("since=-1", 422), ("after=x", 422)]
 )
 async def test_other_tenants_and_unknown_values_are_refused(
     used: Stack, query: str, status: int
