@@ -167,7 +167,7 @@ def create_topics(tenant: str, data: Path | None) -> list[str]:
 
 @tenants.command()
 def retire(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> None:
-    """Retire a tenant: refuse its submissions, remove its Kafka user; jobs continue."""
+    """Retire a tenant: refuse its submissions, remove secrets and Kafka user; jobs continue."""
     client = api(data)
     answer = await_answer(client, client.delete(f"/v1/tenants/{part(tenant)}"))
     gone = _remove_kafka_user(tenant, data)

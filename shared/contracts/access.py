@@ -36,7 +36,7 @@ class RegisterTenant(TenantBounds, Command):
 
 @command
 class RetireTenant(Command):
-    """Refuse further submissions of a tenant; its running jobs go on."""
+    """Refuse further submissions of a tenant and delete its secrets; its running jobs go on."""
 
     TYPE: ClassVar[str] = "tenant.retire.v1"
     OWNER: ClassVar[str] = "access"
@@ -166,7 +166,8 @@ class TenantRegistered(Event):
 
 @event
 class TenantRetired(Event):
-    """A tenant may submit no more jobs."""
+    """A tenant may submit no more jobs and has no secrets; its keys end if the name is registered
+    again."""
 
     TYPE: ClassVar[str] = "tenant.retired.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("access",)

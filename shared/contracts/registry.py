@@ -82,11 +82,11 @@ class AccessView:
         if not self.installation and isinstance(event, KeyCreated | NodeTokenCreated):
             self.installation = _id_from(event.sha256)
         match event:
-            case TenantRegistered(tenant=tenant):
-                self.tenants[tenant] = self._numbered(event)
-                self.retired.pop(tenant, None)
+            case TenantRegistered():
+                self._register(event)
             case TenantRetired(tenant=tenant):
                 self.retired[tenant] = None
+                self.secrets.drop(tenant)
             case PoolConfigured(pool=pool):
                 self.pools[pool] = event
             case EndpointConfigured():
@@ -179,6 +179,15 @@ class AccessView:
     def endpoint(self, model: str) -> EndpointConfigured | None:
         """Return the endpoint that serves a model, by its name, an alias or an adapter."""
         return self.endpoints.get(self.endpoint_of_model.get(model, ""))
+
+    def _register(self, event: TenantRegistered) -> None:
+        """Note a tenant; under the name of a retired one, the keys of that one are revoked."""
+        tenant = event.tenant
+        if tenant in self.retired:
+            former = [key.key_id for key in self.keys.values() if key.tenant == tenant]
+            self.revoked |= dict.fromkeys(former)
+            del self.retired[tenant]
+        self.tenants[tenant] = self._numbered(event)
 
     def _remove_endpoint(self, endpoint: str) -> None:
         former = self.endpoints.pop(endpoint, None)

@@ -31,6 +31,10 @@ class SecretRegistry:
     def next_version(self, tenant: str) -> int:
         return self.versions.get(tenant, 0) + 1
 
+    def drop(self, tenant: str) -> None:
+        """Delete all secrets of a tenant; its versions go on."""
+        self.by_tenant.pop(tenant, None)
+
     def apply(self, event: SecretEvent) -> None:
         secrets = self.by_tenant.setdefault(event.tenant, {})
         match event:

@@ -138,7 +138,10 @@ async def update_tenant(request: Request, tenant: Tenant) -> Response:
 
 @router.delete("/tenants/{tenant}", **command_route(None, 400, 413, 415, 422))
 async def retire_tenant(request: Request, tenant: Tenant) -> Response:
-    """Retire a tenant: it can submit nothing more; running jobs continue."""
+    """Retire a tenant: it can submit nothing more and has no secrets; running jobs continue.
+
+    Its keys read and cancel until its name is registered again; then they are revoked.
+    """
     bearer = await authorize(request, "admin")
     receipt = await send_access_command(request, bearer, RetireTenant(tenant=tenant), tenant)
     return accepted_response(receipt)

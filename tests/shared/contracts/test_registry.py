@@ -57,6 +57,18 @@ def test_a_retired_tenant_is_inactive_but_registered() -> None:
     assert registry.is_active("acme")
 
 
+def test_a_name_that_is_registered_again_has_no_keys_of_before() -> None:
+    acme = TenantRegistered(tenant="acme", default_pool="main")
+    other = KEY.model_copy(update={"key_id": "o", "tenant": "other"})
+    registry = view(acme, KEY, other, acme, TenantRetired(tenant="acme"))
+    assert registry.authenticate("a.b.secret"), "its jobs still run and are still its own"
+    registry.apply(acme)
+    assert registry.authenticate("a.b.secret") is None and registry.authenticate("o.secret")
+    registry.apply(KEY.model_copy(update={"key_id": "new"}))
+    registry.apply(acme)
+    assert registry.authenticate("new.secret")
+
+
 def test_tenants_of_older_records_are_numbered_in_the_order_of_the_ledger() -> None:
     names = ("acme", "beta", "acme", "gamma")
     old = [TenantRegistered(tenant=name, default_pool="main") for name in names]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.registry import AccessView
 from shared.contracts.secret_registry import SecretRegistry
 from shared.contracts.secrets import (
@@ -39,6 +40,15 @@ def test_a_version_is_never_used_again_not_even_after_a_deletion() -> None:
     secrets.apply(SecretDeleted(tenant="ada", name="db"))
     assert secrets.get("ada", "db") is None
     assert secrets.next_version("ada") == 2 and secrets.next_version("bob") == 1
+
+
+def test_a_tenant_that_was_retired_has_no_secrets_when_it_is_registered_again() -> None:
+    ada, view = TenantRegistered(tenant="ada", default_pool="main"), AccessView()
+    for event in (ada, stored("db", 1), stored("db", 1, "bob"), TenantRetired(tenant="ada")):
+        view.apply(event)
+    assert list(view.secrets) == [stored("db", 1, "bob")]
+    view.apply(ada)
+    assert view.secrets.get("ada", "db") is None and view.secrets.next_version("ada") == 2
 
 
 def test_another_key_changes_neither_version_nor_ciphertext() -> None:

@@ -80,14 +80,16 @@ def test_an_old_ciphertext_does_not_come_back(view: AccessView) -> None:
     assert reason(view, DeleteSecret(tenant="ada", name="db")) == "unknown_secret"
 
 
-def test_an_unknown_or_retired_tenant_gets_none_and_keeps_what_it_has(view: AccessView) -> None:
+def test_an_unknown_or_retired_tenant_has_none(view: AccessView) -> None:
     store(view, command())
     unknown = command().model_copy(update={"tenant": "eve"})
     assert reason(view, unknown) == "unknown_tenant"
     view.apply(TenantRetired(tenant="ada"))
     assert reason(view, command("api", 2)) == "unknown_tenant"
-    assert view.secrets.get("ada", "db") is not None
-    assert isinstance(decide_secret(view, DeleteSecret(tenant="ada", name="db"), AT), Grant)
+    assert reason(view, DeleteSecret(tenant="ada", name="db")) == "unknown_secret"
+    view.apply(TenantRegistered(tenant="ada", default_pool="gpu"))
+    assert reason(view, command()) == "version_conflict"
+    store(view, command(version=2))
 
 
 def test_number_and_size_are_bounded_and_a_present_one_can_be_replaced(view: AccessView) -> None:
