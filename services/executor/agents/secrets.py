@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,6 +16,8 @@ from shared.secret_box import open_value
 from shared.secret_keys import Forged, KeyMissing, KeysUnusable, SecretKeys
 
 log = logging.getLogger(__name__)
+
+NOT_READ = "; the ledger of access is not read to its end"
 
 Value: TypeAlias = "str | Failure"
 
@@ -37,7 +39,7 @@ class Secrets:
         named = secrets_named(launch.env)
         if not named:
             return launch
-        stored = {name: await self._stored(launch.tenant, name) for name in set(named.values())}
+        stored = await self._stored(launch.tenant, set(named.values()))
         values = await asyncio.to_thread(self._open_all, launch.tenant, stored)
         for variable, name in named.items():
             failure = values[name]
@@ -47,18 +49,21 @@ class Secrets:
                 return launch.model_copy(update={"env": {}, "failure": failure})
         return launch.model_copy(update={"secrets": {v: values[name] for v, name in named.items()}})
 
-    async def _stored(self, tenant: str, name: str) -> SecretStored | Failure | None:
-        """Return the secret as the ledger has it now, None if it does not."""
-        if not SECRET_NAME.fullmatch(name):
-            return _missing(NAME_RULE)
+    async def _stored(
+        self, tenant: str, names: Set[str]
+    ) -> dict[str, SecretStored | Failure | None]:
+        """Return the secrets as the ledger has them now, None for those that it does not.
+
+        They may have been set a moment ago: all names together wait for the ledger once, as other
+        orders of the node wait for this one.
+        """
         secrets = self._access.view.secrets
-        if (stored := secrets.get(tenant, name)) is not None:
-            return stored
-        # It may have been set a moment ago.
-        is_read = await self._access.catch_up()
-        if (stored := secrets.get(tenant, name)) is None and not is_read and self._folder is None:
-            return _unreadable("; the ledger of access is not read to its end")
-        return stored
+        usable = {name for name in names if SECRET_NAME.fullmatch(name)}
+        is_known = all(secrets.get(tenant, name) is not None for name in usable)
+        is_read = is_known or await self._access.catch_up()
+        absent = None if is_read or self._folder else _unreadable(NOT_READ)
+        stored = {name: secrets.get(tenant, name) or absent for name in usable}
+        return stored | {name: _missing(NAME_RULE) for name in names - usable}
 
     def _open_all(
         self, tenant: str, stored: Mapping[str, SecretStored | Failure | None]

@@ -137,6 +137,26 @@ async def test_while_access_cannot_be_read_nothing_is_missing_for_good(site: Sit
     assert (resolved.failure.reason, resolved.failure.permanent) == ("secret_unreadable", False)
 
 
+async def test_all_names_of_a_launch_wait_for_access_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = list[int]()
+
+    async def slow() -> bool:
+        waits.append(1)
+        return False
+
+    site.store("token", "mine", 1)
+    await site.access.catch_up()
+    monkeypatch.setattr(site.access, "catch_up", slow)
+    names = {f"K{number}": f"secret://absent-{number}" for number in range(128)}
+    resolved = await site.secrets().resolve(launch(K="secret://token", **names))
+    assert len(waits) == 1
+    assert resolved.failure is not None and resolved.failure.reason == "secret_unreadable"
+    assert (await site.secrets().resolve(launch(K="secret://token"))).secrets == {"K": "mine"}
+    assert len(waits) == 1
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "files"
