@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -35,14 +36,25 @@ class Place:
 def find_place(folder: Path | None = None) -> Place:
     """Return the place of `BERTH_URL` and `BERTH_KEY`, else that of the stack in the folder.
 
+    A folder that was not named may come with the files of others, such as a cloned repository: no
+    key is sent from there to another machine.
+
     Raises BerthError `no_stack` and `bad_file`.
     """
     url, ca = os.environ.get(URL, "") if folder is None else "", os.environ.get(CA, "")
     if url:
         return Place(url, os.environ.get(KEY, ""), ca)
+    is_named = folder is not None or bool(os.environ.get(DATA_VARIABLE))
     folder = stack_folder(folder)
+    gateway = gateway_of(folder)
+    if not is_named and not is_of_this_machine(gateway):
+        detail = (
+            f"{folder / STACK_FILE}: gateway: {gateway!r}; must be an address of this machine: "
+            f"name the folder with --data or {DATA_VARIABLE} if it is yours, or set {URL}"
+        )
+        raise BerthError(0, BAD_FILE, detail)
     key = os.environ.get(KEY, "") or key_of(folder)
-    return Place(gateway_of(folder), key, ca or str(read_stack(folder).get("ca") or ""), folder)
+    return Place(gateway, key, ca or str(read_stack(folder).get("ca") or ""), folder)
 
 
 def stack_folder(named: Path | None) -> Path:
@@ -90,10 +102,27 @@ def read_stack(folder: Path) -> Mapping[str, object]:
     return described
 
 
+def is_of_this_machine(url: str) -> bool:
+    """Return whether the host of an address is an IP address of this machine, or `localhost`."""
+    try:
+        host = urlsplit(url).hostname or ""
+        if host == "localhost":
+            return True
+        family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
+        with socket.socket(family) as probe:
+            probe.bind((host, 0))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def _answers(folder: Path) -> bool:
     try:
-        address = urlsplit(str(read_stack(folder)["gateway"]))
+        gateway = str(read_stack(folder)["gateway"])
+        address = urlsplit(gateway)
     except (OSError, ValueError, KeyError):
+        return False
+    if not is_of_this_machine(gateway):
         return False
     with socket.socket() as probe:
         probe.settimeout(0.5)
