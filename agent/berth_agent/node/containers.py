@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -20,24 +19,18 @@ from berth_agent.linux import files
 from berth_agent.messages import Launch
 from berth_agent.node import machine
 from berth_agent.node.config import Config
+from berth_agent.node.images import CALL_S, CLIENT, Images, call
 from berth_agent.node.machine import REPLACED, Kernel
 from berth_agent.node.users import WorkerUser
 from berth_agent.step.checks import StartRefused
 from berth_agent.token_names import TOKEN
 
 ENGINE = "podman"
-CLIENT = {"PATH": DEFAULT_PATH}
-"""Variables of the engine: it runs as root, and gets none of a job."""
 STORE = "/run/berth-engine"
 """The store of a worker as its engine sees it: Podman takes no path of more than 50 characters."""
-CALL_S = 30.0
 NODE_STORE = "/var/lib/containers/storage"
 CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")
 CDI_GPU = "nvidia.com/gpu"
-MISSING = re.compile(
-    "manifest unknown|not found|denied|unauthorized|image not known|invalid reference", re.I
-)
-SHOWN_CHARS = 300
 
 
 def find_engine(config: Config, kernel: Kernel) -> str:
@@ -51,7 +44,7 @@ def find_engine(config: Config, kernel: Kernel) -> str:
     if not program or _has_unknown_gpus():
         return ""
     try:
-        done = _call(program, CALL_S, "info")
+        done = call(program, CALL_S, "info")
     except (OSError, subprocess.TimeoutExpired):
         return ""
     if done.returncode != 0:
@@ -69,36 +62,12 @@ def _has_unknown_gpus() -> bool:
 
 
 class Containers:
-    """Used by threads, one for each launch: to pull an image takes minutes."""
+    """The engine of this node, and the images of its store; used by threads of launches."""
 
     def __init__(self, config: Config, program: str) -> None:
         self._config = config
         self._program = program
-
-    def pull(self, image: str) -> str:
-        """Return the id of the image, which is pulled unless it is there. Raises StartRefused."""
-        if not self._program or not os.path.exists(self._program):
-            detail = f"image: {image[:200]}; this node has no engine for containers"
-            raise StartRefused("no_container_runtime", detail, False)
-        try:
-            present = self._id_of(image)
-            if not present:
-                # A name of another transport, such as dir:, could read files of the node.
-                pulled = _call(
-                    self._program, self._config.image_pull_s, "pull", "-q", f"docker://{image}"
-                )
-                if pulled.returncode != 0:
-                    raise _refused(image, pulled.stderr)
-                present = pulled.stdout.split()[-1] if pulled.stdout.split() else ""
-        except subprocess.TimeoutExpired as error:
-            detail = f"{image[:200]}: no answer within {error.timeout:g} s"
-            raise StartRefused("image_unreachable", detail, False) from None
-        return present
-
-    def _id_of(self, image: str) -> str:
-        """Return the id of an image of the node's store, empty if it has none of that name."""
-        words = ("image", "inspect", "--format", "{{.Id}}", "--", image)
-        return _call(self._program, CALL_S, *words).stdout.strip()
+        self.images = Images(config, program)
 
     def command(
         self,
@@ -172,26 +141,3 @@ def _write_variables(
             raise StartRefused("command_unusable", f"{detail} neither can be passed", True)
     lines = (f"{name}={value}\n" for name, value in variables.items())
     files.write_atomic(path, "".join(lines).encode())
-
-
-def _call(program: str, limit_s: float, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the engine on the node's own store. Raises OSError, TimeoutExpired."""
-    return subprocess.run(
-        [program, *words],
-        env=CLIENT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=limit_s,
-        check=False,
-    )
-
-
-def _refused(image: str, stderr: str) -> StartRefused:
-    """Return why an image could not be pulled: its registry knows none, or did not answer."""
-    line = (stderr.strip().splitlines() or ["no reason is known"])[-1]
-    detail = f"{image[:200]}: {line.removeprefix('Error: ')[-SHOWN_CHARS:]}"
-    if MISSING.search(line) and "no such host" not in line:
-        return StartRefused("image_not_found", detail, True)
-    return StartRefused("image_unreachable", detail, False)

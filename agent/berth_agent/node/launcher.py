@@ -73,7 +73,7 @@ class Launcher:
     def _specify(self, allocation: AllocationFolder, telemetry: str) -> Spec:
         launch = allocation.launch
         _check_command(launch)
-        image_id = self._containers.pull(launch.image) if launch.image else ""
+        image_id = self._containers.images.pull(launch.image) if launch.image else ""
         user = self._users.user_of(launch.tenant, launch.tenant_number, launch.user)
         attempt = UNSAFE.sub("_", f"{launch.job_id}.{launch.attempt}")
         private = self._folders.make_work(allocation, f"{attempt}.{launch.rank}", user.owner)

@@ -9,7 +9,7 @@ import pytest
 from berth_agent.messages import Launch
 from berth_agent.node import machine
 from berth_agent.node.config import Config
-from berth_agent.node.containers import Containers, _refused, find_engine
+from berth_agent.node.containers import Containers, find_engine
 from berth_agent.node.machine import Kernel
 from berth_agent.node.users import WorkerUser
 from berth_agent.step.checks import StartRefused
@@ -69,23 +69,5 @@ def test_a_container_is_refused_what_it_cannot_have(
     assert "--workdir=/data/run" in command(tmp_path, workdir="/data/run")
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        ("reading manifest 9 in docker.io/library/python: manifest unknown", "image_not_found"),
-        ("reading manifest: requested access to the resource is denied", "image_not_found"),
-        ("pinging container registry: dial tcp: lookup r.io: no such host", "image_unreachable"),
-        ("Get https://r.io/v2/: dial tcp 10.0.0.1:443: i/o timeout", "image_unreachable"),
-    ],
-)
-def test_an_image_that_no_registry_has_is_not_tried_again(answer: str, reason: str) -> None:
-    refusal = _refused("python:9", f"Trying to pull...\nError: {answer}\n")
-    assert (refusal.reason, refusal.permanent) == (reason, reason == "image_not_found")
-    assert refusal.detail == f"python:9: {answer}"
-
-
-def test_a_node_without_an_engine_refuses_and_another_may_do_better() -> None:
-    with pytest.raises(StartRefused) as refusal:
-        Containers(Config(), "").pull("python:3")
-    assert (refusal.value.reason, refusal.value.permanent) == ("no_container_runtime", False)
+def test_a_machine_without_namespaces_has_no_engine() -> None:
     assert find_engine(Config(), Kernel(pids=False, mounts=True)) == ""

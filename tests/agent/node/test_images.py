@@ -1,0 +1,93 @@
+"""Images that the engine is asked for, and refusals of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from berth_agent.node.config import Config
+from berth_agent.node.images import Images, _refused
+from berth_agent.step.checks import StartRefused
+
+pytestmark = pytest.mark.process
+
+ENGINE = """#!/bin/sh
+echo "$*" >> {calls}
+case "$1 $3" in
+  "image --") cat {answer};;
+  pull*) cp {fresh} {answer};;
+esac
+"""
+"""An engine that answers like Podman: it finds an image also by the end of a name."""
+
+
+class Bench:
+    """A script in place of the engine, which notes how it is called."""
+
+    def __init__(self, tmp: Path) -> None:
+        self.calls, self.answer, self.fresh = tmp / "calls", tmp / "answer", tmp / "fresh"
+        self.answer.write_text("[]")
+        self.fresh.write_text("[]")
+        program = tmp / "podman"
+        program.write_text(ENGINE.format(calls=self.calls, answer=self.answer, fresh=self.fresh))
+        program.chmod(0o755)
+        self.images = Images(Config(), str(program))
+
+    def called(self) -> list[str]:
+        return self.calls.read_text().splitlines()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def image(number: str, name: str) -> str:
+    return f'[{{"Id": "{number}", "RepoTags": ["{name}"], "RepoDigests": null}}]'
+
+
+def test_an_image_of_another_registry_does_not_stand_for_a_short_name(bench: Bench) -> None:
+    bench.answer.write_text(image("666", "evil.example/docker.io/library/python:3"))
+    bench.fresh.write_text(image("1", "docker.io/library/python:3"))
+    assert bench.images.pull("python:3") == "1"
+    name = "docker.io/library/python:3"
+    asked = f"image inspect -- {name}"
+    assert bench.called() == [asked, f"pull -q docker://{name}", asked]
+    assert bench.images.pull("python:3") == "1"
+    assert bench.called()[3:] == [asked], "it is there"
+
+
+def test_an_id_is_a_name_as_any_other(bench: Bench) -> None:
+    bench.answer.write_text(image("0123456789ab", "r.example/private:1"))
+    with pytest.raises(StartRefused):
+        bench.images.pull("0123456789ab")
+    assert bench.called()[0] == "image inspect -- docker.io/library/0123456789ab:latest"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("reading manifest 9 in docker.io/library/python: manifest unknown", "image_not_found"),
+        ("reading manifest: requested access to the resource is denied", "image_not_found"),
+        ("pinging container registry: dial tcp: lookup r.io: no such host", "image_unreachable"),
+        ("Get https://r.io/v2/: dial tcp 10.0.0.1:443: i/o timeout", "image_unreachable"),
+    ],
+)
+def test_an_image_that_no_registry_has_is_not_tried_again(answer: str, reason: str) -> None:
+    refusal = _refused("python:9", f"Trying to pull...\nError: {answer}\n")
+    assert (refusal.reason, refusal.permanent) == (reason, reason == "image_not_found")
+    assert refusal.detail == f"python:9: {answer}"
+
+
+def test_a_node_without_an_engine_refuses_and_another_may_do_better() -> None:
+    with pytest.raises(StartRefused) as refusal:
+        Images(Config(), "").pull("python:3")
+    assert (refusal.value.reason, refusal.value.permanent) == ("no_container_runtime", False)
+
+
+def test_what_is_no_name_of_an_image_reaches_no_engine(bench: Bench) -> None:
+    with pytest.raises(StartRefused) as refusal:
+        bench.images.pull("dir:/etc")
+    assert (refusal.value.reason, refusal.value.permanent) == ("image_not_found", True)
+    assert not bench.calls.exists()
