@@ -77,20 +77,17 @@ class Containers:
         store: str,
         telemetry: str,
         private: str,
+        cwd: str,
         own: Mapping[str, str],
     ) -> list[str]:
         """Return the command of the engine; the variables are in a file that root alone reads.
 
-        Besides the allowed folders it sees that of its socket, and its private directory.
-        Raises StartRefused, OSError.
+        Besides the allowed folders it sees that of its socket, its private directory, and its
+        job's own in place of those of all users. Raises StartRefused, OSError.
         """
+        self._check_workdir(cwd, private)
         shown = {**dict.fromkeys(REPLACED, "rw"), **self._config.image_mounts}
         shown |= {telemetry: "ro", private: "rw"}
-        cwd = launch.workdir or private
-        if not any(cwd == path or cwd.startswith(f"{path.rstrip('/')}/") for path in shown):
-            allowed = ", ".join(self._config.image_mounts) or "none"
-            detail = f"{cwd[:200]}: a container sees image_mounts of its node alone: {allowed}"
-            raise StartRefused("workdir_missing", detail, True)
         uid, gid = user.owner
         words = [self._program, *_store_flags(), "run", "--rm", "--pull=never"]
         words += ["--network=host", "--ipc=host", "--uts=host", "--cgroups=disabled"]
@@ -107,6 +104,21 @@ class Containers:
         # The port comes with the order to start, as a variable of the engine.
         words += [f"--env-file={STORE}/env", "--env=MASTER_PORT"]
         return [*words, f"--entrypoint={json.dumps(list(launch.command))}", image_id]
+
+    def _check_workdir(self, cwd: str, private: str) -> None:
+        """Refuse a directory that the container does not see: the job's own folders are empty."""
+        folders = [private, *self._config.image_mounts]
+        if cwd in REPLACED or any(_is_within(cwd, folder) for folder in folders):
+            return
+        allowed = ", ".join(self._config.image_mounts) or "none"
+        detail = f"{cwd[:200]}: of its node a container sees image_mounts alone: {allowed}"
+        if own := next((path for path in REPLACED if _is_within(cwd, path)), ""):
+            detail += f"; {own} is its job's own, and empty at first"
+        raise StartRefused("workdir_missing", detail, True)
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
 def _store_flags() -> list[str]:

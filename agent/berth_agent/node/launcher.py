@@ -83,13 +83,17 @@ class Launcher:
         )
         env = environment({"TMPDIR": private, **login}, launch.env, own)
         cwd = launch.workdir or private
+        sockets = os.path.dirname(telemetry)
         mounts = self._make_scratch(allocation, attempt, user)
         contained: dict[str, object] = {}
         if image_id:
+            cwd = os.path.normpath(cwd)
             store = self._scratch.make_store(attempt, launch.rank)
-            sockets = os.path.dirname(telemetry)
-            command = self._containers.command(launch, image_id, user, store, sockets, private, own)
+            command = self._containers.command(
+                launch, image_id, user, store, sockets, private, cwd, own
+            )
             contained = {"image": True, "argv": command, "uid": None, "cwd": "/"}
+            contained["kept"] = [private, sockets, *self._config.image_mounts]
             mounts.append([store, STORE])
             contained["env"] = client_variables(allocation.token)
         return Spec(
@@ -98,7 +102,9 @@ class Launcher:
                 "env": {**env, "PWD": cwd},
                 "cwd": cwd,
                 "private": not launch.workdir,
+                "workdir": cwd,
                 "uid": user.uid,
+                "owner": user.uid,
                 "gid": user.gid,
                 "groups": list(user.groups),
                 "umask": int(self._config.umask, 8),
@@ -111,7 +117,7 @@ class Launcher:
                 "cgroups": self._make_groups(os.path.basename(allocation.folder), launch),
                 "pid_namespace": self._kernel.pids,
                 "mounts": mounts,
-                "kept": [private, os.path.dirname(telemetry), os.path.normpath(cwd)],
+                "kept": [private, sockets, os.path.normpath(cwd)],
                 "lease": f"{self._config.run}/{file_names.LEASE}",
                 "wake": f"{self._config.run}/{file_names.WAKE}",
                 "reserve": self._config.reserve_path,

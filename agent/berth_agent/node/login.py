@@ -91,6 +91,7 @@ def _shell_spec(
             "env": variables,
             "cwd": "/",
             "uid": user.uid,
+            "owner": user.uid,
             "gid": user.gid,
             "groups": list(user.groups),
             "umask": 0o077,

@@ -32,6 +32,7 @@ class Spec:
         "mounts",
         "notes",
         "output_bytes",
+        "owner",
         "pid_namespace",
         "private",
         "prolog",
@@ -42,6 +43,7 @@ class Spec:
         "umask",
         "wake",
         "walltime_s",
+        "workdir",
     )
 
     def __init__(self, values: dict[str, Any]) -> None:
@@ -50,6 +52,9 @@ class Spec:
         self.cwd: str = values["cwd"]
         self.uid: int | None = values["uid"]
         """User of the worker; None: the agent's."""
+        self.owner: int | None = values.get("owner", self.uid)
+        """User to whom the worker's folders belong; that of a container's program, whose engine
+        runs as the agent does."""
         self.gid: int = values["gid"]
         self.groups: list[int] = values["groups"]
         self.umask: int = values["umask"]
@@ -64,6 +69,8 @@ class Spec:
         self.pid_namespace: bool = values["pid_namespace"]
         self.private: bool = values["private"]
         """Whether `cwd` is the worker's private directory, which the agent made."""
+        self.workdir: str = values.get("workdir", self.cwd)
+        """Directory of the program; of an image, in its container."""
         self.lease: str = values["lease"]
         """File of the node's lease, replaced at each acknowledged heartbeat."""
         self.wake: str = values["wake"]

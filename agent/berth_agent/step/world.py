@@ -94,12 +94,12 @@ def _open_kept(spec: Spec) -> Iterator[tuple[str, int]]:
         if not replaced(spec, path):
             continue
         try:
-            _become(spec.uid, spec.gid, spec.groups)
+            _become(spec.owner, spec.gid, spec.groups)
             yield path, os.open(path, FOLDER)
         except (PermissionError, FileNotFoundError, NotADirectoryError):
             continue
         finally:
-            _become(None if spec.uid is None else 0, 0, [0])
+            _become(None if spec.owner is None else 0, 0, [0])
 
 
 def _become(uid: int | None, gid: int, groups: list[int]) -> None:

@@ -20,7 +20,8 @@ USER = WorkerUser(70_004, 70_004, (70_004, 70_100), "", "")
 
 def command(tmp_path: Path, **fields: object) -> list[str]:
     order = Launch.from_json(launch(["python", "train.py"], image="torch:2", **fields))
-    folders = ("/run/berth-agent/telemetry", "/work/j1.1.0")
+    private = "/work/j1.1.0"
+    folders = ("/run/berth-agent/telemetry", private, order.workdir or private)
     config = Config(image_mounts={"/data": "ro"})
     return Containers(config, "/usr/bin/podman").command(
         order, "0123", USER, str(tmp_path), *folders, {"RANK": "0", "CUDA_VISIBLE_DEVICES": "2,5"}
@@ -56,6 +57,8 @@ def test_a_container_gets_the_gpus_of_its_allocation_alone(
     [
         ({"workdir": "/etc"}, "workdir_missing"),
         ({"workdir": "/database"}, "workdir_missing"),
+        ({"workdir": "/tmp/of-the-node"}, "workdir_missing"),
+        ({"workdir": "/run/berth-agent/telemetry"}, "workdir_missing"),
         ({"env": {"TWO": "a\nb"}}, "command_unusable"),
         ({"env": {"A B": "c"}}, "command_unusable"),
     ],
@@ -66,7 +69,8 @@ def test_a_container_is_refused_what_it_cannot_have(
     with pytest.raises(StartRefused) as refusal:
         command(tmp_path, **fields)
     assert (refusal.value.reason, refusal.value.permanent) == (reason, True)
-    assert "--workdir=/data/run" in command(tmp_path, workdir="/data/run")
+    for workdir in ("/data/run", "/tmp", "/work/j1.1.0/sub"):
+        assert f"--workdir={workdir}" in command(tmp_path, workdir=workdir)
 
 
 def test_a_machine_without_namespaces_has_no_engine() -> None:

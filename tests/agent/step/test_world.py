@@ -85,6 +85,21 @@ def test_the_user_of_a_worker_reaches_its_directory_and_no_other(bench: StepBenc
     assert (bench.work / "here").exists()
 
 
+@as_root
+def test_an_engine_that_is_root_shows_nothing_that_its_user_may_not_enter(bench: StepBench) -> None:
+    """What is kept is opened as the user to whom the container's program belongs."""
+    closed = bench.work.parent / "closed"
+    (closed / "open").mkdir(parents=True)
+    closed.chmod(0o700)
+    bench.values |= {"uid": None, "owner": OTHER_UID, "gid": OTHER_UID, "groups": [OTHER_UID]}
+    bench.values["kept"].append(str(closed / "open"))
+    for source, _ in bench.values["mounts"]:
+        os.chown(source, OTHER_UID, OTHER_UID)
+    bench.start(f"id -u; ls {closed}/open")
+    assert bench.end()["exit_code"] != 0
+    assert bench.output().splitlines()[0] == "0" and "No such file" in bench.output()
+
+
 def test_a_link_in_a_folder_of_the_job_leads_nowhere(bench: StepBench) -> None:
     """Another worker of the job could plant one where a directory of the host is to be shown."""
     own_tmp = Path(bench.values["mounts"][0][0])
