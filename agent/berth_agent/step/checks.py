@@ -77,7 +77,7 @@ def execute_hook(path: str, spec: Spec) -> None:
 
     It may run as root: a variable of the tenant could name a library to load. Raises OSError.
     """
-    variables = {**spec.hook_env, "PATH": os.defpath, "BERTH_WORKDIR": spec.cwd}
+    variables = {**spec.hook_env, "PATH": os.defpath, "BERTH_WORKDIR": spec.workdir}
     os.execve(path, [path], variables)
 
 

@@ -443,13 +443,16 @@ def test_a_prolog_runs_before_and_an_epilog_after_the_worker(
 ) -> None:
     for name in ("prolog", "epilog"):
         hook = tmp_path / name
-        hook.write_text(f"#!/bin/sh\necho {name} of $BERTH_JOB_ID\n")
+        hook.write_text(f"#!/bin/sh\necho {name} of $BERTH_JOB_ID in $BERTH_WORKDIR\n")
         hook.chmod(0o755)
         bench.values[name] = str(hook)
     bench.values["hook_env"]["BERTH_JOB_ID"] = "j1"
+    # That of an image is not the one of its engine.
+    bench.values["workdir"] = "/data"
     bench.start("echo work")
     bench.end()
-    assert bench.output().splitlines() == ["prolog of j1", "work", "epilog of j1"]
+    lines = ["prolog of j1 in /data", "work", "epilog of j1 in /data"]
+    assert bench.output().splitlines() == lines
 
 
 def test_notes_of_the_agent_come_before_the_output(bench: StepBench) -> None:
