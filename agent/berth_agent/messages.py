@@ -14,6 +14,7 @@ ADDRESS_LABEL = "berth.address"
 TMP_LABEL = "berth.tmp"
 USER_LABEL = "berth.user"
 IMAGES_LABEL = "berth.images"
+HAS_IMAGES = "yes"
 HELLO_PATH = "/agent/v1/hello"
 HEARTBEAT_PATH = "/agent/v1/heartbeat"
 ORDERS_PATH = "/agent/v1/orders"
@@ -324,7 +325,7 @@ class Launch(read.Message):
     tenant_number: int | None = None
     """Its number in the installation; absent: unknown."""
     user: str = ""
-    """User of the tenant who submitted it; empty: unknown."""
+    """User that the job belongs to; empty: of an earlier executor."""
     attempt: int
     """Number of the attempt."""
     array_index: int | None = None

@@ -32,6 +32,7 @@ CONSTANTS = (
     "TMP_LABEL",
     "USER_LABEL",
     "IMAGES_LABEL",
+    "HAS_IMAGES",
 )
 WIDTH = 100
 PLAIN = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}

@@ -14,7 +14,8 @@ from pydantic import Field
 from shared.contracts import iterations
 from shared.contracts.base import Model, Name
 from shared.contracts.failures import Failure
-from shared.contracts.job_spec import IMAGES_LABEL as IMAGES_LABEL  # the agent has it too
+from shared.contracts.job_spec import HAS_IMAGES as HAS_IMAGES  # the agent has both too
+from shared.contracts.job_spec import IMAGES_LABEL as IMAGES_LABEL
 from shared.contracts.measurements import GpuReading as GpuReading  # the agent has it too
 from shared.contracts.measurements import Measurements
 
@@ -154,7 +155,7 @@ class Launch(Model):
         None, ge=0, lt=2**31, description="its number in the installation; absent: unknown"
     )
     user: str = Field(
-        "", max_length=63, description="user of the tenant who submitted it; empty: unknown"
+        "", max_length=63, description="user that the job belongs to; empty: of an earlier executor"
     )
     attempt: int = Field(ge=1, description="number of the attempt")
     array_index: int | None = Field(None, description="index within an array of jobs")

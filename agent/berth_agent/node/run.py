@@ -16,6 +16,7 @@ from berth_agent.linux.clocks import wall_ms
 from berth_agent.linux.hierarchies import Hierarchies, open_hierarchies
 from berth_agent.messages import (
     ADDRESS_LABEL,
+    HAS_IMAGES,
     IMAGES_LABEL,
     TMP_LABEL,
     USER_LABEL,
@@ -237,7 +238,7 @@ class Runtime:
         return {
             TMP_LABEL: "job" if self._kernel.mounts else "shared",
             USER_LABEL: "tenant" if own_users else "agent",
-            IMAGES_LABEL: "yes" if self._engine else "no",
+            IMAGES_LABEL: HAS_IMAGES if self._engine else "no",
         }
 
     def _address(self) -> str:

@@ -45,15 +45,15 @@ class Users:
         self._lock = threading.Lock()
         self._warned = set[str]()
 
-    def user_of(self, tenant: str, number: int | None, submitter: str = "") -> WorkerUser:
-        """Return the user of a job by its tenant, who submitted it, and the tenant's number.
+    def user_of(self, tenant: str, number: int | None, job_user: str = "") -> WorkerUser:
+        """Return the user of a job by its tenant, the tenant's number and the user it belongs to.
 
         Raises StartRefused, OSError.
         """
         if os.geteuid() != 0:
             own = pwd.getpwuid(os.geteuid())
             return WorkerUser(None, own.pw_gid, (), own.pw_dir, own.pw_name)
-        for name in (f"{tenant}/{submitter}", tenant):
+        for name in (f"{tenant}/{job_user}", tenant):
             if name in self._config.users:
                 return _named_user(self._config.users[name])
         if not self._config.uid_first:
