@@ -243,7 +243,7 @@ class Streaming:
         path = telemetry_path(self._config, allocation)
         try:
             spec = spec_of_step.read(allocation.folder)
-            uid, gid = (-1, -1) if spec.uid is None else (spec.uid, spec.gid)
+            uid, gid = (-1, -1) if spec.owner is None else (spec.owner, spec.gid)
             receiver = TelemetryReceiver(path, allocation.token, allocation.allocation_id, uid, gid)
         except (OSError, ValueError, KeyError) as error:
             log.warning("telemetry of %s: %s", allocation.allocation_id, error)
