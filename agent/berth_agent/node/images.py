@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+from dataclasses import dataclass
 from typing import Any
 
 from berth_agent.core.environment import DEFAULT_PATH
@@ -22,12 +23,23 @@ MISSING = re.compile(
 SHOWN_CHARS = 300
 
 
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Podman on this node."""
+
+    program: str
+    driver: str
+    """How it stores layers, such as `overlay`."""
+    store: str
+    """Folder of the node's images."""
+
+
 class Images:
     """Used by threads, one for each launch: to pull an image takes minutes."""
 
-    def __init__(self, config: Config, program: str) -> None:
+    def __init__(self, config: Config, engine: Engine | None) -> None:
         self._config = config
-        self._program = program
+        self._program = engine.program if engine else ""
 
     def pull(self, image: str) -> str:
         """Return the id of the image, which is pulled unless it is there. Raises StartRefused."""

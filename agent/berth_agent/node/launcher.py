@@ -15,7 +15,7 @@ from berth_agent.linux.hierarchies import Hierarchies
 from berth_agent.messages import Launch
 from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.config import Config
-from berth_agent.node.containers import STORE, Containers, client_variables
+from berth_agent.node.containers import STORE, Containers
 from berth_agent.node.folders import Folders
 from berth_agent.node.login import LoginEnvironments
 from berth_agent.node.machine import Kernel
@@ -87,15 +87,8 @@ class Launcher:
         mounts = self._make_scratch(allocation, attempt, user)
         contained: dict[str, object] = {}
         if image_id:
-            cwd = os.path.normpath(cwd)
-            store = self._scratch.make_store(attempt, launch.rank)
-            command = self._containers.command(
-                launch, image_id, user, store, sockets, private, cwd, own
-            )
-            contained = {"image": True, "argv": command, "uid": None, "cwd": "/"}
-            contained["kept"] = [private, sockets, *self._config.image_mounts]
-            mounts.append([store, STORE])
-            contained["env"] = client_variables(allocation.token)
+            contained = self._containers.specify(launch, image_id, user, sockets, private, own)
+            mounts.append([self._scratch.make_store(attempt, launch.rank), STORE])
         return Spec(
             {
                 "argv": list(launch.command),

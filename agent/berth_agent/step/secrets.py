@@ -29,6 +29,10 @@ def take(spec: Spec) -> None:
     if not isinstance(values, dict):
         detail = "the node does not have the values any more, as after a reboot"
         raise StartRefused("secret_lost", detail, False)
+    variables = spec.variables if spec.image else spec.env
     for name, value in values.items():
-        if spec.env.get(name, "").startswith(REFERENCE):
-            spec.env[name] = value
+        if variables.get(name, "").startswith(REFERENCE):
+            if spec.image and ("\n" in value or "\r" in value):
+                detail = f"{name}: its value has a line break; with an image none can be passed"
+                raise StartRefused("secret_unusable", detail, True)
+            variables[name] = value

@@ -28,6 +28,7 @@ class Spec:
         "incarnation",
         "kept",
         "kill_s",
+        "layers",
         "lease",
         "mounts",
         "notes",
@@ -38,9 +39,11 @@ class Spec:
         "prolog",
         "reserve",
         "secrets",
+        "store",
         "token",
         "uid",
         "umask",
+        "variables",
         "wake",
         "walltime_s",
         "workdir",
@@ -89,6 +92,12 @@ class Spec:
         """Folders of the job, and those of the machine in whose place its workers see them."""
         self.image: bool = values.get("image", False)
         """Whether `argv` is a container engine, which runs the program."""
+        self.store: str = values.get("store", "")
+        """Where the engine notes what it runs: in memory, as variables are among it."""
+        self.layers: str = values.get("layers", "")
+        """Folder of the store that is on the disk: what the container writes to its own files."""
+        self.variables: dict[str, str] = values.get("variables", {})
+        """Variables of the program in a container, whose engine has those of `env`."""
         self.kept: list[str] = values.get("kept", [])
         """Folders that the worker reaches also where they are below one that is replaced."""
         self.hook_s: float = values["hook_s"]

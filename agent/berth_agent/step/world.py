@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from berth_agent.step.spec import Spec
 
 UNIFIED = "/sys/fs/cgroup/unified"
+VARIABLES = "env"
+"""File of the engine's store with the variables of its container, a line each."""
 FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -24,6 +26,7 @@ def enter(spec: Spec) -> None:
     _replace(spec)
     if spec.image:
         _hide_unified()
+        _make_store(spec)
     if spec.pid_namespace:
         try:
             if not spec.mounts:
@@ -41,6 +44,22 @@ def _hide_unified() -> None:
     """
     if os.path.ismount(UNIFIED):
         syscalls.mount_memory(UNIFIED)
+
+
+def _make_store(spec: Spec) -> None:
+    """Put the engine's store in memory but for its layers, and the variables into it.
+
+    The engine copies the variables, and with them values of secrets, to several files of its
+    store. The mount goes with the worker. Raises OSError.
+    """
+    disk = os.open(spec.store, FOLDER)
+    syscalls.mount_memory(spec.store)
+    os.chmod(spec.store, 0o700)
+    os.makedirs(spec.layers, mode=0o700)
+    _bind(disk, os.open(spec.layers, FOLDER))
+    lines = "".join(f"{name}={value}\n" for name, value in spec.variables.items())
+    with open(f"{spec.store}/{VARIABLES}", "w", encoding="utf-8") as file:
+        file.write(lines)
 
 
 def is_inside(pid: int) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from berth_agent.node.config import Config
-from berth_agent.node.images import Images, _refused
+from berth_agent.node.images import Engine, Images, _refused
 from berth_agent.step.checks import StartRefused
 
 pytestmark = pytest.mark.process
@@ -32,7 +32,7 @@ class Bench:
         program = tmp / "podman"
         program.write_text(ENGINE.format(calls=self.calls, answer=self.answer, fresh=self.fresh))
         program.chmod(0o755)
-        self.images = Images(Config(), str(program))
+        self.images = Images(Config(), Engine(str(program), "overlay", "/images"))
 
     def called(self) -> list[str]:
         return self.calls.read_text().splitlines()
@@ -82,7 +82,7 @@ def test_an_image_that_no_registry_has_is_not_tried_again(answer: str, reason: s
 
 def test_a_node_without_an_engine_refuses_and_another_may_do_better() -> None:
     with pytest.raises(StartRefused) as refusal:
-        Images(Config(), "").pull("python:3")
+        Images(Config(), None).pull("python:3")
     assert (refusal.value.reason, refusal.value.permanent) == ("no_container_runtime", False)
 
 
