@@ -16,6 +16,7 @@ REASONS = {
     "no_command": "there is no command",
     "no_container_runtime": "the node runs no containers",
     "image_not_found": "its registry has no such image, or does not give it to the node",
+    "image_unusable": "the image gives orders to the engine of the node",
     "image_unreachable": "the registry of the image does not answer",
     "container_failed": "the container could not be made",
     "workdir_missing": "the working directory does not exist on the node",

@@ -75,10 +75,14 @@ ADVICE: Final[Mapping[str, str]] = {
     "command_forbidden": "let the job's user execute the program",
     "command_unusable": "submit a program for the nodes' machines; a script begins with `#!`",
     "no_command": "give a command after `--`",
-    "no_container_runtime": "install Podman on the node, restart its agent; else submit without image",
-    "image_not_found": "correct its name; for a private registry an operator runs `podman login` there",
+    "no_container_runtime": "install Podman on the node, restart its agent; else submit without "
+    "image",
+    "image_not_found": "correct its name; for a private registry an operator runs `podman login` "
+    "there",
+    "image_unusable": "build the image without the named annotation",
     "image_unreachable": "an operator should look at the node's way to the registry of the image",
-    "container_failed": "see `berth logs JOB`; the image may be of another machine, or the node out of order",
+    "container_failed": "see `berth logs JOB`; the image may be of another machine, or the node "
+    "out of order",
     "workdir_missing": "make it on every node of the pool, or submit without `--workdir`: "
     "workers get their own",
     "workdir_forbidden": "open the named folder (`chmod o+x`), or submit without `--workdir`: "

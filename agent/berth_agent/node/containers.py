@@ -117,6 +117,8 @@ class Containers:
         words += ["--network=host", "--ipc=host", "--uts=host", "--cgroups=disabled"]
         words += ["--ulimit=host", "--log-driver=none", "--http-proxy=false"]
         words += ["--cap-drop=all", "--security-opt=no-new-privileges"]
+        # A check of health is a timer of systemd, which would outlive the worker.
+        words += ["--no-healthcheck", "--image-volume=ignore", "--systemd=false"]
         words += [f"--umask={self._config.umask}", f"--user={uid}:{gid}", f"--workdir={cwd}"]
         words += [f"--group-add={group}" for group in user.groups if group != gid]
         words += [f"--volume={path}:{path}:{mode}" for path, mode in shown.items()]

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ MISSING = re.compile(
     "manifest unknown|not found|denied|unauthorized|image not known|invalid reference", re.I
 )
 SHOWN_CHARS = 300
+ORDERS = "run.oci."
+"""Begins annotations that the container runtime obeys, such as to load another seccomp filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class Images:
             raise StartRefused("image_unreachable", detail, False) from None
         if present is None:
             raise StartRefused("image_unreachable", f"{name}: pulled, and removed again", False)
+        _check_annotations(name, present)
         return str(present["Id"])
 
     def _inspect(self, name: str) -> dict[str, Any] | None:
@@ -80,6 +84,14 @@ class Images:
             if name in (*(image.get("RepoTags") or ()), *(image.get("RepoDigests") or ())):
                 return dict(image)
         return None
+
+
+def _check_annotations(name: str, image: Mapping[str, Any]) -> None:
+    """Raise StartRefused for an image that gives orders to the runtime, which is root."""
+    for annotation in image.get("Annotations") or ():
+        if annotation.startswith(ORDERS):
+            detail = f"{name}: annotation {annotation[:200]}; none that begins {ORDERS} is allowed"
+            raise StartRefused("image_unusable", detail, True)
 
 
 def call(program: str, limit_s: float, *words: str) -> subprocess.CompletedProcess[str]:

@@ -41,6 +41,7 @@ def test_a_container_gets_the_user_of_its_job_and_its_variables_by_a_file() -> N
     assert words[-2:] == ['--entrypoint=["python", "train.py"]', "0123"]
     assert {"--user=70004:70004", "--group-add=70100", "--workdir=/work/j1.1.0"} <= set(words)
     assert "--volume=/data:/data:ro" in words and "--volume=/tmp:/tmp:rw" in words
+    assert {"--no-healthcheck", "--image-volume=ignore", "--systemd=false"} <= set(words)
     assert not any("90b2" in word for word in (*words, *spec["env"].values()))
     known = {"KEY": "value-90b2", "RANK": "0", "CUDA_VISIBLE_DEVICES": "2,5"}
     assert known.items() <= spec["variables"].items()

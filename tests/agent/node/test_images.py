@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,20 @@ def test_an_image_of_another_registry_does_not_stand_for_a_short_name(bench: Ben
     assert bench.called() == [asked, f"pull -q docker://{name}", asked]
     assert bench.images.pull("python:3") == "1"
     assert bench.called()[3:] == [asked], "it is there"
+
+
+def test_an_image_gives_no_orders_to_the_runtime(bench: Bench) -> None:
+    """Podman passes annotations of an image on, and crun obeys some of them as root."""
+    [made] = json.loads(image("1", "r.example/train:1"))
+    made["Annotations"] = {"org.example.kept": "1"}
+    bench.answer.write_text(json.dumps([made]))
+    assert bench.images.pull("r.example/train:1") == "1"
+    made["Annotations"] = {"run.oci.seccomp_bpf_data": "AAAA"}
+    bench.answer.write_text(json.dumps([made]))
+    with pytest.raises(StartRefused) as refusal:
+        bench.images.pull("r.example/train:1")
+    assert (refusal.value.reason, refusal.value.permanent) == ("image_unusable", True)
+    assert "run.oci.seccomp_bpf_data" in refusal.value.detail
 
 
 def test_an_id_is_a_name_as_any_other(bench: Bench) -> None:

@@ -97,7 +97,7 @@ def test_a_program_of_an_image_runs_as_its_tenant_and_sees_what_is_allowed(
     script = (
         "id -u; echo $WORD; echo $RANK:$MASTER_PORT; pwd; touch here /tmp/mine /dev/shm/mine; "
         f"cat {folder}/data/set; until test -w $BERTH_TELEMETRY; do sleep 0.1; done; "
-        f"touch {folder}/data/new; ls {node.state} /work; exit 7"
+        f"touch {folder}/data/new; ls {node.state} /work /kept; exit 7"
     )
     env, name = {"WORD": "a b='c'"}, "0/5/0/0"
     run(double, script, name, image=image, env=env, tenant_number=4)
@@ -108,7 +108,7 @@ def test_a_program_of_an_image_runs_as_its_tenant_and_sees_what_is_allowed(
     assert prolog == f"prolog in {work}"
     assert lines[:5] == [str(FIRST_UID + 4), "a b='c'", f"0:{port}", str(work), "samples"]
     assert "Read-only file system" in lines[5] and exited.exit_code == 7
-    assert sum("No such file" in line for line in lines) == 2
+    assert sum("No such file" in line for line in lines) == 3
     assert (work / "here").stat().st_uid == FIRST_UID + 4
 
 
