@@ -6,14 +6,17 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from berth_agent.core.environment import DEFAULT_PATH
 from berth_agent.core.image_names import full_name
 from berth_agent.node.config import Config
 from berth_agent.step.checks import StartRefused
+from berth_agent.token_names import TOKEN
 
 CLIENT = {"PATH": DEFAULT_PATH}
 """Variables of the engine: it runs as root, and gets none of a job."""
@@ -21,6 +24,8 @@ CALL_S = 30.0
 MISSING = re.compile(
     "manifest unknown|not found|denied|unauthorized|image not known|invalid reference", re.I
 )
+POLL_S = 0.5
+END_S = 5.0
 SHOWN_CHARS = 300
 ORDERS = "run.oci."
 """Begins annotations that the container runtime obeys, such as to load another seccomp filter."""
@@ -43,9 +48,22 @@ class Images:
     def __init__(self, config: Config, engine: Engine | None) -> None:
         self._config = config
         self._program = engine.program if engine else ""
+        self._closing = threading.Event()
+        self._pulls = 0
+        self._changed = threading.Condition()
 
-    def pull(self, image: str) -> str:
-        """Return the id of the image, which is pulled unless it is there. Raises StartRefused."""
+    def close(self) -> None:
+        """End the pulls with the agent; the next agent pulls again what it still has to start."""
+        self._closing.set()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._pulls, END_S + CALL_S)
+
+    def pull(self, image: str, token: str, stopped: Callable[[], str]) -> str:
+        """Return the id of the image, which is pulled unless it is there.
+
+        `token` marks the pull as the worker's, and `stopped` returns why it is not needed any
+        more, empty while it is. Raises StartRefused, OSError.
+        """
         if not self._program or not os.path.exists(self._program):
             detail = f"image: {image[:200]}; this node has no engine for containers"
             raise StartRefused("no_container_runtime", detail, False)
@@ -56,11 +74,7 @@ class Images:
         try:
             present = self._inspect(name)
             if present is None:
-                # A name of another transport, such as dir:, could read files of the node.
-                words = ("pull", "-q", f"docker://{name}")
-                pulled = call(self._program, self._config.image_pull_s, *words)
-                if pulled.returncode != 0:
-                    raise _refused(name, pulled.stderr)
+                self._pull(name, token, stopped)
                 present = self._inspect(name)
         except subprocess.TimeoutExpired as error:
             detail = f"{name}: no answer within {error.timeout:g} s"
@@ -69,6 +83,45 @@ class Images:
             raise StartRefused("image_unreachable", f"{name}: pulled, and removed again", False)
         _check_annotations(name, present)
         return str(present["Id"])
+
+    def _pull(self, name: str, token: str, stopped: Callable[[], str]) -> None:
+        """Raises StartRefused, TimeoutExpired, OSError."""
+        with self._changed:
+            self._pulls += 1
+        try:
+            self._run_pull(name, token, stopped)
+        finally:
+            with self._changed:
+                self._pulls -= 1
+                self._changed.notify_all()
+
+    def _run_pull(self, name: str, token: str, stopped: Callable[[], str]) -> None:
+        if self._closing.is_set():
+            raise _closed(name)
+        # A name of another transport, such as dir:, could read files of the node.
+        command = [self._program, "pull", "-q", f"docker://{name}"]
+        ends_s = monotonic() + self._config.image_pull_s
+        process = subprocess.Popen(
+            command,
+            env={**CLIENT, TOKEN: token},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        try:
+            while (errors := _read_end(process)) is None:
+                if reason := stopped():
+                    raise StartRefused(reason, f"{name}: its pull was ended", False)
+                if self._closing.is_set():
+                    raise _closed(name)
+                if monotonic() > ends_s:
+                    raise subprocess.TimeoutExpired(command, self._config.image_pull_s)
+        finally:
+            _end(process)
+        if process.returncode != 0:
+            raise _refused(name, errors)
 
     def _inspect(self, name: str) -> dict[str, Any] | None:
         """Return an image of the node's store, None if it has none of exactly this name.
@@ -84,6 +137,28 @@ class Images:
             if name in (*(image.get("RepoTags") or ()), *(image.get("RepoDigests") or ())):
                 return dict(image)
         return None
+
+
+def _closed(name: str) -> StartRefused:
+    return StartRefused("node_draining", f"{name}: the agent stops", False)
+
+
+def _read_end(process: subprocess.Popen[str]) -> str | None:
+    """Return the errors of a process that has ended, None after a while in which it has not."""
+    try:
+        return process.communicate(timeout=POLL_S)[1]
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a pull that still runs: it leaves whole layers, by which another one is shorter."""
+    process.terminate()
+    try:
+        process.communicate(timeout=END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
 
 
 def _check_annotations(name: str, image: Mapping[str, Any]) -> None:

@@ -73,7 +73,7 @@ class Launcher:
     def _specify(self, allocation: AllocationFolder, telemetry: str) -> Spec:
         launch = allocation.launch
         _check_command(launch)
-        image_id = self._containers.images.pull(launch.image) if launch.image else ""
+        image_id = self._pull(allocation) if launch.image else ""
         user = self._users.user_of(launch.tenant, launch.tenant_number, launch.user)
         attempt = UNSAFE.sub("_", f"{launch.job_id}.{launch.attempt}")
         private = self._folders.make_work(allocation, f"{attempt}.{launch.rank}", user.owner)
@@ -123,6 +123,19 @@ class Launcher:
                 **contained,
             }
         )
+
+    def close(self) -> None:
+        """End what still runs of launches."""
+        self._containers.images.close()
+
+    def _pull(self, allocation: AllocationFolder) -> str:
+        """Pull the image until the worker is stopped, by an order or the end of its lease."""
+
+        def stopped() -> str:
+            stop = allocation.tombstone() or allocation.noted_stop()
+            return str(stop["reason"]) if stop else ""
+
+        return self._containers.images.pull(allocation.launch.image, allocation.token, stopped)
 
     def _make_scratch(
         self, allocation: AllocationFolder, name: str, user: WorkerUser

@@ -136,6 +136,7 @@ class Runtime:
             self._wakeup.wait(self.agent.workers)
         if not self._config.keep_workers:
             self._stop_workers()
+        self._launcher.close()
         self.sessions.stop()
         self._spare.close()
         self._write_status()

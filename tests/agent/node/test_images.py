@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import secrets
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from berth_agent.linux import processes
 from berth_agent.node.config import Config
 from berth_agent.node.images import Engine, Images, _refused
 from berth_agent.step.checks import StartRefused
+from tests.agent.step_bench import until
 
 pytestmark = pytest.mark.process
 
 ENGINE = """#!/bin/sh
 echo "$*" >> {calls}
-case "$1 $3" in
-  "image --") cat {answer};;
+case "$*" in
+  "image inspect -- "*) cat {answer};;
+  pull*slow*) exec sleep 600;;
   pull*) cp {fresh} {answer};;
 esac
 """
@@ -30,10 +36,15 @@ class Bench:
         self.calls, self.answer, self.fresh = tmp / "calls", tmp / "answer", tmp / "fresh"
         self.answer.write_text("[]")
         self.fresh.write_text("[]")
+        self.token = f"bench:{secrets.token_hex(8)}"
         program = tmp / "podman"
         program.write_text(ENGINE.format(calls=self.calls, answer=self.answer, fresh=self.fresh))
         program.chmod(0o755)
-        self.images = Images(Config(), Engine(str(program), "overlay", "/images"))
+        self.engine = Engine(str(program), "overlay", "/images")
+        self.images = Images(Config(), self.engine)
+
+    def pull(self, name: str, stopped: Callable[[], str] = lambda: "") -> str:
+        return self.images.pull(name, self.token, stopped)
 
     def called(self) -> list[str]:
         return self.calls.read_text().splitlines()
@@ -51,11 +62,11 @@ def image(number: str, name: str) -> str:
 def test_an_image_of_another_registry_does_not_stand_for_a_short_name(bench: Bench) -> None:
     bench.answer.write_text(image("666", "evil.example/docker.io/library/python:3"))
     bench.fresh.write_text(image("1", "docker.io/library/python:3"))
-    assert bench.images.pull("python:3") == "1"
+    assert bench.pull("python:3") == "1"
     name = "docker.io/library/python:3"
     asked = f"image inspect -- {name}"
     assert bench.called() == [asked, f"pull -q docker://{name}", asked]
-    assert bench.images.pull("python:3") == "1"
+    assert bench.pull("python:3") == "1"
     assert bench.called()[3:] == [asked], "it is there"
 
 
@@ -64,19 +75,49 @@ def test_an_image_gives_no_orders_to_the_runtime(bench: Bench) -> None:
     [made] = json.loads(image("1", "r.example/train:1"))
     made["Annotations"] = {"org.example.kept": "1"}
     bench.answer.write_text(json.dumps([made]))
-    assert bench.images.pull("r.example/train:1") == "1"
+    assert bench.pull("r.example/train:1") == "1"
     made["Annotations"] = {"run.oci.seccomp_bpf_data": "AAAA"}
     bench.answer.write_text(json.dumps([made]))
     with pytest.raises(StartRefused) as refusal:
-        bench.images.pull("r.example/train:1")
+        bench.pull("r.example/train:1")
     assert (refusal.value.reason, refusal.value.permanent) == ("image_unusable", True)
     assert "run.oci.seccomp_bpf_data" in refusal.value.detail
+
+
+def test_a_pull_ends_with_the_worker_that_needs_it(bench: Bench) -> None:
+    def stopped() -> str:
+        return "fenced" if list(processes.with_token(bench.token)) else ""
+
+    with pytest.raises(StartRefused) as refusal:
+        bench.pull("r.example/slow:1", stopped)
+    assert (refusal.value.reason, refusal.value.permanent) == ("fenced", False)
+    assert not list(processes.with_token(bench.token))
+
+
+def test_a_pull_ends_with_the_agent_and_after_its_time(bench: Bench) -> None:
+    reasons = []
+
+    def pull() -> None:
+        with pytest.raises(StartRefused) as refusal:
+            bench.pull("r.example/slow:1")
+        reasons.append(refusal.value.reason)
+
+    thread = threading.Thread(target=pull)
+    thread.start()
+    until(lambda: bool(list(processes.with_token(bench.token))))
+    bench.images.close()
+    assert not list(processes.with_token(bench.token))
+    thread.join()
+    short = Images(Config(image_pull_s=0.0), bench.engine)
+    with pytest.raises(StartRefused) as refusal:
+        short.pull("r.example/slow:1", bench.token, lambda: "")
+    assert [*reasons, refusal.value.reason] == ["node_draining", "image_unreachable"]
 
 
 def test_an_id_is_a_name_as_any_other(bench: Bench) -> None:
     bench.answer.write_text(image("0123456789ab", "r.example/private:1"))
     with pytest.raises(StartRefused):
-        bench.images.pull("0123456789ab")
+        bench.pull("0123456789ab")
     assert bench.called()[0] == "image inspect -- docker.io/library/0123456789ab:latest"
 
 
@@ -97,12 +138,12 @@ def test_an_image_that_no_registry_has_is_not_tried_again(answer: str, reason: s
 
 def test_a_node_without_an_engine_refuses_and_another_may_do_better() -> None:
     with pytest.raises(StartRefused) as refusal:
-        Images(Config(), None).pull("python:3")
+        Images(Config(), None).pull("python:3", "token", lambda: "")
     assert (refusal.value.reason, refusal.value.permanent) == ("no_container_runtime", False)
 
 
 def test_what_is_no_name_of_an_image_reaches_no_engine(bench: Bench) -> None:
     with pytest.raises(StartRefused) as refusal:
-        bench.images.pull("dir:/etc")
+        bench.pull("dir:/etc")
     assert (refusal.value.reason, refusal.value.permanent) == ("image_not_found", True)
     assert not bench.calls.exists()

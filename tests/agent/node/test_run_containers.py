@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tarfile
 import tempfile
@@ -154,6 +155,18 @@ def test_a_failure_says_whether_image_or_program_is_missing(
     order = launch("true", image=image, workdir="/etc")
     double.order("prepare", "0/10/0/0", launch=order)
     assert double.wait_for("refused", "0/10/0/0").failure.reason == "workdir_missing"
+
+
+def test_a_stop_ends_the_pull_of_an_image(double: ExecutorDouble, node: NodeBench) -> None:
+    """Here from a registry that takes connections and never answers."""
+    name = "0/13/0/0"
+    with socket.create_server(("127.0.0.1", 0)) as registry:
+        image = f"localhost:{registry.getsockname()[1]}/image:1"
+        double.order("prepare", name, launch=launch("true", image=image))
+        with registry.accept()[0]:
+            double.order("stop", name, grace_s=0.0)
+            assert double.wait_for("stopped", name).exit_code is None
+    assert not node.living()
 
 
 def test_a_container_is_warned_of_its_walltime_and_saves_when_it_is_stopped(
