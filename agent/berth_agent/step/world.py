@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from berth_agent.linux import syscalls
@@ -90,11 +91,23 @@ def _replace(spec: Spec) -> None:
     syscalls.unshare_mounts()
     kept = list(_open_kept(spec))
     # A folder of the job may itself lie below one that is replaced.
-    sources = [os.open(source, FOLDER) for source, _ in spec.mounts]
+    sources = [_open_own(spec, *mount) for mount in spec.mounts]
     for source, (_, target) in zip(sources, spec.mounts, strict=True):
         _bind(source, os.open(target, FOLDER))
     for path, source in kept:
         _bind(source, _make_folder(replaced(spec, path), path))
+
+
+def _open_own(spec: Spec, source: str, target: str) -> int:
+    """Open a folder that the agent has made, and no link or folder that has taken its place.
+
+    The store of an engine is the agent's, the others belong to the worker's user. Raises OSError.
+    """
+    descriptor = os.open(source, FOLDER | os.O_NOFOLLOW)
+    uid = os.geteuid() if spec.owner is None or target == spec.store else spec.owner
+    if (present := os.fstat(descriptor).st_uid) != uid:
+        raise PermissionError(errno.EPERM, f"it belongs to uid {present}, not {uid}", source)
+    return descriptor
 
 
 def _bind(source: int, target: int) -> None:

@@ -132,6 +132,22 @@ def test_a_worker_with_its_own_folders_ends_with_its_step(bench: StepBench) -> N
     until(lambda: not processes.is_alive(worker, ticks))
 
 
+@pytest.mark.parametrize("kind", ["link", pytest.param("folder", marks=as_root)])
+def test_a_folder_that_another_user_put_in_place_is_not_shown(bench: StepBench, kind: str) -> None:
+    """Anybody may make an entry in /dev/shm, once its name is free."""
+    bench.values["argv"] = ["/bin/true"]
+    bench.prepare()
+    source = Path(bench.values["mounts"][2][0])
+    if kind == "link":
+        source.rmdir()
+        source.symlink_to(bench.work)
+    else:
+        os.chown(source, OTHER_UID, OTHER_UID)
+    bench.go()
+    end = bench.end()
+    assert (end["failure"]["reason"], end["exit_code"]) == ("start_failed", CANNOT_RUN)
+
+
 def test_folders_that_are_gone_fail_the_start(bench: StepBench) -> None:
     """It never runs with the folders of the machine instead."""
     bench.values["argv"] = ["/bin/true"]
