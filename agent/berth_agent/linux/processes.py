@@ -96,11 +96,15 @@ def token_of(pid: int, names: Iterable[str] = (TOKEN,)) -> str:
 
 
 def kill_each(pids: Iterable[int], number: int = signal.SIGKILL) -> None:
-    """Signal processes that were just listed; one that ended meanwhile is passed over."""
+    """Signal processes that were just listed.
+
+    One that ended meanwhile is passed over, and one whose user an agent without root may not
+    signal: a program that changes its user.
+    """
     for pid in pids:
         try:
             os.kill(pid, number)
-        except ProcessLookupError:
+        except (ProcessLookupError, PermissionError):
             continue
 
 
