@@ -76,9 +76,10 @@ async def running_agent(
     """Join and run an agent; afterwards end it and its steps, which would outlive it."""
     state = state_of(bench, node_id)
     config = state.with_suffix(".toml")
-    # Cgroups would stay behind on the machine; they are no part of a process's memory.
+    # Cgroups would stay behind on the machine; they are no part of a process's memory. Jobs note
+    # their starts below /tmp of the machine.
     config.write_text(
-        f'state = "{state}"\nrun = "{state}-run"\ncgroups = false\n'
+        f'state = "{state}"\nrun = "{state}-run"\ncgroups = false\nprivate_tmp = false\n'
         f'uid_first = 0\ngpu_type = "{GPU_TYPE}"\ngpus = {gpus}\ncpus = {gpus}\nmem_gib = {gpus}\n'
     )
     command = [sys.executable, "-P", "-m", "berth_agent", "--config", str(config)]
