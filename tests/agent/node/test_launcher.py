@@ -1,4 +1,4 @@
-"""What the specification of a worker says; its start has tests with real agents."""
+"""The specification of a worker; its start has tests with real agents."""
 
 from __future__ import annotations
 

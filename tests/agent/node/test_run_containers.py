@@ -47,7 +47,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             link.type, link.linkname = tarfile.SYMTYPE, "busybox"
             archive.addfile(link)
     name = f"localhost/berth-test-{os.getpid()}:1"
-    made = [ENGINE.program, "import", "-q", "--change", "VOLUME /kept", path, name]
+    made = [ENGINE.program, "import", "-q", "--change", "VOLUME /kept", str(path), name]
     subprocess.run(made, check=True, capture_output=True)
     yield name
     subprocess.run([ENGINE.program, "rmi", name], check=False, capture_output=True)
