@@ -25,6 +25,9 @@ WORK = "work"
 SCRATCH = ".scratch"
 """Below the private directories: folders that the workers of a job share on this node."""
 
+IMAGES = "images.json"
+"""When each image that the agent has pulled was last used."""
+
 LEASE = "lease.json"
 INJECTION = "injection.json"
 STATUS = "status.json"

@@ -17,6 +17,7 @@ from pathlib import Path
 from berth_agent.core.retention import EndedWorker, Retention
 from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders, work_name
+from berth_agent.node.images import Images
 from berth_agent.node.scratch import Scratch
 
 EVERY_S = 30.0
@@ -33,10 +34,13 @@ class Cleaning:
         config: Config,
         folders: Folders,
         scratch: Scratch,
+        images: Images,
         now_s: Callable[[], float] = time.time,
     ) -> None:
         self._folders = folders
         self._scratch = scratch
+        self._images = images
+        self._keep_free_gib = config.keep_free_gib
         self._work = config.work_folder
         self._now_s = now_s
         self._retention = Retention(
@@ -60,6 +64,7 @@ class Cleaning:
     def clean(self) -> None:
         """Remove what is not kept any more. Raises OSError."""
         self._scratch.clean()
+        self._clean_images()
         self._measure_ended()
         ended, free_gib = self._measured.values(), _free_gib(self._work)
         held = self._folders.held_work()
@@ -69,6 +74,13 @@ class Cleaning:
             if name and name not in held:
                 shutil.rmtree(f"{self._work}/{name}", ignore_errors=True)
             shutil.rmtree(worker.folder, ignore_errors=True)
+
+    def _clean_images(self) -> None:
+        """Remove images that no worker names while their disk has little space."""
+        store = self._images.store
+        while store and _free_gib(store) < self._keep_free_gib:
+            if not self._images.remove_oldest(self._folders.held_images):
+                return
 
     def _measure_ended(self) -> None:
         """Measure what has ended since, and forget what was removed."""

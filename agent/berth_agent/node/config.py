@@ -64,7 +64,8 @@ class Config:
     keep_ended_gib: float = 50.0
     keep_ended_days: float = 7.0
     keep_free_gib: float = 5.0
-    """Free space of the disk of private directories below which ended workers' files go."""
+    """Free space of the disk of private directories below which ended workers' files go, and of
+    the disk of images below which those go that jobs have brought and no worker names."""
     login_shell: bool = True
     """Whether workers get the environment of a login shell of their user."""
     environment: dict[str, str] = field(default_factory=dict)

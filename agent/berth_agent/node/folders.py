@@ -66,6 +66,11 @@ class Folders:
         """Return the folders of ended workers. Raises OSError."""
         return sorted(Path(self._ended).iterdir())
 
+    def held_images(self) -> set[str]:
+        """Return the images of present workers. Raises OSError."""
+        present = (read_folder(str(folder)) for folder in Path(self._allocations).iterdir())
+        return {allocation.launch.image for allocation in present if allocation} - {""}
+
     def held_work(self) -> set[str]:
         """Return the names of the private directories of present workers. Raises OSError."""
         return {work_name(str(folder)) for folder in Path(self._allocations).iterdir()}

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
 import os
 import re
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
+from berth_agent import file_names
 from berth_agent.core.environment import DEFAULT_PATH
 from berth_agent.core.image_names import full_name
+from berth_agent.linux import files
 from berth_agent.node.config import Config
 from berth_agent.step.checks import StartRefused
 from berth_agent.token_names import TOKEN
@@ -24,11 +28,15 @@ CALL_S = 30.0
 MISSING = re.compile(
     "manifest unknown|not found|denied|unauthorized|image not known|invalid reference", re.I
 )
+FULL = os.strerror(errno.ENOSPC).lower()
+REMOVE_S = 300.0
 POLL_S = 0.5
 END_S = 5.0
 SHOWN_CHARS = 300
 ORDERS = "run.oci."
 """Begins annotations that the container runtime obeys, such as to load another seccomp filter."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,11 @@ class Images:
     def __init__(self, config: Config, engine: Engine | None) -> None:
         self._config = config
         self._program = engine.program if engine else ""
+        self.store = engine.store if engine else ""
+        """Folder of the node's images; empty: none."""
+        self._path = f"{config.state}/{file_names.IMAGES}"
+        self._lock = threading.Lock()
+        """Held while an image is looked up, or removed."""
         self._closing = threading.Event()
         self._pulls = 0
         self._changed = threading.Condition()
@@ -72,10 +85,10 @@ class Images:
         except ValueError as error:
             raise StartRefused("image_not_found", f"image: {error}", True) from None
         try:
-            present = self._inspect(name)
+            present = self._use(name)
             if present is None:
                 self._pull(name, token, stopped)
-                present = self._inspect(name)
+                present = self._use(name, pulled=True)
         except subprocess.TimeoutExpired as error:
             detail = f"{name}: no answer within {error.timeout:g} s"
             raise StartRefused("image_unreachable", detail, False) from None
@@ -83,6 +96,41 @@ class Images:
             raise StartRefused("image_unreachable", f"{name}: pulled, and removed again", False)
         _check_annotations(name, present)
         return str(present["Id"])
+
+    def remove_oldest(self, held: Callable[[], Collection[str]]) -> bool:
+        """Remove that which was used least recently of the images that jobs have brought.
+
+        `held` returns names of images of present workers. Return whether there was one. Those
+        that an operator has pulled, or has in a container, stay. Raises OSError, TimeoutExpired.
+        """
+        with self._lock:
+            used = self._read_used()
+            kept = {_full_or_empty(image) for image in held()}
+            oldest_first = sorted(used, key=lambda name: used[name])
+            name = next((name for name in oldest_first if name not in kept), "")
+            if not name:
+                return False
+            if self._inspect(name) is not None:
+                call(self._program, REMOVE_S, "rmi", "--", name)
+                log.info("image %s: removed, as its disk has less than keep_free_gib", name)
+            del used[name]
+            files.write_json(self._path, used)
+        return True
+
+    def _use(self, name: str, *, pulled: bool = False) -> dict[str, Any] | None:
+        """Look an image up, and note when: one that an operator has pulled is not noted."""
+        with self._lock:
+            present, used = self._inspect(name), self._read_used()
+            if present is not None and (pulled or name in used):
+                files.write_json(self._path, {**used, name: time()})
+        return present
+
+    def _read_used(self) -> dict[str, float]:
+        try:
+            document = files.read_json(self._path) or {}
+            return {str(name): float(at_s) for name, at_s in document.items()}
+        except (ValueError, TypeError, AttributeError):
+            return {}
 
     def _pull(self, name: str, token: str, stopped: Callable[[], str]) -> None:
         """Raises StartRefused, TimeoutExpired, OSError."""
@@ -139,6 +187,13 @@ class Images:
         return None
 
 
+def _full_or_empty(image: str) -> str:
+    try:
+        return full_name(image)
+    except ValueError:
+        return ""
+
+
 def _closed(name: str) -> StartRefused:
     return StartRefused("node_draining", f"{name}: the agent stops", False)
 
@@ -187,6 +242,8 @@ def _refused(image: str, stderr: str) -> StartRefused:
     """Return why an image could not be pulled: its registry knows none, or did not answer."""
     line = (stderr.strip().splitlines() or ["no reason is known"])[-1]
     detail = f"{image[:200]}: {line.removeprefix('Error: ')[-SHOWN_CHARS:]}"
+    if FULL in line:
+        return StartRefused("disk_full", detail, False)
     if MISSING.search(line) and "no such host" not in line:
         return StartRefused("image_not_found", detail, True)
     return StartRefused("image_unreachable", detail, False)

@@ -94,6 +94,7 @@ class Runtime:
         self._hierarchies = _hierarchies(config, tokens())
         self._spare = SpareStep(config.state, tokens)
         scratch = Scratch(config)
+        containers = Containers(config, self._engine)
         self._launcher = Launcher(
             config,
             node_id,
@@ -102,7 +103,7 @@ class Runtime:
             self._kernel,
             scratch,
             self._spare,
-            Containers(config, self._engine),
+            containers,
         )
         workers = Workers(config, tokens, folders, self._launch, self._spare)
         self.agent = Agent(
@@ -112,7 +113,7 @@ class Runtime:
         self._reporting = Reporting(self.agent, self.sessions)
         self._measuring = Measuring(config.measure_every_s, self.agent.is_clear)
         self._streaming = Streaming(config, self.agent, self.sessions, self._measuring.take)
-        self._cleaning = Cleaning(config, folders, scratch)
+        self._cleaning = Cleaning(config, folders, scratch, containers.images)
         self._wakeup = Wakeup(f"{config.run}/{file_names.WAKE}")
         self._problem = ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -13,17 +14,22 @@ from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.cleaning import GIB, Cleaning
 from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
+from berth_agent.node.images import Engine, Images
 from berth_agent.node.scratch import Scratch
 from tests.agent.node_bench import launch
 
 DAY_S = 86_400.0
 MIB = 2**20
+PODMAN = """#!/bin/sh
+echo "$*" >> {calls}
+echo "[{{\\"RepoTags\\": [\\"$4\\"]}}]"
+"""
 
 
 class Bench:
     """Folders of workers that have ended, with private directories."""
 
-    def __init__(self, folder: Path, **settings: float) -> None:
+    def __init__(self, folder: Path, engine: Engine | None = None, **settings: float) -> None:
         self.now_s = time.time() + 3600
         self.config = Config(
             state=str(folder / "state"),
@@ -33,18 +39,22 @@ class Bench:
         )
         self.folders = Folders(self.config)
         self.cleaning = Cleaning(
-            self.config, self.folders, Scratch(self.config), lambda: self.now_s
+            self.config,
+            self.folders,
+            Scratch(self.config),
+            Images(self.config, engine),
+            lambda: self.now_s,
         )
         self.ended = Path(self.config.state) / "ended"
         self.work = Path(self.config.work_folder)
 
-    def begin(self, number: int, name: str = "") -> AllocationFolder:
+    def begin(self, number: int, name: str = "", image: str = "") -> AllocationFolder:
         document = {
             "kind": "prepare",
             "position": {"seq": number, "index": 0},
             "incarnation": "0" * 32,
         }
-        document |= {"allocation_id": f"0/{number}/0/0", "launch": launch("true")}
+        document |= {"allocation_id": f"0/{number}/0/0", "launch": launch("true", image=image)}
         order = Order.from_json(document)
         path = self.folders.path_of(order.allocation_id)
         allocation = AllocationFolder(path, order, "token")
@@ -119,3 +129,34 @@ def test_a_folder_without_an_order_has_ended_and_keeps_no_secret(tmp_path: Path)
     assert sorted(os.listdir(bench.ended / "0-1-0-0.2")) == ["work"]
     bench.cleaning.clean()
     assert bench.left() == ([], [])
+
+
+@pytest.mark.process
+def test_a_disk_with_little_space_keeps_the_images_of_workers_alone(tmp_path: Path) -> None:
+    """Those that an operator has pulled are not noted, and stay as well."""
+    calls, program = tmp_path / "calls", tmp_path / "podman"
+    program.write_text(PODMAN.format(calls=calls))
+    program.chmod(0o755)
+    engine = Engine(str(program), "overlay", str(tmp_path))
+    bench = Bench(tmp_path, engine, keep_free_gib=float(2**30))
+    noted = Path(bench.config.state) / "images.json"
+    names = {
+        "docker.io/library/new:1": 3.0,
+        "docker.io/library/old:1": 1.0,
+        "r.example/held:1": 2.0,
+    }
+    noted.write_text(json.dumps(names))
+    bench.begin(1, image="r.example/held:1")
+    bench.cleaning.clean()
+    removed = [call for call in calls.read_text().splitlines() if call.startswith("rmi")]
+    assert removed == ["rmi -- docker.io/library/old:1", "rmi -- docker.io/library/new:1"]
+    assert json.loads(noted.read_text()) == {"r.example/held:1": 2.0}
+
+
+@pytest.mark.process
+def test_a_disk_with_space_keeps_all_images(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Engine("/bin/false", "overlay", str(tmp_path)))
+    noted = Path(bench.config.state) / "images.json"
+    noted.write_text('{"docker.io/library/old:1": 1.0}')
+    bench.cleaning.clean()
+    assert json.loads(noted.read_text())

@@ -6,6 +6,7 @@ import json
 import secrets
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,12 +37,13 @@ class Bench:
         self.calls, self.answer, self.fresh = tmp / "calls", tmp / "answer", tmp / "fresh"
         self.answer.write_text("[]")
         self.fresh.write_text("[]")
+        self.config = Config(state=str(tmp))
         self.token = f"bench:{secrets.token_hex(8)}"
         program = tmp / "podman"
         program.write_text(ENGINE.format(calls=self.calls, answer=self.answer, fresh=self.fresh))
         program.chmod(0o755)
         self.engine = Engine(str(program), "overlay", "/images")
-        self.images = Images(Config(), self.engine)
+        self.images = Images(self.config, self.engine)
 
     def pull(self, name: str, stopped: Callable[[], str] = lambda: "") -> str:
         return self.images.pull(name, self.token, stopped)
@@ -68,6 +70,20 @@ def test_an_image_of_another_registry_does_not_stand_for_a_short_name(bench: Ben
     assert bench.called() == [asked, f"pull -q docker://{name}", asked]
     assert bench.pull("python:3") == "1"
     assert bench.called()[3:] == [asked], "it is there"
+
+
+def test_what_a_job_has_brought_is_noted_with_its_last_use(bench: Bench) -> None:
+    """The image of an operator, which was there before, is not: it is never removed."""
+    bench.answer.write_text(image("1", "r.example/theirs:1"))
+    bench.pull("r.example/theirs:1")
+    noted = Path(bench.config.state, "images.json")
+    assert not noted.exists()
+    bench.fresh.write_text(image("2", "r.example/ours:1"))
+    bench.pull("r.example/ours:1")
+    [(name, first_s)] = json.loads(noted.read_text()).items()
+    bench.pull("r.example/ours:1")
+    [last_s] = json.loads(noted.read_text()).values()
+    assert name == "r.example/ours:1" and last_s > first_s
 
 
 def test_an_image_gives_no_orders_to_the_runtime(bench: Bench) -> None:
@@ -108,7 +124,7 @@ def test_a_pull_ends_with_the_agent_and_after_its_time(bench: Bench) -> None:
     bench.images.close()
     assert not list(processes.with_token(bench.token))
     thread.join()
-    short = Images(Config(image_pull_s=0.0), bench.engine)
+    short = Images(replace(bench.config, image_pull_s=0.0), bench.engine)
     with pytest.raises(StartRefused) as refusal:
         short.pull("r.example/slow:1", bench.token, lambda: "")
     assert [*reasons, refusal.value.reason] == ["node_draining", "image_unreachable"]
@@ -124,6 +140,7 @@ def test_an_id_is_a_name_as_any_other(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
+        ("writing blob: storing blob to file: no space left on device", "disk_full"),
         ("reading manifest 9 in docker.io/library/python: manifest unknown", "image_not_found"),
         ("reading manifest: requested access to the resource is denied", "image_not_found"),
         ("pinging container registry: dial tcp: lookup r.io: no such host", "image_unreachable"),
