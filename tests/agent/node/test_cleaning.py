@@ -29,7 +29,7 @@ echo "[{{\\"RepoTags\\": [\\"$4\\"]}}]"
 class Bench:
     """Folders of workers that have ended, with private directories."""
 
-    def __init__(self, folder: Path, engine: Engine | None = None, **settings: float) -> None:
+    def __init__(self, folder: Path, engine: Engine | None, **settings: float) -> None:
         self.now_s = time.time() + 3600
         self.config = Config(
             state=str(folder / "state"),
@@ -76,7 +76,7 @@ class Bench:
 
 
 def test_the_end_of_a_worker_removes_nothing(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, keep_ended=0)
+    bench = Bench(tmp_path, None, keep_ended=0)
     bench.end(1)
     assert bench.left() == (["0-1-0-0"], ["j1"])
     bench.cleaning.clean()
@@ -87,7 +87,7 @@ def test_the_end_of_a_worker_removes_nothing(tmp_path: Path) -> None:
     "limit", [{"keep_ended": 1}, {"keep_ended_days": 1.5}, {"keep_ended_gib": 1.5 * MIB / GIB}]
 )
 def test_each_limit_removes_the_oldest(tmp_path: Path, limit: dict[str, float]) -> None:
-    bench = Bench(tmp_path, **limit)
+    bench = Bench(tmp_path, None, **limit)
     bench.end(1, days_ago=2)
     bench.end(2, days_ago=1)
     bench.cleaning.clean()
@@ -95,14 +95,14 @@ def test_each_limit_removes_the_oldest(tmp_path: Path, limit: dict[str, float]) 
 
 
 def test_a_disk_with_little_space_keeps_nothing(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, keep_free_gib=float(2**30))
+    bench = Bench(tmp_path, None, keep_free_gib=float(2**30))
     bench.end(1)
     bench.cleaning.clean()
     assert bench.left() == ([], [])
 
 
 def test_the_last_lines_of_a_worker_can_still_be_read(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, keep_ended=0)
+    bench = Bench(tmp_path, None, keep_ended=0)
     bench.end(1)
     bench.now_s = time.time()
     bench.cleaning.clean()
@@ -110,7 +110,7 @@ def test_the_last_lines_of_a_worker_can_still_be_read(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_a_present_worker_has_taken_over_stays(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, keep_ended=0)
+    bench = Bench(tmp_path, None, keep_ended=0)
     bench.end(1)
     bench.begin(2, name="j1")
     bench.cleaning.clean()
@@ -118,7 +118,7 @@ def test_a_directory_that_a_present_worker_has_taken_over_stays(tmp_path: Path) 
 
 
 def test_a_folder_without_an_order_has_ended_and_keeps_no_secret(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, keep_ended=0)
+    bench = Bench(tmp_path, None, keep_ended=0)
     allocation = bench.begin(1)
     Path(allocation.path("order.json")).write_text("{")
     Path(allocation.path("spec.json")).write_text("secret")

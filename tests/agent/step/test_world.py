@@ -87,7 +87,7 @@ def test_the_user_of_a_worker_reaches_its_directory_and_no_other(bench: StepBenc
 
 @as_root
 def test_an_engine_that_is_root_shows_nothing_that_its_user_may_not_enter(bench: StepBench) -> None:
-    """Kept folders are opened as the user to whom the program of the container belongs."""
+    """A kept folder is opened as the user to whom the program of the container belongs."""
     closed = bench.work.parent / "closed"
     (closed / "open").mkdir(parents=True)
     closed.chmod(0o700)
