@@ -21,8 +21,7 @@ def list_(
     data: Data = None,
 ) -> None:
     """List the keys that are not revoked, with role and bounds; no secret is stored."""
-    path = f"/v1/tenants/{part(tenant)}/keys" if tenant else "/v1/keys"
-    rows = items(api(data).get(path))
+    rows = items(api(data).get("/v1/keys", {"tenant": tenant}))
     if as_json:
         emit(rows)
         return

@@ -6,7 +6,7 @@ import secrets
 from operator import itemgetter
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
 from berth_client import answers
@@ -44,7 +44,7 @@ from shared.contracts.bounds import TenantBounds
 from shared.contracts.endpoints import ModelName
 from shared.contracts.job_commands import QuotaBounds, SetQuota
 from shared.contracts.keys import format_key, hash_secret
-from shared.contracts.registry import AccessView, Bearer
+from shared.contracts.registry import Bearer
 from shared.contracts.settings_version import version_of
 from shared.contracts.updates import UpdateQuota, UpdateTenant
 
@@ -158,22 +158,19 @@ async def create_tenant_key(request: Request, tenant: Tenant) -> Response:
 
 @router.get("/tenants/{tenant}/keys", **read_route(answers.Page[answers.Key], 404, 422))
 async def list_tenant_keys(request: Request, tenant: Tenant) -> Response:
-    """List the keys of a tenant that are not revoked, with the models that they may call."""
-    view = gateway_of(request).access.view
-    bearer = await authorize(request, "viewer")
-    if bearer.tenant not in (None, tenant) or tenant not in view.tenants:
-        raise not_found("tenant")
-    return _key_list(view, tenant)
+    """List the keys of a tenant, as `GET /v1/keys` with this filter does."""
+    return await list_keys(request, tenant)
 
 
-@router.get("/keys", **read_route(answers.Page[answers.Key]))
-async def list_keys(request: Request) -> Response:
+@router.get("/keys", **read_route(answers.Page[answers.Key], 404, 422))
+async def list_keys(
+    request: Request, tenant: Annotated[Name | None, Query(description="only this tenant")] = None
+) -> Response:
     """List the keys that are not revoked: to operators all, to others those of their tenant."""
-    bearer = await authorize(request, "viewer")
-    return _key_list(gateway_of(request).access.view, bearer.tenant)
-
-
-def _key_list(view: AccessView, tenant: str | None) -> Response:
+    bearer, view = await authorize(request, "viewer"), gateway_of(request).access.view
+    if tenant is not None and (bearer.tenant not in (None, tenant) or tenant not in view.tenants):
+        raise not_found("tenant")
+    tenant = bearer.tenant or tenant
     shown = [
         key.model_dump(include={"key_id", "tenant", "role", "models", *KeyBounds.model_fields})
         for key in view.keys.values()
