@@ -18,8 +18,10 @@ def test_a_docstring_of_two_lines_is_one_line() -> None:
 
 def test_only_types_of_the_client_are_described() -> None:
     schemas: dict[str, dict[str, dict[str, dict[str, str]]]] = {
-        "Health": {"properties": {"status": {}}},
+        "CommandReceipt": {"properties": {"command_id": {}, "trace_id": {}}},
         "Other": {"properties": {"next": {}}},
     }
     describe_answers(schemas)
+    described = schemas["CommandReceipt"]["properties"]["trace_id"]
+    assert described == {"description": "Trace that begins with this request."}
     assert schemas["Other"] == {"properties": {"next": {}}}

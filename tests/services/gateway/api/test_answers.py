@@ -8,14 +8,14 @@ import asyncpg
 import pytest
 from typing_extensions import is_typeddict
 
-from berth_client import answers
+from berth_client import answers, waiting
 from services.gateway import job_queries, llm_queries, queries
 from services.gateway.database import JSON_COLUMNS
 from services.gateway.openapi import _bodies
 from services.gateway.routes.overview import COUNTS
 from shared.contracts.access import KeyBounds, Role
 from shared.contracts.bounds import TenantBounds
-from shared.projections.jobs import JobPhase
+from shared.projections.jobs import ENDED_PHASES, JobPhase
 from tests.services.gateway.answers import document, media_of_success
 from tests.services.gateway.stack import Stack
 
@@ -34,7 +34,7 @@ NOT_STORED = {
     "start": "JobDetail",
     "number": "Tenant",
     "llm_weight": "Tenant",
-    "version": "Pool Endpoint",
+    "version": "Pool Endpoint QuotaDetail",
     "release": "Pool",
     "open": "Pool Endpoint",
 }
@@ -51,7 +51,7 @@ ROWS = {
     "Fault": queries.FAULTS,
     "Mitigation": queries.MITIGATION,
     "Tenant": queries.TENANTS,
-    "Quota": queries.QUOTAS,
+    "QuotaDetail": queries.QUOTAS,
     "OpenJobs": job_queries.OPEN_JOBS,
     "Pool": queries.POOLS,
     "Endpoint": queries.ENDPOINTS,
@@ -86,6 +86,7 @@ def test_fields_are_described_by_the_docstrings_below_them() -> None:
 
 def test_values_and_bounds_are_those_of_the_contracts() -> None:
     assert answers.Phase == JobPhase
+    assert waiting.ENDED == ENDED_PHASES
     assert answers.Role == Role
     assert answers.ArrayCounts.__annotations__.keys() == set(COUNTS)
     streams = {"max_streams", "max_key_streams"}
