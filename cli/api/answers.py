@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import cast
 
 from berth_client.answers import Page
-from berth_client.calls import Call
+from berth_client.calls import PAGE, Call
 from berth_client.following import AWAY_S
+from berth_client.waiting import ANSWER_S, LOOK_S
 from cli.api.http import Api, Json, Query, part
 from cli.api.target import target
 from cli.errors import NotFound, Refused, Unreachable
 from cli.text.failures import refusal_lines
 from cli.text.output import emit, lines
-
-ANSWER_S = 30.0
-LOOK_S = 0.1
-PAGE = 1000
 
 
 def api(data: Path | None) -> Api:

@@ -7,13 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from berth_client import BerthError
+from berth_client import BerthError, place, transport
 from berth_client.errors import NO_ANSWER
-from berth_client.place import BAD_FILE, NO_STACK
-from berth_client.transport import BAD_ADDRESS, NOT_BERTH, UNTRUSTED
 from cli.errors import BadInput, CliError, NotFound, Refused, TooManyRequests, Unreachable
 
-WITHOUT_ANSWER = frozenset({NO_STACK, BAD_FILE, BAD_ADDRESS, NO_ANSWER, NOT_BERTH, UNTRUSTED})
+WITHOUT_ANSWER = frozenset(
+    {
+        NO_ANSWER,
+        place.NO_STACK,
+        place.BAD_FILE,
+        transport.BAD_ADDRESS,
+        transport.NOT_BERTH,
+        transport.UNTRUSTED,
+    }
+)
 """Reasons of the client itself, which say nothing beside their detail."""
 RETRY_S = 1.0
 """When a request is made again that is answered with 429, if the answer does not say."""
@@ -33,7 +40,7 @@ def _cli_error(error: BerthError, folder: Path | None) -> CliError:
     match error.status, error.reason:
         case 404 | 410, _:
             return NotFound(text)
-        case (400 | 405 | 413 | 415 | 422, _) | (0, "bad_file" | "bad_address"):
+        case (400 | 405 | 413 | 415 | 422, _) | (0, place.BAD_FILE | transport.BAD_ADDRESS):
             return BadInput(text)
         case 401 | 403 | 409, _:
             return Refused(text)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cli.api.answers import ANSWER_S, api, await_answer, pages, report
+from berth_client.waiting import ANSWER_S
+from cli.api.answers import api, await_answer, pages, report
 from cli.api.http import Api, Json, part
 from cli.api.ids import job_id
 from cli.commands.jobs import JobArgument

@@ -15,7 +15,7 @@ from berth_client.errors import BerthError
 from berth_client.following import AGAIN_S, AWAY_S, Continuation, NewLines, Report, ignore
 from berth_client.place import Place
 from berth_client.transport import RETRIES, StreamEvent
-from berth_client.waiting import LOOK_S, JobWait, is_answered, place_of
+from berth_client.waiting import ANSWER_S, LOOK_S, JobWait, is_answered, place_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -138,7 +138,7 @@ class Client:
         """Cancel a job or an array; the pool is needed while Postgres is away."""
         return self.send(calls.cancel(job_id, reason, pool))
 
-    def wait_command(self, receipt: answers.CommandReceipt, timeout_s: float = 30.0) -> None:
+    def wait_command(self, receipt: answers.CommandReceipt, timeout_s: float = ANSWER_S) -> None:
         """Wait for the decision about a command. Raises BerthError for a refusal."""
         ends_s = time.monotonic() + timeout_s
         call = calls.command(receipt["command_id"])

@@ -14,6 +14,8 @@ from berth_client.following import AWAY_S
 from berth_client.place import CA, KEY, Place, find_place
 
 ENDED: frozenset[answers.Phase] = frozenset({"rejected", "succeeded", "failed", "cancelled"})
+ANSWER_S = 30.0
+"""How long a command may have no decision."""
 LOOK_S = 0.1
 LONGEST_PAUSE_S = 2.0
 UNKNOWN_S = 30.0

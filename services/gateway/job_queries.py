@@ -76,7 +76,7 @@ FROM page LEFT JOIN LATERAL (
     AND a.job_id COLLATE "C" < left(page.job_id, -2) || '/'
 ) a ON true LEFT JOIN LATERAL (
   SELECT count(*) FILTER (WHERE phase IN ('placed', 'running', 'stopping')) AS running,
-         count(*) FILTER (WHERE phase IN ('succeeded', 'failed', 'cancelled')) AS ended,
+         count(*) FILTER (WHERE phase IN {ENDED}) AS ended,
          count(*) FILTER (WHERE phase = 'succeeded') AS succeeded,
          count(*) FILTER (WHERE phase = 'failed') AS failed,
          count(*) FILTER (WHERE phase = 'cancelled') AS cancelled

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from shared.contracts.base import JobId, Model, Name, Text
+from shared.contracts.secrets import REFERENCE
 
 PriorityClass = Literal["system", "high", "normal", "low"]
 PRIORITY_CLASSES: tuple[PriorityClass, ...] = ("system", "high", "normal", "low")
@@ -187,8 +188,8 @@ class JobSpec(Model):
         for key, value in env.items():
             name = ORDINARY.sub("", key.lower())
             is_credential = any(word in name for word in CREDENTIAL_WORDS)
-            if is_credential and value and not value.startswith("secret://"):
-                raise ValueError(f"{key} looks like a credential: use secret://name")
+            if is_credential and value and not value.startswith(REFERENCE):
+                raise ValueError(f"{key} looks like a credential: use {REFERENCE}name")
         return env
 
 

@@ -16,7 +16,7 @@ from shared.contracts.base import Command, Event, Model, Name, command, event
 
 REFERENCE: Final = "secret://"
 """Begins a variable's value that is the name of a secret."""
-SECRET_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+SECRET_NAME: Final = re.compile(r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$")
 """A whole `SecretName`, for `fullmatch`."""
 NAME_RULE: Final = "1 to 128 letters, digits and ._- are allowed, and no dot at the beginning"
 MAX_VALUE_BYTES: Final = 32 * 1024
@@ -26,7 +26,7 @@ MAX_SECRETS: Final = 256
 MAX_SEALED_CHARS: Final = 1_500_000
 """Most characters of ciphertext of a tenant, a mebibyte of values."""
 
-SecretName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$")]
+SecretName = Annotated[str, Field(pattern=SECRET_NAME.pattern)]
 KeyId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+={0,2}$")]
 Principal = Annotated[str, Field(max_length=160)]
