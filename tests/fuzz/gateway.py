@@ -8,7 +8,7 @@ from shared.contracts.base import Event
 from shared.contracts.command_answers import CommandRefused
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced
-from shared.contracts.pools import PoolConfigured
+from shared.contracts.pools import RELEASE, PoolConfigured
 from shared.contracts.rejected import InputRejected
 from tests.fuzz.canary import CANARY
 from tests.services.gateway.stack import Stack
@@ -17,6 +17,13 @@ TEXT = {"ada": "of ada", "bob": CANARY.decode()}
 
 
 async def fill(stack: Stack) -> None:
+    """Finish the upgrade, before which a change of a pool waits for access, and fill in rows."""
+    await stack.append(
+        "access",
+        0,
+        PoolConfigured(pool="main", partition=1, release=RELEASE),
+        PoolConfigured(pool="side", partition=2, release=RELEASE),
+    )
     await stack.project(
         "access",
         0,
