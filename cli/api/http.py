@@ -57,14 +57,14 @@ class Api(Client):
     def post(self, path: str, body: Mapping[str, object] | None = None) -> Json:
         return self._of("POST", path, body=body or {})
 
-    def put(self, path: str, body: Mapping[str, object]) -> Json:
-        return self._of("PUT", path, body=body)
+    def put(self, path: str, body: Mapping[str, object], query: Query | None = None) -> Json:
+        return self._of("PUT", path, query, body)
 
     def patch(self, path: str, body: Mapping[str, object]) -> Json:
         return self._of("PATCH", path, body=body)
 
-    def delete(self, path: str) -> Json:
-        return self._of("DELETE", path)
+    def delete(self, path: str, query: Query | None = None) -> Json:
+        return self._of("DELETE", path, query)
 
     def _of(
         self,

@@ -62,7 +62,7 @@ def list_(
 @secrets.command()
 def delete(name: Name, tenant: Tenant = None, as_json: AsJson = False, data: Data = None) -> None:
     """Delete a secret: a job that names it fails at its next start."""
-    report(as_json, api(data).delete(_path(name, tenant)), f"{name}: deleted")
+    report(as_json, api(data).delete(_path(name), {"tenant": tenant}), f"{name}: deleted")
 
 
 @secrets.command("import")
@@ -122,11 +122,11 @@ def rotate(as_json: AsJson = False, data: Data = None) -> None:
 
 
 def _put(client: Api, name: str, tenant: str | None, value: str) -> Json:
-    return client.put(_path(name, tenant), {"value": value})
+    return client.put(_path(name), {"value": value}, {"tenant": tenant})
 
 
-def _path(name: str, tenant: str | None) -> str:
-    return f"/v1/secrets/{part(name)}" + (f"?tenant={part(tenant)}" if tenant else "")
+def _path(name: str) -> str:
+    return f"/v1/secrets/{part(name)}"
 
 
 def _read_value(name: str, file: Path | None) -> str:

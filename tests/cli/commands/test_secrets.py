@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -18,6 +19,13 @@ from shared.secret_keys import FILE, make_keys, read_keys
 VALUE = "s3same-71"
 
 
+def addressed(path: str, query: dict[str, Any]) -> str:
+    """Return the address of a request, as its call has it."""
+    return (
+        f"{path}?{urlencode(named)}" if (named := Call[Any]("", path, query).parameters) else path
+    )
+
+
 class SecretsApi:
     """An API that notes what it is sent."""
 
@@ -25,14 +33,14 @@ class SecretsApi:
         self.sent: list[tuple[str, str, Any]] = []
         self.rotations: list[dict[str, Any]] = []
 
-    def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    def put(self, path: str, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
         if "refused" in path:
             raise BadInput("value: too long")
-        self.sent.append(("PUT", path, body))
+        self.sent.append(("PUT", addressed(path, query), body))
         return {"tenant": "ada", "name": "db", "version": 3}
 
-    def delete(self, path: str) -> dict[str, Any]:
-        self.sent.append(("DELETE", path, None))
+    def delete(self, path: str, query: dict[str, Any]) -> dict[str, Any]:
+        self.sent.append(("DELETE", addressed(path, query), None))
         return {}
 
     def pages(self, call: Call[Any], limit: int) -> list[dict[str, Any]]:
