@@ -96,6 +96,7 @@ def _schema(app: FastAPI) -> dict[str, Any]:
         schemas.pop(name, None)
     describe_answers(schemas)
     _describe_problems(schema["paths"])
+    _require_no_name_of_the_path(schema["paths"], schemas)
     components["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "bearerFormat": "key_id.secret"}
     }
@@ -124,3 +125,12 @@ def _describe_problems(paths: dict[str, Any]) -> None:
         content = operation["responses"].get("422", {}).get("content", {})
         if "application/json" in content:
             operation["responses"]["422"] = problem_responses(422)[422]
+
+
+def _require_no_name_of_the_path(paths: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """The body of a change need not repeat what its path names."""
+    for operation in (path["patch"] for path in paths.values() if "patch" in path):
+        body = operation["requestBody"]["content"]["application/json"]["schema"]
+        named = {parameter["name"] for parameter in operation.get("parameters", ())}
+        definition = schemas[body["$ref"].rpartition("/")[2]]
+        definition["required"] = [n for n in definition.get("required", ()) if n not in named]

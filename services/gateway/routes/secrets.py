@@ -74,6 +74,34 @@ class SetSecretRequest(Model):
         return value
 
 
+@router.post("/rotate", **read_route(answers.Rotation, 422))
+async def rotate_secrets(request: Request) -> Response:
+    """Bring secrets under the first key of the file of keys, some of them at a time."""
+    gateway, bearer = gateway_of(request), await authorize(request, "operator")
+    await gateway.access.catch_up()
+    rewraps = await gateway.sealing.rewraps(gateway.access.view)
+    done = await asyncio.gather(
+        *(_rewrapped(request, gateway, bearer, command) for command in rewraps.commands)
+    )
+    return json_response(
+        {
+            "key_id": rewraps.key_id,
+            "rewrapped": sum(done),
+            "left": rewraps.left,
+            "lost": rewraps.lost,
+        }
+    )
+
+
+def _charge_change(gateway: Gateway, bearer: Bearer) -> None:
+    """Take a change from the tenant's bucket; operators have none. Raises ApiError 429."""
+    if bearer.tenant is None:
+        return
+    if wait_ns := gateway.secret_changes.take(bearer.tenant, monotonic_ns()):
+        gateway.telemetry.metrics.rate_limited.labels(bearer.tenant).inc()
+        raise limited(f"changes of secrets of tenant {bearer.tenant}", CHANGES, wait_ns / NS)
+
+
 @router.put("/{name}", **command_route(SetSecretRequest, 409, receipt=answers.SecretReceipt))
 async def set_secret(request: Request, name: Secret, tenant: OfTenant = None) -> Response:
     """Set a secret of a tenant: jobs that name it as `secret://NAME` get it when they start.
@@ -123,34 +151,6 @@ async def delete_secret(request: Request, name: Secret, tenant: OfTenant = None)
         raise not_found("secret")
     command = DeleteSecret(tenant=owner, name=name)
     return accepted_response(await _decided(request, gateway, bearer, command))
-
-
-@router.post("/rotate", **read_route(answers.Rotation, 422))
-async def rotate_secrets(request: Request) -> Response:
-    """Bring secrets under the first key of the file of keys, some of them at a time."""
-    gateway, bearer = gateway_of(request), await authorize(request, "operator")
-    await gateway.access.catch_up()
-    rewraps = await gateway.sealing.rewraps(gateway.access.view)
-    done = await asyncio.gather(
-        *(_rewrapped(request, gateway, bearer, command) for command in rewraps.commands)
-    )
-    return json_response(
-        {
-            "key_id": rewraps.key_id,
-            "rewrapped": sum(done),
-            "left": rewraps.left,
-            "lost": rewraps.lost,
-        }
-    )
-
-
-def _charge_change(gateway: Gateway, bearer: Bearer) -> None:
-    """Take a change from the tenant's bucket; operators have none. Raises ApiError 429."""
-    if bearer.tenant is None:
-        return
-    if wait_ns := gateway.secret_changes.take(bearer.tenant, monotonic_ns()):
-        gateway.telemetry.metrics.rate_limited.labels(bearer.tenant).inc()
-        raise limited(f"changes of secrets of tenant {bearer.tenant}", CHANGES, wait_ns / NS)
 
 
 async def _store(
