@@ -131,7 +131,7 @@ def prepare(stack: RunningStack) -> None:
     for directory in (folder, stack.state, stack.work):
         make_own(directory, 0o711)
     (stack.data_dir / "logs").mkdir(exist_ok=True, mode=0o700)
-    make_keys(Path(os.environ.get("BERTH_SECRET_KEYS") or stack.data_dir / FILE))
+    make_keys(Path(_secret_keys(stack)))
     mark_start(stack.data_dir)
     (stack.data_dir / STOPPED).unlink(missing_ok=True)
 
@@ -248,8 +248,13 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
         tls=_tls(stack),
         host=stack.host,
         archive=stack.archive,
-        secret_keys=str(stack.data_dir / FILE),
+        secret_keys=_secret_keys(stack),
     )
+
+
+def _secret_keys(stack: RunningStack) -> str:
+    """Return the file of keys of secrets: the one that the operator names, else the stack's own."""
+    return os.environ.get("BERTH_SECRET_KEYS") or str(stack.data_dir / FILE)
 
 
 def _tls(stack: RunningStack) -> Tls | None:

@@ -1,9 +1,9 @@
 """`job_usage`: what each user's jobs used on each day of a lane, in UTC.
 
-The events of a job's end name the job alone: whose it is and when its attempt was placed are in
-its row, which is folded anyway. A start counts, with the wait before it, when the job is placed;
-GPU time and cost count when the attempt has ended, on the days on which it held its GPUs. All
-columns are whole numbers: sums do not depend on how events come in batches.
+The events of a job's end name the job alone: its user and the time of its placement are in its
+row, which is folded anyway. A start counts, with the wait before it, when the job is placed; GPU
+hours and cost count when the attempt has ended, on the days on which it held its GPUs. All columns
+are whole numbers: sums do not depend on how events come in batches.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from asyncpg import Connection
 
 from shared.projections.jobs import PlacementRow, used_gpu_ms
 from shared.projections.ledger_events import LedgerEvent
+from shared.projections.llm_usage import DAY_MS, HOUR_MS
 from shared.projections.table import BigInt, RowTable
 
 MILLION = 1_000_000
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
 PRICED = ("placement", "pool.configured.v1")
 """Ledger and type of the event that sets a price; that ledger's order decides which one counts."""
 Key = tuple[int, int, str, str]
@@ -70,7 +69,13 @@ LANE_PRICE = RowTable("lane_price", LanePriceRow, "lane")
 
 
 def fold_price(row: LanePriceRow, event: LedgerEvent) -> None:
-    row.gpu_hour_price = event.data.get("gpu_hour_price", 0.0)
+    row.gpu_hour_price = price_of(event)
+
+
+def price_of(event: LedgerEvent) -> float:
+    """Return the price that the settings of a pool name; an earlier event names none."""
+    price: float = event.data.get("gpu_hour_price", 0.0)
+    return price
 
 
 class Prices:
@@ -81,8 +86,7 @@ class Prices:
         self._changes = defaultdict[int, list[tuple[int, float]]](list)
         for event in events:
             if (event.ledger, event.type) == PRICED:
-                price = event.data.get("gpu_hour_price", 0.0)
-                self._changes[event.partition].append((event.seq, price))
+                self._changes[event.partition].append((event.seq, price_of(event)))
 
     def at(self, event: LedgerEvent) -> float:
         """Return the price on the event's lane when it was recorded."""
@@ -115,11 +119,10 @@ class UsageChanges:
                 self._add(row, event.at, "waited_ms", max(0, event.at - row.waiting_since))
         if gpu_ms := used_gpu_ms(event.data):
             begin = row.placed_at or event.at
-            for at, part in split_by_day(begin, event.at, gpu_ms):
-                self._add(row, at, "gpu_ms", part)
             cost = round(gpu_ms * self._prices.at(event) * MILLION / HOUR_MS)
-            for at, part in split_by_day(begin, event.at, cost):
-                self._add(row, at, "cost_millionths", part)
+            for sum_of, amount in (("gpu_ms", gpu_ms), ("cost_millionths", cost)):
+                for at, part in split_by_day(begin, event.at, amount):
+                    self._add(row, at, sum_of, part)
         if column := COUNTED.get(event.type):
             self._add(row, event.at, column, 1)
 

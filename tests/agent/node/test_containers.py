@@ -26,7 +26,7 @@ ENGINE = Engine("/usr/bin/podman", "overlay", "/images")
 def specify(**fields: object) -> dict[str, Any]:
     order = Launch.from_json(launch(["python", "train.py"], image="torch:2", **fields))
     containers = Containers(Config(image_mounts={"/data": "ro"}), ENGINE)
-    folders = ("/run/berth-agent/telemetry", "/work/j1.1.0")
+    folders = ("/run/berth-agent/telemetry", "/private/j1.1.0")
     own = {"RANK": "0", "CUDA_VISIBLE_DEVICES": "2,5", TOKEN: "token"}
     return containers.specify(order, "0123", USER, *folders, own)
 
@@ -39,7 +39,7 @@ def test_a_container_gets_the_user_of_its_job_and_its_variables_by_a_file() -> N
     spec = specify(env={"KEY": "value-90b2"})
     words = spec["argv"]
     assert words[-2:] == ['--entrypoint=["python", "train.py"]', "0123"]
-    assert {"--user=70004:70004", "--group-add=70100", "--workdir=/work/j1.1.0"} <= set(words)
+    assert {"--user=70004:70004", "--group-add=70100", "--workdir=/private/j1.1.0"} <= set(words)
     assert "--volume=/data:/data:ro" in words and "--volume=/tmp:/tmp:rw" in words
     assert {"--no-healthcheck", "--image-volume=ignore", "--systemd=false"} <= set(words)
     assert not any("90b2" in word for word in (*words, *spec["env"].values()))
@@ -71,7 +71,7 @@ def test_a_container_is_refused_what_it_cannot_have(fields: dict[str, object], r
     with pytest.raises(StartRefused) as refusal:
         command(**fields)
     assert (refusal.value.reason, refusal.value.permanent) == (reason, True)
-    for workdir in ("/data/run", "/tmp", "/work/j1.1.0/sub"):
+    for workdir in ("/data/run", "/tmp", "/private/j1.1.0/sub"):
         assert f"--workdir={workdir}" in command(workdir=workdir)
 
 

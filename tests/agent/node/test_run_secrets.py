@@ -77,18 +77,21 @@ def test_a_restarted_agent_starts_what_was_prepared_with_its_secrets(
     double.wait_for("exited", W)
 
 
+def die_before_the_step(node: NodeBench) -> None:
+    """Leave the node as if its agent had been killed between the order and the step."""
+    node.kill()
+    os.kill(node.step(W)["pid"], signal.SIGKILL)
+    until(lambda: not node.living())
+    for name in ("state.json", "spec.json"):
+        (node.folder(W) / name).unlink()
+
+
 def test_an_agent_that_died_before_the_step_finds_the_values_again(
     double: ExecutorDouble, node: NodeBench
 ) -> None:
     double.order("prepare", W, launch=launch(CHECK, **SECRETS))
     double.wait_for("ready", W)
-    # As if the agent had been killed between the order and the step.
-    node.kill()
-    pid = node.step(W)["pid"]
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: not Path(f"/proc/{pid}").exists() or not node.living())
-    for name in ("state.json", "spec.json"):
-        (node.folder(W) / name).unlink()
+    die_before_the_step(node)
     folder = SecretFolder(Config(state=str(node.state), run=str(node.run_folder)))
     assert folder.keep(W.replace("/", "-"), SECRETS["secrets"]) == ""
     stray = kept(node).with_name("0-9-9-9.json")
@@ -105,12 +108,7 @@ def test_a_worker_without_its_values_starts_elsewhere(
 ) -> None:
     double.order("prepare", W, launch=launch(CHECK, **SECRETS))
     double.wait_for("ready", W)
-    node.kill()
-    pid = node.step(W)["pid"]
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: not node.living())
-    for name in ("state.json", "spec.json"):
-        (node.folder(W) / name).unlink()
+    die_before_the_step(node)
     node.start()
     failure = double.wait_for("exited", W).failure
     assert (failure.reason, failure.permanent) == ("secret_lost", False)

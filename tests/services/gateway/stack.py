@@ -260,6 +260,19 @@ def start_gateway(folder: Path, kafka: str, dsn: str, **more: str) -> tuple[Runn
     return running, f"http://127.0.0.1:{port}"
 
 
+def start_access(folder: Path, kafka: str) -> Running:
+    """Start the service access, which decides the commands of a gateway beside it."""
+    env = {
+        "PATH": os.environ["PATH"],
+        "BERTH_KAFKA": kafka,
+        "BERTH_DATA": str(folder / "access"),
+        "BERTH_IDEMPOTENT": "0",
+        "BERTH_LANES": "0",
+    }
+    command = [sys.executable, "-W", "error", "-m", "services.access"]
+    return spawn("access", command, folder / "access.log", env)
+
+
 async def fill_access(kafka: str) -> Ledgers:
     bus = log_of(Connection(kafka, idempotent=False))
     ledgers = Ledgers(bus)

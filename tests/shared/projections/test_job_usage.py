@@ -8,14 +8,8 @@ from shared.contracts.base import Event
 from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
 from shared.projections.database import connect
-from shared.projections.job_usage import (
-    DAY_MS,
-    HOUR_MS,
-    LanePriceRow,
-    Prices,
-    fold_price,
-    split_by_day,
-)
+from shared.projections.job_usage import LanePriceRow, Prices, fold_price, split_by_day
+from shared.projections.llm_usage import DAY_MS, HOUR_MS
 from shared.testing.ledgers import LedgerWriter
 from tests.shared.ledger_events import AT, ledger_event
 from tests.shared.projections.history import SPEC, project_all

@@ -13,7 +13,6 @@ import aiohttp
 import pytest
 
 from cli.errors import UNREACHABLE
-from infra.machine.process import spawn
 from services.gateway.join_limits import FAILED
 from shared.connection import Connection
 from shared.contracts.keys import hash_secret
@@ -22,7 +21,14 @@ from shared.ledger.partition import TP
 from tests.broker_clients import log_of
 from tests.e2e.stand import eventually
 from tests.patience import PATIENCE_S
-from tests.services.gateway.stack import KEYS, fill_access, ready, start_broker, start_gateway
+from tests.services.gateway.stack import (
+    KEYS,
+    fill_access,
+    ready,
+    start_access,
+    start_broker,
+    start_gateway,
+)
 
 pytestmark = pytest.mark.process
 EXECUTOR = "https://10.0.0.1:7443"
@@ -90,18 +96,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("joining")
     broker, kafka = start_broker(folder)
     asyncio.run(_fill(kafka))
-    access = spawn(
-        "access",
-        [sys.executable, "-W", "error", "-m", "services.access"],
-        folder / "access.log",
-        {
-            "PATH": os.environ["PATH"],
-            "BERTH_KAFKA": kafka,
-            "BERTH_DATA": str(folder / "access"),
-            "BERTH_IDEMPOTENT": "0",
-            "BERTH_LANES": "0",
-        },
-    )
+    access = start_access(folder, kafka)
     gateway, url = start_gateway(folder, kafka, "", BERTH_NODE_EXECUTORS=EXECUTOR)
     try:
         asyncio.run(ready(url))

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 import aiohttp
 import pytest
 
-from infra.machine.process import spawn
 from services.gateway.sealing import CHANGES
 from shared.connection import Connection
 from shared.contracts.identity import derive_command_id
@@ -26,6 +23,7 @@ from tests.services.gateway.stack import (
     Stack,
     fill_access,
     ready,
+    start_access,
     start_broker,
     start_gateway,
 )
@@ -77,18 +75,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("secrets")
     broker, kafka = start_broker(folder)
     asyncio.run(_fill(kafka))
-    access = spawn(
-        "access",
-        [sys.executable, "-W", "error", "-m", "services.access"],
-        folder / "access.log",
-        {
-            "PATH": os.environ["PATH"],
-            "BERTH_KAFKA": kafka,
-            "BERTH_DATA": str(folder / "access"),
-            "BERTH_IDEMPOTENT": "0",
-            "BERTH_LANES": "0",
-        },
-    )
+    access = start_access(folder, kafka)
     gateways = [start_gateway(folder, kafka, "") for _ in range(2)]
     urls = (gateways[0][1], gateways[1][1])
     try:

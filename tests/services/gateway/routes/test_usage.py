@@ -10,7 +10,7 @@ import pytest
 from shared.contracts.attempts import JobSucceeded
 from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
-from shared.projections.job_usage import DAY_MS
+from shared.projections.llm_usage import DAY_MS
 from tests.services.gateway.stack import Stack
 from tests.shared.projections.history import SPEC
 
