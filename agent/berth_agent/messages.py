@@ -15,11 +15,16 @@ TMP_LABEL = "berth.tmp"
 USER_LABEL = "berth.user"
 IMAGES_LABEL = "berth.images"
 HAS_IMAGES = "yes"
+BUNDLES_LABEL = "berth.bundles"
+HAS_BUNDLES = "yes"
+PART_BYTES = 1048576
 HELLO_PATH = "/agent/v1/hello"
 HEARTBEAT_PATH = "/agent/v1/heartbeat"
 ORDERS_PATH = "/agent/v1/orders"
 REPORTS_PATH = "/agent/v1/reports"
 STREAM_PATH = "/agent/v1/stream"
+BUNDLE_PATH = "/agent/v1/bundle"
+PART_PATH = "/agent/v1/part"
 JOIN_PATH = "/agent/v1/join"
 RENEW_PATH = "/agent/v1/renew"
 
@@ -356,6 +361,8 @@ class Launch(read.Message):
     """Container image; empty: none."""
     workdir: str = ""
     """Directory; empty: one of its own."""
+    bundle: str = ""
+    """Files that its directory begins with; empty: none."""
     env: dict[str, str] = field(default_factory=dict)
     """Variables; that of a secret is its name, secret://name."""
     secrets: dict[str, str] = field(default_factory=dict)
@@ -389,6 +396,7 @@ class Launch(read.Message):
         "command": read.items(read.text(), most=256),
         "image": read.text(longest=256),
         "workdir": read.text(longest=4096),
+        "bundle": read.text(pattern=r"^(sha256:[0-9a-f]{64})?$"),
         "env": read.mapping(read.text()),
         "secrets": read.mapping(read.text()),
         "master_addr": read.text(longest=256),
@@ -999,3 +1007,65 @@ class Joined(read.Message):
         "installation": read.text(pattern=r"^[0-9a-f]{0,32}$"),
     }
     REQUIRED: ClassVar = frozenset({"node_id", "pool", "approved", "executors", "expires_at"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleRequest(read.Message):
+    """Asks for the manifest of the bundle of a worker of this node."""
+
+    session_id: str
+    """The session."""
+    allocation_id: str
+    """The worker."""
+
+    READERS: ClassVar = {
+        "session_id": read.text(pattern=r"^[0-9a-f]{32}$"),
+        "allocation_id": read.text(shortest=1, longest=96),
+    }
+    REQUIRED: ClassVar = frozenset({"session_id", "allocation_id"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleParts(read.Message):
+    """The manifest of a bundle."""
+
+    parts: tuple[str, ...]
+    """SHA-256 of each part, in order."""
+    size_bytes: int
+    """Bytes of all parts together."""
+
+    READERS: ClassVar = {
+        "parts": read.items(read.text(pattern=r"^[0-9a-f]{64}$"), most=1024),
+        "size_bytes": read.integer(minimum=0),
+    }
+    REQUIRED: ClassVar = frozenset({"parts", "size_bytes"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartRequest(read.Message):
+    """Asks for one part of the bundle of a worker of this node."""
+
+    session_id: str
+    """The session."""
+    allocation_id: str
+    """The worker."""
+    index: int
+    """Index of the part in the manifest."""
+
+    READERS: ClassVar = {
+        "session_id": read.text(pattern=r"^[0-9a-f]{32}$"),
+        "allocation_id": read.text(shortest=1, longest=96),
+        "index": read.integer(minimum=0, maximum=1023),
+    }
+    REQUIRED: ClassVar = frozenset({"session_id", "allocation_id", "index"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part(read.Message):
+    """One part of a bundle."""
+
+    base64: str
+    """Its bytes."""
+
+    READERS: ClassVar = {"base64": read.text(longest=2097152)}
+    REQUIRED: ClassVar = frozenset({"base64"})

@@ -18,6 +18,7 @@ from cli.input.job_file import merged, read, variables
 from cli.text.output import report_line
 from cli.text.reasons import start_lines
 from cli.text.times import age_ms
+from cli.text.uploads import report_upload
 
 
 def submit(
@@ -61,6 +62,14 @@ def submit(
     array: Annotated[int | None, typer.Option(help="Number of jobs of an array.")] = None,
     workdir: Annotated[
         str | None, typer.Option(help="Absolute directory of the workers on their nodes.")
+    ] = None,
+    upload: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder whose files each worker starts with, in its directory; a `.berthignore` "
+            "in it names what is left out.",
+        ),
     ] = None,
     image: Annotated[
         str | None,
@@ -110,6 +119,8 @@ def submit(
         raise BadInput("--follow shows one job; --wait waits for the jobs of an array")
     named = _named(body)
     client = api(data)
+    if upload is not None:
+        named = _with_bundle(client, named, upload)
     ticket = client.post("/v1/jobs", _with_whole_ids(client, named))
     _report_start(ticket)
     if follow:
@@ -131,6 +142,18 @@ def _named(body: Body) -> Body:
             raise BadInput("no command given; use -f FILE or a command after `--`")
         spec = {**spec, "name": Path(argv[0]).name or "job"}
     return {**body, "spec": spec}
+
+
+def _with_bundle(client: Api, body: Body, folder: Path) -> Body:
+    """Upload a folder, and return the body of a job that starts with it."""
+    from berth_client.bundles import BadFolder
+
+    tenant = body.get("tenant")
+    try:
+        bundle = client.upload(folder, str(tenant) if tenant else None, report_upload)
+    except BadFolder as error:
+        raise BadInput(f"--upload: {error}") from None
+    return {**body, "spec": {**cast("Body", body["spec"]), "bundle": bundle}}
 
 
 def _with_whole_ids(client: Api, body: Body) -> Body:

@@ -8,8 +8,9 @@ with Client() as berth:
 """
 
 from berth_client.async_client import AsyncClient
+from berth_client.bundles import BadFolder
 from berth_client.client import Client
 from berth_client.errors import BerthError, InvalidField
 from berth_client.transport import StreamEvent
 
-__all__ = ["AsyncClient", "BerthError", "Client", "InvalidField", "StreamEvent"]
+__all__ = ["AsyncClient", "BadFolder", "BerthError", "Client", "InvalidField", "StreamEvent"]

@@ -23,7 +23,7 @@ class Call(Generic[T]):
     method: str
     path: str
     query: Query = field(default_factory=dict)
-    body: Mapping[str, object] | None = None
+    body: Mapping[str, object] | bytes | None = None
     repeatable: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -58,6 +58,15 @@ def submit(
     body = {"spec": dict(spec), **{name: value for name, value in named.items() if value}}
     headers = {"Idempotency-Key": idempotency_key or str(uuid4())}
     return Call("POST", "/v1/jobs", body=body, repeatable=True, headers=headers)
+
+
+def bundle(manifest: Mapping[str, object], tenant: str | None) -> Call[answers.BundleReceipt]:
+    return Call("PUT", "/v1/bundles", {"tenant": tenant}, manifest, repeatable=True)
+
+
+def bundle_part(name: str, body: bytes, tenant: str | None) -> Call[answers.BundlePartReceipt]:
+    path = f"/v1/bundles/parts/{part(name)}"
+    return Call("PUT", path, {"tenant": tenant}, body, repeatable=True)
 
 
 def retry(job_id: str, idempotency_key: str | None) -> Call[answers.SubmissionReceipt]:

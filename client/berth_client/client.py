@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from berth_client import answers, calls, transport
+from berth_client.bundles import Sent, not_reported, packed
 from berth_client.calls import PAGE, Call, Json, Query, get
 from berth_client.errors import BerthError
 from berth_client.following import AGAIN_S, AWAY_S, Continuation, NewLines, Report, ignore
@@ -127,6 +128,26 @@ class Client:
     ) -> answers.SubmissionReceipt:
         """Submit a job, or an array; `spec` is as in a job file, with `name` and `command`."""
         return self.send(calls.submit(spec, tenant, pool, array_size, idempotency_key))
+
+    def upload(self, folder: Path, tenant: str | None = None, report: Sent = not_reported) -> str:
+        """Upload a folder, and return the name of its bundle, for the field `bundle` of a spec.
+
+        Parts that the installation has already are not sent again; `report` gets the packed bundle
+        and the number of parts that are left. Raises BadFolder.
+        """
+        with packed(folder) as bundle:
+            call = calls.bundle(bundle.manifest, tenant)
+            answer = self.send(call)
+            missing = answer["missing"]
+            for index, name in enumerate(missing):
+                report(bundle, len(missing) - index)
+                self.send(calls.bundle_part(name, bundle.part(name), tenant))
+            if missing:
+                answer = self.send(call)
+            if answer["missing"]:
+                raise BerthError(503, "bundles_unreachable", "parts that were sent are missing")
+            report(bundle, 0)
+            return answer["bundle"]
 
     def retry(self, job_id: str, idempotency_key: str | None = None) -> answers.SubmissionReceipt:
         """Submit a job that has ended again, as a new one."""

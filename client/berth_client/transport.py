@@ -68,6 +68,8 @@ def trust_of(place: Place) -> ssl.SSLContext | bool:
 def request_of(call: Call[Any]) -> dict[str, Any]:
     """Return the arguments of a request."""
     options: dict[str, Any] = {"params": call.parameters, "headers": dict(call.headers)}
+    if isinstance(call.body, bytes):
+        return {**options, "content": call.body}
     return options if call.body is None else {**options, "json": dict(call.body)}
 
 

@@ -38,7 +38,7 @@ GIVEN: Mapping[str, frozenset[str]] = {
         }
     )
     | OIDC,
-    "executor": frozenset({"agent_pools", "report_window_ms", "slow", "secrets", "secret_keys"}),
+    "executor": frozenset({"agent_pools", "report_window_ms", "slow", "secrets", "secret_keys", "bundles"}),
     "publisher": frozenset({"max_records", "refresh_s", "archive_every_h"}),
     "projector": frozenset({"gather_ms", "batch_records", "job_history_d"}),
     "gateway": frozenset(
@@ -52,6 +52,9 @@ GIVEN: Mapping[str, frozenset[str]] = {
             "tenant_rate",
             "tenant_burst",
             "secret_keys",
+            "bundles",
+            "tenant_bundles_gib",
+            "bundles_kept_d",
         }
     )
     | OIDC,

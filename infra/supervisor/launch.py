@@ -55,6 +55,8 @@ KEPT = (
 )
 """Variables that services inherit from the environment, beside their `given_settings`."""
 TRACING = "tracing"
+BUNDLES = "bundles"
+"""Folder of the bundles of jobs, below the data folder."""
 
 _SUPERVISORS: dict[Path, subprocess.Popen[bytes]] = {}
 """Supervisors started by this process, which has to reap them."""
@@ -249,6 +251,7 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
         host=stack.host,
         archive=stack.archive,
         secret_keys=_secret_keys(stack),
+        bundles=os.environ.get("BERTH_BUNDLES") or str(stack.data_dir / BUNDLES),
     )
 
 

@@ -126,6 +126,8 @@ class Site:
     """Folder or address of the archive, empty for none."""
     secret_keys: str = ""
     """File of the keys of tenants' secrets."""
+    bundles: str = ""
+    """Folder or address of the bundles of jobs."""
 
 
 PARTS = (
@@ -151,8 +153,8 @@ STEPS = (
 )
 
 WITH_POSTGRES = (*COMMON, "postgres")
-WITH_SECRETS = (*COMMON, "secret_keys")
-"""Settings of the services that encrypt or decrypt secrets of tenants; no other one reads keys."""
+WITH_SECRETS = (*COMMON, "secret_keys", "bundles")
+"""Settings of the services that take secrets and bundles from tenants and give them to nodes."""
 AFTER_TABLES = ("topics", "migrate")
 
 AGENT_EXECUTOR = "executor-agents"
@@ -261,7 +263,11 @@ def _as_root(guarded: Guarded, certificate: Path) -> dict[str, str]:
 def _values(site: Site) -> dict[str, str]:
     is_https = site.otlp.startswith("https:")
     trust = {"otlp_ca": str(site.tls.ca)} if site.tls is not None and is_https else {}
-    optional = {"archive": site.archive, "secret_keys": site.secret_keys}
+    optional = {
+        "archive": site.archive,
+        "secret_keys": site.secret_keys,
+        "bundles": site.bundles,
+    }
     return (
         trust
         | {name: value for name, value in optional.items() if value}

@@ -47,6 +47,11 @@ class ExecutorSettings(ServerSettings):
         description="Folder of secrets of earlier releases, <tenant>/<name>, until they are "
         "imported",
     )
+    bundles: str = Field(
+        default="",
+        description="Folder or address (s3://BUCKET/PREFIX?...) of the bundles of jobs; jobs get "
+        "none if not given",
+    )
     node_executors: NodeExecutors = ""
 
     @property

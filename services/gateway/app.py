@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from services.gateway import openapi, problem
 from services.gateway.routes import (
     audit,
+    bundles,
     cancellations,
     dead_letters,
     endpoints,
@@ -39,6 +40,7 @@ ROUTES = (
     probes,
     streams,
     submissions,
+    bundles,
     jobs,
     overview,
     cancellations,

@@ -68,6 +68,20 @@ class GatewaySettings(OidcSettings):
     secret_keys: Path | None = Field(
         default=None, description="File of the keys that encrypt tenants' secrets"
     )
+    bundles: str = Field(
+        default="",
+        description="Folder or address (s3://BUCKET/PREFIX?...) of the bundles of jobs; none are "
+        "taken if not given",
+    )
+    tenant_bundles_gib: float = Field(
+        default=16, gt=0, le=1e6, description="Maximum size of the bundles of one tenant, in GiB"
+    )
+    bundles_kept_d: float = Field(
+        default=30,
+        ge=2,
+        le=3650,
+        description="Days after its last upload or start of a job after which a bundle is removed",
+    )
     node_executors: NodeExecutors = ""
 
     @property

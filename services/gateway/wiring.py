@@ -13,6 +13,7 @@ from fastapi import Request
 
 from services.gateway.access import AccessDirectory
 from services.gateway.attempts import DeniedAttempts
+from services.gateway.bundles import Bundles
 from services.gateway.database import Database
 from services.gateway.hub import EventHub
 from services.gateway.ingress import Ingress
@@ -86,6 +87,7 @@ class Gateway:
     streams: StreamPlaces
     specs: SpecReads
     sealing: Sealing
+    bundles: Bundles
     ring: OtlpRing = field(default_factory=lambda: OtlpRing(RING_SPANS))
     recent: RecentJobs = field(default_factory=RecentJobs)
     joins: JoinLimits = field(default_factory=JoinLimits)
@@ -101,7 +103,8 @@ class Gateway:
 
         A recorded simulation has no services, so nothing is sent.
         """
-        reading, sending = (self.access, self.outbox, self.hub), (self.ingress, self.attempts)
+        reading = (self.access, self.outbox, self.hub)
+        sending = (self.ingress, self.attempts, self.bundles)
         parts = reading if self.settings.recorded else (*reading, *sending)
         tasks = [supervise(part.run(), type(part).__name__) for part in parts]
         tasks.append(supervise(run_upkeep(self.telemetry.metrics), "upkeep"))
@@ -153,6 +156,7 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
         StreamPlaces(settings.stream_limits, lambda: access.view.active_tenants),
         SpecReads(open_log),
         Sealing(settings.secret_keys),
+        Bundles(settings),
         recent=recent,
     )
 

@@ -33,6 +33,9 @@ CONSTANTS = (
     "USER_LABEL",
     "IMAGES_LABEL",
     "HAS_IMAGES",
+    "BUNDLES_LABEL",
+    "HAS_BUNDLES",
+    "PART_BYTES",
 )
 WIDTH = 100
 PLAIN = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}

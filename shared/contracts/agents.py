@@ -13,8 +13,12 @@ from pydantic import Field
 
 from shared.contracts import iterations
 from shared.contracts.base import Model, Name
+from shared.contracts.bundles import BUNDLE, MAX_PARTS, Sha256
+from shared.contracts.bundles import PART_BYTES as PART_BYTES  # the agent has it too
 from shared.contracts.failures import Failure
-from shared.contracts.job_spec import HAS_IMAGES as HAS_IMAGES  # the agent has both too
+from shared.contracts.job_spec import BUNDLES_LABEL as BUNDLES_LABEL  # the agent has these too
+from shared.contracts.job_spec import HAS_BUNDLES as HAS_BUNDLES
+from shared.contracts.job_spec import HAS_IMAGES as HAS_IMAGES
 from shared.contracts.job_spec import IMAGES_LABEL as IMAGES_LABEL
 from shared.contracts.measurements import GpuReading as GpuReading  # the agent has it too
 from shared.contracts.measurements import Measurements
@@ -172,6 +176,9 @@ class Launch(Model):
     command: tuple[str, ...] = Field((), max_length=256, description="argv")
     image: str = Field("", max_length=256, description="container image; empty: none")
     workdir: str = Field("", max_length=4096, description="directory; empty: one of its own")
+    bundle: str = Field(
+        "", pattern=BUNDLE, description="files that its directory begins with; empty: none"
+    )
     env: dict[str, str] = Field(
         default_factory=dict, description="variables; that of a secret is its name, secret://name"
     )
@@ -445,19 +452,51 @@ class Joined(Model):
     installation: InstallationId = Field("", description="its id; empty: none is known")
 
 
+class BundleRequest(Model):
+    """Asks for the manifest of the bundle of a worker of this node."""
+
+    session_id: Uuid = Field(description="the session")
+    allocation_id: AllocationId = Field(description="the worker")
+
+
+class BundleParts(Model):
+    """The manifest of a bundle."""
+
+    parts: tuple[Sha256, ...] = Field(
+        max_length=MAX_PARTS, description="SHA-256 of each part, in order"
+    )
+    size_bytes: int = Field(ge=0, description="bytes of all parts together")
+
+
+class PartRequest(Model):
+    """Asks for one part of the bundle of a worker of this node."""
+
+    session_id: Uuid = Field(description="the session")
+    allocation_id: AllocationId = Field(description="the worker")
+    index: int = Field(ge=0, lt=MAX_PARTS, description="index of the part in the manifest")
+
+
+class Part(Model):
+    """One part of a bundle."""
+
+    base64: str = Field(max_length=2 * PART_BYTES, description="its bytes")
+
+
 EXECUTOR_REQUESTS: dict[str, tuple[type[Model], type[Model] | None]] = {
     "hello": (Hello, Welcome),
     "heartbeat": (Heartbeat, None),
     "orders": (OrdersRequest, Orders),
     "reports": (ReportsRequest, Acknowledged),
     "stream": (Stream, None),
+    "bundle": (BundleRequest, BundleParts),
+    "part": (PartRequest, Part),
 }
 """`POST /agent/v1/<name>` of an executor: request and answer; `Authorization: Bearer <credential>`.
 
 Refusals carry a `RequestProblem`: 400 malformed, 401 unknown or expired credential, 403 revoked or
-another node's allocation, 404 unknown path, 408 a body that did not come in time, 409 unknown
-session (send `Hello` again), 413 too large, 429 too many requests (`Retry-After`), 503 behind or
-not ready (try the next executor).
+another node's allocation, 404 unknown path or `bundle_missing`, 408 a body that did not come in
+time, 409 unknown session (send `Hello` again), 413 too large, 429 too many requests
+(`Retry-After`), 503 behind or not ready (try the next executor).
 """
 
 GATEWAY_REQUESTS: dict[str, tuple[type[Model], type[Model]]] = {

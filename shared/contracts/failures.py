@@ -88,6 +88,9 @@ ADVICE: Final[Mapping[str, str]] = {
     "workdir_forbidden": "open the named folder (`chmod o+x`), or submit without `--workdir`: "
     "workers get their own",
     "workdir_unreachable": "an operator should look at the file system of the directory",
+    "bundle_missing": "submit again with `--upload DIR`",
+    "bundle_unreachable": "an operator should look at the executor's BERTH_BUNDLES and its log",
+    "bundle_unusable": "leave the named file out, by `.berthignore`, and submit again",
     "secret_missing": "set it by `berth secrets set NAME`, then submit again",
     "secret_unusable": "set it by `berth secrets set NAME`, to text, then submit again",
     "secret_unreadable": "an operator should look at the executor's BERTH_SECRET_KEYS and its log",

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from shared.contracts.base import JobId, Model, Name, Text
+from shared.contracts.bundles import BUNDLE
 from shared.contracts.secrets import REFERENCE
 
 PriorityClass = Literal["system", "high", "normal", "low"]
@@ -16,6 +17,9 @@ PRIORITY_CLASSES: tuple[PriorityClass, ...] = ("system", "high", "normal", "low"
 IMAGES_LABEL = "berth.images"
 """Label of a node with an agent: `yes` where jobs with an image run in a container, else `no`."""
 HAS_IMAGES = "yes"
+BUNDLES_LABEL = "berth.bundles"
+"""Label of a node with an agent: `yes` where jobs can start with a bundle of files."""
+HAS_BUNDLES = "yes"
 NO_RESOURCES = "0: a worker needs some GPU, CPU core (0.001 or more) or memory (1 MiB or more)"
 """The fault of `gang.gpus_per_worker` where all three are 0: no node would bound such jobs."""
 CREDENTIAL_WORDS = ("password", "passwd", "secret", "token", "api_key", "apikey", "private_key")
@@ -113,6 +117,12 @@ class JobSpec(Model):
         pattern=r"^(/[^\x00-\x1f\x7f]*)?$",
         description="absolute directory of the workers; empty: a private one for each",
     )
+    bundle: str = Field(
+        "",
+        pattern=BUNDLE,
+        description="files that each worker starts with, in its directory: `sha256:` and the "
+        "SHA-256 of the manifest of an uploaded bundle; empty: none",
+    )
     env: dict[str, str] = Field(
         default_factory=dict, max_length=128, description="plain values or secret://name; private"
     )
@@ -194,6 +204,11 @@ class JobSpec(Model):
 
 
 def selector_of(spec: JobSpec) -> dict[str, str]:
-    """Return the labels that a node of the job must have: those it names, and one for its image."""
-    named = dict(spec.node_selector or {})
-    return {**named, IMAGES_LABEL: HAS_IMAGES} if spec.image else named
+    """Return the labels that a node of the job must have: those it names, and those for its image
+    and its bundle."""
+    labels = dict(spec.node_selector or {})
+    if spec.image:
+        labels[IMAGES_LABEL] = HAS_IMAGES
+    if spec.bundle:
+        labels[BUNDLES_LABEL] = HAS_BUNDLES
+    return labels

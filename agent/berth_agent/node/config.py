@@ -88,6 +88,8 @@ class Config:
     """Folder -> `ro` or `rw`: what every container sees of the node, at the same place."""
     image_pull_s: float = 1800.0
     """Longest s in which an image is pulled."""
+    bundle_gib: float = 16.0
+    """Most bytes of the files of one bundle, unpacked, GiB."""
     prolog: str = ""
     """Executable before each worker; if it fails, the node is drained."""
     epilog: str = ""

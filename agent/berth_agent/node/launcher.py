@@ -6,7 +6,7 @@ import os
 import random
 import re
 import socket
-from collections.abc import Container
+from collections.abc import Callable, Container
 
 from berth_agent import file_names
 from berth_agent.core.environment import environment, own_variables
@@ -14,6 +14,7 @@ from berth_agent.linux import cgroups, files
 from berth_agent.linux.hierarchies import Hierarchies
 from berth_agent.messages import Launch
 from berth_agent.node.allocation import AllocationFolder
+from berth_agent.node.bundles import Bundles
 from berth_agent.node.config import Config
 from berth_agent.node.containers import STORE, Containers
 from berth_agent.node.folders import Folders
@@ -42,6 +43,7 @@ class Launcher:
         scratch: Scratch,
         spare: SpareStep,
         containers: Containers,
+        bundles: Bundles,
     ) -> None:
         self._config = config
         self._spare = spare
@@ -51,6 +53,7 @@ class Launcher:
         self._kernel = kernel
         self._scratch = scratch
         self._containers = containers
+        self._bundles = bundles
         self._users = Users(config)
         self._login = LoginEnvironments(config, kernel.pids)
 
@@ -77,6 +80,8 @@ class Launcher:
         user = self._users.user_of(launch.tenant, launch.tenant_number, launch.user)
         attempt = UNSAFE.sub("_", f"{launch.job_id}.{launch.attempt}")
         private = self._folders.make_work(allocation, f"{attempt}.{launch.rank}", user.owner)
+        if launch.bundle:
+            self._place_bundle(allocation, private, user)
         login, problem = dict[str, str](), ""
         if not image_id:
             login, problem = self._read_login(allocation, user, user.home or private)
@@ -128,16 +133,22 @@ class Launcher:
 
     def close(self) -> None:
         """End what still runs of launches."""
+        self._bundles.close()
         self._containers.images.close()
 
     def _pull(self, allocation: AllocationFolder) -> str:
-        """Pull the image until the worker is stopped, by an order or the end of its lease."""
+        """Pull the image until the worker is stopped."""
+        image, stopped = allocation.launch.image, _stop_of(allocation)
+        return self._containers.images.pull(image, allocation.token, stopped)
 
-        def stopped() -> str:
-            stop = allocation.tombstone() or allocation.noted_stop()
-            return str(stop["reason"]) if stop else ""
-
-        return self._containers.images.pull(allocation.launch.image, allocation.token, stopped)
+    def _place_bundle(self, allocation: AllocationFolder, folder: str, user: WorkerUser) -> None:
+        """Fill the directory of the worker, within limits that count for it alone."""
+        name = f"{os.path.basename(allocation.folder)}-bundle"
+        groups = self._make_groups(name, allocation.launch)
+        try:
+            self._bundles.place(allocation, folder, user, groups, _stop_of(allocation))
+        finally:
+            cgroups.remove(groups)
 
     def _make_scratch(
         self, allocation: AllocationFolder, name: str, user: WorkerUser
@@ -166,6 +177,17 @@ class Launcher:
             round(launch.mem_gib * 1024) * MIB,
             self._config.max_pids,
         )
+
+
+def _stop_of(allocation: AllocationFolder) -> Callable[[], str]:
+    """Return a function that returns why the worker is stopped, by an order or the end of its
+    lease; empty: it is not."""
+
+    def stopped() -> str:
+        stop = allocation.tombstone() or allocation.noted_stop()
+        return str(stop["reason"]) if stop else ""
+
+    return stopped
 
 
 def _check_command(launch: Launch) -> None:

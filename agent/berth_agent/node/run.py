@@ -16,6 +16,8 @@ from berth_agent.linux.clocks import wall_ms
 from berth_agent.linux.hierarchies import Hierarchies, open_hierarchies
 from berth_agent.messages import (
     ADDRESS_LABEL,
+    BUNDLES_LABEL,
+    HAS_BUNDLES,
     HAS_IMAGES,
     IMAGES_LABEL,
     TMP_LABEL,
@@ -26,12 +28,13 @@ from berth_agent.messages import (
 from berth_agent.node import machine, status
 from berth_agent.node.agent import Agent
 from berth_agent.node.allocation import AllocationFolder
+from berth_agent.node.bundles import Bundles, can_unpack
 from berth_agent.node.claim import IdentityClaim
 from berth_agent.node.cleaning import Cleaning
 from berth_agent.node.config import Config
 from berth_agent.node.containers import Containers, find_engine
 from berth_agent.node.folders import Folders
-from berth_agent.node.http import parse_address
+from berth_agent.node.http import Connection, parse_address
 from berth_agent.node.identity import read_identity
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.launcher import Launcher
@@ -104,6 +107,7 @@ class Runtime:
             scratch,
             self._spare,
             containers,
+            Bundles(config, self._connect),
         )
         workers = Workers(config, tokens, folders, self._launch, self._spare)
         self.agent = Agent(
@@ -234,6 +238,11 @@ class Runtime:
             limits=self._hierarchies.limits,
         )
 
+    def _connect(self) -> tuple[str, Connection] | None:
+        """Return the id of the present session, and another connection to its executor."""
+        session = self.sessions.session
+        return None if session is None else (session.session_id, self.sessions.connect(session.url))
+
     def _world(self) -> dict[str, str]:
         """Return the labels that say how far jobs of this node are kept apart."""
         own_users = os.geteuid() == 0 and bool(self._config.uid_first)
@@ -241,6 +250,7 @@ class Runtime:
             TMP_LABEL: "job" if self._kernel.mounts else "shared",
             USER_LABEL: "tenant" if own_users else "agent",
             IMAGES_LABEL: HAS_IMAGES if self._engine else "no",
+            BUNDLES_LABEL: HAS_BUNDLES if can_unpack() else "no",
         }
 
     def _address(self) -> str:

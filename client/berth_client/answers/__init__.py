@@ -25,6 +25,8 @@ from berth_client.answers.access import (
     WhoAmI,
 )
 from berth_client.answers.commands import (
+    BundlePartReceipt,
+    BundleReceipt,
     CommandAnswer,
     CommandReceipt,
     KeyReceipt,
@@ -86,6 +88,8 @@ __all__ = [
     "AuditEntry",
     "Bounds",
     "BudgetUse",
+    "BundlePartReceipt",
+    "BundleReceipt",
     "CommandAnswer",
     "CommandReceipt",
     "DeadLetter",

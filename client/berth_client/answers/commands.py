@@ -50,6 +50,24 @@ class NodeTokenReceipt(CommandReceipt):
     """`token_id.secret` for `berth-agent join`."""
 
 
+class BundleReceipt(TypedDict):
+    """A bundle that is stored, or which parts have to be stored before it."""
+
+    bundle: str
+    """Its name, for the field `bundle` of a job."""
+    tenant: str
+    """Tenant whose jobs can name it."""
+    missing: list[str]
+    """SHA-256 of the parts to send, and then the bundle again; empty: it is stored."""
+
+
+class BundlePartReceipt(TypedDict):
+    """A part of a bundle that is stored."""
+
+    sha256: str
+    size_bytes: int
+
+
 class SecretReceipt(CommandReceipt):
     """Receipt of a secret that is stored."""
 

@@ -78,6 +78,18 @@ def check_image(spec: JobSpec, pool: PoolConfigured) -> str | None:
     return None
 
 
+def check_bundle(spec: JobSpec, pool: PoolConfigured) -> str | None:
+    """Return why the job cannot start with its bundle."""
+    if not spec.bundle:
+        return None
+    if is_virtual(pool):
+        return f"bundle: {spec.bundle!r}: pool {pool.pool} simulates jobs, which have no files"
+    if spec.workdir:
+        rule = "must be empty with a bundle, whose files are in the worker's own directory"
+        return f"workdir: {spec.workdir[:256]!r}: {rule}"
+    return None
+
+
 def check_simulated(spec: JobSpec, pool: PoolConfigured) -> str | None:
     """Return why a job that says how it is simulated is refused: only virtual nodes do that."""
     if spec.simulated is None or is_virtual(pool):
@@ -97,6 +109,7 @@ RULES: tuple[Rule, ...] = (
     check_spot,
     check_command,
     check_image,
+    check_bundle,
     check_simulated,
     check_resources,
 )

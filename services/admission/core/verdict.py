@@ -10,7 +10,7 @@ from services.admission.core.feasibility import count_workers
 from services.admission.core.quota import quota_queue_of, share_of
 from services.admission.core.state import AdmissionState, PendingJob
 from shared.contracts.admission import DeferReason
-from shared.contracts.job_spec import HAS_IMAGES, IMAGES_LABEL
+from shared.contracts.job_spec import BUNDLES_LABEL, HAS_BUNDLES, HAS_IMAGES, IMAGES_LABEL
 
 
 class Admit(NamedTuple):
@@ -89,6 +89,11 @@ def describe_infeasible(state: AdmissionState, job: PendingJob, workers: int) ->
         return (
             f"image: {job.spec.image!r}: none of the pool's nodes, {len(state.nodes)}, runs images"
         )
+    if job.spec.bundle and not any(_takes_bundles(node_class) for node_class in state.node_classes):
+        return (
+            f"bundle: {job.spec.bundle!r}: none of the pool's nodes, {len(state.nodes)}, takes "
+            "bundles: upgrade their agents"
+        )
     gpu_types = "/".join(demand.gpu_types) or "any GPU type"
     labels = ", ".join(f"{key}={value}" for key, value in sorted(demand.node_selector.items()))
     return (
@@ -101,6 +106,10 @@ def describe_infeasible(state: AdmissionState, job: PendingJob, workers: int) ->
 
 def _runs_images(node_class: NodeClass) -> bool:
     return (IMAGES_LABEL, HAS_IMAGES) in node_class.labels
+
+
+def _takes_bundles(node_class: NodeClass) -> bool:
+    return (BUNDLES_LABEL, HAS_BUNDLES) in node_class.labels
 
 
 def check_quota(state: AdmissionState, job: PendingJob) -> Admit | Defer:

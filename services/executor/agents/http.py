@@ -18,9 +18,11 @@ from shared.bus.clock import now_ms
 from shared.contracts.agents import (
     AGENT_API,
     EXECUTOR_REQUESTS,
+    BundleRequest,
     Heartbeat,
     Hello,
     OrdersRequest,
+    PartRequest,
     ReportsRequest,
     Stream,
 )
@@ -43,7 +45,15 @@ class AgentRequest(NamedTuple):
     max_bytes: int
 
 
-MAX_KIB = {"hello": 1024, "heartbeat": 4, "orders": 4, "reports": 512, "stream": 640}
+MAX_KIB = {
+    "hello": 1024,
+    "heartbeat": 4,
+    "orders": 4,
+    "reports": 512,
+    "stream": 640,
+    "bundle": 4,
+    "part": 4,
+}
 REQUESTS = {
     name: AgentRequest(message, MAX_KIB[name] * KIB)
     for name, (message, _) in EXECUTOR_REQUESTS.items()
@@ -104,6 +114,10 @@ class AgentApi:
             case Stream():
                 await self._requests.stream(node, message)
                 return None
+            case BundleRequest():
+                return await self._requests.bundle(node, message)
+            case PartRequest():
+                return await self._requests.part(node, message)
             case _:
                 raise TypeError(f"no answer to {type(message).__name__}")
 

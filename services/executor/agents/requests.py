@@ -1,4 +1,4 @@
-"""The five requests of an agent, once it is authenticated."""
+"""The requests of an agent, once it is authenticated."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from services.executor.agents.answers import OrderAnswers
+from services.executor.agents.bundles import Bundles
 from services.executor.agents.lane import READ_ERRORS, AgentLane, NodeHeartbeat
 from services.executor.agents.limits import NodeLimits
 from services.executor.agents.output import (
@@ -36,11 +37,15 @@ from services.executor.soft_outbox import SoftOutbox
 from shared.bus.clock import now_ms
 from shared.contracts.agents import (
     Acknowledged,
+    BundleParts,
+    BundleRequest,
     Heartbeat,
     Hello,
     NodeReport,
     Orders,
     OrdersRequest,
+    Part,
+    PartRequest,
     ReportsRequest,
     Stream,
     Welcome,
@@ -64,6 +69,7 @@ class AgentRequests:
         answers: OrderAnswers,
         executors: tuple[str, ...],
         installation: Callable[[], str],
+        bundles: Bundles,
     ) -> None:
         self._lanes = lanes
         self._sessions = sessions
@@ -72,6 +78,7 @@ class AgentRequests:
         self._answers = answers
         self._executors = executors
         self._installation = installation
+        self._bundles = bundles
         self.limits = NodeLimits()
         self._checkpoints, self._progress = CheckpointLimiter(), ProgressLimiter()
 
@@ -215,6 +222,17 @@ class AgentRequests:
                 executor_id=self._executor_id, at=now_ms(), times=times, nodes=nodes
             )
             self._soft.post(lane.partition, report)
+
+    async def bundle(self, node: EnrolledNode, message: BundleRequest) -> BundleParts:
+        """Return the manifest of the bundle of a worker of the node."""
+        self._sessions.get(node.node_id, message.session_id)
+        return await self._bundles.parts(self._lane(node), node, message.allocation_id)
+
+    async def part(self, node: EnrolledNode, message: PartRequest) -> Part:
+        """Return one part of the bundle of a worker of the node."""
+        self._sessions.get(node.node_id, message.session_id)
+        lane = self._lane(node)
+        return await self._bundles.part(lane, node, message.allocation_id, message.index)
 
     def _lane(self, node: EnrolledNode) -> AgentLane:
         lane = self._lanes.get(node.pool)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from services.executor.agents.answers import OrderAnswers
+from services.executor.agents.bundles import Bundles
 from services.executor.agents.http import HEADER_BYTES, AgentApi
 from services.executor.agents.lane import AgentLane
 from services.executor.agents.refusal_log import RefusalLog
@@ -17,6 +18,7 @@ from services.executor.agents.secrets import Secrets
 from services.executor.agents.sessions import Sessions, revoked, stopping
 from services.executor.settings import ExecutorSettings
 from services.executor.soft_outbox import SoftOutbox
+from shared.bundle_store import BundleStore
 from shared.bus.access import AccessFollower
 from shared.bus.log import Log
 from shared.bus.probe import probe_lag
@@ -99,6 +101,7 @@ class AgentServer:
             ),
             settings.executors,
             lambda: self._directory.view.installation,
+            Bundles(BundleStore(settings.bundles) if settings.bundles else None),
         )
         self._api = AgentApi(
             self._requests, self._registry, self._directory.catch_up, RefusalLog(metrics)

@@ -67,10 +67,11 @@ async def send_submission(
 ) -> Response:
     """Append the submission if the bearer's bounds permit it; return the response with its ids.
 
-    Raises NotPermitted, and InvalidBody for a secret that its tenant does not have.
+    Raises NotPermitted, and InvalidBody for a secret or a bundle that its tenant does not have.
     """
     command = permitted(command, bearer, gateway.access.view.bounds_of(command.tenant))
     await require_secrets(gateway.access, command)
+    await require_bundle(gateway, command)
     lane = gateway.access.pools()[command.pool]
     outgoing = OutgoingCommand(
         new_command_id(),
@@ -121,6 +122,14 @@ async def require_secrets(access: AccessDirectory, command: SubmitJob) -> None:
                 raise
             if not await access.catch_up():
                 return
+
+
+async def require_bundle(gateway: Gateway, command: SubmitJob) -> None:
+    """Raise InvalidBody for a bundle that the tenant has not uploaded, or that was removed."""
+    bundle = command.spec.bundle
+    if bundle and not await gateway.bundles.has(command.tenant, bundle):
+        rule = f"tenant {command.tenant} has no such bundle, or not any more"
+        raise InvalidBody([FieldError(field="spec.bundle", value=bundle, rule=rule)])
 
 
 def sender_for(access: AccessDirectory, bearer: Bearer, named: str | None) -> Sender:

@@ -36,7 +36,7 @@ class S3Store:
     def __init__(self, address: S3Address) -> None:
         """Nothing is sent yet. Raises ArchiveUnreachable for files that cannot be read."""
         self._address = address
-        self._client = _client_of(address)
+        self._client = client_of(address)
         self._is_marked = False
 
     def create(self) -> None:
@@ -126,7 +126,8 @@ class CredentialsFile:
         return credential
 
 
-def _client_of(address: S3Address) -> Client:
+def client_of(address: S3Address) -> Client:
+    """Return a client of the bucket below the prefix. Raises ArchiveUnreachable."""
     # A bucket with a retention lock refuses objects without a checksum.
     config: S3Config = {"region": address.region, "checksum_algorithm": "SHA256"}
     try:

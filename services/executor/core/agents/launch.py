@@ -52,6 +52,7 @@ def launches(
                 command=spec.command,
                 image=spec.image or "",
                 workdir=spec.workdir or "",
+                bundle=spec.bundle or "",
                 env=dict(spec.env),
                 master_addr=master,
                 grace_s=spec.grace_s,

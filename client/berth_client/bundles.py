@@ -1,0 +1,165 @@
+"""Packs a folder into a bundle: an archive in parts, which their contents name.
+
+Equal files make equal bundles, whatever their times and owners, so that nothing is sent twice.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import gzip
+import hashlib
+import os
+import stat
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+PART_BYTES = 1024 * 1024
+MAX_PARTS = 1024
+IGNORE_FILE = ".berthignore"
+IGNORED = (".git", ".hg", ".svn", "__pycache__", ".venv", ".mypy_cache", ".pytest_cache")
+"""Names that are left out, as those are that match a line of `IGNORE_FILE`."""
+COMPRESSION = 6
+
+
+class BadFolder(ValueError):
+    """The folder cannot be packed; the text names the file and the rule."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A packed folder. Its parts can be read while `packed` is open."""
+
+    parts: tuple[str, ...]
+    """SHA-256 of each part, in order."""
+    size_bytes: int
+    files: int
+    archive: IO[bytes]
+
+    @property
+    def manifest(self) -> Mapping[str, object]:
+        return {"parts": list(self.parts), "size_bytes": self.size_bytes}
+
+    def part(self, name: str) -> bytes:
+        """Return the bytes of a part."""
+        self.archive.seek(self.parts.index(name) * PART_BYTES)
+        return self.archive.read(PART_BYTES)
+
+
+Sent = Callable[[Bundle, int], None]
+"""Gets the bundle, and the number of parts that are still to be sent."""
+
+
+def not_reported(bundle: Bundle, parts_left: int) -> None:
+    """Report nothing."""
+
+
+@contextmanager
+def packed(folder: Path) -> Iterator[Bundle]:
+    """Pack a folder into a temporary file. Raises BadFolder."""
+    if not folder.is_dir():
+        raise BadFolder(f"{folder}: not a folder")
+    with tempfile.TemporaryFile() as archive:
+        try:
+            files = _write(folder, archive)
+        except OSError as error:
+            raise BadFolder(f"{error.filename or folder}: {error.strerror}") from None
+        size = archive.tell()
+        if size > MAX_PARTS * PART_BYTES:
+            rule = f"{MAX_PARTS} MiB is allowed; leave files out by a {IGNORE_FILE}"
+            raise BadFolder(f"{folder}: {size / 2**20:.0f} MiB compressed; {rule}")
+        yield Bundle(tuple(_names(archive)), size, files, archive)
+
+
+def _write(folder: Path, archive: IO[bytes]) -> int:
+    """Write the archive; return the number of files."""
+    count = 0
+    with (
+        gzip.GzipFile("", "wb", COMPRESSION, archive, mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for path, name in _walk(folder):
+            count += _add(tar, path, name)
+    return count
+
+
+def _walk(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield path and name of what is not left out, in order; folders before their files."""
+    patterns = _patterns(folder)
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        for entry in sorted(os.scandir(folder / below), key=lambda found: found.name):
+            name = f"{below}/{entry.name}".lstrip("/")
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if _is_ignored(name, is_folder, patterns):
+                continue
+            yield entry.path, name
+            if is_folder:
+                waiting.append(name)
+
+
+def _patterns(folder: Path) -> list[str]:
+    try:
+        text = (folder / IGNORE_FILE).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    except UnicodeDecodeError:
+        raise BadFolder(f"{folder / IGNORE_FILE}: not UTF-8") from None
+    lines = (line.strip() for line in text.splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _is_ignored(name: str, is_folder: bool, patterns: list[str]) -> bool:
+    """Whether a path is left out: a pattern with a slash is for the whole path, else for a name."""
+    last = name.rpartition("/")[2]
+    if last in IGNORED:
+        return True
+    for pattern in patterns:
+        if pattern.endswith("/") and not is_folder:
+            continue
+        wanted = pattern.rstrip("/")
+        subject = name if "/" in wanted else last
+        if fnmatch.fnmatchcase(subject, wanted.lstrip("/")):
+            return True
+    return False
+
+
+def _add(tar: tarfile.TarFile, path: str, name: str) -> int:
+    """Add a file, a folder or a link, without times and owners; return the files that were added.
+
+    Raises BadFolder for others, and for a link that leaves the folder.
+    """
+    status = os.lstat(path)
+    entry = tarfile.TarInfo(name)
+    entry.mode = 0o755 if status.st_mode & stat.S_IXUSR else 0o644
+    if stat.S_ISDIR(status.st_mode):
+        entry.type = tarfile.DIRTYPE
+        tar.addfile(entry)
+        return 0
+    if stat.S_ISLNK(status.st_mode):
+        entry.type, entry.linkname = tarfile.SYMTYPE, os.readlink(path)
+        target = os.path.normpath(os.path.join(os.path.dirname(name), entry.linkname))
+        if os.path.isabs(entry.linkname) or target.split("/")[0] == "..":
+            rule = f"leads out of the folder; leave it out by a {IGNORE_FILE}, or copy the file"
+            raise BadFolder(f"{path}: a link to {entry.linkname} {rule}")
+        tar.addfile(entry)
+        return 1
+    if not stat.S_ISREG(status.st_mode):
+        rule = f"files, folders and links are packed; leave it out by a {IGNORE_FILE}"
+        raise BadFolder(f"{path}: not a regular file; {rule}")
+    with open(path, "rb") as file:
+        # What is read has the size that the archive says, also of a file that grows.
+        entry.size = os.fstat(file.fileno()).st_size
+        tar.addfile(entry, file)
+    return 1
+
+
+def _names(archive: IO[bytes]) -> Iterator[str]:
+    archive.seek(0)
+    while part := archive.read(PART_BYTES):
+        yield hashlib.sha256(part).hexdigest()

@@ -1,0 +1,173 @@
+"""Stores the bundles of tenants' jobs: in a folder, or in a bucket of S3.
+
+An object is `<tenant>/<kind>/<sha256>`: tenants share none, as equal ones would show what others
+have. Objects that are not used for a while go: each upload and each start of a job renews them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import ValidationError
+
+from shared.bus.archive.s3_address import PREFIX, BadArchiveAddress, parse_s3
+from shared.bus.clock import now_ms
+from shared.contracts.bundles import NAME_PREFIX, Manifest
+from shared.ledger.errors import ArchiveUnreachable
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from obstore.store import ObjectStore
+
+Kind = Literal["parts", "manifests"]
+RENEWED = timedelta(days=1)
+"""Age after which an object is written again when it is used."""
+AT_ONCE = 16
+"""Requests to the store at the same time."""
+FOLDER_MODE = 0o700
+
+
+class StoreUnreachable(Exception):
+    """The folder or the bucket cannot be used now; the text names it and the reason."""
+
+
+class BundleStore:
+    """Bundles at a folder, or at an address `s3://BUCKET/PREFIX?...`; raises StoreUnreachable."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._opened: ObjectStore | None = None
+
+    async def has(self, tenant: str, bundle: str) -> bool:
+        """Whether the bundle is there: its manifest, which is stored after all of its parts."""
+        name = _name(tenant, "manifests", bundle.removeprefix(NAME_PREFIX))
+        return await self._head(name) is not None
+
+    async def missing(self, tenant: str, parts: Collection[str]) -> list[str]:
+        """Return the parts that are to be sent: those that are not there, or not used for long."""
+        oldest, places = _now() - RENEWED, asyncio.Semaphore(AT_ONCE)
+
+        async def is_missing(part: str) -> bool:
+            async with places:
+                found = await self._head(_name(tenant, "parts", part))
+            return found is None or found["last_modified"] < oldest
+
+        wanted = list(dict.fromkeys(parts))
+        answers = await asyncio.gather(*map(is_missing, wanted))
+        return [part for part, is_gone in zip(wanted, answers, strict=True) if is_gone]
+
+    async def put_part(self, tenant: str, body: bytes) -> None:
+        await self._put(_name(tenant, "parts", _sha256(body)), body)
+
+    async def put_manifest(self, tenant: str, manifest: Manifest) -> None:
+        """Store a manifest, of which no part is missing."""
+        name = _name(tenant, "manifests", manifest.bundle.removeprefix(NAME_PREFIX))
+        await self._put(name, manifest.content)
+
+    async def manifest(self, tenant: str, bundle: str) -> Manifest | None:
+        """Return the manifest of a bundle, None where there is none."""
+        body = await self._get(tenant, "manifests", bundle.removeprefix(NAME_PREFIX))
+        try:
+            return None if body is None else Manifest.model_validate_json(body)
+        except ValidationError:
+            return None
+
+    async def part(self, tenant: str, sha256: str) -> bytes | None:
+        """Return a part, None where it is not there, or is damaged."""
+        return await self._get(tenant, "parts", sha256)
+
+    async def stored_bytes(self, tenant: str) -> int:
+        """Return the bytes of the tenant's objects."""
+        return sum([item["size"] for item in await self._list(f"{tenant}/")])
+
+    async def remove_unused(self, keep: timedelta) -> int:
+        """Remove what was not used for this long; return the bytes that were freed."""
+        if not self._address.startswith(PREFIX) and not Path(self._address).is_dir():
+            return 0
+        oldest = _now() - keep
+        old = [item for item in await self._list("") if item["last_modified"] < oldest]
+        with self._reaching():
+            for item in old:
+                try:
+                    await (await self._store()).delete_async(item["path"])
+                except FileNotFoundError:
+                    # Another gateway has removed it.
+                    continue
+        return sum(item["size"] for item in old)
+
+    async def _get(self, tenant: str, kind: Kind, sha256: str) -> bytes | None:
+        """Return an object, which is written again where its last use is long ago."""
+        name = _name(tenant, kind, sha256)
+        with self._reaching():
+            try:
+                found = await (await self._store()).get_async(name)
+                body = bytes(await found.bytes_async())
+            except FileNotFoundError:
+                return None
+        if _sha256(body) != sha256:
+            return None
+        if found.meta["last_modified"] < _now() - RENEWED:
+            await self._put(name, body)
+        return body
+
+    async def _head(self, name: str) -> ObjectMeta | None:
+        with self._reaching():
+            try:
+                return await (await self._store()).head_async(name)
+            except FileNotFoundError:
+                return None
+
+    async def _put(self, name: str, body: bytes) -> None:
+        with self._reaching():
+            await (await self._store()).put_async(name, body, use_multipart=False)
+
+    async def _list(self, prefix: str) -> list[ObjectMeta]:
+        with self._reaching():
+            return [item async for page in (await self._store()).list(prefix) for item in page]
+
+    async def _store(self) -> ObjectStore:
+        if self._opened is None:
+            self._opened = await asyncio.to_thread(_open, self._address)
+        return self._opened
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except (BaseError, OSError, BadArchiveAddress, ArchiveUnreachable) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0][:500]
+            raise StoreUnreachable(f"bundles: {reason}") from None
+
+
+def _open(address: str) -> ObjectStore:
+    if address.startswith(PREFIX):
+        from shared.bus.archive.s3_store import client_of
+
+        return client_of(parse_s3(address))
+    from obstore.store import LocalStore
+
+    folder = Path(address)
+    folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    os.chmod(folder, FOLDER_MODE)
+    return LocalStore(folder, mkdir=False)
+
+
+def _name(tenant: str, kind: Kind, sha256: str) -> str:
+    return f"{tenant}/{kind}/{sha256}"
+
+
+def _sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def _now() -> datetime:
+    return datetime.fromtimestamp(now_ms() / 1000, UTC)

@@ -1,0 +1,49 @@
+"""Bundles: the files of a job, as a compressed archive in parts that their contents name.
+
+A bundle is named by the SHA-256 of its manifest, which lists those of its parts: who has the name
+can check each byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from shared.contracts.base import Model
+
+PART_BYTES: Final = 1024 * 1024
+"""Bytes of each part but the last, which may be shorter."""
+MAX_PARTS: Final = 1024
+NAME_PREFIX: Final = "sha256:"
+BUNDLE: Final = r"^(sha256:[0-9a-f]{64})?$"
+"""Pattern of the name of a bundle; empty: none."""
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Manifest(Model):
+    """The parts of a bundle, in order: a gzip-compressed tar archive when they are joined."""
+
+    parts: tuple[Sha256, ...] = Field(
+        min_length=1, max_length=MAX_PARTS, description="SHA-256 of each part, in order"
+    )
+    size_bytes: int = Field(ge=1, description="bytes of all parts together")
+
+    @property
+    def content(self) -> bytes:
+        """Return what is stored, and named by its SHA-256."""
+        return self.model_dump_json().encode()
+
+    @property
+    def bundle(self) -> str:
+        return NAME_PREFIX + hashlib.sha256(self.content).hexdigest()
+
+    def fault(self) -> str:
+        """Return what is wrong with its size, empty if nothing is."""
+        full = (len(self.parts) - 1) * PART_BYTES
+        if full < self.size_bytes <= full + PART_BYTES:
+            return ""
+        return f"size_bytes: {self.size_bytes}: {len(self.parts)} parts have {full + 1} to " + str(
+            full + PART_BYTES
+        )
