@@ -56,8 +56,8 @@ class BundleStore:
 
         async def is_missing(part: str) -> bool:
             async with places:
-                found = await self._head(_name(tenant, "parts", part))
-            return found is None or found["last_modified"] < oldest
+                present = await self._head(_name(tenant, "parts", part))
+            return present is None or present["last_modified"] < oldest
 
         wanted = list(dict.fromkeys(parts))
         answers = await asyncio.gather(*map(is_missing, wanted))
@@ -107,13 +107,13 @@ class BundleStore:
         name = _name(tenant, kind, sha256)
         with self._reaching():
             try:
-                found = await (await self._store()).get_async(name)
-                body = bytes(await found.bytes_async())
+                present = await (await self._store()).get_async(name)
+                body = bytes(await present.bytes_async())
             except FileNotFoundError:
                 return None
         if _sha256(body) != sha256:
             return None
-        if found.meta["last_modified"] < _now() - RENEWED:
+        if present.meta["last_modified"] < _now() - RENEWED:
             await self._put(name, body)
         return body
 

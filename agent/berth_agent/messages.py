@@ -1011,7 +1011,7 @@ class Joined(read.Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleRequest(read.Message):
-    """Asks for the manifest of the bundle of a worker of this node."""
+    """A request for the manifest of the bundle of a worker of this node."""
 
     session_id: str
     """The session."""
@@ -1026,7 +1026,7 @@ class BundleRequest(read.Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BundleParts(read.Message):
+class BundleManifest(read.Message):
     """The manifest of a bundle."""
 
     parts: tuple[str, ...]
@@ -1042,8 +1042,8 @@ class BundleParts(read.Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartRequest(read.Message):
-    """Asks for one part of the bundle of a worker of this node."""
+class BundlePartRequest(read.Message):
+    """A request for one part of the bundle of a worker of this node."""
 
     session_id: str
     """The session."""
@@ -1061,7 +1061,7 @@ class PartRequest(read.Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part(read.Message):
+class BundlePart(read.Message):
     """One part of a bundle."""
 
     base64: str

@@ -18,7 +18,6 @@ from cli.input.job_file import merged, read, variables
 from cli.text.output import report_line
 from cli.text.reasons import start_lines
 from cli.text.times import age_ms
-from cli.text.uploads import report_upload
 
 
 def submit(
@@ -150,7 +149,7 @@ def _with_bundle(client: Api, body: Body, folder: Path) -> Body:
 
     tenant = body.get("tenant")
     try:
-        bundle = client.upload(folder, str(tenant) if tenant else None, report_upload)
+        bundle = client.upload(folder, str(tenant) if tenant else None, report_line)
     except BadFolder as error:
         raise BadInput(f"--upload: {error}") from None
     return {**body, "spec": {**cast("Body", body["spec"]), "bundle": bundle}}

@@ -12,11 +12,16 @@ import os
 import stat
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+from berth_client import calls
+from berth_client.calls import Call
+from berth_client.errors import BerthError
+from berth_client.following import Report
 
 PART_BYTES = 1024 * 1024
 MAX_PARTS = 1024
@@ -24,6 +29,8 @@ IGNORE_FILE = ".berthignore"
 IGNORED = (".git", ".hg", ".svn", "__pycache__", ".venv", ".mypy_cache", ".pytest_cache")
 """Names that are left out, as those are that match a line of `IGNORE_FILE`."""
 COMPRESSION = 6
+REPORTED = 16
+"""Parts between two lines about the rest."""
 
 
 class BadFolder(ValueError):
@@ -50,14 +57,6 @@ class Bundle:
         return self.archive.read(PART_BYTES)
 
 
-Sent = Callable[[Bundle, int], None]
-"""Gets the bundle, and the number of parts that are still to be sent."""
-
-
-def not_reported(bundle: Bundle, parts_left: int) -> None:
-    """Report nothing."""
-
-
 @contextmanager
 def packed(folder: Path) -> Iterator[Bundle]:
     """Pack a folder into a temporary file. Raises BadFolder."""
@@ -73,6 +72,53 @@ def packed(folder: Path) -> Iterator[Bundle]:
             rule = f"{MAX_PARTS} MiB is allowed; leave files out by a {IGNORE_FILE}"
             raise BadFolder(f"{folder}: {size / 2**20:.0f} MiB compressed; {rule}")
         yield Bundle(tuple(_names(archive)), size, files, archive)
+
+
+class Upload:
+    """The requests that store a bundle: its manifest, the parts that are missing, and it again."""
+
+    def __init__(self, packed: Bundle, tenant: str | None, report: Report) -> None:
+        self._packed = packed
+        self._tenant = tenant
+        self._report = report
+        self._missing: list[str] | None = None
+        self._is_again = False
+        self.bundle = ""
+        """Its name, once it is stored."""
+
+    def following(self) -> Call[Any] | None:
+        """Return the next request, None once the bundle is stored."""
+        if self.bundle:
+            return None
+        if not self._missing:
+            self._is_again = self._missing is not None
+            return calls.bundle(self._packed.manifest, self._tenant)
+        if len(self._missing) % REPORTED == 0:
+            self._report(f"uploading: {len(self._missing)} of {len(self._packed.parts)} MiB left")
+        return calls.bundle_part(
+            self._missing[-1], self._packed.part(self._missing[-1]), self._tenant
+        )
+
+    def note(self, answer: Mapping[str, Any]) -> None:
+        """Take the answer of the last request. Raises BerthError for parts that were lost."""
+        if "missing" not in answer:
+            assert self._missing
+            self._missing.pop()
+        elif not answer["missing"]:
+            files = f"{self._packed.files} file{'' if self._packed.files == 1 else 's'}"
+            self._report(f"uploaded {files}, {self._packed.size_bytes / 1024:.0f} KiB compressed")
+            self.bundle = answer["bundle"]
+        elif self._is_again:
+            raise BerthError(503, "bundles_unreachable", "parts that were sent are missing")
+        else:
+            self._missing = answer["missing"][::-1]
+
+
+@contextmanager
+def uploading(folder: Path, tenant: str | None, report: Report) -> Iterator[Upload]:
+    """Pack a folder, for its upload; `report` gets lines about it. Raises BadFolder."""
+    with packed(folder) as bundle:
+        yield Upload(bundle, tenant, report)
 
 
 def _write(folder: Path, archive: IO[bytes]) -> int:
@@ -93,7 +139,7 @@ def _walk(folder: Path) -> Iterator[tuple[str, str]]:
     waiting = [""]
     while waiting:
         below = waiting.pop()
-        for entry in sorted(os.scandir(folder / below), key=lambda found: found.name):
+        for entry in sorted(os.scandir(folder / below), key=lambda item: item.name):
             name = f"{below}/{entry.name}".lstrip("/")
             is_folder = entry.is_dir(follow_symlinks=False)
             if _is_ignored(name, is_folder, patterns):

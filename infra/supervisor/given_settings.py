@@ -38,7 +38,9 @@ GIVEN: Mapping[str, frozenset[str]] = {
         }
     )
     | OIDC,
-    "executor": frozenset({"agent_pools", "report_window_ms", "slow", "secrets", "secret_keys", "bundles"}),
+    "executor": frozenset(
+        {"agent_pools", "report_window_ms", "slow", "secrets", "secret_keys", "bundles"}
+    ),
     "publisher": frozenset({"max_records", "refresh_s", "archive_every_h"}),
     "projector": frozenset({"gather_ms", "batch_records", "job_history_d"}),
     "gateway": frozenset(

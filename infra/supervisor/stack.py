@@ -263,11 +263,7 @@ def _as_root(guarded: Guarded, certificate: Path) -> dict[str, str]:
 def _values(site: Site) -> dict[str, str]:
     is_https = site.otlp.startswith("https:")
     trust = {"otlp_ca": str(site.tls.ca)} if site.tls is not None and is_https else {}
-    optional = {
-        "archive": site.archive,
-        "secret_keys": site.secret_keys,
-        "bundles": site.bundles,
-    }
+    optional = {"archive": site.archive, "secret_keys": site.secret_keys, "bundles": site.bundles}
     return (
         trust
         | {name: value for name, value in optional.items() if value}

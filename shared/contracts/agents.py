@@ -453,13 +453,13 @@ class Joined(Model):
 
 
 class BundleRequest(Model):
-    """Asks for the manifest of the bundle of a worker of this node."""
+    """A request for the manifest of the bundle of a worker of this node."""
 
     session_id: Uuid = Field(description="the session")
     allocation_id: AllocationId = Field(description="the worker")
 
 
-class BundleParts(Model):
+class BundleManifest(Model):
     """The manifest of a bundle."""
 
     parts: tuple[Sha256, ...] = Field(
@@ -468,15 +468,15 @@ class BundleParts(Model):
     size_bytes: int = Field(ge=0, description="bytes of all parts together")
 
 
-class PartRequest(Model):
-    """Asks for one part of the bundle of a worker of this node."""
+class BundlePartRequest(Model):
+    """A request for one part of the bundle of a worker of this node."""
 
     session_id: Uuid = Field(description="the session")
     allocation_id: AllocationId = Field(description="the worker")
     index: int = Field(ge=0, lt=MAX_PARTS, description="index of the part in the manifest")
 
 
-class Part(Model):
+class BundlePart(Model):
     """One part of a bundle."""
 
     base64: str = Field(max_length=2 * PART_BYTES, description="its bytes")
@@ -488,8 +488,8 @@ EXECUTOR_REQUESTS: dict[str, tuple[type[Model], type[Model] | None]] = {
     "orders": (OrdersRequest, Orders),
     "reports": (ReportsRequest, Acknowledged),
     "stream": (Stream, None),
-    "bundle": (BundleRequest, BundleParts),
-    "part": (PartRequest, Part),
+    "bundle": (BundleRequest, BundleManifest),
+    "part": (BundlePartRequest, BundlePart),
 }
 """`POST /agent/v1/<name>` of an executor: request and answer; `Authorization: Bearer <credential>`.
 

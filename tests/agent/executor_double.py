@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from services.executor.agents.http import REQUESTS
 from shared.contracts import agents as wire
+from shared.contracts.bundles import Manifest
 from tests.patience import PATIENCE_S
 from tests.serving import Double, Quiet
 
@@ -26,6 +27,8 @@ MODELS: dict[str, type[BaseModel]] = {
     "orders": wire.OrdersRequest,
     "reports": wire.ReportsRequest,
     "stream": wire.Stream,
+    "bundle": wire.BundleRequest,
+    "part": wire.BundlePartRequest,
 }
 Fault = Callable[[str, BaseModel], None]
 
@@ -77,6 +80,12 @@ class ExecutorDouble(Double):
         self.before: Fault = lambda endpoint, message: None
         self.after: Fault = lambda endpoint, message: None
         """Faults before and after a request has its effect."""
+        self.bundle: Manifest | None = None
+        """The manifest of the bundle of every worker; None: it has none."""
+        self.parts: list[str] = []
+        """The parts of the bundle, in base64."""
+        self.parts_away = False
+        self.part_requests = 0
         self._session = ""
         self._seen: set[tuple[str, int]] = set()
         self._seq = 1
@@ -224,6 +233,17 @@ class ExecutorDouble(Double):
 
     def _stream(self, message: wire.Stream) -> None:
         self.streamed.append(message)
+
+    def _bundle(self, message: wire.BundleRequest) -> dict[str, Any]:
+        if self.bundle is None:
+            raise Refuse(404)
+        return self.bundle.model_dump(mode="json")
+
+    def _part(self, message: wire.BundlePartRequest) -> dict[str, Any]:
+        self.part_requests += 1
+        if self.parts_away:
+            raise Refuse(503)
+        return {"base64": self.parts[message.index]}
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         double = self

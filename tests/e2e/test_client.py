@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from tests.e2e.stand import Stand
+from cli.main import app
+from tests.e2e.stand import LOCAL_POOL, Stand
 
 pytestmark = pytest.mark.stack
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
@@ -34,3 +36,17 @@ def test_each_example_of_the_page_works(
     exec(compile(EXAMPLES[number], f"docs/client.md example {number}", "exec"), {})  # noqa: S102
     printed = capsys.readouterr().out.strip()
     assert re.fullmatch(PRINTED[number], printed), printed
+
+
+def test_a_job_starts_with_the_files_of_a_folder(
+    shared_stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "mod.py").write_text("X = 'from the laptop'\n")
+    (tmp_path / "train.py").write_text("from pkg.mod import X\nprint(X)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BERTH_HOME", str(shared_stand.stack.data_dir))
+    words = ["submit", "--tenant", "ada", "--pool", LOCAL_POOL, "--upload", ".", "--follow"]
+    done = CliRunner().invoke(app, [*words, "--", "python3", "train.py"])
+    assert done.exit_code == 0, done.output
+    assert "from the laptop" in done.stdout and "uploaded 2 files" in done.stderr

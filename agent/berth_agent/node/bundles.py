@@ -20,10 +20,10 @@ from berth_agent.messages import (
     BUNDLE_PATH,
     PART_BYTES,
     PART_PATH,
-    BundleParts,
+    BundleManifest,
+    BundlePart,
+    BundlePartRequest,
     BundleRequest,
-    Part,
-    PartRequest,
 )
 from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.config import Config
@@ -35,7 +35,8 @@ from berth_agent.reading import Message
 from berth_agent.step.checks import StartRefused
 
 MISSING = 404
-TRIES = 5
+AWAY_S = 300.0
+"""Longest outage of executors that a launch endures."""
 PAUSE_S = 1.0
 REQUEST_S = 60.0
 UNPACK_S = 1800.0
@@ -92,45 +93,13 @@ class Bundles:
 
     def _fetch(self, allocation: AllocationFolder, path: str, stopped: Callable[[], str]) -> None:
         """Write the archive, each part of which is checked by its name."""
-        connected = self._connect()
-        if connected is None:
-            raise _unreachable("no session with an executor")
-        session_id, connection = connected
+        source = _Source(self._connect, self._closing, stopped, allocation.allocation_id)
         try:
-            names = self._names(allocation, session_id, connection)
             with open(path, "wb") as file:
-                for index, name in enumerate(names):
-                    _check_stopped(stopped)
-                    request = PartRequest(
-                        session_id=session_id, allocation_id=allocation.allocation_id, index=index
-                    )
-                    answer = self._post(connection, PART_PATH, request, Part)
-                    file.write(_checked(answer, name))
+                for index, name in enumerate(source.names(allocation.launch.bundle)):
+                    file.write(source.part(index, name))
         finally:
-            connection.close()
-
-    def _names(
-        self, allocation: AllocationFolder, session_id: str, connection: Connection
-    ) -> tuple[str, ...]:
-        """Return the names of the parts, checked by the name of the bundle."""
-        request = BundleRequest(session_id=session_id, allocation_id=allocation.allocation_id)
-        answer = self._post(connection, BUNDLE_PATH, request, BundleParts)
-        document = {"parts": list(answer.parts), "size_bytes": answer.size_bytes}
-        content = json.dumps(document, separators=(",", ":")).encode()
-        if f"sha256:{hashlib.sha256(content).hexdigest()}" != allocation.launch.bundle:
-            raise _unreachable("its manifest has another SHA-256")
-        return answer.parts
-
-    def _post(self, connection: Connection, path: str, request: Message, answer: type[M]) -> M:
-        for left in reversed(range(TRIES)):
-            try:
-                return connection.post(path, request, answer, REQUEST_S)
-            except RequestFailed as failure:
-                if failure.status == MISSING:
-                    raise StartRefused("bundle_missing", str(failure), True) from None
-                if not left or self._closing.wait(max(PAUSE_S, failure.retry_after_s)):
-                    raise _unreachable(str(failure)) from None
-        raise AssertionError("the last attempt returns or raises")
+            source.close()
 
     def _unpack(
         self,
@@ -178,6 +147,77 @@ class Bundles:
         _check_unpacked(process.returncode, errors)
 
 
+class _Source:
+    """The executor of the present session, which may be another one after an outage."""
+
+    def __init__(
+        self,
+        connect: Callable[[], tuple[str, Connection] | None],
+        closing: threading.Event,
+        stopped: Callable[[], str],
+        allocation_id: str,
+    ) -> None:
+        self._connect = connect
+        self._closing = closing
+        self._stopped = stopped
+        self._allocation_id = allocation_id
+        self._connected: tuple[str, Connection] | None = None
+
+    def close(self) -> None:
+        if self._connected is not None:
+            self._connected[1].close()
+        self._connected = None
+
+    def names(self, bundle: str) -> tuple[str, ...]:
+        """Return the names of the parts, checked by that of the bundle. Raises StartRefused."""
+        answer = self._post(
+            BUNDLE_PATH,
+            lambda session: BundleRequest(session_id=session, allocation_id=self._allocation_id),
+            BundleManifest,
+        )
+        document = {"parts": list(answer.parts), "size_bytes": answer.size_bytes}
+        content = json.dumps(document, separators=(",", ":")).encode()
+        if f"sha256:{hashlib.sha256(content).hexdigest()}" != bundle:
+            raise _unreachable("its manifest has another SHA-256")
+        return answer.parts
+
+    def part(self, index: int, name: str) -> bytes:
+        """Return the bytes of a part, checked by its name. Raises StartRefused."""
+        answer = self._post(
+            PART_PATH,
+            lambda session: BundlePartRequest(
+                session_id=session, allocation_id=self._allocation_id, index=index
+            ),
+            BundlePart,
+        )
+        try:
+            body = base64.b64decode(answer.base64, validate=True)
+        except binascii.Error:
+            body = b""
+        if len(body) > PART_BYTES or hashlib.sha256(body).hexdigest() != name:
+            raise _unreachable(f"part {name}: its bytes have another SHA-256")
+        return body
+
+    def _post(self, path: str, request: Callable[[str], Message], answer: type[M]) -> M:
+        """Post a request until it is answered; outages of executors are endured for a while."""
+        ends_s = monotonic() + AWAY_S
+        while True:
+            _check_stopped(self._stopped)
+            self._connected = self._connected or self._connect()
+            problem, pause_s = "no session with an executor", PAUSE_S
+            if self._connected is not None:
+                session, connection = self._connected
+                try:
+                    return connection.post(path, request(session), answer, REQUEST_S)
+                except RequestFailed as failure:
+                    if failure.status == MISSING:
+                        raise StartRefused("bundle_missing", str(failure), True) from None
+                    problem, pause_s = str(failure), max(PAUSE_S, failure.retry_after_s)
+                    self.close()
+            if self._closing.wait(pause_s) or monotonic() > ends_s:
+                raise _unreachable(problem)
+
+
 def _check_unpacked(code: int, errors: str) -> None:
     """Raise StartRefused unless the archive was unpacked."""
     line = (errors.strip().splitlines() or [f"exit code {code}"])[-1][-SHOWN_CHARS:]
@@ -193,17 +233,6 @@ def _check_unpacked(code: int, errors: str) -> None:
 def _check_stopped(stopped: Callable[[], str]) -> None:
     if reason := stopped():
         raise StartRefused(reason, "its bundle was not placed to the end", False)
-
-
-def _checked(answer: Part, name: str) -> bytes:
-    """Return the bytes of a part. Raises StartRefused for others than the name says."""
-    try:
-        body = base64.b64decode(answer.base64, validate=True)
-    except binascii.Error:
-        body = b""
-    if len(body) > PART_BYTES or hashlib.sha256(body).hexdigest() != name:
-        raise _unreachable(f"part {name}: its bytes have another SHA-256")
-    return body
 
 
 def _unreachable(detail: str) -> StartRefused:

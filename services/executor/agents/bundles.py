@@ -10,12 +10,12 @@ from services.executor.agents.lane import AgentLane
 from services.executor.agents.output import other_node
 from services.executor.agents.refusal import Refused, unavailable
 from shared.bundle_store import BundleStore, StoreUnreachable
-from shared.contracts.agents import BundleParts, Part
+from shared.contracts.agents import BundleManifest, BundlePart
 from shared.contracts.bundles import Manifest
 from shared.contracts.node_registry import EnrolledNode
 
 KNOWN = 256
-"""Manifests that are kept: a node asks for a bundle part by part."""
+"""Manifests that are kept: a node requests a bundle part by part."""
 
 log = logging.getLogger(__name__)
 
@@ -27,15 +27,17 @@ class Bundles:
         self._store = store
         self._known: OrderedDict[tuple[str, str], Manifest] = OrderedDict()
 
-    async def parts(self, lane: AgentLane, node: EnrolledNode, allocation_id: str) -> BundleParts:
+    async def parts(
+        self, lane: AgentLane, node: EnrolledNode, allocation_id: str
+    ) -> BundleManifest:
         """Return the manifest of the bundle of a worker."""
         tenant, bundle = _bundle_of(lane, node, allocation_id)
         manifest = await self._manifest(tenant, bundle)
-        return BundleParts(parts=manifest.parts, size_bytes=manifest.size_bytes)
+        return BundleManifest(parts=manifest.parts, size_bytes=manifest.size_bytes)
 
     async def part(
         self, lane: AgentLane, node: EnrolledNode, allocation_id: str, index: int
-    ) -> Part:
+    ) -> BundlePart:
         """Return one part of the bundle of a worker."""
         tenant, bundle = _bundle_of(lane, node, allocation_id)
         manifest = await self._manifest(tenant, bundle)
@@ -48,7 +50,7 @@ class Bundles:
             raise _unreachable(error) from None
         if body is None:
             raise _missing(bundle)
-        return Part(base64=base64.b64encode(body).decode())
+        return BundlePart(base64=base64.b64encode(body).decode())
 
     async def _manifest(self, tenant: str, bundle: str) -> Manifest:
         known = self._known.get((tenant, bundle))

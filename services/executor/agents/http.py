@@ -18,11 +18,11 @@ from shared.bus.clock import now_ms
 from shared.contracts.agents import (
     AGENT_API,
     EXECUTOR_REQUESTS,
+    BundlePartRequest,
     BundleRequest,
     Heartbeat,
     Hello,
     OrdersRequest,
-    PartRequest,
     ReportsRequest,
     Stream,
 )
@@ -116,7 +116,7 @@ class AgentApi:
                 return None
             case BundleRequest():
                 return await self._requests.bundle(node, message)
-            case PartRequest():
+            case BundlePartRequest():
                 return await self._requests.part(node, message)
             case _:
                 raise TypeError(f"no answer to {type(message).__name__}")

@@ -37,15 +37,15 @@ from services.executor.soft_outbox import SoftOutbox
 from shared.bus.clock import now_ms
 from shared.contracts.agents import (
     Acknowledged,
-    BundleParts,
+    BundleManifest,
+    BundlePart,
+    BundlePartRequest,
     BundleRequest,
     Heartbeat,
     Hello,
     NodeReport,
     Orders,
     OrdersRequest,
-    Part,
-    PartRequest,
     ReportsRequest,
     Stream,
     Welcome,
@@ -223,12 +223,12 @@ class AgentRequests:
             )
             self._soft.post(lane.partition, report)
 
-    async def bundle(self, node: EnrolledNode, message: BundleRequest) -> BundleParts:
+    async def bundle(self, node: EnrolledNode, message: BundleRequest) -> BundleManifest:
         """Return the manifest of the bundle of a worker of the node."""
         self._sessions.get(node.node_id, message.session_id)
-        return await self._bundles.parts(self._lane(node), node, message.allocation_id)
+        return await self._bundles.manifest(self._lane(node), node, message.allocation_id)
 
-    async def part(self, node: EnrolledNode, message: PartRequest) -> Part:
+    async def part(self, node: EnrolledNode, message: BundlePartRequest) -> BundlePart:
         """Return one part of the bundle of a worker of the node."""
         self._sessions.get(node.node_id, message.session_id)
         lane = self._lane(node)

@@ -11,6 +11,7 @@ import pytest
 from berth_agent.linux.hierarchies import Hierarchies
 from berth_agent.messages import Order
 from berth_agent.node.allocation import AllocationFolder
+from berth_agent.node.bundles import Bundles
 from berth_agent.node.config import Config
 from berth_agent.node.containers import Containers
 from berth_agent.node.folders import Folders
@@ -52,6 +53,7 @@ class Bench:
             Scratch(self.config),
             SpareStep(self.config.state, lambda: tokens),
             containers,
+            Bundles(self.config, lambda: None),
         )
 
     def specify(self, **fields: object) -> Spec:

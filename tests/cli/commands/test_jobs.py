@@ -131,7 +131,7 @@ def line(number: int, text: str, rank: int = 0) -> Json:
 def test_output_is_followed_through_an_outage_each_line_once(
     documents: dict[str, Json], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("berth_client.client.AGAIN_S", 0.01)
+    monkeypatch.setattr("berth_client.session.AGAIN_S", 0.01)
     first = [line(0, "a"), line(0, "x", rank=1), line(1, "b")]
     Gateway.streams["/v1/jobs/j/logs"] = [
         frames(*first),

@@ -243,7 +243,7 @@ def start_gateway(folder: Path, kafka: str, dsn: str, **more: str) -> tuple[Runn
     [port] = free_ports(1)
     make_keys(folder / FILE)
     env = {
-        "PATH": os.environ["PATH"],
+        **{name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ},
         "BERTH_KAFKA": kafka,
         "BERTH_DATA": str(folder),
         "BERTH_SECRET_KEYS": str(folder / FILE),

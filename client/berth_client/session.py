@@ -1,0 +1,156 @@
+"""Requests of the REST API, repeated where that is safe; `Client` adds what they are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from berth_client import answers, calls, transport
+from berth_client.calls import Call, Query
+from berth_client.errors import BerthError
+from berth_client.following import AGAIN_S, AWAY_S, Continuation, Report, ignore
+from berth_client.place import Place
+from berth_client.transport import RETRIES, StreamEvent
+from berth_client.waiting import place_of
+
+if TYPE_CHECKING:
+    import httpx2
+
+T = TypeVar("T")
+
+
+class Session:
+    """Sends requests to a gateway, and reads its answers, pages and streams."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        ca: str | None = None,
+        folder: Path | None = None,
+        retries: int = RETRIES,
+    ) -> None:
+        self._connect(place_of(url, key, ca, folder), retries)
+
+    def _connect(self, place: Place, retries: int) -> None:
+        self.place = place
+        self._retries = retries
+        self._options = transport.options_of(place)
+        self._opened: httpx2.Client | None = None
+
+    @property
+    def _http(self) -> httpx2.Client:
+        if self._opened is None:
+            import httpx2
+
+            trust = transport.trust_of(self.place)
+            self._opened = httpx2.Client(**self._options, verify=trust)
+        return self._opened
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def send(self, call: Call[T]) -> T:
+        """Send any request and return its answer."""
+        return self._send(call)
+
+    def pages(self, call: Call[answers.Page[T]], limit: int | None = None) -> Iterator[T]:
+        """Yield the rows of a list, page by page, at most `limit`."""
+        following: Call[answers.Page[T]] | None = call
+        left = limit
+        while following is not None:
+            page = self.send(following)
+            rows = page["items"] if left is None else page["items"][:left]
+            yield from rows
+            left = None if left is None else left - len(rows)
+            following = calls.following(following, page) if left is None or left else None
+
+    def stream(
+        self, path: str, query: Query | None = None, *, alive: bool = False
+    ) -> Iterator[StreamEvent]:
+        """Yield server-sent events until the stream ends, by an event `end`.
+
+        With `alive` also the gateway's keep-alive comments, as events `alive` without data.
+        """
+        return self._stream(Call("GET", path, query or {}), alive)
+
+    def follow(
+        self, path: str, query: Query | None = None, report: Report = ignore, away_s: float = AWAY_S
+    ) -> Iterator[StreamEvent]:
+        """Yield the events of a stream up to its event `end`; one that breaks off is opened again.
+
+        A stream whose events have ids goes on behind the last one, another begins anew. Raises
+        BerthError if the first attempt fails, or after `away_s` seconds without an answer.
+        """
+        continuation = Continuation(query or {}, report, away_s)
+        while True:
+            try:
+                for event in self._stream(Call("GET", path, continuation.query), True):
+                    if continuation.note(event):
+                        yield event
+                        if event.name == "end":
+                            return
+            except BerthError as error:
+                continuation.endure(error)
+            time.sleep(AGAIN_S)
+
+    def _look(self, call: Call[T]) -> T | BerthError:
+        """Return the answer, or the error of one that may come later."""
+        try:
+            return self._send(call)
+        except BerthError as error:
+            if error.status != 404 and not error.is_temporary:
+                raise
+            return error
+
+    def _send(self, call: Call[T]) -> T:
+        attempt = 0
+        while True:
+            try:
+                answer: T = self._exchange(call)
+                return answer
+            except BerthError as error:
+                if not call.repeatable or not error.is_temporary or attempt == self._retries:
+                    raise
+                time.sleep(transport.pause_s(error, attempt))
+            attempt += 1
+
+    def _exchange(self, call: Call[Any]) -> Any:
+        http, options = self._http, transport.request_of(call)
+        with transport.failures(self.place.url):
+            response = http.request(call.method, call.path, **options)
+        return transport.content_of(response)
+
+    def _stream(self, call: Call[Any], alive: bool) -> Iterator[StreamEvent]:
+        http, options, reader = self._http, transport.request_of(call), transport.EventReader()
+        with (
+            transport.failures(self.place.url),
+            http.stream(
+                call.method, call.path, timeout=transport.STREAM_TIMEOUT_S, **options
+            ) as response,
+        ):
+            if response.status_code >= 400:
+                response.read()
+                transport.content_of(response)
+            for raw in response.iter_bytes():
+                for event in reader.feed(raw):
+                    if alive or event.name != "alive":
+                        yield event
+            reader.check_end()

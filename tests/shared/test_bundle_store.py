@@ -1,0 +1,109 @@
+"""The store of bundles: its objects are a tenant's, are checked, and go when nothing uses them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.bundle_store import RENEWED, BundleStore, StoreUnreachable
+from shared.contracts.bundles import Manifest
+from tests import s3_server
+
+BODY = b"part" * 1000
+PART = hashlib.sha256(BODY).hexdigest()
+MANIFEST = Manifest(parts=(PART,), size_bytes=len(BODY))
+LONG = RENEWED + timedelta(hours=1)
+BUCKET = "berth-bundles"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "bundles"
+
+
+def age(folder: Path, by: timedelta) -> None:
+    moment = time.time() - by.total_seconds()
+    for path in folder.rglob("*"):
+        if path.is_file():
+            os.utime(path, (moment, moment))
+
+
+async def store_all(store: BundleStore, tenant: str = "ada") -> None:
+    assert await store.missing(tenant, MANIFEST.parts) == [PART]
+    await store.put_part(tenant, BODY)
+    assert await store.missing(tenant, MANIFEST.parts) == []
+    await store.put_manifest(tenant, MANIFEST)
+
+
+async def check(store: BundleStore) -> None:
+    """Check what holds for each kind of store."""
+    assert await store.stored_bytes("ada") == 0
+    await store_all(store)
+    assert await store.has("ada", MANIFEST.bundle)
+    assert await store.manifest("ada", MANIFEST.bundle) == MANIFEST
+    assert await store.part("ada", PART) == BODY
+    assert await store.part("ada", "0" * 64) is None
+    assert not await store.has("bob", MANIFEST.bundle)
+    assert await store.missing("bob", MANIFEST.parts) == [PART]
+    assert await store.manifest("bob", MANIFEST.bundle) is None
+    assert await store.stored_bytes("ada") == len(BODY) + len(MANIFEST.content)
+    assert await store.remove_unused(timedelta(days=2)) == 0
+    assert await store.remove_unused(timedelta(seconds=-60)) > 0
+    assert not await store.has("ada", MANIFEST.bundle)
+
+
+async def test_bundles_of_tenants_are_kept_apart_in_a_folder(folder: Path) -> None:
+    await check(BundleStore(str(folder)))
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with s3_server.running(BUCKET) as endpoint:
+        yield endpoint
+
+
+@pytest.mark.parts
+@pytest.mark.process
+async def test_bundles_of_tenants_are_kept_apart_in_a_bucket(endpoint: str, tmp_path: Path) -> None:
+    credentials = tmp_path / "credentials"
+    credentials.write_text("[default]\naws_access_key_id = a\naws_secret_access_key = b\n")
+    address = f"s3://{BUCKET}/jobs?endpoint={endpoint}&credentials={credentials}"
+    await check(BundleStore(address))
+
+
+async def test_a_use_renews_what_is_old(folder: Path) -> None:
+    store = BundleStore(str(folder))
+    await store_all(store)
+    age(folder, LONG)
+    assert await store.missing("ada", MANIFEST.parts) == [PART], "an upload renews it"
+    assert await store.part("ada", PART) == BODY
+    assert await store.missing("ada", MANIFEST.parts) == [], "as does a start"
+    assert await store.remove_unused(RENEWED) == len(MANIFEST.content)
+
+
+async def test_a_damaged_object_is_missing(folder: Path) -> None:
+    store = BundleStore(str(folder))
+    await store_all(store)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.write_bytes(path.read_bytes()[:-1])
+    assert await store.part("ada", PART) is None
+    assert await store.manifest("ada", MANIFEST.bundle) is None
+
+
+async def test_a_store_that_cannot_be_used_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnreachable, match="bundles: .*file"):
+        await BundleStore(str(tmp_path / "file" / "below")).put_part("ada", BODY)
+
+
+async def test_without_uploads_nothing_is_made(folder: Path) -> None:
+    assert await BundleStore(str(folder)).remove_unused(RENEWED) == 0
+    assert not folder.exists()
