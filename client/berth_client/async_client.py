@@ -172,3 +172,7 @@ class AsyncClient(AsyncSession):
 
     async def whoami(self) -> answers.WhoAmI:
         return await self.send(calls.whoami())
+
+
+async def _all(rows: AsyncIterator[T]) -> list[T]:
+    return [row async for row in rows]

@@ -154,7 +154,3 @@ class AsyncSession:
                         if alive or event.name != "alive":
                             yield event
                 reader.check_end()
-
-
-async def _all(rows: AsyncIterator[T]) -> list[T]:
-    return [row async for row in rows]

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from berth_client import BerthError, Client, client
+from berth_client import BerthError, Client, session
 from tests.patience import PATIENCE_S
 from tests.serving import Quiet, serving
 
@@ -28,7 +28,7 @@ class Gateway(Quiet):
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    monkeypatch.setattr(client, "AGAIN_S", 0.01)
+    monkeypatch.setattr(session, "AGAIN_S", 0.01)
     monkeypatch.setattr(Gateway, "paths", [])
     with serving(Gateway) as url:
         yield Client(url, "", retries=0)

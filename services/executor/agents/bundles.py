@@ -27,7 +27,7 @@ class Bundles:
         self._store = store
         self._known: OrderedDict[tuple[str, str], Manifest] = OrderedDict()
 
-    async def parts(
+    async def manifest(
         self, lane: AgentLane, node: EnrolledNode, allocation_id: str
     ) -> BundleManifest:
         """Return the manifest of the bundle of a worker."""
