@@ -42,8 +42,8 @@ MISSING_ON_NODE: Final = frozenset(
 _NO_FILE: Final = "No such file or directory"
 """The text of programs about a missing file."""
 _FILE_MISSING: Final = (
-    "a worker starts in `--workdir`, else in a private folder of its node: give `--workdir DIR`, "
-    "a directory that the node has, or full paths; see `berth logs JOB`"
+    "a worker starts in a private folder of its node: `--upload DIR` sends your files there, "
+    "`--workdir DIR` names a folder that the node has; see `berth logs JOB`"
 )
 _NOT_IN: Final = (
     "workers start in {workdir} (`--workdir`) on their node: a file that is missing there has to "
