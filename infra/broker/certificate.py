@@ -16,8 +16,10 @@ LISTENERS = ("client", "internal", "controller")
 def reload_certificate(data_dir: Path) -> None:
     """Reload the certificate of every listener. Raises NoBroker, KafkaError.
 
-    A broker reads a file again when the setting that names it is set, also to the same path. The
-    setting is removed again, as it would outlive a move of the data folder.
+    A broker reads changed files again with each change of its settings, here of the paths to the
+    values that they have. They are removed again, as they would outlive a move of the data folder.
+    The broker applies both shortly after it has acknowledged them, so a certificate that is renewed
+    right after a reload may be served without another one.
     """
     root = kafka.root(data_dir)
     names = [f"listener.name.{listener}.ssl.keystore.location" for listener in LISTENERS]
