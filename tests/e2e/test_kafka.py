@@ -1,4 +1,4 @@
-"""The stack on Apache Kafka: jobs by event, and everything is still there after a stop."""
+"""The stack on Apache Kafka: jobs by event, and all is there after a stop of everything."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from shared.ledger.partition import TP
 from tests.patience import PATIENCE_S
 
 pytestmark = [
+    pytest.mark.parts,
     pytest.mark.stack,
     pytest.mark.kafka,
     pytest.mark.skipif(bool(kafka.missing()), reason=kafka.missing() or "Kafka is there"),
@@ -133,36 +134,18 @@ def data() -> Iterator[Path]:
         yield folder
 
 
-def a_job_by_event(data: Path) -> Connection:
-    """Run the first job of a new tenant by event; return the settings of the tenant's programs."""
-    berth(data, "tenants", "add", TENANT, "--pool", "virtual")
-    ada = client_settings(data)
-    publish(ada, "first")
-    until(data, {"first": "succeeded"})
-    return ada
-
-
-def test_a_job_by_event_starts_and_ends_and_no_other_tenant_may_send_it(data: Path) -> None:
+def test_jobs_by_event_outlive_a_stop_and_no_other_tenant_may_send_them(data: Path) -> None:
     with stack_up(data):
-        ada = a_job_by_event(data)
+        berth(data, "tenants", "add", TENANT, "--pool", "virtual")
+        ada = client_settings(data)
+        publish(ada, "first")
+        until(data, {"first": "succeeded"})
         await_events(ada, load(data).partitions, EVENT_TYPES)
         berth(data, "tenants", "add", "bob", "--pool", "virtual")
         with pytest.raises(Forbidden):
             publish(client_settings(data, "bob"), "stolen")
         with pytest.raises(Forbidden):
             publish(ada, "third", "commands")
-        berth(data, "tenants", "retire", TENANT)
-        with pytest.raises(Forbidden):
-            publish(ada, "third")
-        assert berth(data, "verify", "--json")["violations"] == []
-        _check_no_secret_is_shown(data)
-    _check_log_lines(data)
-
-
-@pytest.mark.parts
-def test_jobs_by_event_outlive_a_stop_of_everything(data: Path) -> None:
-    with stack_up(data):
-        ada = a_job_by_event(data)
     with stack_up(data):
         assert phases(data) == {"first": "succeeded"}
         # Addresses are new at each start; the user and its password are still known.
@@ -170,6 +153,9 @@ def test_jobs_by_event_outlive_a_stop_of_everything(data: Path) -> None:
         publish(ada, "first")
         publish(ada, "second")
         until(data, {"first": "succeeded", "second": "succeeded"})
+        berth(data, "tenants", "retire", TENANT)
+        with pytest.raises(Forbidden):
+            publish(ada, "third")
         assert berth(data, "verify", "--json")["violations"] == []
         _check_no_secret_is_shown(data)
     _check_log_lines(data)

@@ -221,7 +221,9 @@ def agents(site: Site) -> Iterator[Site]:
 def agent(site: Site, node: str, pool: str = "gpu", *flags: str) -> Iterator[Path]:
     """Join the node by the command of the page, and run its agent; yield the agent's folder."""
     host, folder = site.network.hosts[node], site.home.parent / f"{pool}-{node}"
-    command = [sys.executable, "-m", "berth_agent"]
+    config = site.home.parent / f"{folder.name}.toml"
+    config.write_text("private_tmp = false\n")  # Jobs meet the test below the machine's /tmp.
+    command = [sys.executable, "-m", "berth_agent", "--config", str(config)]
     env = environment(site.home) | {"PYTHONPATH": str(AGENT)}
     state = ("--state", str(folder / "state"))
     token = site.home.parent / f"token-{node}"
