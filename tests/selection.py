@@ -15,6 +15,7 @@ PROCESS_FIXTURES = frozenset({"postgres_dir"})
 SPAWNING = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
 
 GROUPS = {
+    "tests/e2e/agents/": "stack with agents",
     "tests/e2e/bad_input/": "shared stack",
     "tests/e2e/test_browser.py": "shared stack",
     "tests/e2e/test_client.py": "shared stack",

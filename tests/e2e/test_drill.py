@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from infra.supervisor.stack import AGENT as OWN_AGENT
+from tests.e2e.agents.jobs import berth
 from tests.e2e.joined import JoinedNode, a_joined_node
 from tests.e2e.stand import Json, Stand, a_stand, eventually
-from tests.e2e.test_agents import berth
 from tests.e2e.test_training import BLOCKS, ROOT, USER, missing, run_block
 
 NODES = ("ddp-0", "ddp-1", "ddp-2", "ddp-3")

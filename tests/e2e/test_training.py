@@ -16,9 +16,9 @@ import pytest
 
 from berth_agent.core.environment import DEFAULT_PATH
 from infra.supervisor.stack import AGENT as OWN_AGENT
+from tests.e2e.agents.jobs import berth, output
 from tests.e2e.joined import JoinedNode, a_joined_node
 from tests.e2e.stand import Json, Stand, a_stand, eventually
-from tests.e2e.test_agents import berth, output
 from tests.operations.machines_page import environment
 from tests.patience import PATIENCE_S
 
