@@ -30,12 +30,19 @@ GROUPS = {
 LONGEST = (
     "tests/operations/test_runbooks.py",
     "tests/operations/test_archive.py",
+    "tests/operations/test_several_machines.py",
     "tests/e2e/test_local_pool.py",
     "tests/operations/test_upgrade.py",
+    "tests/fencing/test_node_sabotage.py",
+    "tests/fuzz/test_api.py",
 )
 """Files that take minutes in `make test-parts`, which begins with them."""
-APART = ("tests/operations/test_archive.py", "tests/e2e/test_local_pool.py")
-"""Files whose tests take minutes and share no fixture: each is a group of its own."""
+APART = (
+    "tests/operations/test_archive.py",
+    "tests/e2e/test_local_pool.py",
+    "tests/simulator/agreement/test_equality.py",
+)
+"""Files that take minutes and share no fixture: each of their tests is a group of its own."""
 
 FIXTURES_OF_GROUPS = ("shared_stand", "stack")
 """Stacks that end with the last test of the group: they use the processor even without work."""
