@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
-import inspect
 import json
 from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from berth_client import AsyncClient, BerthError, Client, transport
+from berth_client import (
+    AsyncClient,
+    BerthError,
+    Client,
+    async_client,
+    async_session,
+    client,
+    session,
+    transport,
+)
 from berth_client.answers import Page
 from berth_client.calls import Call
 from tests.serving import Quiet, serving
@@ -175,17 +186,50 @@ def test_usage_is_read_to_its_last_page(url: str) -> None:
     assert queries[1] == {**queries[0], "after": ["1"]}
 
 
-def signatures(kind: type) -> dict[str, list[tuple[str, Any, Any]]]:
-    return {
-        name: [
-            (one.name, one.kind, one.default) for one in inspect.signature(made).parameters.values()
-        ]
-        for name, made in inspect.getmembers(kind, inspect.isfunction)
-        if not name.startswith("_")
-    }
+NAMES = {
+    "AsyncClient": "Client",
+    "AsyncSession": "Session",
+    "AsyncIterator": "Iterator",
+    "__aenter__": "__enter__",
+    "__aexit__": "__exit__",
+    "_all": "list",
+    "aclose": "close",
+    "aiter_bytes": "iter_bytes",
+    "aread": "read",
+    "asyncio": "time",
+}
+"""Names of asyncio and of httpx's client for it -> those without."""
 
 
-def test_both_clients_have_the_same_methods() -> None:
-    assert signatures(AsyncClient) == signatures(Client)
-    for name in signatures(Client):
-        assert getattr(AsyncClient, name).__doc__ == getattr(Client, name).__doc__
+class WithoutAwait(ast.NodeTransformer):
+    """Makes of the class for asyncio the one that a thread calls."""
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        plain = super().visit(node)
+        for field in ("id", "attr", "name"):
+            if (name := getattr(plain, field, None)) in NAMES:
+                setattr(plain, field, NAMES[name])
+        if type(plain).__name__.startswith("Async"):
+            plain.__class__ = getattr(ast, type(plain).__name__.removeprefix("Async"))
+        match plain:
+            case ast.Await(value):
+                return value
+            case ast.With(items, [ast.With(more, body)]):
+                return ast.With([*items, *more], body)
+            case ast.For(ast.Name(row), rows, [ast.Expr(ast.Yield(ast.Name(same)))]) if row == same:
+                return ast.Expr(ast.YieldFrom(rows))
+        return plain
+
+
+def class_in(module: ModuleType) -> ast.AST:
+    tree = ast.parse(Path(str(module.__file__)).read_text())
+    return next(node for node in tree.body if isinstance(node, ast.ClassDef))
+
+
+@pytest.mark.parametrize(("waiting", "plain"), [(async_client, client), (async_session, session)])
+def test_both_clients_are_the_same_code_but_for_waiting(
+    waiting: ModuleType, plain: ModuleType
+) -> None:
+    """Also the bodies and docstrings of methods; each class is written out, to be read as it is."""
+    made = ast.fix_missing_locations(WithoutAwait().visit(class_in(waiting)))
+    assert ast.unparse(made) == ast.unparse(class_in(plain))
