@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from functools import partial
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from berth_agent.linux.disk_reserve import SLICE_BYTES, DiskReserve, write_on_full_disk
+from tests.agent.small_disk import a_small_disk, fill
 
 pytestmark = pytest.mark.process
 SIZE_BYTES = 4 * SLICE_BYTES
@@ -22,22 +22,11 @@ SIZE_BYTES = 4 * SLICE_BYTES
 @pytest.fixture
 def disk() -> Iterator[Path]:
     """A disk of ten slices."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small disk needs root")
-    with tempfile.TemporaryDirectory(prefix="berth-disk-") as name:
-        options = f"size={10 * SLICE_BYTES}"
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", name], check=True)
-        try:
-            yield Path(name)
-        finally:
-            subprocess.run(["umount", "-l", name], check=True)
-
-
-def fill(path: Path) -> None:
-    """Write until the disk is full."""
-    with pytest.raises(OSError, match="No space"), path.open("ab", buffering=0) as file:
-        while True:
-            file.write(b"x" * 4096)
+    with (
+        tempfile.TemporaryDirectory(prefix="berth-disk-") as name,
+        a_small_disk(Path(name), str(10 * SLICE_BYTES)),
+    ):
+        yield Path(name)
 
 
 def write(path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.agent.executor_double import ExecutorDouble
 from tests.agent.node_bench import NodeBench, W, a_node, launch, line, run
+from tests.agent.small_disk import a_small_disk, fill
 from tests.agent.step_bench import until
 
 pytestmark = pytest.mark.process
@@ -29,23 +30,11 @@ time.time = lambda: shifted_ns() / 1e9
 """Runs before the agent, whose wall clock is wrong by so many seconds; a file shows that it did."""
 
 
-def fill(path: Path) -> None:
-    """Write until the disk is full."""
-    with pytest.raises(OSError, match="No space"), path.open("wb", buffering=0) as file:
-        while True:
-            file.write(b"x" * 4096)
-
-
 def test_a_full_disk_is_a_state_and_work_goes_on_when_there_is_room(double: ExecutorDouble) -> None:
     """Orders that cannot be noted are neither carried out nor lost."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small disk needs root")
     with a_node(double, start=False) as node:
         node.settings["reserve_mib"] = 0.0
-        subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=256k,mode=711", "tmpfs", node.state], check=True
-        )
-        try:
+        with a_small_disk(node.state, "256k"), closing(node):
             node.join(double.url)
             node.start()
             double.wait(lambda: double.joined is not None)
@@ -58,24 +47,16 @@ def test_a_full_disk_is_a_state_and_work_goes_on_when_there_is_room(double: Exec
             double.wait_for("ready", W)
             double.order("go", W)
             assert double.wait_for("exited", W).exit_code == 5
-        finally:
-            node.close()
-            subprocess.run(["umount", "-l", node.state], check=True)
 
 
 def test_on_a_full_disk_stops_are_obeyed_and_ends_reported_from_the_reserve(
     double: ExecutorDouble,
 ) -> None:
     """Another program has filled the disk."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small disk needs root")
     other = "0/6/0/0"
     with a_node(double, start=False) as node:
         node.settings["reserve_mib"] = 1.0
-        subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=4m,mode=711", "tmpfs", node.state], check=True
-        )
-        try:
+        with a_small_disk(node.state, "4m"), closing(node):
             node.join(double.url)
             node.start()
             double.wait(lambda: double.joined is not None)
@@ -96,23 +77,15 @@ def test_on_a_full_disk_stops_are_obeyed_and_ends_reported_from_the_reserve(
             again = "0/9/0/0"
             run(double, "exit 5", again)
             assert double.wait_for("exited", again).exit_code == 5
-        finally:
-            node.close()
-            subprocess.run(["umount", "-l", node.state], check=True)
 
 
 def test_a_node_that_starts_without_space_for_its_reserve_refuses_work_until_there_is(
     double: ExecutorDouble,
 ) -> None:
     """Work that it took could end without a note of it, and would run twice."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small disk needs root")
     with a_node(double, start=False) as node:
         node.settings["reserve_mib"] = 1.0
-        subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=4m,mode=711", "tmpfs", node.state], check=True
-        )
-        try:
+        with a_small_disk(node.state, "4m"), closing(node):
             node.join(double.url)
             filler = node.state / "filler"
             filler.write_bytes(bytes(3 * MIB))
@@ -131,9 +104,6 @@ def test_a_node_that_starts_without_space_for_its_reserve_refuses_work_until_the
             again = "0/9/0/0"
             run(double, "exit 5", again)
             assert double.wait_for("exited", again).exit_code == 5
-        finally:
-            node.close()
-            subprocess.run(["umount", "-l", node.state], check=True)
 
 
 def test_a_hostile_executor_ends_no_worker_and_no_agent(

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from infra.image import node as node_image
 from infra.machine.owned_folders import scratch_folder
+from tests.agent.small_disk import a_small_disk, fill
 from tests.e2e.agents.jobs import POOL, SHORT, berth, is_alive, submit
 from tests.e2e.joined import JoinedNode, a_joined_node, make_token
 from tests.e2e.stand import Stand, eventually
@@ -25,25 +24,14 @@ pytestmark = pytest.mark.stack
 NODES_PAGE = Path(__file__).parents[3] / "docs" / "operations" / "nodes.md"
 
 
-@contextmanager
-def a_small_disk(folder: Path) -> Iterator[None]:
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=711", "tmpfs", folder], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
-
-
 def problems(node: JoinedNode) -> list[str]:
     row = node.row()
     return [problem["problem"] for problem in row["problems"]] if row else []
 
 
 def test_a_node_with_a_full_disk_says_so_and_takes_no_job_until_it_has_space(stand: Stand) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small disk needs root")
     here = {"disk": "small"}
-    with scratch_folder("disk") as folder, a_small_disk(folder), ExitStack() as stack:
+    with scratch_folder("disk") as folder, a_small_disk(folder, "8m"), ExitStack() as stack:
         node = JoinedNode(stand, POOL, folder, "disk-1")
         stack.callback(node.close)
         node.settings |= {"reserve_mib": 1.0, "labels.disk": "small"}
@@ -51,9 +39,7 @@ def test_a_node_with_a_full_disk_says_so_and_takes_no_job_until_it_has_space(sta
         eventually(lambda: (row := node.row()) and row["alive"])
         assert stand.ended(submit(stand, "exit 0", node_selector=here))["phase"] == "succeeded"
         filler = folder / "filler"
-        with pytest.raises(OSError, match="No space"), filler.open("wb", buffering=0) as file:
-            while True:
-                file.write(b"x" * 4096)
+        fill(filler)
         eventually(lambda: problems(node) == ["disk_full"])
         shown = berth(stand, "nodes", "show", "disk-1")
         assert f"the disk of {node.state} has less than 1.5 MiB" in shown
