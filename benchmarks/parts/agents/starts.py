@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -12,17 +12,20 @@ from benchmarks.parts.agents.fleet import AgentFleet
 from benchmarks.parts.agents.node_pool import POOL
 from benchmarks.parts.agents.observation import Observation
 from benchmarks.parts.agents.placements import Placements
-from benchmarks.parts.agents.real_agent import GPU_TYPE
+from benchmarks.parts.agents.real_agent import GPU_TYPE, state_of
 from benchmarks.parts.agents.simulated_agent import SHAPE
+from benchmarks.parts.agents.start_stages import StageWatch, describe_stages
 from benchmarks.parts.command import Json
 from benchmarks.parts.load import JobLoad
 from benchmarks.parts.stack import Bench
+from berth_agent import file_names
 from shared.bus.tail import LedgerTail
 
 LAST_START_S = 30.0
 POLL_S = 0.1
-NOTE_START = 'echo "$BERTH_JOB_ID $(date +%s%3N)" >> "$0"'
-"""Program of a real worker: it notes its job and the wall milliseconds of its first action."""
+NOTE_START = 'echo "$BERTH_JOB_ID $(date +%s%3N)" >> "$0"; sleep 0.3'
+"""Program of a real worker: it notes its job and the wall milliseconds of its first action, and
+lives until the files of its start were looked at."""
 
 
 async def measure_starts(
@@ -41,7 +44,13 @@ async def measure_starts(
     )
     command = ("sh", "-c", NOTE_START, str(noted))
     real = JobLoad(bench, 0.0, 2, lane, POOL, command, (GPU_TYPE,))
-    async with watched_placements(bench, lane) as placements, running(simulated), running(real):
+    stages = StageWatch(state_of(bench) / file_names.ALLOCATIONS)
+    async with (
+        watched_placements(bench, lane) as placements,
+        watched(stages.watch()),
+        running(simulated),
+        running(real),
+    ):
         await asyncio.gather(
             simulated.at_rate(jobs_per_s, seconds), real.at_rate(real_per_s, seconds)
         )
@@ -49,7 +58,9 @@ async def measure_starts(
             await fleet.wait_until(lambda: len(fleet.go_ms) >= simulated.number, LAST_START_S)
         with suppress(TimeoutError):
             await until_noted(noted, real.number)
-    return describe_starts(placements, fleet, simulated, real, read_starts(noted))
+    ran_ms = read_starts(noted)
+    figures = describe_starts(placements, fleet, simulated, real, ran_ms)
+    return figures | {"stages": describe_stages(stages.marks, placements.job_ms, ran_ms)}
 
 
 def describe_starts(
@@ -84,13 +95,22 @@ async def watched_placements(bench: Bench, lane: int) -> AsyncIterator[Placement
     """Follow the ledger of placement until the block ends."""
     placements, tail = Placements(), LedgerTail(bench.log("bench-reader"), {"placement": [lane]})
     await tail.start()
-    watching = asyncio.ensure_future(placements.watch(tail))
     try:
-        yield placements
+        async with watched(placements.watch(tail)):
+            yield placements
+    finally:
+        await tail.stop()
+
+
+@asynccontextmanager
+async def watched(watch: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Run a watch until the block ends."""
+    watching = asyncio.ensure_future(watch)
+    try:
+        yield
     finally:
         watching.cancel()
         await asyncio.wait([watching])
-        await tail.stop()
 
 
 @asynccontextmanager
