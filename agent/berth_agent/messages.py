@@ -373,6 +373,10 @@ class Launch(read.Message):
     """s between SIGTERM and SIGKILL at a stop."""
     walltime_s: float | None = None
     """Wall s after which it is stopped."""
+    starts_alone: bool = False
+    """It waits for no others: it starts once its `ready` is acknowledged, and `go` changes
+    nothing then.
+    """
     failure: Failure | None = None
     """Present: it cannot run, and the agent reports it refused with this."""
 
@@ -402,6 +406,7 @@ class Launch(read.Message):
         "master_addr": read.text(longest=256),
         "grace_s": read.number(minimum=0),
         "walltime_s": read.optional(read.number()),
+        "starts_alone": read.boolean(),
         "failure": read.optional(read.message(Failure)),
     }
     REQUIRED: ClassVar = frozenset(

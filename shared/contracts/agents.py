@@ -188,6 +188,11 @@ class Launch(Model):
     master_addr: str = Field("", max_length=256, description="address of the worker of rank 0")
     grace_s: float = Field(ge=0, description="s between SIGTERM and SIGKILL at a stop")
     walltime_s: float | None = Field(None, description="wall s after which it is stopped")
+    starts_alone: bool = Field(
+        False,
+        description="it waits for no others: it starts once its `ready` is acknowledged, and `go` "
+        "changes nothing then",
+    )
     failure: Failure | None = Field(
         None, description="present: it cannot run, and the agent reports it refused with this"
     )

@@ -160,6 +160,7 @@ class Agent:
         """Take the answer to reports."""
         with self.lock:
             self.outbox.acknowledge(n)
+            self.book.start_alone(self.outbox.holds_ready, boot_ms())
             self.outbox.compact(self.incarnations.uuid)
             if self._leaving and self.outbox.is_empty:
                 self.incarnations.end_lease()
@@ -193,9 +194,8 @@ class Agent:
         """Stop every worker within its grace, at most `longest_s`."""
         with self.lock:
             for allocation in self.workers:
-                name = allocation.allocation_id
-                grace_s = min(self.workers.grace_of(name), longest_s)
-                self.workers.stop(name, grace_s, "stopped", boot_ms())
+                grace_s = min(allocation.launch.grace_s, longest_s)
+                self.workers.stop(allocation.allocation_id, grace_s, "stopped", boot_ms())
 
     def is_clear(self) -> bool:
         """Whether no worker lives, but those that cannot be killed."""
@@ -209,16 +209,16 @@ class Agent:
             write_on_full_disk(self.reserve.path, self._do_due)
 
     def _do_due(self) -> None:
-        now_ms = boot_ms()
-        lease = self.incarnations.lease
+        now_ms, lease = boot_ms(), self.incarnations.lease
         is_over = lease.is_over(now_ms)
-        deadline_ms = lease.deadline_ms if lease.begun else None
         self.workers.fence(now_ms, None if is_over else self.incarnations.uuid)
+        deadline_ms = lease.deadline_ms if lease.begun else None
         self.workers.scan(now_ms, deadline_ms, lease.may_run(now_ms))
         self._make_reports()
         if is_over:
             self._renew_incarnation(now_ms)
         elif lease.joined:
+            self.book.start_alone(self.outbox.holds_ready, now_ms)
             self._report_terms(now_ms)
             self._leave()
         else:

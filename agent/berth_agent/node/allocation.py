@@ -159,6 +159,14 @@ class AllocationFolder:
     def has_go(self) -> bool:
         return os.path.exists(self.path(file_names.GO))
 
+    def waits_alone(self) -> bool:
+        """Whether its readiness is reported, and only that has to be acknowledged before it starts.
+
+        Its step sees to it that nothing is started after a stop, or without a lease.
+        """
+        is_ready = self.launch.starts_alone and self.phase == "prepared"
+        return is_ready and "ready" in self.reported and not self.has_go()
+
     def read_state(self) -> None:
         """Take what the step noted since."""
         try:

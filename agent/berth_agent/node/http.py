@@ -19,6 +19,8 @@ from berth_agent.reading import Json, MalformedMessage, Message
 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_PROBLEM_BYTES = 64 * 1024
+ENDED = "ended"
+"""Reason of a failed request: another thread of this process has ended the connection."""
 M = TypeVar("M", bound=Message)
 
 
@@ -81,7 +83,7 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
 
 
 class Connection:
-    """One kept connection; used by one thread, `abort` may be called by any."""
+    """One kept connection; used by one thread, `abort` and `end` may be called by any."""
 
     def __init__(self, address: Address, tls: ssl.SSLContext | None, credential: str) -> None:
         self._address = address
@@ -89,7 +91,7 @@ class Connection:
         self._credential = credential
         self._connection: http.client.HTTPConnection | None = None
         self._socket: socket.socket | None = None
-        self._aborted = False
+        self._aborted = self._ended = False
 
     def post(self, path: str, body: Message, answer: type[M], limit_s: float) -> M:
         """Post a message and read the answer. Raises RequestFailed."""
@@ -105,6 +107,8 @@ class Connection:
 
         Raises RequestFailed. The limit holds for the whole exchange, whatever the server does.
         """
+        if self._ended:
+            raise RequestFailed(0, ENDED, "the session has ended")
         timer = threading.Timer(limit_s, self.abort)
         timer.daemon = True
         self._aborted = False
@@ -113,6 +117,8 @@ class Connection:
             return self._exchange(path, json.dumps(body, allow_nan=False).encode(), limit_s)
         except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             self.close()
+            if self._ended:
+                raise RequestFailed(0, ENDED, "the session has ended") from None
             detail = f"{self._address.host}:{self._address.port}: {error or type(error).__name__}"
             rule = f"; {certificate_rule(str(error))}" if _is_unverified(error) else ""
             raise RequestFailed(0, "no_answer", detail[:300] + rule) from None
@@ -132,6 +138,11 @@ class Connection:
                 connected.shutdown(socket.SHUT_RDWR)
             except OSError:
                 return
+
+    def end(self) -> None:
+        """End a request that is in flight, and refuse later ones: its thread may be between two."""
+        self._ended = True
+        self.abort()
 
     def close(self) -> None:
         if self._connection is not None:
@@ -163,7 +174,7 @@ class Connection:
         try:
             return self._send(kept or self._connect(limit_s), path, body)
         except (ConnectionError, http.client.RemoteDisconnected):
-            if kept is None or self._aborted:
+            if kept is None or self._aborted or self._ended:
                 raise
         self.close()
         return self._send(self._connect(limit_s), path, body)
@@ -184,6 +195,8 @@ class Connection:
         plain = socket.create_connection((address.host, address.port), limit_s)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket = plain
+        if self._ended:
+            raise ConnectionAbortedError("the session has ended")
         if self._tls is not None and address.scheme == "https":
             secure = self._tls.wrap_socket(
                 plain, server_hostname=address.host, do_handshake_on_connect=False

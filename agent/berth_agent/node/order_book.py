@@ -69,6 +69,14 @@ class OrderBook:
         for effect in effects:
             effect()
 
+    def start_alone(self, is_unsent: Callable[[str], bool], now_ms: int) -> None:
+        """Start workers of gangs of one as `go` would, once the broker knows that they are ready.
+
+        One that ran before that would be given up after an outage, with its work.
+        """
+        if self._life.lease.may_run(now_ms):
+            self._workers.start_alone(self._life.uuid, is_unsent)
+
     def _read(self) -> tuple[Position, str]:
         """Return position and writer; a file of older versions names no writer or incarnation."""
         document = files.read_json(self._path)

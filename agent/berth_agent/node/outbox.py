@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from berth_agent.core.reports import shorten_report
 from berth_agent.linux import files
-from berth_agent.messages import MAX_REPORTS, NodeReport, read_node_report
+from berth_agent.messages import MAX_REPORTS, NodeReport, ReadyReport, read_node_report
 from berth_agent.reading import MalformedMessage
 
 COMPACT_LINES = 1000
@@ -77,6 +77,11 @@ class Outbox:
             raise
         self._waiting.append(waiting)
         self._lines += 1
+
+    def holds_ready(self, allocation_id: str) -> bool:
+        """Whether the report that a worker is ready is not acknowledged."""
+        waiting = (one.report for one in self._waiting if isinstance(one.report, ReadyReport))
+        return any(report.allocation_id == allocation_id for report in waiting)
 
     def batch(self) -> tuple[int, tuple[NodeReport, ...]]:
         """Return the number of the first report and the oldest ones, bounded in bytes."""

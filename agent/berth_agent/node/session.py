@@ -22,7 +22,7 @@ from berth_agent.messages import (
 )
 from berth_agent.node.agent import Agent
 from berth_agent.node.executor_access import UNAUTHENTICATED
-from berth_agent.node.http import Connection, RequestFailed, parse_address
+from berth_agent.node.http import ENDED, Connection, RequestFailed, parse_address
 from berth_agent.node.renewal import Credentials
 
 ORDERS_WAIT_S = 20.0
@@ -95,7 +95,7 @@ class SessionLoop:
                 return
             self._session = None
             self.problem = why
-        session.orders.abort()
+        session.orders.end()
         self._agent.session_lost()
 
     def _keep_session(self) -> None:
@@ -224,7 +224,12 @@ class SessionLoop:
             log.error("the lease cannot be written: %s", error)
 
     def note(self, failure: RequestFailed) -> None:
-        """Show the failure as the present problem; one that goes on is logged once."""
+        """Show the failure as the present problem; one that goes on is logged once.
+
+        A request that ended with its session is none: why that ended is shown already.
+        """
+        if failure.reason == ENDED:
+            return
         if str(failure) != self.problem:
             log.warning("executor: %s", failure)
         self.problem = str(failure)

@@ -118,9 +118,15 @@ class Workers:
     def note_go(self, order: Order) -> None:
         """Note that a worker may start; its step looks for the note."""
         allocation = self._held[order.allocation_id]
-        port = order.master_port or allocation.master_port
-        allocation.note_go(master_port_variables(port))
-        allocation.wake()
+        if not (allocation.launch.starts_alone and allocation.has_go()):
+            _start(allocation, order.master_port or allocation.master_port)
+
+    def start_alone(self, incarnation: str, is_unsent: Callable[[str], bool]) -> None:
+        """Start the workers that wait for no others and whose readiness is acknowledged."""
+        for allocation in self:
+            is_own = allocation.order.incarnation == incarnation
+            if is_own and allocation.waits_alone() and not is_unsent(allocation.allocation_id):
+                _start(allocation, allocation.master_port)
 
     def stop(self, allocation_id: str, grace_s: float, reason: str, now_ms: int) -> None:
         """Stop a worker for good; where its step is just starting, the next tick does it."""
@@ -284,3 +290,8 @@ class Workers:
             return None
         taken = {a.master_port for a in self if a.master_port is not None}
         return free_port(self._config.port_first, self._config.port_count, taken)
+
+
+def _start(allocation: AllocationFolder, port: int | None) -> None:
+    allocation.note_go(master_port_variables(port))
+    allocation.wake()

@@ -196,6 +196,15 @@ def test_a_request_in_flight_is_aborted() -> None:
         aborter.join()
 
 
+def test_an_ended_connection_sends_nothing_more() -> None:
+    """A thread that is between two requests would else begin one that nobody waits for."""
+    with a_server(answering(b'{"n": 1}')) as connection:
+        post(connection)
+        connection.end()
+        with pytest.raises(RequestFailed, match="ended"):
+            post(connection)
+
+
 @pytest.mark.parametrize(
     ("url", "complaint"),
     [

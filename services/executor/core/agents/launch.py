@@ -57,5 +57,6 @@ def launches(
                 master_addr=master,
                 grace_s=spec.grace_s,
                 walltime_s=walltime_s,
+                starts_alone=len(gang) == 1,
             ),
         )

@@ -23,6 +23,14 @@ def test_workers_know_their_place_in_the_gang() -> None:
     assert places == [(0, 0, 1, 0, 2, 3), (1, 0, 2, 1, 2, 3), (2, 1, 2, 1, 2, 3)]
 
 
+def test_a_worker_alone_in_its_gang_is_told_so() -> None:
+    gang = running().state.workers
+    assert not any(gang[allocation(rank)].launch.starts_alone for rank in range(3))
+    placed = PLACED.model_copy(update={"allocations": PLACED.allocations[:1]})
+    history = History(POOL, joined("n1"), joined("n2"), ENQUEUED, placed)
+    assert [w.launch.starts_alone for w in history.state.workers.values()] == [True]
+
+
 def test_a_launch_has_what_the_worker_needs() -> None:
     launch = running().state.workers[allocation(1)].launch
     assert launch.workdir == "/shared/train"
