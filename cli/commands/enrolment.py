@@ -11,7 +11,7 @@ from cli.api.http import Api, Json, part
 from cli.api.target import is_in_memory
 from cli.errors import NotFound
 from cli.input.arguments import AsJson, Data, Limit, NodeArgument, Reason
-from cli.text.nodes import labelled_fields, node_text, problem_lines
+from cli.text.nodes import labelled_fields, loss_lines, node_text, problem_lines
 from cli.text.output import emit, report_line, table
 from cli.text.times import clock, label, parse_span_s
 
@@ -143,7 +143,8 @@ def show(node: NodeArgument, as_json: AsJson = False, data: Data = None) -> None
     problems = (("problem", line) for line in problem_lines(document))
     pending = identity is not None and identity["state"] == "pending"
     hint = [("pending", f"`berth nodes approve {node}` lets it work")] if pending else []
-    table(("FIELD", "VALUE"), (*fields, *problems, *hint))
+    loss = (("lost", line) for line in loss_lines(document))
+    table(("FIELD", "VALUE"), (*fields, *problems, *loss, *hint))
 
 
 def list_identities(client: Api, pool: str | None, limit: int, as_json: bool) -> None:

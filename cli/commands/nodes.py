@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.api.answers import api, await_answer, items, pages, report
-from cli.api.http import Json, part, pool_field
+from cli.api.http import Api, Json, part, pool_field
 from cli.app import ListGroup
 from cli.commands.enrolment import (
     approve,
@@ -20,8 +20,9 @@ from cli.commands.enrolment import (
     tokens,
 )
 from cli.commands.node_hints import pending_lines
+from cli.errors import CliError
 from cli.input.arguments import AsJson, Data, Limit, NodeArgument, OnlyPool, PoolOfObject, Reason
-from cli.text.nodes import COLUMNS, is_gone, node_row
+from cli.text.nodes import COLUMNS, is_gone, loss_text, node_row
 from cli.text.output import emit, report_line, table
 from cli.text.times import clock
 
@@ -79,12 +80,26 @@ def lost(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Give a node up: its jobs stop; its GPUs are released when nothing of it can be alive."""
+    """Give a node up: its jobs stop; its GPUs are released when nothing of it can be alive.
+
+    The agent of a node that lives ends all of its workers, joins anew and takes work again.
+    """
     client = api(data)
+    before = state_before(client, node)
     body: Json = {"powered_off": powered_off, "reason": reason, **pool_field(pool)}
     answer = await_answer(client, client.post(f"/v1/nodes/{part(node)}/lost", body))
     outcome = "already lost" if answer["duplicate"] else "declared lost"
+    if before is not None and not answer["duplicate"]:
+        outcome = f"{outcome}; {loss_text(before, powered_off=powered_off)}"
     report(as_json, answer, f"{node}: {outcome}")
+
+
+def state_before(client: Api, node: str) -> Json | None:
+    """Return the node as it is; None where it cannot be read, which is no reason to keep it."""
+    try:
+        return client.get(f"/v1/nodes/{part(node)}")
+    except CliError:
+        return None
 
 
 def queue(

@@ -29,6 +29,10 @@ REMEDIES = {
     " on that disk: ended jobs of the node take at most keep_ended_gib of its agent",
 }
 """Remedies of the problems of a node."""
+REJOINS = "its agent ends all of its workers, joins anew and takes work again, within seconds"
+TAKE_OUT = "berth drain {node}`, `berth-agent leave` there, `berth nodes revoke {node}"
+"""Commands that take a living node out of service."""
+
 LABELS = {"tmp": "berth.tmp", "user": "berth.user", "images": "berth.images"}
 """Fields of a node that its agent names by labels; an earlier one names none."""
 
@@ -68,6 +72,39 @@ def problem_lines(node: Row) -> list[str]:
         words = "; ".join(filter(None, [str(problem["detail"]), remedy]))
         lines.append(f"{name}, {since}: {words}")
     return lines
+
+
+def loss_text(node: Row, *, powered_off: bool) -> str:
+    """Return what follows from giving up a node that was in this state."""
+    if powered_off:
+        return "its jobs stop, its GPUs are free"
+    if not is_silent(node):
+        take_out = TAKE_OUT.format(node=node["node_id"])
+        return f"its jobs stop. It is alive: {REJOINS}. To take it out instead: `{take_out}`"
+    return f"its jobs stop. It is silent for {span(node['silent_ms'])}: {release_text(node)}"
+
+
+def loss_words(data: Row) -> str:
+    """Return the event of a loss in one line."""
+    off = ", powered off" if data.get("powered_off") else ""
+    alive = f", alive: {REJOINS}" if data.get("heard") else ""
+    reason = f"{data.get('reason') or '-'}{off}{alive}"
+    return "; ".join(filter(None, [reason, str(data.get("detail") or "")]))
+
+
+def release_text(node: Row) -> str:
+    """Return what frees the GPUs of a node that is declared lost."""
+    bound_ms = node["lost_after_ms"]
+    silence = "" if bound_ms is None else f", or after {span(bound_ms)} without a heartbeat"
+    return (
+        f"if its agent lives, {REJOINS}. Else its GPUs are held until it has rebooted{silence};"
+        f" `berth nodes lost {node['node_id']} --powered-off` frees them if the machine is off"
+    )
+
+
+def loss_lines(node: Row) -> list[str]:
+    """Return what will become of a node that is declared lost; nothing for another one."""
+    return [release_text(node)] if node.get("state") == "declared" else []
 
 
 def labelled_fields(node: Row) -> dict[str, object]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from cli.text.failures import failure_of, failure_words
-from cli.text.nodes import silence_of
+from cli.text.nodes import loss_words, silence_of
 from cli.text.times import age_ms, clock
 
 Data = Mapping[str, object]
@@ -83,8 +83,7 @@ def phase(type_: str) -> str:
 
 def words(type_: str, data: Data) -> str:
     """Return one line; an unknown reason is shown unchanged."""
-    line_of = WORDS.get(type_)
-    if line_of is not None:
+    if (line_of := WORDS.get(type_)) is not None:
         return line_of(data)
     failure = failure_of(data)
     return failure_words(failure) if failure else _because(data)
@@ -195,6 +194,7 @@ WORDS: dict[str, Callable[[Data], str]] = {
     "job.migrated.v1": _migrated,
     "job.resized.v1": _resized,
     "job.readmitted.v1": lambda data: f"attempt {data.get('attempt')} may start",
+    "node.lost.v1": loss_words,
     "job.started.v1": lambda data: "all workers were ready",
     "job.succeeded.v1": lambda data: f"ran {_seconds(data.get('ran_ms'))}",
 }

@@ -186,6 +186,12 @@ class NodeLost(Event):
     powered_off: bool = Field(
         False, description="an operator made sure that the machine is off; `declared` only"
     )
+    heard: bool = Field(
+        False,
+        description="heartbeats came until then: its agent ends all of its workers and joins anew; "
+        "`declared` only, where it was not powered off",
+    )
+    detail: str = Field("", description="reason as given by the operator; `declared` only")
 
 
 @event

@@ -15,6 +15,7 @@ NO_LIMITS = "none"
 LOSSES = frozenset({"silent", "left", "replaced", "declared"})
 OUTLIVES_JOIN = "prolog_failed: "
 """Begins reasons of cordons by the node itself that go on until an operator ends them."""
+REJOINED = "joined anew after it was declared lost"
 HELD_BACK = "another machine of this name waits until nothing of this one can be alive"
 
 
@@ -150,7 +151,8 @@ def fold_joined(row: NodeRow, event: LedgerEvent) -> None:
     row.problems = "[]"
     # A cordon that goes on is decided again behind the join; how it was lost is over.
     reason = cordon_reason(row)
-    row.reason = reason if reason.startswith(OUTLIVES_JOIN) else ""
+    rejoined = REJOINED if row.state == "declared" else ""
+    row.reason = reason if reason.startswith(OUTLIVES_JOIN) else rejoined
     row.cordoned, row.draining = False, False
     row.alive, row.joined_at, row.lost_at = True, event.at, 0
     row.state, row.silent_ms, row.suspected_at = "joined", 0, 0

@@ -100,8 +100,11 @@ class Pool:
 
 def lose(stand: Stand, node: str, *words: str) -> subprocess.CompletedProcess[str]:
     """Give a node up, as the operator."""
-    command = [sys.executable, "-m", "cli", "nodes", "lost", node, *words]
-    command += ["--data", str(stand.stack.data_dir)]
+    return berth(stand, "nodes", "lost", node, *words)
+
+
+def berth(stand: Stand, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cli", *words, "--data", str(stand.stack.data_dir)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -14,7 +14,17 @@ from benchmarks.parts.chaos.nodes.ticks import boot_ms, read_uses
 from tests.agent.hanging_file import a_hanging_file
 from tests.agent.node_bench import NodeBench
 from tests.e2e.stand import ENDS, Stand, eventually
-from tests.fencing.pool import SILENCE_S, Pool, frozen, is_alive, is_far, lease, lose, step_of
+from tests.fencing.pool import (
+    SILENCE_S,
+    Pool,
+    berth,
+    frozen,
+    is_alive,
+    is_far,
+    lease,
+    lose,
+    step_of,
+)
 from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.parts, pytest.mark.stack]
@@ -32,9 +42,14 @@ def test_a_node_that_is_given_up_ends_its_worker_first(stand: Stand, pool: Pool)
         assert refused.returncode != 0 and is_alive(step)
         done = lose(stand, node.node_id, "--reason", "test")
         assert done.returncode == 0, done.stderr
+        assert "It is alive: its agent ends all of its workers, joins anew" in done.stdout
         pool.ticks(job_id, attempt=2)
         eventually(lambda: not is_alive(step))
         assert node.status()["generation"] == 2
+        rejoined = "joined anew after it was declared lost"
+        eventually(lambda: rejoined in berth(stand, "nodes", "show", node.node_id).stdout)
+        named = berth(stand, "events", "--types", "node.lost.v1", "--subject", node.node_id)
+        assert "alive: its agent ends all" in named.stdout and "; test" in named.stdout
         pool.end()
         assert stand.ended(job_id)["phase"] == "succeeded"
 

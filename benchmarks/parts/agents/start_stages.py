@@ -69,8 +69,8 @@ def describe_stages(
 ) -> Json:
     """Return p50 and p99 of each stage; None for one that these starts do not have."""
     starts = [
-        {**found, "placed": float(placed_ms[job]), "ran": float(ran_ms[job])}
-        for job, found in marks.items()
+        {**seen, "placed": float(placed_ms[job]), "ran": float(ran_ms[job])}
+        for job, seen in marks.items()
         if job in placed_ms and job in ran_ms
     ]
     figures: Json = {}

@@ -197,7 +197,7 @@ def test_a_request_in_flight_is_aborted() -> None:
 
 
 def test_an_ended_connection_sends_nothing_more() -> None:
-    """A thread that is between two requests would else begin one that nobody waits for."""
+    """A thread that is between two requests would else begin one for which no session waits."""
     with a_server(answering(b'{"n": 1}')) as connection:
         post(connection)
         connection.end()

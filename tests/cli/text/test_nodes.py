@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from cli.api.http import Json
-from cli.text.nodes import GONE_MS, is_gone, labelled_fields, node_text, problem_lines, state_of
+from cli.text.nodes import (
+    GONE_MS,
+    is_gone,
+    labelled_fields,
+    loss_lines,
+    loss_text,
+    node_text,
+    problem_lines,
+    release_text,
+    state_of,
+)
+from cli.text.reasons import words
 from tests.cli.node_rows import LOST, NODE, SILENT
 
 FULL = {"problem": "disk_full", "detail": "the disk of /var/lib/berth-agent", "since_at": 1}
@@ -44,6 +55,36 @@ def test_a_node_that_protects_less_says_what_that_means() -> None:
     assert node_text("tmp", "shared").startswith("shared: its workers see /tmp and /dev/shm of the")
     assert node_text("user", "agent").startswith("agent: workers of all tenants run as the user of")
     assert node_text("lost_after_ms", 774_000) == "12 min 54 s"
+
+
+def test_giving_up_a_node_says_what_follows() -> None:
+    """A node that lives comes back by itself."""
+    living = loss_text(NODE, powered_off=False)
+    assert living.startswith("its jobs stop. It is alive: its agent ends all of its workers, joins")
+    assert "`berth drain vm`, `berth-agent leave` there, `berth nodes revoke vm`" in living
+    silent = loss_text(SILENT, powered_off=False)
+    assert (
+        "silent for 1 min 0 s: if its agent lives," in silent
+        and "after 1 min 30 s without" in silent
+    )
+    assert "held until it has rebooted; `berth nodes lost vm --powered-off` frees" in loss_text(
+        {**SILENT, "lost_after_ms": None}, powered_off=False
+    )
+    assert loss_text(SILENT, powered_off=True) == "its jobs stop, its GPUs are free"
+    declared = {**LOST, "state": "declared", "reason": "declared"}
+    assert loss_lines(declared) == [release_text(declared)]
+    assert loss_lines(LOST) == loss_lines(NODE) == []
+
+
+def test_the_event_of_a_loss_says_what_follows() -> None:
+    assert words("node.lost.v1", {"reason": "silent", "silent_s": 9.0}) == "silent"
+    declared = {"reason": "declared", "detail": "no power"}
+    assert words("node.lost.v1", {**declared, "powered_off": True}) == (
+        "declared, powered off; no power"
+    )
+    alive = words("node.lost.v1", {**declared, "heard": True})
+    assert alive.startswith("declared, alive: its agent ends all of its workers, joins anew")
+    assert alive.endswith("; no power")
 
 
 def test_what_an_agent_names_by_labels_are_fields_of_its_node() -> None:

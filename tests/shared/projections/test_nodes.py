@@ -62,6 +62,17 @@ def test_a_lost_node_may_join_again() -> None:
     assert (row.alive, row.lost_at, row.joined_at, row.reason) == (True, 0, AT + 2, "")
 
 
+def test_a_node_that_was_given_up_and_lives_says_that_it_joined_anew() -> None:
+    declared = NodeLost(node_id="n1", incarnation="i", reason="declared", heard=True)
+    row = node_row(JOINED, declared, JOINED)
+    assert (row.alive, row.reason) == (True, "joined anew after it was declared lost")
+    assert node_row(JOINED, declared, LOST, JOINED).reason == "", (
+        "it was silent for long after that"
+    )
+    cordoned = node_row(JOINED, declared, JOINED, NodeCordoned(node_id="n1", reason="hot"))
+    assert cordoned.reason == "hot"
+
+
 def test_a_node_shows_that_another_machine_of_its_name_waits() -> None:
     held = NodeHeldBack(node_id="n1", reason="machine_changed", registration=JOINED)
     row = node_row(JOINED, LOST, held)

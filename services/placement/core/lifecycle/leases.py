@@ -93,7 +93,8 @@ def declare_lost(
 ) -> Iterator[Decision]:
     """Lose a node that an operator gave up; what it holds is released by reports or silence."""
     if message.powered_off or node.lost_at is None:
-        yield from lose(pool, node, "declared", now, cause, powered_off=message.powered_off)
+        detail, powered_off = message.reason, message.powered_off
+        yield from lose(pool, node, "declared", now, cause, powered_off=powered_off, detail=detail)
 
 
 def is_heard(node: Node) -> bool:

@@ -123,6 +123,7 @@ def lose(
     *,
     silent_ms: int = 0,
     powered_off: bool = False,
+    detail: str = "",
 ) -> Iterator[Decision]:
     """Stop the gangs of a node; its own GPUs stay taken until nothing of it lives.
 
@@ -137,6 +138,8 @@ def lose(
             reason=reason,
             silent_s=silent_ms / 1000,
             powered_off=powered_off,
+            heard=reason == "declared" and not powered_off and node.suspicion is None,
+            detail=detail,
         )
         yield UnitStart(event, cause)
     for job_id in job_ids:

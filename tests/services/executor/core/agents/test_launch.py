@@ -23,7 +23,7 @@ def test_workers_know_their_place_in_the_gang() -> None:
     assert places == [(0, 0, 1, 0, 2, 3), (1, 0, 2, 1, 2, 3), (2, 1, 2, 1, 2, 3)]
 
 
-def test_a_worker_alone_in_its_gang_is_told_so() -> None:
+def test_the_only_worker_of_a_gang_starts_alone() -> None:
     gang = running().state.workers
     assert not any(gang[allocation(rank)].launch.starts_alone for rank in range(3))
     placed = PLACED.model_copy(update={"allocations": PLACED.allocations[:1]})

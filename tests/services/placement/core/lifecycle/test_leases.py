@@ -45,7 +45,8 @@ def agents(*nodes: str, **settings: Any) -> Lane:
 
 
 def declare(pool: Lane, node_id: str, *, powered_off: bool = False) -> list[Event]:
-    return pool.command(DeclareNodeLost(node_id=node_id, powered_off=powered_off))
+    reason = "no power"
+    return pool.command(DeclareNodeLost(node_id=node_id, powered_off=powered_off, reason=reason))
 
 
 def report_terms(pool: Lane, node_id: str) -> list[Event]:
@@ -334,6 +335,21 @@ def test_a_declared_node_is_stopped_and_its_gpus_stay_held() -> None:
     pool.submit(job("b"), after_ms=100)
     assert pool.job("b").phase == "waiting"
     assert "AllocationReleased" in kinds(pool.report(stopped(held, "a")))
+
+
+def test_a_declaration_says_whether_the_node_was_alive_and_why() -> None:
+    pool = agents("n1", "n2")
+    pool.silent("n2", silent_ms=40_000)
+    losses = only(NodeLost, [*declare(pool, "n1"), *declare(pool, "n2")])
+    assert [(loss.heard, loss.detail) for loss in losses] == [
+        (True, "no power"),
+        (False, "no power"),
+    ]
+    pool = agents("n1")
+    pool.run(job("a"))
+    pool.silent("n1", silent_ms=70_000)
+    (loss,) = only(NodeLost, declare(pool, "n1", powered_off=True))
+    assert loss.powered_off and not loss.heard
 
 
 def test_a_declaration_is_answered_once_more_as_a_duplicate() -> None:
