@@ -213,6 +213,11 @@ class Runtime:
                 )
             except (OSError, ValueError) as error:
                 failure = Failure(reason="step_failed", detail=str(error)[:1024])
+            except Exception as error:
+                # Without an answer the worker would count as being launched for ever.
+                log.exception("the launch of %s failed", allocation.allocation_id)
+                detail = f"{type(error).__name__}: {error}"
+                failure = Failure(reason="step_failed", detail=detail[:1024])
             self.agent.launched(allocation, failure)
             self._wakeup.wake()
 

@@ -51,8 +51,7 @@ class Users:
         Raises StartRefused, OSError.
         """
         if os.geteuid() != 0:
-            own = pwd.getpwuid(os.geteuid())
-            return WorkerUser(None, own.pw_gid, (), own.pw_dir, own.pw_name)
+            return _own_user()
         for name in (f"{tenant}/{job_user}", tenant):
             if name in self._config.users:
                 return _named_user(self._config.users[name])
@@ -109,3 +108,12 @@ def _named_user(name: str) -> WorkerUser:
         raise StartRefused("user_missing", f"{name}: no such user here", False) from None
     groups = tuple(os.getgrouplist(name, entry.pw_gid))
     return WorkerUser(entry.pw_uid, entry.pw_gid, groups, entry.pw_dir, name)
+
+
+def _own_user() -> WorkerUser:
+    """Return the user of the agent; one that the machine does not name has no home."""
+    try:
+        own = pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return WorkerUser(None, os.getegid(), (), "", "")
+    return WorkerUser(None, own.pw_gid, (), own.pw_dir, own.pw_name)
