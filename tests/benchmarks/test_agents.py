@@ -32,6 +32,8 @@ async def test_every_figure_is_measured(tmp_path: Path) -> None:
     assert result["outage"] == {"skipped": "outage_share is 0"}
     assert result["submitted"] == result["ordered"] == 6
     assert result["real_submitted"] == result["started"] == 4
+    stages = ("order", "world", "step", "barrier", "program")
+    assert all(result["stages"][f"{stage}_p50_ms"] is not None for stage in stages)
     assert result["heartbeats"] >= 6
     assert result["cpu_per_agent_ms_per_s"] > 0 < result["reconnect_at_once_s"]
     assert result["executor_rss_mib"] < result["control_rss_mib"]

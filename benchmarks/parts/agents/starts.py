@@ -34,8 +34,9 @@ async def measure_starts(
     """Measure from the time of each JobPlaced.
 
     `start` ends when the program of a real worker runs, `order` when `go` arrives at a simulated
-    agent. In between are two orders and one report: the worker is prepared, reports ready, and is
-    started; and in `start` the processes of a step, which share the cores with everything else.
+    agent. In between are an order and a report: the worker is prepared and reports ready. In
+    `order` one more order follows, as in gangs of several workers; in `start` come the processes
+    of a step, which share the cores with everything else.
     """
     fleet.loop_lags.clear()
     noted = bench.stack.data_dir / "starts"
