@@ -19,6 +19,7 @@ from cli.text.failures import failure_lines, failure_of, planned_failure, refusa
 from cli.text.nodes import backend_text
 from cli.text.output import emit, lines, report_line, table
 from cli.text.progress import progress_lines
+from cli.text.protections import deferral_lines
 from cli.text.reasons import deciding, phase, start_lines, words
 from cli.text.slowness import open_suspicions
 from cli.text.times import clock, span
@@ -45,6 +46,7 @@ def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
     if history.get("backend") == "virtual":
         lines([f"nodes: {backend_text('virtual')}"])
     lines(start_lines(history.get("start"), history.get("as_of")))
+    lines(deferral_lines(history.get("deferral"), history.get("as_of")))
     lines(_last_failure(items(history), job))
     lines(_refusal(items(history)))
     lines(_present_lines(client, job, items(history)))

@@ -59,7 +59,7 @@ def validate(
     Another policy is recommended only where its waits are shorter beyond chance, and once in
     --pause-h hours at most: --apply may run from a timer.
     """
-    from simulator.engine.policy_change import choose_trial
+    from simulator.engine.policy_change import change_reason, choose_trial
     from simulator.engine.recorded import InsufficientHistory, build_scenario
     from simulator.engine.trial import candidates, run_trial
 
@@ -79,7 +79,8 @@ def validate(
     choice = choose_trial(trials, regret, hours_since_change=changed_h, pause_h=pause_h)
     applied = apply and choice.index > 0
     if applied:
-        _apply(past, trials[choice.index].candidate, data)
+        best = trials[choice.index]
+        _apply(past, best.candidate, change_reason(trials[0], best, choice), data)
     _show(past, trials, choice, applied, as_json)
 
 
@@ -112,13 +113,13 @@ async def _past(pool: str, ledgers: Path | None, data: Path | None) -> RecordedP
     return await read_pool(MemoryLog(broker), 1, pool)
 
 
-def _apply(past: RecordedPool, best: TrialCandidate, data: Path | None) -> None:
-    """Apply the recommended settings to the pool; other settings stay."""
+def _apply(past: RecordedPool, best: TrialCandidate, reason: str, data: Path | None) -> None:
+    """Apply the recommended settings to the pool; other settings stay, the reason is recorded."""
     from simulator.engine.trial import update_command
 
     assert past.pool is not None, "a scenario was made of it"
     client = api(data)
-    body = update_command(past.pool, best).model_dump(mode="json", exclude_unset=True)
+    body = update_command(past.pool, best, reason).model_dump(mode="json", exclude_unset=True)
     await_answer(client, client.patch(f"/v1/pools/{part(past.pool.pool)}", body))
 
 

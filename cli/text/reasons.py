@@ -7,6 +7,7 @@ from typing import cast
 
 from cli.text.failures import failure_of, failure_words
 from cli.text.nodes import loss_words, silence_of
+from cli.text.protections import PROTECTIONS
 from cli.text.times import age_ms, clock
 
 Data = Mapping[str, object]
@@ -61,19 +62,8 @@ REASONS = {
     "shrink": "a waiting job can start on the released GPUs",
 }
 
-PROTECTIONS = {
-    "residency": "have not run long enough to be stopped",
-    "progress": "must first do the work that their start and last stop cost",
-    "checkpoint": "are stopped just after their next checkpoint",
-    "guarantee": "have guaranteed time",
-    "no_checkpoints": "keep no checkpoints, so only a higher class stops them",
-    "loss_budget": "are not stopped while the pool has spent its loss budget",
-}
-"""Each rule that protects the jobs on GPUs that a waiting job outranks (RULES 14 and 15)."""
-
-IN_WORDS = frozenset(
-    {"protected_by", "protected_until", "reserved_until", "outlasted_by", "not_reserved_before"}
-)
+PROTECTION = ("protected_by", "protected_until", "deferred_stops")
+IN_WORDS = frozenset((*PROTECTION, "reserved_until", "outlasted_by", "not_reserved_before"))
 """Details of a hold that have a sentence of their own."""
 
 
@@ -120,6 +110,8 @@ def _held(data: Data) -> str:
         rule = str(detail["protected_by"])
         lower = f"jobs of lower rank {PROTECTIONS.get(rule, f'are protected by {rule}')}"
         parts.append(lower + _at(", until {}", detail.get("protected_until")))
+    if stops := detail.get("deferred_stops"):
+        parts.append(f"{stops:.0f} of them would then be stopped for this job")
     text = "it waited so long that GPUs are reserved for it as they become free, at most until {}"
     parts.append(_at(text, detail.get("reserved_until")))
     text = "its reservation lapsed, and the next one does not begin before {}"

@@ -61,6 +61,14 @@ WHERE ($1::text IS NULL OR e.tenant = $1) AND e.job_id = $2
 ORDER BY e.at DESC, e.seq DESC, e.idx DESC LIMIT 1
 """
 
+STOP_DEFERRAL = """
+SELECT e.at, e.data FROM job_event e JOIN job_placement p USING (job_id)
+WHERE ($1::text IS NULL OR e.tenant = $1) AND e.job_id = $2
+  AND e.type = 'job.stop-deferred.v1' AND p.phase = 'running' AND e.at >= p.started_at
+ORDER BY e.at DESC, e.seq DESC, e.idx DESC LIMIT 1
+"""
+"""The last stop of a running job that was put off in this start."""
+
 QUEUE_ESTIMATE = """
 SELECT e.at, e.data FROM job_placement p JOIN job_admission own USING (job_id)
 CROSS JOIN LATERAL (

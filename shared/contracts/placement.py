@@ -151,6 +151,30 @@ class JobHeld(Event):
     )
 
 
+DEFERRALS_FROM = 1
+"""First release that reads `JobStopDeferred`: until `berth upgrade finish` none is recorded."""
+
+
+@event
+class JobStopDeferred(Event):
+    """Rank would stop a running job for a waiting one, which a rule still protects.
+
+    Nothing is reserved: at `until` the job that then leads is served. It is recorded once per
+    victim, and again where the waiting job still waits after `until`.
+    """
+
+    TYPE: ClassVar[str] = "job.stop-deferred.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the running job")
+    tenant: str = Field(description="tenant that owns the job")
+    attempt: int = Field(ge=1, description="number of the attempt")
+    by_job_id: str = Field(description="the waiting job")
+    until: int = Field(description="ms, when all of its victims may be stopped at the earliest")
+    rule: str = Field(description="machine-readable: the rule that protects the job until then")
+    victims: int = Field(ge=1, description="running jobs that would be stopped for it")
+
+
 @event
 class PreemptionPaused(Event):
     """Stops by rank and migrations have spent the pool's loss budget; the pool makes none until

@@ -423,6 +423,7 @@ class PoolConfigured(Event):
     programs_once: bool = recorded(
         "programs_once", "whether the program of an array is recorded once"
     )
+    reason: str = Field("", description="why the last change was made, as its command says")
     release: int = Field(
         0, ge=0, description="release to which its upgrade is finished; 0: none that says so"
     )

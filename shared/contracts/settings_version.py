@@ -11,6 +11,8 @@ from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.pools import PoolConfigured
 
 DIGITS = 16
+NO_SETTINGS = {"reason"}
+"""Fields of these events that say why they were made."""
 Versioned = PoolConfigured | EndpointConfigured | TenantRegistered | QuotaChanged
 
 
@@ -21,5 +23,5 @@ def version_of(settings: Versioned | None) -> str:
     """
     if settings is None:
         return ABSENT
-    text = settings.model_dump_json(exclude_defaults=True)
+    text = settings.model_dump_json(exclude_defaults=True, exclude=NO_SETTINGS)
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]

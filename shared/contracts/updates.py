@@ -63,9 +63,10 @@ class UpdatePool(Update):
     TYPE: ClassVar[str] = "pool.update.v1"
     OWNER: ClassVar[str] = "access"
     SETTINGS: ClassVar[type[Model]] = PoolSettings
-    ABOUT: ClassVar[frozenset[str]] = frozenset({"pool", "if_version"})
+    ABOUT: ClassVar[frozenset[str]] = frozenset({"pool", "if_version", "reason"})
     pool: Name = Field(description="the pool")
     if_version: str | None = CONDITION
+    reason: str = Field("", max_length=512, description="why, recorded with the change")
 
     def early_setting(self, existing: PoolConfigured) -> str | None:
         """Return why a named value cannot be used until the upgrade is finished."""

@@ -171,6 +171,7 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "queue.reranked": "rank_queue",
         "quota.changed": "quota",
         "preemption.paused": "preempt",
+        "job.stop-deferred": "preempt",
         "policy.degraded": "degrade",
         "policy.restored": "degrade",
         "ranks.changed": "note",

@@ -14,7 +14,7 @@ _STOPPABLE = frozenset(
     {"stop-requested", "preempted", "requeued", "cancelled", "failed", "attempt-failed"}
 )
 _ENDING = _STOPPABLE | {"succeeded"}
-NOTES = frozenset({"checkpointed", "progressed"})
+NOTES = frozenset({"checkpointed", "progressed", "stop-deferred"})
 """Types that leave a running job in its phase."""
 NEXT: dict[str, frozenset[str]] = {
     "": frozenset({"enqueued"}),

@@ -90,6 +90,18 @@ def choose_trial(
     return Choice(index, comparisons, f"mean wait {comparisons[index - 1].text}")
 
 
+def change_reason(present: TrialResult, best: TrialResult, choice: Choice) -> str:
+    """Return why the policy changes, for the event: the figures, and whether stops made waits
+    longer.
+    """
+    before, after = (
+        trial.candidate.settings.get("preemption") == "ranked" for trial in (present, best)
+    )
+    closes = "preemption by rank closes, as waits are longer with it; " if before > after else ""
+    trial = f"{closes}{best.candidate.name}: {choice.reason}"
+    return f"{trial} against the present settings, simulated on {best.jobs} recorded jobs"
+
+
 def compare(present: TrialResult, other: TrialResult, level: float) -> Comparison:
     """Return the gain of `other` by the same jobs, in blocks of hours of their submission."""
     unit = hours(present.submit_s, float(present.submit_s.min()))

@@ -106,10 +106,13 @@ def run_trial(scenario: Scenario, candidate: TrialCandidate) -> TrialResult:
     )
 
 
-def update_command(pool: PoolConfigured, candidate: TrialCandidate) -> UpdatePool:
+def update_command(pool: PoolConfigured, candidate: TrialCandidate, reason: str = "") -> UpdatePool:
     """Return the change that applies the candidate; it names no other settings.
 
-    It is refused if the pool was changed since its settings were read.
+    `reason` is recorded with it. It is refused if the pool was changed since its settings were
+    read.
     """
-    about = {"pool": pool.pool, "if_version": version_of(pool)}
+    about: dict[str, object] = {"pool": pool.pool, "if_version": version_of(pool)}
+    if reason:
+        about["reason"] = reason
     return UpdatePool.model_validate(about | candidate.settings)

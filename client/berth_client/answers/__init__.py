@@ -34,7 +34,7 @@ from berth_client.answers.commands import (
     SecretReceipt,
     SubmissionReceipt,
 )
-from berth_client.answers.estimates import StartInterval
+from berth_client.answers.estimates import StartInterval, StopDeferral
 from berth_client.answers.jobs import (
     ArrayCounts,
     ArraySubmission,
@@ -139,6 +139,7 @@ __all__ = [
     "Span",
     "SpanLink",
     "StartInterval",
+    "StopDeferral",
     "Submission",
     "SubmissionReceipt",
     "Tenant",

@@ -1,6 +1,8 @@
-"""Estimates of starts."""
+"""Estimates of starts, and stops that were put off."""
 
 from __future__ import annotations
+
+from typing import NotRequired
 
 from typing_extensions import TypedDict
 
@@ -22,3 +24,17 @@ class StartInterval(TypedDict):
     """Share of the pool's intervals that held; null: not known yet."""
     samples: int
     """Intervals that were judged."""
+
+
+class StopDeferral(TypedDict):
+    """A stop of a running job for another one that was put off."""
+
+    at: int
+    until: int
+    """When it may be stopped at the earliest."""
+    rule: str
+    """Rule that protects it until then, a code in snake_case."""
+    victims: int
+    """Jobs that would be stopped for the other one."""
+    by_job_id: NotRequired[str]
+    """The other job; for operators."""

@@ -6,7 +6,7 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from berth_client.answers.estimates import StartInterval
+from berth_client.answers.estimates import StartInterval, StopDeferral
 
 Phase = Literal[
     "admitted",
@@ -225,6 +225,7 @@ class Why(TypedDict):
     line: QueuePosition | None
     start: StartInterval | None
     placing: PlacementTerms | None
+    deferral: StopDeferral | None
     backend: str
 
 

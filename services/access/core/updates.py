@@ -43,6 +43,7 @@ def update_pool(view: AccessView, command: UpdatePool) -> Outcome:
     event = existing.model_copy(update=changes)
     if event == existing:
         return Grant(command.pool, None)
+    event = event.model_copy(update={"reason": command.reason})
     denial = deny_version("pool", command.pool, existing, command.if_version)
     return denial or Grant(command.pool, event)
 

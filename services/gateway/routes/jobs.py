@@ -141,9 +141,11 @@ async def why(request: Request, job_id: Job) -> Response:
     will start: its p10, p50 and p90, and the share of such intervals that held; in the first
     seconds `of` is `queue`: it is that of the tenant's last job before it with as many GPUs.
     `placing` explains the placement of a job that no longer waits, and `backend` how its nodes run
-    it: `virtual` ones simulate it. `as_of` is the time of the answer, or the last moment of a
-    recorded simulation. `archived` is the folder of the archive with the history of a job that
-    ended so long ago that it has left the read models, otherwise null.
+    it: `virtual` ones simulate it. `deferral` is the last stop of a running job that was put off:
+    `rule` protects it until `until`, when it may be stopped for another job. `as_of` is the time
+    of the answer, or the last moment of a recorded simulation. `archived` is the folder of the
+    archive with the history of a job that ended so long ago that it has left the read models,
+    otherwise null.
     """
     gateway, bearer, row = await visible_job(request, job_id)
     history = await _job_history(gateway, bearer, row, queries.WHY)
@@ -158,9 +160,28 @@ async def why(request: Request, job_id: Job) -> Response:
             "line": queue_position,
             "start": await expected_start(gateway, bearer, job_id),
             "placing": placement_terms(placed),
+            "deferral": await stop_deferral(gateway, bearer, job_id),
             "backend": row["backend"],
         }
     )
+
+
+async def stop_deferral(
+    gateway: Gateway, bearer: Bearer, job_id: str
+) -> answers.StopDeferral | None:
+    """Return the last stop of a running job that was put off in this start."""
+    row = await gateway.database.row(bearer, queries.STOP_DEFERRAL, bearer.tenant, job_id)
+    if row is None or not isinstance(data := row["data"], dict):
+        return None
+    deferral: answers.StopDeferral = {
+        "at": int(str(row["at"])),
+        "until": data["until"],
+        "rule": data["rule"],
+        "victims": data["victims"],
+    }
+    if bearer.tenant is None:
+        deferral["by_job_id"] = data["by_job_id"]
+    return deferral
 
 
 async def expected_start(

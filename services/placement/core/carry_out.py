@@ -12,7 +12,7 @@ from services.placement.core.resize.resize import resize_job
 from services.placement.core.round.greedy import GREEDY
 from services.placement.core.round.plan import Plan
 from services.placement.core.round.preempt import preempt_victim
-from services.placement.core.round.reasons import hold_job
+from services.placement.core.round.reasons import defer_stops, hold_job
 from services.placement.core.round.start import placement_terms, start_job
 from services.placement.core.round.view import View
 from shared.contracts.construct import construct
@@ -23,6 +23,9 @@ from shared.ledger.decider import Decision
 def carry_out(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> Iterator[Decision]:
     """End the round with this plan of it; `solver`: why the solver did not plan it."""
     tried_to_grow = not pool.waiting
+    stopped = proposal.stopped_jobs()
+    for deferral in proposal.deferrals:
+        yield from defer_stops(deferral, stopped)
     for eviction in proposal.evictions:
         yield preempt_victim(eviction, view.now)
     for assignment in proposal.assignments:
@@ -35,7 +38,7 @@ def carry_out(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> I
         yield migrate_job(pool, migration, view.now, "")
     for resize in proposal.resizes:
         yield resize_job(pool, resize, view.now)
-    if view.rank_rules and (view.rank_rules.is_paused or proposal.stopped_jobs()):
+    if view.rank_rules and (view.rank_rules.is_paused or stopped):
         yield from report_pause(pool, view)
     if pool.waiting or pool.open_round or pool.can_grow():
         yield Decision(

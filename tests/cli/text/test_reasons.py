@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import get_args
 
-from cli.text.reasons import PROTECTIONS, deciding, phase, start_lines, wait_line, words
+from cli.text.protections import PROTECTIONS
+from cli.text.reasons import deciding, phase, start_lines, wait_line, words
 from cli.text.times import clock
 from services.placement.core.pool.job import ProtectionRule
 
@@ -208,3 +209,10 @@ def test_a_lost_worker_is_named_with_what_its_stop_cost() -> None:
     data = {"reason": "node_lost", "lost_work_s": 12.0, "terms": terms}
     text = words("job.preempted.v1", data)
     assert text.startswith("its node lost a worker: the process that held it died; it cost 12 s of")
+
+
+def test_a_hold_says_how_many_stops_for_it_were_put_off() -> None:
+    until = 60_000 + time.time_ns() // 1_000_000
+    detail = {"protected_by": "progress", "protected_until": float(until), "deferred_stops": 2.0}
+    text = words("job.held.v1", {"reason": "no_capacity", "detail": detail})
+    assert text.endswith(f"until {clock(until)}; 2 of them would then be stopped for this job")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from simulator.engine.policy_change import Choice, choose_trial
+from simulator.engine.policy_change import Choice, change_reason, choose_trial
 from simulator.engine.trial import TrialCandidate, TrialResult
 from simulator.metrics.outcome import HOUR_S, Floats, Ints
 
@@ -101,3 +103,16 @@ def test_a_tenant_with_most_of_the_jobs_does_not_choose_the_policy_of_all() -> N
 
 def test_without_other_candidates_the_present_settings_stay() -> None:
     assert choose(waits(1)).index == 0
+
+
+def test_the_reason_of_a_change_says_where_stops_made_waits_longer() -> None:
+    present, best = trial(waits(1)), trial(0.5 * waits(1))
+    ranked = replace(present, candidate=TrialCandidate("present", {"preemption": "ranked"}))
+    closed = replace(best, candidate=TrialCandidate("fcfs", {"preemption": "class"}))
+    choice = choose_trial([ranked, closed])
+    text = change_reason(ranked, closed, choice)
+    assert text.startswith(
+        "preemption by rank closes, as waits are longer with it; fcfs: mean wait"
+    )
+    assert text.endswith(f"simulated on {closed.jobs} recorded jobs")
+    assert change_reason(closed, ranked, choice).startswith("present: mean wait")

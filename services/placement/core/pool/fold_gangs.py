@@ -28,7 +28,7 @@ from shared.contracts.attempts import (
 from shared.contracts.construct import construct
 from shared.contracts.failures import WorkerFailure
 from shared.contracts.nodes import WorkerStuckNoted
-from shared.contracts.placement import Allocation, JobPlaced, PreemptionPaused
+from shared.contracts.placement import Allocation, JobPlaced, JobStopDeferred, PreemptionPaused
 from shared.ledger.decider import Fact
 
 
@@ -197,6 +197,13 @@ def charge_loss(pool: Pool, job_id: str, at: int) -> None:
     job = pool.jobs[job_id]
     if job.started_at:
         pool.loss.charge(at, job.gpus_milli, job.debt_ms, pool.loss_share)
+
+
+def defer_stop(pool: Pool, event: JobStopDeferred, fact: Fact) -> None:
+    """Note until when stops for the waiting job are put off: not before that is it repeated."""
+    job = pool.jobs.get(event.by_job_id)
+    if job is not None:
+        job.deferred_until_ms = max(job.deferred_until_ms, event.until)
 
 
 def note_pause(pool: Pool, event: PreemptionPaused, fact: Fact) -> None:

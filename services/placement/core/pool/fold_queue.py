@@ -66,7 +66,7 @@ def wait_again(
     job.attempt, job.avoid, job.since = attempt, avoid, at
     job.stop, job.stop_reason, job.makes_room_for, job.hold_reason = "", "", "", ""
     job.exit_code, job.failed_node, job.clean = None, "", True
-    job.placed_at = job.started_at = 0
+    job.placed_at = job.started_at = job.deferred_until_ms = 0
     job.not_before = not_before
     job.gpus = 0.0
     job.ready.clear()

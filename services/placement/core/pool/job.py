@@ -119,6 +119,8 @@ class Job:
     """Wall ms of the longest of its former attempts."""
     unreserved_until_ms: int = 0
     """Time until which no GPUs are reserved for its long wait, after a lapse."""
+    deferred_until_ms: int = 0
+    """Time up to which stops of protected jobs for it are recorded as deferred; 0: none is."""
     starts: int = 0
     """Starts since it entered the queue new, or again after its program failed."""
     stop_window: StopWindow | None = field(default=None, compare=False, repr=False)

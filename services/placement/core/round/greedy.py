@@ -13,6 +13,7 @@ from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import EquivalenceClass, least_ms
 from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.trial import Trial
+from services.placement.core.round.defer import DeferralSearch
 from services.placement.core.round.defragment import DefragmentationSearch
 from services.placement.core.round.easy import QueueHead, head_of
 from services.placement.core.round.evict import EvictionSearch, evict
@@ -63,6 +64,7 @@ class RoundPlanner:
         self.slots = SlotSearch(trial, policy.place)
         self.evictions = EvictionSearch(view, trial, self.plan, policy.evict)
         self.defragmentations = DefragmentationSearch(view, trial, self.plan)
+        self.deferrals = DeferralSearch(view, trial, self.plan)
         self.scan = scan_of(view)
         self.exhausted: set[EquivalenceClass] = set()
         """Classes of which no more jobs start, or stop others, in this round."""
@@ -163,6 +165,8 @@ class RoundPlanner:
         ):
             reserved = self.evictions.make_room(job, shape)
             reserved = reserved or self.defragmentations.make_room(job, shape)
+            if not reserved and self.blocked and self.blocked[-1] is job:
+                self.deferrals.note(job, shape)
         if job.job_id == self.view.overdue.job_id:
             if self.view.overdue.lapses_at_ms is not None:
                 self.plan.repeat_at(self.view.overdue.lapses_at_ms)

@@ -32,6 +32,8 @@ class RankRules(NamedTuple):
     """Weight of what a stop costs, at this fill of the loss budget; 0: none."""
     gittins_s: Mapping[str, float] = {}
     """Gittins ranks of jobs on GPUs, cluster s."""
+    records_deferrals: bool = False
+    """Whether stops of protected jobs are recorded as deferred."""
 
 
 class Outranked(NamedTuple):

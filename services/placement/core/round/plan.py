@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from services.placement.core.pool.job import Job
+from services.placement.core.pool.job import Job, ProtectionRule
 from services.placement.core.pool.shape import Slot
 from shared.contracts.attempts import MoveReason
 from shared.contracts.placement import HoldReason
@@ -54,6 +54,17 @@ class Resize(NamedTuple):
     """The job that gets what this one gives up; None if it grows."""
 
 
+class Deferral(NamedTuple):
+    """Victims of a waiting job of which some are still protected."""
+
+    by: Job
+    victims: list[tuple[Job, ProtectionRule]]
+    """Those that are protected, each with the rule."""
+    number: int
+    """All victims, those that could be stopped now included."""
+    until_ms: int
+
+
 class Hold(NamedTuple):
     """A job that stays in the queue, with the new reason."""
 
@@ -70,6 +81,7 @@ class Plan:
     assignments: list[Assignment] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
     holds: list[Hold] = field(default_factory=list)
+    deferrals: list[Deferral] = field(default_factory=list)
     migrations: list[Migration] = field(default_factory=list)
     resizes: list[Resize] = field(default_factory=list)
     waiting: int = 0

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from services.placement.core.lifecycle import ends
 from services.placement.core.pool.board import could_hold
-from services.placement.core.pool.job import Job
+from services.placement.core.pool.job import Job, ProtectionRule
 from services.placement.core.pool.overdue import LACKS_NODES
 from services.placement.core.pool.queue import QueueScan
 from services.placement.core.pool.shape import GPU, Shape, Slot
 from services.placement.core.pool.trial import Trial
 from services.placement.core.round.easy import QueueHead
 from services.placement.core.round.fit import fits_now, would_hold
-from services.placement.core.round.plan import Hold, Plan
+from services.placement.core.round.plan import Deferral, Hold, Plan
 from services.placement.core.round.slot_search import SlotSearch
 from services.placement.core.round.view import View
 from shared.contracts.construct import construct
-from shared.contracts.placement import HoldReason, JobHeld
+from shared.contracts.placement import HoldReason, JobHeld, JobStopDeferred
 from shared.ledger.decider import Decision
 
 HELD_PER_ROUND = 512
 """A record of the ledger has its bounds; the next round goes on."""
+DEFERRED_MOST = 16
+"""Victims of one waiting job whose stops are recorded as put off."""
 ALONE = ("no_capacity", *LACKS_NODES)
 """Reasons that are not about other jobs in the queue."""
 
@@ -48,9 +52,12 @@ def report_holds(view: View, trial: Trial, plan: Plan, blocked: PassedOver) -> N
     if not jobs:
         return
     trial.give(blocked.reserved)
-    reasons = HoldReasons(view, trial, blocked)
+    deferrals = {deferral.by.job_id: deferral for deferral in plan.deferrals}
+    reasons = HoldReasons(view, trial, blocked, deferrals)
     for job in jobs:
-        if reasons.is_unchanged(job) or (reason := reasons.of(job)) == job.hold_reason:
+        if job.job_id in deferrals:
+            reason = reasons.of(job)
+        elif reasons.is_unchanged(job) or (reason := reasons.of(job)) == job.hold_reason:
             continue
         if len(plan.holds) == HELD_PER_ROUND:
             plan.unfinished = True
@@ -72,10 +79,18 @@ def unreported_jobs(view: View, plan: Plan, blocked: PassedOver) -> list[Job]:
 class HoldReasons:
     """Hold reasons of one round, remembered by shape: most blocked jobs look alike."""
 
-    def __init__(self, view: View, trial: Trial, blocked: PassedOver) -> None:
+    def __init__(
+        self,
+        view: View,
+        trial: Trial,
+        blocked: PassedOver,
+        deferrals: Mapping[str, Deferral] = MappingProxyType({}),
+    ) -> None:
+        """`deferrals`: stops that are put off, by the id of the waiting job."""
         self.view = view
         self.trial = trial
         self.blocked = blocked
+        self.deferrals = deferrals
         self.known: dict[tuple[Shape, bool], HoldReason] = {}
         self.counts: dict[tuple[Shape, bool], int] = {}
         self.slots = SlotSearch(trial)
@@ -136,6 +151,10 @@ class HoldReasons:
                 detail["shadow_at"] = float(head.at)
         if reason == "no_capacity":
             detail |= self.protection_of(job) | self.reservation_of(job)
+        if (deferral := self.deferrals.get(job.job_id)) is not None:
+            detail["protected_by"] = rule_of(deferral)
+            detail["protected_until"] = float(deferral.until_ms)
+            detail["deferred_stops"] = float(deferral.number)
         return Hold(job, reason, short, detail)
 
     def protection_of(self, job: Job) -> dict[str, float | str]:
@@ -179,6 +198,12 @@ class HoldReasons:
         return workers
 
 
+def rule_of(deferral: Deferral) -> ProtectionRule:
+    """Return the rule that most of its protected victims wait for; of equals the first by name."""
+    rules = [rule for _, rule in deferral.victims]
+    return min(rules, key=lambda rule: (-rules.count(rule), rule))
+
+
 def cordoned_nodes(view: View) -> list[str]:
     nodes = view.board.nodes
     return [name for name in view.cordons if name in nodes and nodes[name].lost_at is None]
@@ -191,6 +216,23 @@ def full_nodes(view: View) -> list[str]:
         for node in view.board.nodes.values()
         if not node.takes_work and node.lost_at is None and node.node_id not in view.cordons
     ]
+
+
+def defer_stops(deferral: Deferral, stopped: frozenset[str]) -> Iterator[Decision]:
+    """Yield one event for each of the first protected victims that this round does not stop."""
+    going_on = [pair for pair in deferral.victims if pair[0].job_id not in stopped]
+    for victim, rule in going_on[:DEFERRED_MOST]:
+        event = construct(
+            JobStopDeferred,
+            job_id=victim.job_id,
+            tenant=victim.tenant,
+            attempt=victim.attempt,
+            by_job_id=deferral.by.job_id,
+            until=deferral.until_ms,
+            rule=rule,
+            victims=deferral.number,
+        )
+        yield ends.job_decision(victim, deferral.by.cause, event)
 
 
 def hold_job(hold: Hold) -> Decision:

@@ -71,11 +71,15 @@ class Victims:
             ends += [peer.until_ms for peer in self._peers.protected_from(job)]
         return min(ends, default=None)
 
+    def protected_from(self, job: Job) -> list[Protected]:
+        """Return the jobs of its own class that it outranks and may not stop yet."""
+        if job.tier >= SPOT_TIER or not self._peers:
+            return []
+        return self._peers.protected_from(job)
+
     def first_protected(self, job: Job) -> Protected | None:
         """Return the job of its own class that it may stop next, and the rule until then."""
-        if job.tier >= SPOT_TIER or not self._peers:
-            return None
-        peers = self._peers.protected_from(job)
+        peers = self.protected_from(job)
         return min(peers, key=lambda peer: (peer.until_ms, peer.job_id), default=None)
 
     def eviction(self, victim: Job, by: Job) -> Eviction:

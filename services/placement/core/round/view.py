@@ -20,6 +20,7 @@ from services.placement.core.round.progress import scaled_price
 from services.placement.core.round.protection import ProgressRules, Protection
 from services.placement.core.round.victims import Victims
 from shared.contracts.checkpoint import wall_ms
+from shared.contracts.placement import DEFERRALS_FROM
 from shared.contracts.pools import NEVER_S, PoolConfigured, QueueMode, default_of
 
 RANK_FRESH_MS = 10_000
@@ -141,6 +142,7 @@ def rank_rules(pool: Pool, scores: Mapping[str, float], now: int) -> RankRules |
         loss.opens_at_ms if loss.is_paused else None,
         scaled_price(settings.preempt_price, loss.fill),
         pool.ranks.gittins_s,
+        settings.release >= DEFERRALS_FROM,
     )
 
 

@@ -39,6 +39,18 @@ def test_a_pool_keeps_what_a_change_does_not_name() -> None:
     assert outcome == Grant("gpu", POOL.model_copy(update={"queue_mode": "easy"}))
 
 
+def test_the_reason_of_a_change_is_recorded_with_it_and_is_no_setting() -> None:
+    because = {"preemption": "ranked", "reason": "waits are shorter"}
+    outcome = decide_update(view_of(POOL), UpdatePool.model_validate({"pool": "gpu", **because}))
+    changed = POOL.model_copy(update=because)
+    assert outcome == Grant("gpu", changed)
+    assert version_of(changed) == version_of(POOL.model_copy(update={"preemption": "ranked"}))
+    view = view_of(changed)
+    assert decide_update(view, UpdatePool(pool="gpu", reason="again")) == Grant("gpu", None)
+    outcome = decide_update(view, UpdatePool(pool="gpu", rank_ms=7))
+    assert outcome == Grant("gpu", changed.model_copy(update={"rank_ms": 7, "reason": ""}))
+
+
 @pytest.mark.parametrize("setting", sorted(PoolSettings.model_fields.keys() - {"pool"}))
 def test_null_is_the_default_of_each_setting_of_a_pool(setting: str) -> None:
     command = UpdatePool.model_validate({"pool": "gpu", setting: None})

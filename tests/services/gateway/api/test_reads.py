@@ -10,12 +10,12 @@ import pytest
 
 from shared.contracts.access import TenantRegistered
 from shared.contracts.admission import JobAdmitted, QuotaChanged
-from shared.contracts.attempts import JobPreempted, JobSucceeded
+from shared.contracts.attempts import JobPreempted, JobStarted, JobSucceeded
 from shared.contracts.command_answers import CommandAccepted
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.job_spec import Gang, JobSpec
 from shared.contracts.nodes import NodeHealthNoted
-from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced
+from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced, JobStopDeferred
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import JobStartEstimated, QueueRanked, Ranked
 from shared.contracts.rejected import (
@@ -259,6 +259,37 @@ async def test_a_history_that_has_left_is_named_with_its_folder(rows: Stack) -> 
         await conn.execute("DELETE FROM retention")
         await conn.execute("DELETE FROM job_admission WHERE job_id = 'old'")
         await conn.execute("DELETE FROM job_placement WHERE job_id = 'old'")
+        await conn.close()
+
+
+async def test_a_running_job_says_until_when_its_stop_was_put_off(rows: Stack) -> None:
+    spec = JobSpec(name="busy")
+    await rows.project(
+        "admission", 1, 61, JobAdmitted(job_id="busy", tenant="ada", submitted_at=61, spec=spec)
+    )
+    allocations = (Allocation(rank=0, node_id="n1", gpus=(5,)),)
+    placed = {"attempt": 1, "allocations": allocations, "waited_ms": 0, "policy": "fcfs"}
+    about = {"job_id": "busy", "tenant": "ada"}
+    deferral = {"until": 900, "rule": "checkpoint", "victims": 2}
+    await rows.project(
+        "placement",
+        1,
+        61,
+        JobEnqueued(**about, submitted_at=61, spec=spec),
+        JobPlaced.model_validate(about | placed),
+        JobStarted(**about, attempt=1),
+        JobStopDeferred.model_validate(about | deferral | {"attempt": 1, "by_job_id": "b1"}),
+    )
+    try:
+        _, own, _ = await rows.call("GET", "/v1/jobs/busy/why")
+        assert own["deferral"] == {"at": own["deferral"]["at"], **deferral}
+        _, shown, _ = await rows.call("GET", "/v1/jobs/busy/why", key="op")
+        assert shown["deferral"]["by_job_id"] == "b1"
+        assert (await rows.call("GET", "/v1/jobs/a2/why"))[1]["deferral"] is None
+    finally:
+        conn = await asyncpg.connect(rows.dsn, server_settings={"search_path": "berth"})
+        for table in ("job_admission", "job_placement", "job_event", "allocation"):
+            await conn.execute(f"DELETE FROM {table} WHERE job_id = 'busy'")  # noqa: S608
         await conn.close()
 
 
