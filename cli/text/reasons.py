@@ -133,7 +133,10 @@ def _preempted(data: Data) -> str:
     """
     terms = cast("Data", data.get("terms") or {})
     restart_s, starts = terms.get("restart_s"), terms.get("starts")
-    parts = ((data.get("lost_work_s"), "{} s of work"), (restart_s, "a restart of {} s"))
+    restart = "a restart of {} s" + (
+        " (as its last start took)" if terms.get("restart_measured") else ""
+    )
+    parts = ((data.get("lost_work_s"), "{} s of work"), (restart_s, restart))
     costs = [
         text.format(_shown(cost_s))
         for cost_s, text in parts

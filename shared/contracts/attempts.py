@@ -59,6 +59,12 @@ class JobCheckpointed(Event):
         ge=1, description="wall ms of work of this start that are in the checkpoint"
     )
     step: int = Field(0, ge=0, description="its step, as the job named it")
+    restart_ms: int | None = Field(
+        None,
+        ge=0,
+        description="wall ms from the start until its work went on, by this first report of it; "
+        "absent: not known",
+    )
 
 
 @event
@@ -79,6 +85,12 @@ class JobProgressed(Event):
     step: int = Field(ge=0, description="iterations that are done, as the job counts them")
     steps_total: int = Field(ge=1, description="iterations of the whole training")
     ends_at: int = Field(description="ms, when it should end; at the latest its `walltime_s`")
+    restart_ms: int | None = Field(
+        None,
+        ge=0,
+        description="wall ms from the start until its work went on, by this first report of it; "
+        "absent: not known",
+    )
 
 
 @event

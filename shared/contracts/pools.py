@@ -183,6 +183,13 @@ class PoolSettings(Command):
         description="under `progress`: weight of the cost of a preemption by rank against what is "
         "left of its victim, growing as the loss budget is spent; 0: none",
     )
+    assumed_restart_s: float = Field(
+        60.0,
+        ge=0,
+        le=1e6,
+        description="cluster s that a start on real nodes is assumed to take before its work goes "
+        "on, until the job's first report in a start shows it; stops are priced by it",
+    )
     loss_share: float = Field(
         0.015,
         ge=0,
@@ -314,6 +321,7 @@ LEGACY_DEFAULTS: Final[Mapping[str, Any]] = {
     "rank_changes": False,
     "programs_once": False,
     "mitigation": "off",
+    "assumed_restart_s": 0.0,
 }
 """Values of settings that an event lacks, where they are not the declared default: what pools did
 before the setting existed. If a declared default changes, its old value is added."""
@@ -394,6 +402,7 @@ class PoolConfigured(Event):
     start_protection_s: float = recorded("start_protection_s")
     cheap_restarts: int = recorded("cheap_restarts")
     preempt_price: float = recorded("preempt_price")
+    assumed_restart_s: float = recorded("assumed_restart_s")
     loss_share: float = recorded("loss_share")
     loss_window_s: float = recorded("loss_window_s")
     large_gang_share: float = recorded(

@@ -91,7 +91,7 @@ def configure_pool(view: AccessView, lanes: int, command: ConfigurePool) -> Outc
     if early := early_setting(view, command):
         return Denial(command.pool, "upgrade_not_finished", early)
     event = event_of(view, lane, command)
-    if event == existing:
+    if existing is not None and event == existing.model_copy(update={"reason": event.reason}):
         return Grant(command.pool, None)
     denial = deny_version("pool", command.pool, existing, command.if_version)
     return denial or Grant(command.pool, event)

@@ -57,6 +57,9 @@ def test_a_preempted_job_says_for_whom_and_what_it_cost() -> None:
     assert words("job.preempted.v1", data) == (
         f"{text}; it cost 12 s of work and a restart of 60 s; it had started 3 times"
     )
+    data["terms"] = {"restart_s": 42.0, "restart_measured": 1.0}
+    measured = f"{text}; it cost 12 s of work and a restart of 42 s (as its last start took)"
+    assert words("job.preempted.v1", data) == measured
     older = {"reason": "node_drained", "lost_work_s": 0.0, "by_job_id": ""}
     assert words("job.preempted.v1", older) == "its node was drained"
     lost = {"reason": "node_lost", "lost_work_s": 12.5}

@@ -63,6 +63,7 @@ BEFORE_ANY_CHANGE: dict[str, Any] = {
     "guard_predictions": False,
     "use_progress": False,
     "tenant_floor": 0.0,
+    "assumed_restart_s": 0.0,
 }
 """The meaning of an absent setting in old ledgers: an entry is never changed."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from services.placement.core.lifecycle.restarts import restart_by_checkpoint
 from services.placement.core.pool.state import Pool
 from shared.contracts.attempts import JobCheckpointed
 from shared.contracts.construct import construct
@@ -40,7 +41,8 @@ def note_checkpoint(
     allocation = job.allocations.get(report.allocation_id) if job else None
     if job is None or allocation is None or allocation.rank != 0 or job.phase != "running":
         return
-    worked_ms = min(report.ran_ms, job.ran_ms(now)) - job.paid_ms(pool.time_scale)
+    ran_ms = min(report.ran_ms, job.ran_ms(now))
+    worked_ms = ran_ms - job.paid_ms(pool.time_scale)
     least_ms = job.checkpointed_ms + CHECKPOINT_GAP_MS if job.checkpointed_ms else 1
     if worked_ms < least_ms:
         return
@@ -51,5 +53,6 @@ def note_checkpoint(
         attempt=job.attempt,
         worked_ms=worked_ms,
         step=report.step,
+        restart_ms=restart_by_checkpoint(job, ran_ms, report.step, pool.time_scale),
     )
     yield Decision(event, cause, job.trace)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from services.placement.core.lifecycle.restarts import restart_by_progress
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.state import Pool
 from shared.contracts.attempts import JobProgressed
@@ -56,6 +57,13 @@ def note_progress(pool: Pool, report: WorkerProgressed, now: int, cause: str) ->
         step=report.step,
         steps_total=report.steps_total,
         ends_at=ends_at,
+        restart_ms=restart_by_progress(
+            job,
+            min(report.ran_ms, job.ran_ms(now)),
+            report.step,
+            report.iteration_s,
+            pool.time_scale,
+        ),
     )
     yield Decision(event, cause, job.trace)
 

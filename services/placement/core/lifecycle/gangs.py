@@ -176,10 +176,18 @@ def lose_gang(pool: Pool, job: Job, now: int, cause: str, terms: Mapping[str, fl
     `terms` say what was lost. The job's own attempts are not counted, as after any preemption, and
     the pool's loss budget pays for the stops that rank decides alone.
     """
-    simulated = job.spec.simulated
-    costs = {"restart_s": simulated.restart_s if simulated else 0.0, "starts": float(job.starts)}
+    costs = restart_terms(job, pool.time_scale)
     lost_s = job.lost_work_s(now, pool.time_scale) if job.started_at else 0.0
     return preempt_job(job, "node_lost", "", lost_s, cause, {**costs, **terms})
+
+
+def restart_terms(job: Job, time_scale: float) -> dict[str, float]:
+    """Return the terms of a stop about the restart after it, cluster s, and the starts so far.
+
+    `restart_measured` is there where an earlier start of the job showed how long it takes.
+    """
+    terms = {"restart_s": job.restart_s(time_scale), "starts": float(job.starts)}
+    return {**terms, "restart_measured": 1.0} if job.has_shown_restart else terms
 
 
 def preempt_job(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from services.placement.core.pool.allocations import slot_of
 from services.placement.core.pool.fold_nodes import forget_if_gone
 from services.placement.core.pool.job import Forecast, Job, WorkerAllocation
+from services.placement.core.pool.settings import times_of
 from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Pool
 from shared.contracts.attempts import (
@@ -66,6 +67,9 @@ def start(pool: Pool, event: JobStarted, fact: Fact) -> None:
     job.phase, job.started_at = "running", fact.at
     job.starts += 1
     job.checkpointed_ms = 0
+    if not job.has_shown_restart and pool.settings is not None:
+        job.restart_wall_ms = times_of(pool.settings).assumed_restart_ms
+    job.paid_restart_ms = job.restart_wall_ms
     if job.spec.elastic is not None:
         pool.elastic[job.job_id] = None
     job.start_failures = 0
@@ -77,15 +81,26 @@ def start(pool: Pool, event: JobStarted, fact: Fact) -> None:
 def note_checkpoint(pool: Pool, event: JobCheckpointed, fact: Fact) -> None:
     """Rank may stop the job now: a round has to see it. It delays no round that is due anyway."""
     job = pool.jobs[event.job_id]
-    job.checkpointed_ms = event.worked_ms
+    steps = event.step - job.checkpoint_step
+    if job.checkpointed_ms and steps > 0:
+        job.step_us = (event.worked_ms - job.checkpointed_ms) * 1000 // steps
+    job.checkpointed_ms, job.checkpoint_step = event.worked_ms, event.step
+    note_restart(job, event.restart_ms)
     if pool.waiting and pool.is_ranked and not pool.changed:
         pool.touch(fact.at)
+
+
+def note_restart(job: Job, restart_ms: int | None) -> None:
+    """Note how long a start took until its work went on; what this one paid stays as assumed."""
+    if restart_ms is not None:
+        job.restart_wall_ms, job.has_shown_restart = restart_ms, True
 
 
 def note_progress(pool: Pool, event: JobProgressed, fact: Fact) -> None:
     """Where EASY reserves by expected ends, a round has to see it; it delays none that is due."""
     job = pool.jobs[event.job_id]
     until = believed_until(job, event) if job.forecast is None else job.forecast.believed_until
+    note_restart(job, event.restart_ms)
     job.forecast = Forecast(fact.at, event.step, event.ends_at, until)
     is_easy = pool.settings is not None and pool.settings.queue_mode == "easy"
     if pool.waiting and is_easy and not pool.changed:

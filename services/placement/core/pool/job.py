@@ -109,6 +109,17 @@ class Job:
     """An earlier start was preempted: each further one pays for the restart."""
     debt_ms: int = 0
     """Cost of the last preemption: the work that was lost, and the restart after it."""
+    restart_wall_ms: int = 0
+    """Wall ms that its next start is taken to need before its work goes on, unless its
+    specification says so: as its last start showed, else as the pool assumes."""
+    has_shown_restart: bool = False
+    """A start of it has shown how long that takes."""
+    paid_restart_ms: int = 0
+    """The same as it was when this start began."""
+    checkpoint_step: int = 0
+    """Step of the last checkpoint that it reported, in any start."""
+    step_us: int = 0
+    """Wall microseconds of a step between its last two checkpoints of one start; 0: not known."""
     checkpointed_ms: int = 0
     """Wall ms of work of this start in the last checkpoint that it reported; 0: none."""
     forecast: Forecast | None = None
@@ -160,7 +171,21 @@ class Job:
 
     def paid_ms(self, time_scale: float) -> int:
         """Return the wall ms of restart that this start pays before its work goes on."""
-        return restart_ms(self.spec, time_scale) if self.resumes else 0
+        if not self.resumes:
+            return 0
+        return self.paid_restart_ms if self.spec.simulated is None else self.restart_ms(time_scale)
+
+    def restart_ms(self, time_scale: float) -> int:
+        """Return the wall ms that its next start takes before its work goes on."""
+        if self.spec.simulated is None:
+            return self.restart_wall_ms
+        return restart_ms(self.spec, time_scale)
+
+    def restart_s(self, time_scale: float) -> float:
+        """Return the same in cluster seconds."""
+        if self.spec.simulated is None:
+            return self.restart_wall_ms / 1000 * time_scale
+        return self.spec.simulated.restart_s
 
     def work_from_ms(self, time_scale: float) -> int:
         """Return the ms from which this start works."""
@@ -185,7 +210,7 @@ class Job:
     def set_back(self, now: int, time_scale: float) -> None:
         """Note the cost of a preemption at `now`; a start that never ran costs nothing."""
         if self.started_at:
-            self.debt_ms = self.lost_ms(now, time_scale) + restart_ms(self.spec, time_scale)
+            self.debt_ms = self.lost_ms(now, time_scale) + self.restart_ms(time_scale)
             self.resumes = True
 
     def gpu_s(self, now: int) -> float:

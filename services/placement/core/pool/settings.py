@@ -43,6 +43,8 @@ class PoolTimes(NamedTuple):
     loss_window_ms: int
     min_residency_ms: int
     start_timeout_ms: int
+    assumed_restart_ms: int
+    """Length of a restart that is assumed until a job has shown its own."""
 
 
 @per_settings
@@ -54,4 +56,5 @@ def times_of(settings: PoolConfigured) -> PoolTimes:
         wall_ms(settings.loss_window_s, scale),
         wall_ms(settings.min_residency_s, scale),
         round(settings.start_timeout_s * 1000),
+        wall_ms(settings.assumed_restart_s, scale),
     )

@@ -61,7 +61,7 @@ def is_worth_it(view: View, elastic: ElasticJob, extra: int) -> bool:
     """Whether `extra` more workers save enough; the rule is at the top, in cluster seconds."""
     job, workers = elastic.job, len(elastic.slots)
     saved_s = left_s(view, job) * (1 - workers / (workers + extra))
-    restart_s = job.spec.simulated.restart_s if job.spec.simulated else 0.0
+    restart_s = job.restart_s(view.time_scale)
     return saved_s >= max(LEAST_S, WORTH * (elastic.lost_work_s + restart_s))
 
 

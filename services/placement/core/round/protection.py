@@ -12,7 +12,7 @@ from services.placement.core.round.progress import (
     next_stop_ms,
     stop_window_ms,
 )
-from shared.contracts.checkpoint import restart_ms, wall_ms
+from shared.contracts.checkpoint import wall_ms
 
 
 class ProgressRules(NamedTuple):
@@ -51,10 +51,18 @@ def stoppable(job: Job, rules: Protection, now: int) -> Stoppable:
 def window_at(job: Job, rules: Protection, now: int) -> StopWindow:
     """Return the window in which rank may stop a running job, or the next one after `now`."""
     window = job.stop_window
-    key = (job.started_at, job.starts, job.checkpointed_ms, job.debt_ms, job.resumes, rules)
+    key = (
+        job.started_at,
+        job.starts,
+        job.checkpointed_ms,
+        job.debt_ms,
+        job.resumes,
+        job.restart_wall_ms,
+        rules,
+    )
     if window is None or not window.since_ms <= now <= window.closes_ms or window.key != key:
-        paid_ms = restart_ms(job.spec, rules.time_scale)
-        window = job.stop_window = StopWindow(key, now, *find_window(job, rules, now), paid_ms)
+        next_ms = job.restart_ms(rules.time_scale)
+        window = job.stop_window = StopWindow(key, now, *find_window(job, rules, now), next_ms)
     return window
 
 
@@ -147,7 +155,7 @@ def protected_ms(job: Job, min_residency_ms: int) -> int:
 
     where `debt_ms` is the cost of its last preemption: the work that it lost (since its last
     checkpoint, `shared.contracts.checkpoint`) plus the restart that this start
-    paid (`simulated.restart_s`; 0 if the spec has none). It is 0 for a job that was never
+    paid (`Job.restart_ms`). It is 0 for a job that was never
     preempted while it ran, and of a job whose program failed and which began anew. The time in
     which a start pays its restart counts: a start may keep nothing, which `progress` prevents.
     All in whole ms of the pool's clock.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from services.placement.core.lifecycle.gangs import restart_terms
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import SPOT_TIER
 from services.placement.core.round.lower_tiers import LowerTiers
@@ -92,5 +93,4 @@ class Victims:
         """Return the restart that the victim will pay, cluster s, and how often it started."""
         if not self._shows_costs:
             return {}
-        restart_s = victim.spec.simulated.restart_s if victim.spec.simulated else 0.0
-        return {"restart_s": restart_s, "starts": float(victim.starts)}
+        return restart_terms(victim, self._time_scale)

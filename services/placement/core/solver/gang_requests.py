@@ -135,8 +135,9 @@ class RequestBuilder:
 
     def price(self, job: Job, per_gpu: int = STOP) -> int:
         """Return the price of a stop, or with `MIGRATION` of a migration."""
-        simulated = job.spec.simulated
-        restart_s = simulated.restart_s if simulated else RESTART_S
+        restart_s = job.restart_s(self.view.time_scale)
+        if job.spec.simulated is None and not job.has_shown_restart:
+            restart_s = restart_s or RESTART_S
         size = round(job.gpus * GPU)
         lost_s = self.view.lost_work_s(job) + restart_s
         return per_gpu * size // GPU + stop_price(size, lost_s)

@@ -44,6 +44,7 @@ def configured(**fields: Any) -> PoolConfigured:
         rank_changes=True,
         programs_once=True,
         mitigation="approve",
+        assumed_restart_s=60.0,
         easy_runtime="history",
         release=RELEASE,
         **fields,

@@ -44,7 +44,7 @@ def test_every_setting_of_the_command_is_recorded() -> None:
     outcome = decide_outcome(AccessView(), 4, command)
     assert isinstance(outcome, Grant) and outcome.event is not None
     named = command.model_dump(exclude={"if_version"})
-    assert outcome.event.model_dump(exclude={"partition", "release"}) == named
+    assert outcome.event.model_dump(exclude={"partition", "reason", "release"}) == named
 
 
 def test_a_pool_is_opened_to_registered_tenants_alone() -> None:
@@ -97,8 +97,15 @@ def test_settings_that_a_command_does_not_name_return_to_their_defaults() -> Non
     assert outcome.event.model_dump() == defaults | {
         "partition": 2,
         "release": RELEASE,
+        "reason": "",
         "rank_ms": 77,
     }
+    recorded = pool.model_copy(update={"reason": "a drill"})
+    view.apply(recorded)
+    same = {
+        name: getattr(pool, name) for name in ConfigurePool.model_fields.keys() - {"if_version"}
+    }
+    assert decide_outcome(view, 4, ConfigurePool.model_validate(same)) == Grant("main", None)
 
 
 def test_a_changed_endpoint_keeps_its_lane() -> None:

@@ -43,7 +43,13 @@ def test_the_rest_is_the_iterations_to_come_at_the_pace_so_far() -> None:
     pool = running()
     [event] = report(pool)
     assert event == JobProgressed(
-        job_id="x", tenant="t", attempt=1, step=40, steps_total=100, ends_at=pool.now + 600_000
+        job_id="x",
+        tenant="t",
+        attempt=1,
+        step=40,
+        steps_total=100,
+        ends_at=pool.now + 600_000,
+        restart_ms=600_000,
     )
     forecast = pool.job("x").forecast
     assert forecast is not None and forecast.ends_at == pool.now + 600_000

@@ -19,9 +19,10 @@ def test_times_are_wall_ms_and_shares_whole_numbers() -> None:
             loss_window_s=3600.0,
             min_residency_s=90.0,
             start_timeout_s=2.5,
+            assumed_restart_s=120.0,
         )
     )
-    assert times == settings.PoolTimes(500, 60_000, 1500, 2500)
+    assert times == settings.PoolTimes(500, 60_000, 1500, 2500, 2000)
 
 
 def test_each_settings_object_is_computed_once_and_few_are_kept() -> None:
