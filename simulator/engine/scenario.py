@@ -160,6 +160,7 @@ def drawn_checkpoints(jobs: int, median_s: float, spread: float) -> tuple[float,
 
 
 @lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def restart_of(workers: int, gpus: float, restart_s: float, growth: float) -> float:
     """Return the seconds of a restart of a gang, by whole GPUs; `gpus` are per worker."""
     return float(restarts_s(np.array([workers * np.ceil(gpus)]), restart_s, growth)[0])

@@ -135,9 +135,11 @@ def check_rules(pool: PoolConfigured, command: SubmitJob, body_bytes: int) -> Re
 
 def check_array_bytes(command: SubmitJob) -> str | None:
     """Return why the jobs of an array need too many bytes: each repeats all but the program."""
+    if command.array_size == 1:
+        return None
     job_bytes = len(canonical_body(without_program(command.spec), 1))
     total = command.array_size * job_bytes
-    if command.array_size == 1 or total <= MAX_ARRAY_BYTES:
+    if total <= MAX_ARRAY_BYTES:
         return None
     return (
         f"array_size: {command.array_size}: its jobs need {job_bytes} bytes each besides command "
