@@ -38,13 +38,13 @@ class BodyReader:
 
     async def read(self, request: web.Request, route: Route, entry: OpenEntry) -> ReadBody:
         """Return the body, decoded. Raises ErrorAnswer."""
-        data = await self._receive(request, entry)
+        parts = await self._receive(request, entry)
         try:
-            return await self._decode(route, data)
+            return await self._decode(route, parts)
         except InvalidRequest as error:
             raise refuse("invalid_body", str(error), param=error.field) from None
 
-    async def _receive(self, request: web.Request, entry: OpenEntry) -> bytes:
+    async def _receive(self, request: web.Request, entry: OpenEntry) -> list[bytes]:
         # Most bodies have arrived already: a timer for each would cost more than it is worth.
         timeout_s = None if request.content.is_eof() else self._timeout_s
         try:
@@ -57,20 +57,23 @@ class BodyReader:
             text = "body: invalid encoding; a body as its headers describe it is required"
             raise refuse("invalid_body", text, param="body") from None
 
-    async def _decode(self, route: Route, data: bytes) -> ReadBody:
-        if len(data) <= LARGE_BYTES:
-            return decode(route, data)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, decode, route, data)
+    async def _decode(self, route: Route, parts: list[bytes]) -> ReadBody:
+        if sum(map(len, parts)) <= LARGE_BYTES:
+            return decode(route, parts)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, decode, route, parts)
 
 
-def decode(route: Route, data: bytes) -> ReadBody:
-    """Return the body and the size of its prompt. Raises InvalidRequest."""
-    body = RequestBody.decode(route, data)
+def decode(route: Route, parts: list[bytes]) -> ReadBody:
+    """Return the body and the size of its prompt. Raises InvalidRequest.
+
+    Large parts are joined without the lock of the interpreter: the event loop goes on meanwhile.
+    """
+    body = RequestBody.decode(route, parts[0] if len(parts) == 1 else b"".join(parts))
     return ReadBody(body, prompt_size(body.fields))
 
 
-async def _read_all(request: web.Request, entry: OpenEntry) -> bytes:
-    """Return the whole body, counted as it arrives. Raises ErrorAnswer."""
+async def _read_all(request: web.Request, entry: OpenEntry) -> list[bytes]:
+    """Return the parts of the whole body, counted as they arrive. Raises ErrorAnswer."""
     if (request.content_length or 0) > MAX_BODY_BYTES:
         raise _too_large()
     content = request.content
@@ -82,7 +85,7 @@ async def _read_all(request: web.Request, entry: OpenEntry) -> bytes:
         if size > MAX_BODY_BYTES:
             raise _too_large()
         parts.append(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return parts
 
 
 def _too_large() -> ErrorAnswer:

@@ -8,7 +8,14 @@ from itertools import islice
 import msgspec
 from msgspec import Raw
 
-from services.throttle.relay.large_json import LARGE_BYTES, BadJson, LargeJson, count, find
+from services.throttle.relay.large_json import (
+    LARGE_BYTES,
+    BadJson,
+    LargeJson,
+    count,
+    find,
+    value_bytes,
+)
 from shared.contracts.endpoints import MOST_TOKENS
 
 MEDIA_TOKENS = 1024
@@ -76,8 +83,8 @@ _PART = msgspec.json.Decoder(_Part)
 
 def prompt_size(fields: Mapping[str, Raw]) -> PromptSize:
     """Return the size of the prompt of a request of any route."""
-    added = sum(text_bytes(bytes(fields[name])) for name in ADDED if name in fields)
-    sizes = [_value_size(name, bytes(fields[name])) for name in PROMPTS if name in fields]
+    added = sum(text_bytes(value_bytes(fields[name])) for name in ADDED if name in fields)
+    sizes = [_value_size(name, value_bytes(fields[name])) for name in PROMPTS if name in fields]
     return PromptSize(
         text_bytes=added + sum(size.text_bytes for size in sizes),
         token_ids=sum(size.token_ids for size in sizes),

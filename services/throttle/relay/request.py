@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import Meta, Raw
 
-from services.throttle.relay.large_json import LARGE_BYTES, BadJson, LargeJson
+from services.throttle.relay.large_json import LARGE_BYTES, BadJson, LargeJson, value_bytes
 from services.throttle.relay.prompt_size import count_prompts
 
 Route = Literal["chat/completions", "completions", "embeddings", "responses"]
@@ -222,12 +222,17 @@ def _check_prompt(route: Route, fields: Fields) -> None:
         raise InvalidRequest("messages", f"{fault}; an array of messages is required")
 
 
+def _count_prompts(fields: Fields) -> int:
+    raw = fields.get("prompt")
+    return 1 if raw is None else count_prompts(value_bytes(raw), MOST_PROMPTS)
+
+
 def _answers(route: Route, fields: Fields) -> int:
     if route in ("embeddings", "responses"):
         return 1
     choices = _read(fields, "n") or 1
     if route == "completions":
-        prompts = count_prompts(bytes(fields["prompt"]), MOST_PROMPTS) if "prompt" in fields else 1
+        prompts = _count_prompts(fields)
         if prompts > MOST_PROMPTS:
             text = f"array of more than {MOST_PROMPTS} prompts; at most {MOST_PROMPTS} are allowed"
             raise InvalidRequest("prompt", text)

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from services.throttle.relay import large_json
 from services.throttle.relay.large_json import (
+    LARGE_BYTES,
     MOST_DEPTH,
     MOST_MARKS,
     SLICE_BYTES,
@@ -18,6 +20,7 @@ from services.throttle.relay.large_json import (
     LargeJson,
     count,
     find,
+    value_bytes,
 )
 
 # A character is six bytes where it is escaped: 100 of them stay below the longest name.
@@ -109,3 +112,9 @@ def test_searches_meet_what_lies_across_slices(slices: int) -> None:
     data = b"abcabcabc"
     assert [count(data, part) for part in (b"a", b"abc", b"ca", b"x")] == [3, 3, 2, 0]
     assert [find(data, b"abc", start) for start in (0, 1, 4, 7)] == [0, 3, 6, -1]
+
+
+@pytest.mark.parametrize("size", [0, 1, LARGE_BYTES, LARGE_BYTES + 1, 3 * SLICE_BYTES + 7])
+def test_a_value_is_copied_whole_whatever_its_size(size: int) -> None:
+    data = bytes(number % 251 for number in range(size))
+    assert value_bytes(Raw(memoryview(data))) == data
