@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from itertools import islice
 from typing import TypeVar
 
@@ -104,24 +104,29 @@ class Dispatcher:
             # Of the requests that were queued now, one may wait for a place that is free already.
             self._report_at_once()
 
-    @asynccontextmanager
-    async def ticket(self, command: ServeLlmRequest, item: Input) -> AsyncIterator[Ticket]:
+    def ticket(self, command: ServeLlmRequest, item: Input) -> AbstractAsyncContextManager[Ticket]:
         """Queue a request; the block has its ticket, and leaving it ends the request.
 
-        Raises Busy, LaneRevoked or Quarantined where the lane takes no requests.
+        Entering it raises Busy, LaneRevoked or Quarantined where the lane takes no requests.
         """
-        ticket = self._tickets.add(command.request_id)
+        return _QueuedRequest(self, command.request_id, item)
+
+    async def queue(self, ticket: Ticket, item: Input) -> None:
+        """Offer a request to the lane, and return once it is queued or decided; use `ticket`."""
         if len(self.state.running) >= self.state.capacity:
             self._report_at_once()
-        try:
-            ticket.ahead = _ahead(await self.lane.offer(item))
-            yield ticket
-        finally:
-            self._tickets.remove(ticket)
-            if ticket.started and not ticket.is_settled:
-                self._end(_cancelled(ticket.request_id))
-            elif not ticket.decided.done() or ticket.decided.cancelled():
-                self._leave(ticket.request_id)
+        ticket.ahead = _ahead(await self.lane.offer(item))
+
+    def add_ticket(self, request_id: str) -> Ticket:
+        return self._tickets.add(request_id)
+
+    def leave(self, ticket: Ticket) -> None:
+        """End a request whose handler ends; use `ticket`."""
+        self._tickets.remove(ticket)
+        if ticket.started and not ticket.is_settled:
+            self._end(_cancelled(ticket.request_id))
+        elif not ticket.decided.done() or ticket.decided.cancelled():
+            self._leave(ticket.request_id)
 
     def finish(self, ticket: Ticket, end: RequestEnd) -> None:
         """Report the end of a request that was started."""
@@ -239,6 +244,29 @@ class Dispatcher:
                     return self.lane.offer(message)
             except Busy:
                 await asyncio.sleep(BUSY_S)
+
+
+class _QueuedRequest(AbstractAsyncContextManager[Ticket]):
+    """A request from its offer on; a class, as a generator would cost more per request."""
+
+    __slots__ = ("_dispatcher", "_item", "_request_id", "_ticket")
+
+    def __init__(self, dispatcher: Dispatcher, request_id: str, item: Input) -> None:
+        self._dispatcher = dispatcher
+        self._request_id = request_id
+        self._item = item
+
+    async def __aenter__(self) -> Ticket:
+        self._ticket = self._dispatcher.add_ticket(self._request_id)
+        try:
+            await self._dispatcher.queue(self._ticket, self._item)
+        except BaseException:
+            self._dispatcher.leave(self._ticket)
+            raise
+        return self._ticket
+
+    async def __aexit__(self, *error: object) -> None:
+        self._dispatcher.leave(self._ticket)
 
 
 @contextmanager

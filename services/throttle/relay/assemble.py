@@ -11,7 +11,7 @@ from msgspec import Raw
 from services.throttle.relay.merge import Fields, Pieces, merge, plain
 from services.throttle.relay.request import Route
 from services.throttle.relay.sse import SseEvent
-from services.throttle.relay.text_chunks import text_chunk
+from services.throttle.relay.text_chunks import TextChunk, text_chunk
 from services.throttle.relay.usage import DONE, ENDS
 
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
@@ -37,6 +37,8 @@ class AnswerAssembler:
         self._choices: dict[int, Fields] = {}
         self._pieces: dict[int, Pieces] = {}
         """The text of each choice that has begun."""
+        self._last: TextChunk | None = None
+        """The last piece of text, whose fields are not in the head yet."""
         self._response: Raw | None = None
         self.error: Fields | None = None
         """The error that the engine reported within the stream, as it named it."""
@@ -66,6 +68,7 @@ class AnswerAssembler:
             if self._response is None:
                 raise MalformedStream("stream: ended without the response")
             return bytes(self._response)
+        self._note_head()
         if not self._head:
             raise MalformedStream("stream: ended without a chunk")
         choices = [self._choice(index) for index in sorted(self._choices)]
@@ -93,13 +96,23 @@ class AnswerAssembler:
         pieces = self._pieces.get(choice.index)
         if pieces is None:
             return None
-        if chunk.usage is None:
-            self._head.setdefault("usage", None)
-        self._head.update(chunk.head())
+        if self._last is None or not chunk.replaces(self._last):
+            self._note_head()
+        self._last = chunk
         pieces.append(choice.piece)
         return choice.piece
 
+    def _note_head(self) -> None:
+        """Take the fields of the last piece of text, once for a row of them."""
+        last, self._last = self._last, None
+        if last is None:
+            return
+        if last.usage is None:
+            self._head.setdefault("usage", None)
+        self._head.update(last.head())
+
     def _add_chunk(self, chunk: Fields) -> None:
+        self._note_head()
         if "error" in chunk and "choices" not in chunk:
             self.error = _error(chunk)
             return

@@ -44,6 +44,12 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     system_fingerprint: str | UnsetType = UNSET
     usage: None | UnsetType = UNSET
 
+    def replaces(self, other: _Head) -> bool:
+        """Return whether this chunk has all fields that the other has."""
+        return (
+            self.system_fingerprint is not UNSET or other.system_fingerprint is UNSET
+        ) and self.usage is other.usage
+
     def head(self) -> dict[str, str | int | None]:
         """Return the fields beside the choices that the chunk has."""
         fields: dict[str, str | int | None] = {

@@ -163,6 +163,17 @@ def test_fields_of_the_answer_are_the_last_that_are_not_null() -> None:
     assert answer["x_engine"] == {"a": 1}
 
 
+def test_fields_of_a_row_of_texts_are_the_last_that_each_has() -> None:
+    def named(id_: str, **more: Any) -> bytes:
+        head = {"id": id_, "object": "chat.completion.chunk", "created": 1, "model": "m", **more}
+        return event({**head, "choices": [{"index": 0, "delta": {"content": id_}}]})
+
+    stream = named("a") + named("b", system_fingerprint="f") + named("c") + named("d", usage=None)
+    answer = assembled(stream + named("e"))
+    assert (answer["id"], answer["system_fingerprint"], answer["usage"]) == ("e", "f", None)
+    assert answer["choices"][0]["message"]["content"] == "abcde"
+
+
 @pytest.mark.parametrize("end", ["completed", "incomplete", "failed"])
 def test_a_response_is_that_of_its_last_event(end: str) -> None:
     stream = responses_stream(end)
