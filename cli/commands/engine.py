@@ -34,6 +34,13 @@ def engine(
         list[str] | None,
         typer.Option(help="Name of a LoRA adapter, served by the first model. Repeatable."),
     ] = None,
+    retrain: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="One of the adapters, retrained beside serving once an endpoint says how much."
+            " Repeatable."
+        ),
+    ] = None,
     listen: Annotated[
         str, typer.Option(metavar="HOST", help="Address to listen on.")
     ] = "127.0.0.1",
@@ -77,6 +84,7 @@ def engine(
         options = EmulatorOptions(
             models=tuple(model),
             adapters=tuple(adapter or ()),
+            retrained=tuple(retrain or ()),
             limits=EngineLimits(kv_tokens, max_batch),
             speed=speed,
             queue_limit=max_queue,

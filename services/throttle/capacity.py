@@ -22,8 +22,15 @@ Standings = tuple[EngineStanding, ...]
 class CapacityReports:
     """Reports at once what decides; loads, which are for readers, only now and then."""
 
-    def __init__(self, state: Callable[[], EndpointState], upstreams: UpstreamPool) -> None:
+    def __init__(
+        self,
+        state: Callable[[], EndpointState],
+        upstreams: UpstreamPool,
+        share: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        """`share` returns the part of free time that retraining may take."""
         self._state = state
+        self._share = share
         self._upstreams = upstreams
         self._noted: Standings = ()
         self._noted_at = float("-inf")
@@ -50,15 +57,20 @@ class CapacityReports:
         state, upstreams = self._state(), self._upstreams
         if not upstreams.states() and not state.capacity:
             return None
-        seen = upstreams.capacity, upstreams.overloaded, upstreams.away
+        seen = upstreams.capacity, upstreams.overloaded, upstreams.away, self._share()
         engines = self._due(now) if state.endpoint is not None else ()
-        if not engines and seen == (state.capacity, state.overloaded, state.away):
+        known = state.capacity, state.overloaded, state.away, state.retraining_share
+        if not engines and seen == known:
             return None
         if engines:
             self._noted, self._noted_at = engines, now
-        requests, overloaded, away = seen
+        requests, overloaded, away, share = seen
         return CapacityObserved(
-            requests=requests, overloaded=overloaded, away=away, engines=engines
+            requests=requests,
+            overloaded=overloaded,
+            away=away,
+            engines=engines,
+            retraining_share=share,
         )
 
     def _due(self, now: float) -> Standings:

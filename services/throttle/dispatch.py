@@ -12,6 +12,7 @@ from typing import TypeVar
 from services.throttle.capacity import CapacityReports
 from services.throttle.core.state import EndpointState
 from services.throttle.handlers import BodyHandler
+from services.throttle.retraining import RetrainingShare
 from services.throttle.tickets import LaneLost, Ticket, Tickets
 from services.throttle.upstreams.pool import UpstreamPool
 from shared.bus.lane import Lane
@@ -58,7 +59,12 @@ class Dispatcher:
     ) -> None:
         self.lane = lane
         self.upstreams = upstreams
-        self._capacity = CapacityReports(lambda: lane.state, upstreams)
+        self.retraining = RetrainingShare(
+            lambda: lane.state.endpoint, lambda: lane.state.retraining_share, upstreams
+        )
+        self._capacity = CapacityReports(
+            lambda: lane.state, upstreams, lambda: self.retraining.value
+        )
         self._topic = topic
         self._former: set[str] = set()
         self._tickets = Tickets()
@@ -80,6 +86,7 @@ class Dispatcher:
             self.ready = True
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.upstreams.run())
+                tasks.create_task(self.retraining.run())
                 tasks.create_task(self._capacity.run(self._offer))
                 tasks.create_task(self._report_requests())
                 tasks.create_task(self._topic.run(self.finish))

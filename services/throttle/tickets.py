@@ -26,6 +26,8 @@ class Ticket:
     """Output tokens so far, as its handler counts them."""
     charged_tokens: int = 0
     """Of these, the ones that were reported to the decider."""
+    first_at: float = 0.0
+    """The time of its first token by the event loop, s; 0 before."""
     decided_at: int = 0
     """The time of its start or rejection in the ledger, ms."""
     ahead: int = 0

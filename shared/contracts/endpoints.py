@@ -66,6 +66,16 @@ class TokenBudget(Model):
         return "/".join((self.holder, self.unit, self.memory, period))
 
 
+class SharedWithRetraining(Model):
+    """Deadlines of requests before engines that retrain adapters on the same GPUs."""
+
+    ttft_s: float = Field(2.0, gt=0, le=3600, description="longest time to the first token, s")
+    tpot_s: float = Field(0.1, gt=0, le=60, description="longest mean time per later token, s")
+    freshness_s: float = Field(
+        60.0, gt=0, le=10**7, description="longest age of an adapter, where deadlines permit it, s"
+    )
+
+
 class EndpointSettings(Model):
     """The settings of an endpoint; each has a default but its name."""
 
@@ -136,6 +146,9 @@ class EndpointSettings(Model):
     prompt_price: float = Field(0.0, ge=0, le=1e9, description="money per million prompt tokens")
     output_price: float = Field(0.0, ge=0, le=1e9, description="money per million output tokens")
     drained: bool = Field(False, description="refuses new requests; those that it has go on")
+    retraining: SharedWithRetraining | None = Field(
+        None, description="deadlines beside the retraining of adapters; absent: they get no share"
+    )
 
 
 @command

@@ -145,6 +145,9 @@ class CapacityObserved(Local):
     overloaded: bool = Field(False, description="an engine reports a queue or a full cache")
     away: str = Field("", description="why no engine can serve; empty if one can, or only pauses")
     engines: tuple[EngineStanding, ...] = Field((), description="each engine; empty: not noted")
+    retraining_share: float | None = Field(
+        None, ge=0, le=1, description="part of free time for retraining; absent: not shared"
+    )
 
 
 @event
@@ -255,6 +258,9 @@ class EndpointCapacityNoted(Event):
     overloaded: bool = Field(False, description="an engine reports a queue or a full cache")
     away: str = Field("", description="why no engine can serve; empty if one can, or only pauses")
     engines: tuple[EngineStanding, ...] = Field((), description="each engine; empty: not noted")
+    retraining_share: float | None = Field(
+        None, ge=0, le=1, description="part of free time for retraining; absent: not shared"
+    )
 
 
 @event

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import inf
 
 from simulator.emulator.errors import EngineError
 from simulator.emulator.figures import EngineFigures, EngineGauges
 from simulator.emulator.prompts import PrefixCache, count_tokens
-from simulator.llm.batching import BatchingEngine, EngineLimits, StepCosts
+from simulator.llm.adapter_retraining import AdapterRetraining, IterationNeeds
+from simulator.llm.batching import BatchingEngine, EngineLimits, Step, StepCosts
+
+RETRAINING_CHECK_S = 0.05
+"""Time between two looks at the adapters of an engine without requests."""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +31,8 @@ class AnswerSequence:
     """Tokens of the whole answer, which only the emulator knows beforehand."""
     cached_tokens: int = 0
     made_tokens: int = 0
+    first_at: float = 0.0
+    """When its first token was made; 0 before."""
 
     @property
     def finish_reason(self) -> str:
@@ -75,6 +82,10 @@ class EngineWork:
             self._ready.set()
 
 
+NO_STEP: Step[AnswerSequence] = Step(0.0, (), ())
+"""A step of an engine that retrains alone."""
+
+
 class EmulatedBatch:
     """Serves in order of arrival, each request as soon as the batch surely has room for it."""
 
@@ -87,8 +98,11 @@ class EmulatedBatch:
         speed: float,
         queue_limit: int,
         prefix_cache: bool,
+        retraining: AdapterRetraining | None = None,
     ) -> None:
         self.figures = figures
+        self._retraining = retraining
+        self._unread_tokens = 0
         self.limits = limits
         self._engine = BatchingEngine[AnswerSequence](limits, costs)
         self._speed = speed
@@ -143,25 +157,93 @@ class EmulatedBatch:
         ends_at = loop.time()
         while True:
             self._admit(loop.time())
-            if not len(self._engine):
-                self._arrived.clear()
-                await self._arrived.wait()
+            tokens = self._choose_retraining(loop.time())
+            if not len(self._engine) and not tokens:
+                await self._wait_for_work()
                 ends_at = loop.time()
                 continue
-            step = self._engine.step()
-            duration_s = step.duration_s / self._speed
+            step = self._engine.step() if len(self._engine) else NO_STEP
+            self._unread_tokens = 0
+            duration_s = (step.duration_s + self._retraining_s(tokens)) / self._speed
             # The next step follows this one however late the loop is: no time is lost.
             ends_at += duration_s
             await asyncio.sleep(ends_at - loop.time())
             self._deliver(loop.time(), duration_s, step.first, step.finished)
+            if tokens and self._retraining is not None:
+                self._retraining.trained(
+                    tokens, duration_s * self._speed, loop.time() * self._speed
+                )
+
+    async def _wait_for_work(self) -> None:
+        """Wait for a request; with adapters to retrain, for one of these to be worth it too."""
+        self._arrived.clear()
+        if self._retraining is None:
+            await self._arrived.wait()
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(RETRAINING_CHECK_S):
+                await self._arrived.wait()
+
+    def _choose_retraining(self, now: float) -> int:
+        """Return the tokens that the next step also trains on."""
+        retraining = self._retraining
+        if retraining is None or not retraining.share:
+            return 0
+        tokens = retraining.next_tokens(self._load(now, retraining), now * self._speed)
+        self._reserve(retraining)
+        return tokens
+
+    def _retraining_s(self, tokens: int) -> float:
+        return 0.0 if self._retraining is None else self._retraining.costs.retraining_of(tokens)
+
+    def _reserve(self, retraining: AdapterRetraining) -> None:
+        """Keep the memory that a batch in progress holds."""
+        held = retraining.limits.state_tokens if retraining.in_progress else 0
+        self._engine.limits = EngineLimits(
+            max(1, self.limits.kv_tokens - held), self.limits.batch_requests
+        )
+
+    def _load(self, now: float, retraining: AdapterRetraining) -> IterationNeeds:
+        """Return what serving needs of the next step; times are those of the model."""
+        limits = retraining.limits
+        begun = [item for item in self._running if item.first_at]
+        others = [item for item in self._running if not item.first_at]
+        due = (item.first_at + item.made_tokens * limits.aim_s / self._speed for item in begun)
+        first_due = (
+            item.work.submitted_at + limits.ttft_s / self._speed
+            for item in (*others, *self._waiting)
+        )
+        reserved = sum(item.prompt_tokens + item.limit for item in self._running)
+        return IterationNeeds(
+            len(self._running),
+            self._engine.held_tokens,
+            self._unread_tokens,
+            len(self._waiting),
+            self._engine.limits.kv_tokens - reserved,
+            (min(due, default=inf) - now) * self._speed,
+            (min(first_due, default=inf) - now) * self._speed,
+        )
 
     def _admit(self, now: float) -> None:
         while self._waiting:
             sequence = next(iter(self._waiting))
-            if not self._engine.fits(sequence.prompt_tokens, sequence.limit):
+            if not self._fits(sequence):
                 return
             del self._waiting[sequence]
             self._start(sequence, now)
+
+    def _fits(self, sequence: AnswerSequence) -> bool:
+        """Return whether it may start; a batch that is retrained leaves memory for it."""
+        if self._engine.fits(sequence.prompt_tokens, sequence.limit):
+            return True
+        retraining = self._retraining
+        if retraining is None or not retraining.in_progress:
+            return False
+        self._engine.limits = self.limits
+        fits = self._engine.fits(sequence.prompt_tokens, sequence.limit)
+        retraining.make_room(fits)
+        self._reserve(retraining)
+        return fits
 
     def _start(self, sequence: AnswerSequence, now: float) -> None:
         figures = self.figures
@@ -178,6 +260,7 @@ class EmulatedBatch:
             sequence.cached_tokens,
         )
         self._running[sequence] = None
+        self._unread_tokens += sequence.prompt_tokens - sequence.cached_tokens
         figures.prompt_tokens += sequence.prompt_tokens
         figures.prompt_sizes.observe(sequence.prompt_tokens)
         figures.queued.observe(now - sequence.work.submitted_at)
@@ -198,6 +281,7 @@ class EmulatedBatch:
                 sequence.work.notify()
         begun = [sequence for sequence in first if sequence in self._running]
         for sequence in begun:
+            sequence.first_at = now
             figures.first_token.observe(now - sequence.work.submitted_at)
         figures.inter_token.observe(duration_s, len(self._running) - len(begun))
         for sequence in finished:

@@ -138,6 +138,15 @@ class TokenizeBody(Struct, frozen=True):
     messages: list[Message] | None = None
 
 
+class RetrainingBody(Struct, frozen=True):
+    """The share of the time that no deadline needs, and the deadlines, wall s."""
+
+    share: Annotated[float, Meta(ge=0, le=1)]
+    ttft_s: Annotated[float, Meta(gt=0)] = 2.0
+    tpot_s: Annotated[float, Meta(gt=0)] = 0.1
+    freshness_s: Annotated[float, Meta(gt=0)] = 60.0
+
+
 def decode(kind: type[AnyBody], body: bytes) -> AnyBody:
     """Decode a body. Raises EngineError, which names the field and the rule, for an invalid one."""
     try:

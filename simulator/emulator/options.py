@@ -15,6 +15,8 @@ class EmulatorOptions:
     models: tuple[str, ...]
     adapters: tuple[str, ...] = ()
     """LoRA adapters: names served by the batch of the first model."""
+    retrained: tuple[str, ...] = ()
+    """Of these, the ones that the engine retrains beside serving, once it is given a share."""
     limits: EngineLimits = field(default_factory=EngineLimits)
     costs: StepCosts = field(default_factory=StepCosts)
     speed: float = 1.0
@@ -33,6 +35,8 @@ class EmulatorOptions:
             raise ValueError("model: a name is empty")
         if len(set(names)) < len(names):
             raise ValueError("model: two models or adapters have one name")
+        if unknown := [name for name in self.retrained if name not in self.adapters]:
+            raise ValueError(f"retrain: {unknown[0]}: not an adapter of the engine")
         if not self.speed > 0:
             raise ValueError(f"speed: {self.speed} is not above 0")
         if self.queue_limit < 1:

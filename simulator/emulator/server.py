@@ -13,14 +13,22 @@ from aiohttp import web
 
 from simulator.emulator.answers import FINGERPRINT, embedding
 from simulator.emulator.batch import EmulatedBatch, EngineWork
-from simulator.emulator.bodies import EmbeddingsBody, TokenizeBody, checked_prompts, decode
+from simulator.emulator.bodies import (
+    EmbeddingsBody,
+    RetrainingBody,
+    TokenizeBody,
+    checked_prompts,
+    decode,
+)
 from simulator.emulator.completions import BODIES, Kind, output_limit, respond
 from simulator.emulator.errors import EngineError
 from simulator.emulator.faults import HEADER, Fault, InvalidFaults
 from simulator.emulator.figures import CONTENT_TYPE, EngineFigures, exposition
 from simulator.emulator.options import EmulatorOptions
 from simulator.emulator.prompts import count_tokens, message_prompt, text_prompt, token_ids
+from simulator.llm.adapter_retraining import AdapterRetraining
 
+GUARDED = ("/v1/", "/retraining")
 MAX_BODY_BYTES = 16 * 1024 * 1024
 SHUTDOWN_S = 0.5
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -31,6 +39,7 @@ class EngineEmulator:
 
     def __init__(self, options: EmulatorOptions) -> None:
         self._options = options
+        self._retraining = AdapterRetraining(options.retrained) if options.retrained else None
         self._batches: dict[str, EmulatedBatch] = {
             model: EmulatedBatch(
                 EngineFigures(model, index),
@@ -39,6 +48,7 @@ class EngineEmulator:
                 speed=options.speed,
                 queue_limit=options.queue_limit,
                 prefix_cache=options.prefix_cache,
+                retraining=None if index else self._retraining,
             )
             for index, model in enumerate(options.models)
         }
@@ -83,13 +93,15 @@ class EngineEmulator:
         get("/metrics", self._metrics)
         get("/health", self._health)
         get("/load", self._load)
+        get("/retraining", self._show_retraining)
+        app.router.add_put("/retraining", self._set_retraining)
         return app
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer errors as JSON, check the key of `/v1` and count what is in flight."""
         try:
-            if request.path.startswith("/v1/"):
+            if request.path.startswith(GUARDED):
                 self._authenticate(request)
             return await handler(request)
         except EngineError as error:
@@ -204,6 +216,27 @@ class EngineEmulator:
 
     async def _load(self, request: web.Request) -> web.StreamResponse:
         return _json({"server_load": self._in_flight})
+
+    async def _show_retraining(self, request: web.Request) -> web.StreamResponse:
+        return _json(self._retrains().document(self._now_s(), self._options.speed))
+
+    async def _set_retraining(self, request: web.Request) -> web.StreamResponse:
+        """Take the share of the free time that retraining may have, and the deadlines."""
+        retraining = self._retrains()
+        body = decode(RetrainingBody, await request.read())
+        speed = self._options.speed
+        deadlines_s = (body.ttft_s * speed, body.tpot_s * speed, body.freshness_s * speed)
+        retraining.set_share(body.share, *deadlines_s, self._now_s())
+        return _json(retraining.document(self._now_s(), speed))
+
+    def _retrains(self) -> AdapterRetraining:
+        if self._retraining is None:
+            raise EngineError(404, "the engine retrains no adapter: start it with --retrain")
+        return self._retraining
+
+    def _now_s(self) -> float:
+        """Return the time by which adapters age, in s of the model."""
+        return asyncio.get_running_loop().time() * self._options.speed
 
     def _batch_of(self, model: str) -> EmulatedBatch:
         batch = self._by_name.get(model)

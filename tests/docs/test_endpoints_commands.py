@@ -97,6 +97,7 @@ def test_the_verbs_of_the_page_make_what_it_says(gateway: GatewayEndpoints) -> N
         "http://10.0.0.1:80",
         "http://10.0.0.4:80",
     ]
+    assert endpoint.retraining is not None and endpoint.retraining.freshness_s == 60
     assert not any(upstream.drained for upstream in endpoint.upstreams)
     assert sorted(gateway.settings) == ["hosted/large", MODEL]
 

@@ -86,8 +86,9 @@ def llm_weight(tenant: TenantRegistered) -> float:
 def note_capacity(
     state: EndpointState, item: Input, observed: CapacityObserved
 ) -> Iterator[Decision]:
-    seen = observed.requests, observed.overloaded, observed.away
-    if observed.engines or seen != (state.capacity, state.overloaded, state.away):
+    seen = observed.requests, observed.overloaded, observed.away, observed.retraining_share
+    known = state.capacity, state.overloaded, state.away, state.retraining_share
+    if observed.engines or seen != known:
         yield item.decision(
             EndpointCapacityNoted(
                 endpoint=state.endpoint_name,
@@ -95,5 +96,6 @@ def note_capacity(
                 overloaded=observed.overloaded,
                 away=observed.away,
                 engines=observed.engines,
+                retraining_share=observed.retraining_share,
             )
         )

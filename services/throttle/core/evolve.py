@@ -117,6 +117,7 @@ def note_capacity(state: EndpointState, event: EndpointCapacityNoted, fact: Fact
     if event.away and not state.away:
         state.away_since = fact.at
     state.away = event.away
+    state.retraining_share = event.retraining_share
 
 
 def step_clock(state: EndpointState, event: EndpointClockStepped, fact: Fact) -> None:

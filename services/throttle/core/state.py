@@ -63,6 +63,8 @@ class EndpointState:
     """By how much the clock stepped in all; times of the state are those of the ledger less it."""
     overloaded: bool = False
     """Whether an engine reports a queue of its own or a full cache."""
+    retraining_share: float | None = None
+    """Part of the engines' free time that retraining may take; None: the GPUs are not shared."""
     away: str = ""
     """Why no engine can serve; empty if one can, or only pauses."""
     away_since: int = 0

@@ -29,6 +29,8 @@ class AnswerProgress:
         if count.chunks > self._most_chunks:
             raise BrokenStream(f"stream: more than {self._most_chunks} chunks with text")
         now = self._clock()
+        if tokens and not self._ticket.first_at:
+            self._ticket.first_at = now
         if tokens > self._made or not self._made_at:
             self._made, self._made_at = tokens, now
         elif now - self._made_at > BARREN_S:

@@ -195,6 +195,10 @@ class RequestServer:
                 end.outcome = "failed" if relay.reason else "completed"
                 if end.outcome == "completed":
                     answers.observe(read.tenant, count.text_bytes, count.believed_tokens or 0)
+                    if ticket.first_at:
+                        served_s = asyncio.get_running_loop().time() - ticket.first_at
+                        ttft_s = self._clock() - read.arrived_s - served_s
+                        dispatcher.retraining.note(ttft_s, served_s, count.output_tokens)
                 return response
         except UpstreamsFailed as failed:
             end.outcome, end.reason, end.is_refused = "failed", failed.code, True

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 
 from services.throttle.upstreams.answers import AnswerChunks
 from services.throttle.upstreams.balance import least_loaded, prefix_affine, two_choices
-from services.throttle.upstreams.body import BodyEncoder
+from services.throttle.upstreams.body import ENCODER, BodyEncoder
 from services.throttle.upstreams.calls import UpstreamAnswer, UpstreamCall
 from services.throttle.upstreams.connections import UpstreamSessions
 from services.throttle.upstreams.exchange import OpenAnswer, open_answer
@@ -23,7 +23,7 @@ from services.throttle.upstreams.failures import (
     summarize,
 )
 from services.throttle.upstreams.members import PoolMembers
-from services.throttle.upstreams.probes import PROBE_S
+from services.throttle.upstreams.probes import PROBE_S, put_document
 from services.throttle.upstreams.request_errors import RequestFailure
 from services.throttle.upstreams.upstream import PooledUpstream, UpstreamState
 from shared.contracts.endpoints import EndpointConfigured
@@ -96,6 +96,13 @@ class UpstreamPool:
     def states(self) -> tuple[UpstreamState, ...]:
         now = self._clock()
         return tuple(upstream.state(now) for upstream in self._members.all)
+
+    async def put(self, path: str, document: object) -> dict[str, int]:
+        """Put a document at a path of each upstream; return its status by name, 0: no answer."""
+        upstreams, body = self._members.all, ENCODER.encode(document)
+        sent = (put_document(self._sessions.kept, upstream, path, body) for upstream in upstreams)
+        statuses = await asyncio.gather(*sent)
+        return {item.name: status for item, status in zip(upstreams, statuses, strict=True)}
 
     def send(self, call: UpstreamCall) -> AbstractAsyncContextManager[UpstreamAnswer]:
         """Send a request; the block gets the answer after its first byte.

@@ -95,3 +95,19 @@ class UpstreamProbe:
             while len(body) <= limit and (chunk := await response.content.readany()):
                 body += chunk
             return response.status, bytes(body)
+
+
+async def put_document(
+    session: aiohttp.ClientSession, upstream: PooledUpstream, path: str, body: bytes
+) -> int:
+    """Put a body at a path of the engine; return the status, 0 without an answer in time."""
+    try:
+        async with (
+            asyncio.timeout(PROBE_TIMEOUT_S),
+            session.put(
+                upstream.url(path), data=body, headers=upstream.headers, allow_redirects=False
+            ) as response,
+        ):
+            return response.status
+    except (aiohttp.ClientError, OSError, ValueError):
+        return 0
