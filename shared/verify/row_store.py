@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 import msgspec
@@ -16,6 +16,9 @@ CACHE_KIB = 64 * 1024
 
 BATCH = 10_000
 """Rows that are written at once, and read at once."""
+
+FILTER_BYTES = 2**24
+PLACE_MASK = 8 * FILTER_BYTES - 1
 
 SCHEMA = """
 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{cache};
@@ -36,6 +39,31 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[object, ...]).decode
 
 
+class KeyFilter:
+    """Which keys may be in the file: nearly all that are read are new, and need no search there.
+
+    Each key sets two bits; of a new one both are set with a chance of 0.1 % at two million keys.
+    """
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def add(self, keys: Iterable[tuple[str, str]]) -> None:
+        bits = self._bits = self._bits or bytearray(FILTER_BYTES)
+        for key in keys:
+            for place in _places(key):
+                bits[place >> 3] |= 1 << (place & 7)
+
+    def may_have(self, key: tuple[str, str]) -> bool:
+        bits = self._bits
+        return bool(bits) and all(bits[place >> 3] >> (place & 7) & 1 for place in _places(key))
+
+
+def _places(key: tuple[str, str]) -> tuple[int, int]:
+    number = hash(key)
+    return number & PLACE_MASK, number >> 32 & PLACE_MASK
+
+
 class RowStore:
     """Rows by table and key, of which the last ones that were written are in memory."""
 
@@ -44,6 +72,7 @@ class RowStore:
         self._file = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._file.executescript(SCHEMA.format(cache=CACHE_KIB))
         self._recent: dict[tuple[str, str], tuple[Figures, int]] = {}
+        self._written = KeyFilter()
 
     def put(self, table: str, key: str, figures: Figures, ended_at: int = 0) -> None:
         """Set a row; one that has ended can be dropped by that time."""
@@ -55,6 +84,8 @@ class RowStore:
         recent = self._recent.get((table, key))
         if recent is not None:
             return recent[0]
+        if not self._written.may_have((table, key)):
+            return None
         row = self._file.execute(GET, (table, key)).fetchone()
         return None if row is None else _decode(row[0])
 
@@ -70,6 +101,7 @@ class RowStore:
         self._file.execute(DROP, (table, prefix, f"{prefix}{LAST}", before))
 
     def _write(self) -> None:
+        self._written.add(self._recent)
         self._file.execute("BEGIN")
         rows = (
             (table, key, _encode(figures), ended_at)

@@ -49,4 +49,12 @@ def test_what_is_in_memory_is_bounded() -> None:
     assert sum(1 for _ in store.rows("t")) == 6 * row_store.BATCH
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert most < 700 * row_store.BATCH
+    assert most < 700 * row_store.BATCH + row_store.FILTER_BYTES
+
+
+def test_a_row_is_found_in_memory_and_in_the_file_and_any_other_is_none() -> None:
+    store, rows = RowStore(), row_store.BATCH + 100
+    for number in range(rows):
+        store.put("t", f"{number}", (number,))
+    assert [store.get("t", f"{number}") for number in range(rows)] == [(n,) for n in range(rows)]
+    assert not any(store.get("other", f"{number}") for number in range(rows))
