@@ -20,6 +20,7 @@ from cli.commands.enrolment import (
     tokens,
 )
 from cli.commands.node_hints import pending_lines
+from cli.commands.validate_nodes import validate
 from cli.errors import CliError
 from cli.input.arguments import AsJson, Data, Limit, NodeArgument, OnlyPool, PoolOfObject, Reason
 from cli.text.nodes import COLUMNS, is_gone, loss_text, node_row
@@ -33,7 +34,7 @@ PAST = {"cordon": "cordoned", "uncordon": "uncordoned", "drain": "draining"}
 """The state of a node once the command is accepted."""
 
 nodes = typer.Typer(cls=ListGroup, help="Nodes and their identities; without a verb: list.")
-for _verb in (show, token, tokens, revoke_token, approve, revoke, forget):
+for _verb in (show, token, tokens, revoke_token, approve, revoke, forget, validate):
     nodes.command()(_verb)
 
 

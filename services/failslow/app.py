@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from pydantic import ValidationError
 
@@ -11,6 +11,7 @@ from services.failslow.core.evidence import Evidence
 from services.failslow.core.pace import JobPaces
 from services.failslow.core.peers import Thresholds
 from services.failslow.core.state import FailSlowState
+from services.failslow.core.validations import Validations
 from services.failslow.figures import figures
 from services.failslow.settings import FailSlowSettings
 from shared.bus.archive.opening import with_archive
@@ -69,32 +70,33 @@ class Follower:
 
     async def follow(self, lane: Lane[FailSlowState]) -> None:
         """Read new telemetry while the lane is held; older telemetry is not needed."""
-        evidence, paces = Evidence(self._limits), JobPaces()
+        evidence, paces, validations = Evidence(self._limits), JobPaces(), Validations()
         tail = TopicTail(self._connect(), lossy=True)
         try:
             await tail.start_at_end([TP(TELEMETRY, lane.partition)])
             while True:
                 for entries in (await tail.poll()).values():
-                    self._add(evidence, paces, entries, lane.state)
+                    for report in self._reports(entries):
+                        for collector in (evidence, paces, validations):
+                            collector.add(report, lane.state.gangs)
                 for message in evidence.take_news(lane.state):
                     await lane.offer(message)
                 for change in paces.take_changes(lane.state):
                     await lane.offer(change)
                 for settled in paces.take_settled():
                     await lane.offer(settled)
+                for measured in validations.take_ended(lane.state):
+                    await lane.offer(measured)
         finally:
             await tail.stop()
 
-    def _add(
-        self, evidence: Evidence, paces: JobPaces, entries: list[Entry], state: FailSlowState
-    ) -> None:
+    def _reports(self, entries: list[Entry]) -> Iterator[TelemetryReported]:
         for entry in entries:
             report = decode_telemetry(entry.value)
             if report is None:
                 self._metrics.ignored_records.labels("undecodable").inc()
             else:
-                evidence.add(report, state.gangs)
-                paces.add(report, state.gangs)
+                yield report
 
 
 def decode_telemetry(value: bytes | None) -> TelemetryReported | None:

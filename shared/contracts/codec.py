@@ -33,6 +33,7 @@ from shared.contracts import (
     reranking,
     secrets,
     updates,
+    validation,
 )
 from shared.contracts.base import COMMANDS, EVENTS, Command, Event, Model, UnknownType
 from shared.contracts.upcast import upcast
@@ -65,6 +66,7 @@ MODULES = (
     reranking,
     secrets,
     updates,
+    validation,
 )
 """Importing them fills the registries."""
 

@@ -30,6 +30,7 @@ class WatchedGang(Model):
     workers: tuple[GangWorker, ...] = Field(description="in rank order")
     traceparent: str = Field("", description="trace of the placement that started it")
     gpus: float = Field(0.0, ge=0, description="its GPUs, in devices")
+    validates: bool = Field(False, description="its reports are measurements of its nodes")
 
 
 @command
@@ -61,9 +62,7 @@ class GangsNoted(Event):
     SUBJECT: ClassVar[str] = "pool"
     PUBLIC: ClassVar[bool] = False
     pool: str = Field("", description="the pool")
-    started: tuple[WatchedGang, ...] = Field(
-        (), description="gangs, and jobs of one worker on agents"
-    )
+    started: tuple[WatchedGang, ...] = Field((), description="jobs that were placed")
     ended: tuple[str, ...] = Field((), description="jobs that no longer run")
 
 

@@ -167,6 +167,11 @@ class JobSpec(Model):
     )
     retry: Retry = Field(default_factory=Retry, description="attempts after a failure")
     simulated: Simulated | None = Field(None, description="behaviour on the virtual backend")
+    validates: tuple[Name, ...] = Field(
+        (),
+        max_length=64,
+        description="of operators: nodes to measure by a worker on each, cordoned ones too",
+    )
 
     @field_validator("command")
     @classmethod

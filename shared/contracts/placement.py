@@ -122,6 +122,7 @@ class JobPlaced(Event):
     solver: SolverStatus = Field(
         "", description="status of the solver; empty: the round was not contended"
     )
+    validates: bool = Field(False, description="the job measures nodes, by `validates` of its spec")
 
 
 HoldReason = Literal[

@@ -11,6 +11,7 @@ from shared.contracts.array_programs import without_program
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import NO_RESOURCES, JobSpec
 from shared.contracts.pools import PoolConfigured
+from shared.contracts.validation import LEAST_NODES, LONGEST_S, MOST_NODES, VALIDATIONS_FROM
 
 MAX_ID_CHARS = 64
 MAX_BODY_BYTES = 256 * 1024
@@ -98,6 +99,32 @@ def check_simulated(spec: JobSpec, pool: PoolConfigured) -> str | None:
     return f"simulated: {behaviour}: must be absent in pool {pool.pool}, which runs processes"
 
 
+def check_validation(spec: JobSpec, pool: PoolConfigured) -> str | None:
+    """Return why a job that measures nodes is refused."""
+    nodes = spec.validates
+    if not nodes:
+        return None
+    if pool.release < VALIDATIONS_FROM:
+        return f"validates: {len(nodes)} nodes: must be absent until `berth upgrade finish`"
+    if not LEAST_NODES <= len(nodes) == len(set(nodes)) <= MOST_NODES:
+        rule = f"must be {LEAST_NODES} to {MOST_NODES} different nodes"
+        return f"validates: {', '.join(nodes[:8])}: {rule}"
+    if spec.gang.workers != len(nodes) or spec.elastic is not None:
+        return f"gang.workers: {spec.gang.workers}: must be {len(nodes)}, one per validated node"
+    if spec.walltime_s is None or spec.walltime_s > LONGEST_S * pool.time_scale:
+        longest_s = LONGEST_S * pool.time_scale
+        return f"walltime_s: {spec.walltime_s}: a validation needs one of at most {longest_s:g}"
+    return None
+
+
+def check_operator(command: SubmitJob) -> Reject | None:
+    """Return why a tenant may not submit this: cordoned nodes are the operators'."""
+    if not command.spec.validates or command.by_operator:
+        return None
+    nodes = ", ".join(command.spec.validates[:8])
+    return Reject("above_bound", f"validates: {nodes}: must be absent; it is of operators alone")
+
+
 def is_virtual(pool: PoolConfigured) -> bool:
     """Whether the pool lets workers run on virtual nodes."""
     return "virtual" in pool.backends
@@ -112,6 +139,7 @@ RULES: tuple[Rule, ...] = (
     check_bundle,
     check_simulated,
     check_resources,
+    check_validation,
 )
 
 
@@ -121,6 +149,8 @@ def check_rules(pool: PoolConfigured, command: SubmitJob, body_bytes: int) -> Re
         return Reject("too_large", detail)
     if pool.programs_once and (violation := check_array_bytes(command)):
         return Reject("too_large", violation)
+    if refusal := check_operator(command):
+        return refusal
     last_index = command.array_size - 1
     last_id = f"{command.job_id}.{last_index}" if last_index else command.job_id
     if len(last_id) > MAX_ID_CHARS:

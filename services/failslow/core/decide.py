@@ -26,12 +26,14 @@ from services.failslow.core.planning import (
 )
 from services.failslow.core.retries import next_try_s, retry_plans
 from services.failslow.core.state import FailSlowState, GangState
+from services.failslow.core.validations import note_validation
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.paces import JobPaceChanged, JobPaceSettled
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import WorkersIterated
 from shared.contracts.topics import CONSUMED_EVENTS
+from shared.contracts.validation import ValidationMeasured
 from shared.ledger.clock_steps import note_steps
 from shared.ledger.decider import Decision, Fact, Input, Undecodable, WakeStart, as_unit
 from shared.ledger.restate import restate_settings
@@ -62,6 +64,8 @@ class FailSlow:
                     yield from note_pace(state, item, change, now)
                 case JobPaceSettled() as settled:
                     yield from learn(state, item, settled)
+                case ValidationMeasured() as measured:
+                    yield from note_validation(state, item, measured)
                 case PoolConfigured() if item.source == "access":
                     yield from restate_settings([item], PoolConfigured, state.partition, state.pool)
                 case Undecodable() as bad:

@@ -54,6 +54,8 @@ class Evidence:
         for times in report.times:
             gang = gangs.get(times.job_id)
             worker = gang.workers.get(times.rank) if gang else None
+            if gang is None or gang.validates:
+                continue
             if worker is not None and worker.allocation_id == times.allocation_id:
                 self._note(times, report.at)
 

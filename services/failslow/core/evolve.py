@@ -37,6 +37,7 @@ from shared.contracts.mitigation_account import (
 )
 from shared.contracts.paces import PaceLearned
 from shared.contracts.pools import PoolConfigured
+from shared.contracts.validation import NodesValidated
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
 from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, ignore, note_clock_step
@@ -49,7 +50,12 @@ def apply_gangs(state: FailSlowState, event: GangsNoted, fact: Fact) -> None:
     for gang in event.started:
         workers = {worker.rank: worker for worker in gang.workers}
         state.gangs[gang.job_id] = GangState(
-            gang.tenant, gang.attempt, workers, gang.traceparent, gpus=gang.gpus
+            gang.tenant,
+            gang.attempt,
+            workers,
+            gang.traceparent,
+            gpus=gang.gpus,
+            validates=gang.validates,
         )
         state.fleet.nodes |= dict.fromkeys(worker.node_id for worker in gang.workers)
 
@@ -133,6 +139,7 @@ FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
     BreakerChanged: change_breaker,
     ThresholdsAdjusted: adjust_thresholds,
     PaceLearned: learn_pace,
+    NodesValidated: ignore,
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,
     PoolConfigured: configure,

@@ -49,10 +49,9 @@ class GangChanges:
     def add(self, state: FailSlowState, item: Input) -> None:
         """Add one input of the placement ledger."""
         match item.message:
-            case JobPlaced(job_id=job_id, allocations=allocations) as placed:
+            case JobPlaced(job_id=job_id) as placed:
                 self.end(state, job_id)
-                if len(allocations) > 1 or runs_programs(state):
-                    self.started[job_id] = watched_gang(placed, item)
+                self.started[job_id] = watched_gang(placed, item)
             case message if isinstance(message, ENDS):
                 self.end(state, message.job_id)
 
@@ -65,11 +64,6 @@ class GangChanges:
         return GangsNoted(
             pool=state.name, started=tuple(self.started.values()), ended=tuple(self.ended)
         )
-
-
-def runs_programs(state: FailSlowState) -> bool:
-    """Whether jobs of one worker may report: virtual nodes report iterations of gangs alone."""
-    return state.pool is not None and "agent" in state.pool.backends
 
 
 def watched_gang(placed: JobPlaced, item: Input) -> WatchedGang:
@@ -87,4 +81,5 @@ def watched_gang(placed: JobPlaced, item: Input) -> WatchedGang:
         ),
         traceparent=item.traceparent,
         gpus=sum(len(own.gpus) * own.gpu_milli / 1000 for own in placed.allocations),
+        validates=placed.validates,
     )

@@ -66,7 +66,7 @@ class JobPaces:
         self._profiles.add(report, gangs)
         for times in report.times:
             gang = gangs.get(times.job_id)
-            if gang is None or times.rank != min(gang.workers):
+            if gang is None or gang.validates or times.rank != min(gang.workers):
                 continue
             if gang.workers[times.rank].allocation_id == times.allocation_id:
                 self._note(self._pace(times.job_id, gang), times, report.at)

@@ -66,6 +66,8 @@ class GangState:
     gpus: float = 0.0
     pace: SlowPace | None = None
     """Of a job that is slow as a whole."""
+    validates: bool = False
+    """Its reports are measurements of its nodes, and are compared as those."""
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from statistics import NormalDist
 
 from services.executor.core.virtual.effects import WorkerEnded, WorkerSpec
 from services.executor.core.virtual.injected import COMMUNICATION_SHARE, NO_SLOWDOWN, NodeSlowdown
+from services.executor.core.virtual.validation import RUNS_S, measurements
 from shared.contracts.checkpoint import speed
 from shared.contracts.job_spec import JobSpec, Simulated
 from shared.contracts.reports import IterationTimes
@@ -86,7 +87,7 @@ class VirtualWorkers:
         self._injected: Mapping[str, NodeSlowdown] = {}
         self._prepared: dict[str, WorkerSpec] = {}
         self._running: dict[str, VirtualRun] = {}
-        self._gangs: dict[str, VirtualRun] = {}
+        """Those that reported longest ago come first."""
         self._heap: list[tuple[float, str]] = []
 
     def inject(self, slowdowns: Mapping[str, NodeSlowdown], now_s: float) -> None:
@@ -101,10 +102,13 @@ class VirtualWorkers:
                 heapq.heappush(self._heap, (running.ends_s, allocation_id))
         self._compact()
 
+    def _slowdowns(self, node_id: str) -> NodeSlowdown:
+        injected = self._injected.get(node_id, NO_SLOWDOWN)
+        return NodeSlowdown(self._configured.get(node_id, 1.0) * injected.work, injected.link)
+
     def _node_slowdown(self, node_id: str) -> float:
         """Return the slowdown of own work on a node."""
-        injected = self._injected.get(node_id, NO_SLOWDOWN)
-        return self._configured.get(node_id, 1.0) * injected.work
+        return self._slowdowns(node_id).work
 
     def _gang_slowdown(self, spec: WorkerSpec) -> float:
         """Return the slowdown of the gang: each iteration waits for the slowest, and for links."""
@@ -125,19 +129,19 @@ class VirtualWorkers:
         slowdown = self._gang_slowdown(spec)
         work = max(0.0, work_s(spec.job_id, spec.job_spec) - spec.done_s)
         left_s = work * slowdown / scale / speed(spec.job_spec, spec.world_size, spec.gpu_types)
+        if spec.job_spec.validates:
+            left_s = RUNS_S
         since_s = now_s + spec.restart_s / scale
         limit_s, walltime_s = math.inf, spec.job_spec.walltime_s
         if self._ends_at_walltime and walltime_s is not None:
             limit_s = now_s + walltime_s / scale
         running = VirtualRun(spec, now_s, since_s + left_s, scale, slowdown, since_s, limit_s)
         self._running[allocation_id] = running
-        if spec.world_size > 1:
-            self._gangs[allocation_id] = running
         heapq.heappush(self._heap, (running.ends_s, allocation_id))
 
     def stop(self, allocation_id: str, now_s: float) -> WorkerEnded:
         self._prepared.pop(allocation_id, None)
-        running = self._take(allocation_id)
+        running = self._running.pop(allocation_id, None)
         self._compact()
         if running is None:
             return WorkerEnded(allocation_id, None)
@@ -157,7 +161,7 @@ class VirtualWorkers:
             running = self._running.get(allocation_id)
             if running is None or running.ends_s != ends_s:
                 continue
-            self._take(allocation_id)
+            del self._running[allocation_id]
             ended.append(_end_of(running, round((ends_s - running.started_s) * 1000)))
         return ended
 
@@ -171,11 +175,14 @@ class VirtualWorkers:
         return None if running is None else running.ends_s
 
     def iterations(self, now_s: float) -> list[IterationTimes]:
-        """Return new iteration times of gang workers; those over the limit come first next time."""
-        chosen = list(islice(self._gangs, SAMPLED_WORKERS))
+        """Return new iteration times of workers; those over the limit come first next time."""
+        chosen = list(islice(self._running, SAMPLED_WORKERS))
         samples: list[IterationTimes] = []
         for allocation_id in chosen:
-            running = self._gangs[allocation_id] = self._gangs.pop(allocation_id)
+            running = self._running[allocation_id] = self._running.pop(allocation_id)
+            if running.spec.job_spec.validates:
+                samples.append(self._measured(running.spec))
+                continue
             steps = self._new_steps(running, now_s)
             if steps:
                 samples.append(self._sample(running, steps))
@@ -186,6 +193,18 @@ class VirtualWorkers:
         first = max(running.reported, count - SAMPLES)
         running.reported = count
         return range(first, count)
+
+    def _measured(self, spec: WorkerSpec) -> IterationTimes:
+        """Return the same measurements at each report, as one may be lost."""
+        times_s = measurements(spec, self._slowdowns, _jitter)
+        return IterationTimes(
+            job_id=spec.job_id,
+            allocation_id=spec.allocation_id,
+            node_id=spec.node_id,
+            rank=spec.rank,
+            iteration_s=tuple(times_s.values()),
+            steps=tuple(times_s),
+        )
 
     def _sample(self, running: VirtualRun, steps: range) -> IterationTimes:
         """Return the own work of a worker, and its wait for the slowest of the gang."""
@@ -206,10 +225,6 @@ class VirtualWorkers:
             wait_s=tuple(whole - own for whole, own in zip(whole_s, own_s, strict=True)),
             steps=tuple(steps),
         )
-
-    def _take(self, allocation_id: str) -> VirtualRun | None:
-        self._gangs.pop(allocation_id, None)
-        return self._running.pop(allocation_id, None)
 
 
 def _end_of(running: VirtualRun, ran_ms: int) -> WorkerEnded:

@@ -53,6 +53,7 @@ def place_job(
         model_sha256=model_sha256,
         terms=terms,
         solver=solver,
+        validates=bool(job.shape.nodes),
     )
     return ends.job_decision(job, job.cause, event)
 

@@ -251,8 +251,20 @@ def discard(items: list[Key], item: Key) -> None:
     del items[bisect_left(items, item)]
 
 
+def named_nodes(board: Board, shape: Shape) -> list[Node]:
+    """Return the nodes that a shape names, of which a worker could run there, if cordoned too."""
+    nodes = (board.nodes.get(name) for name in shape.nodes)
+    return [
+        node
+        for node in nodes
+        if node and node.is_alive and node.takes_work and node.kind.workers(shape)
+    ]
+
+
 def could_hold(board: Board, shape: Shape, avoid: Collection[str]) -> int:
     """Return how many workers the nodes in use would hold if they were empty."""
+    if shape.nodes:
+        return len(named_nodes(board, shape))
     workers = sum(kind.workers(shape) * count for kind, count in board.kinds.items())
     for name in avoid:
         node = board.nodes.get(name)

@@ -117,6 +117,10 @@ class Node:
         """Whether its disk has room for new work."""
         return DISK_FULL not in self.problems
 
+    @property
+    def is_alive(self) -> bool:
+        return self.lost_at is None and self.suspicion is None
+
     def room(self, shape: Shape) -> int:
         """Return how many workers with whole GPUs (or none) fit now."""
         if shape.selector and not matches(shape, self.labels):

@@ -34,6 +34,8 @@ class Shape(NamedTuple):
     selector: tuple[tuple[str, str], ...]
     min_workers: int
     max_workers: int
+    nodes: tuple[str, ...] = ()
+    """Nodes that get one worker each, though they be cordoned; none: any."""
 
     @property
     def is_share(self) -> bool:
@@ -75,6 +77,7 @@ def shape_of(spec: JobSpec) -> Shape:
         selector=tuple(sorted(selector_of(spec).items())),
         min_workers=elastic.min_workers if elastic else gang.workers,
         max_workers=elastic.max_workers if elastic else gang.workers,
+        nodes=spec.validates,
     )
 
 

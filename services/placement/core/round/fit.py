@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from services.placement.core.pool.board import Board, could_hold
+from services.placement.core.pool.board import Board, could_hold, named_nodes
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.node import Kind
 from services.placement.core.pool.shape import GPU, Shape, Slot
@@ -15,12 +15,16 @@ Avoid = tuple[str, ...] | frozenset[str]
 
 def too_few(board: Board, shape: Shape) -> bool:
     """Whether fewer GPUs are free than the gang needs, wherever they are."""
+    if shape.nodes:
+        return False  # Free GPUs of cordoned nodes, which it may use, are not counted.
     return shape.milli == GPU and shape.min_workers * shape.gpus > board.free_of(shape.types)
 
 
 def place(trial: Trial, shape: Shape, avoid: Avoid) -> list[Slot]:
     """Take slots for the gang on the trial and return them; none if fewer than its least fit."""
     board = trial.board
+    if shape.nodes:
+        return place_named(trial, shape)
     if too_few(board, shape):
         return []
     mark = len(trial.log)
@@ -34,6 +38,19 @@ def place(trial: Trial, shape: Shape, avoid: Avoid) -> list[Slot]:
     if len(slots) < shape.min_workers:
         trial.rollback(mark)
         return []
+    return slots
+
+
+def place_named(trial: Trial, shape: Shape) -> list[Slot]:
+    """Take a slot on each node that the shape names, in their order; none if one has no room.
+
+    A part of such a gang is placed nowhere: it would measure other nodes.
+    """
+    nodes = named_nodes(trial.board, shape)
+    if shape.max_workers != len(nodes) or not all(node.room(shape) for node in nodes):
+        return []
+    slots = [node.slots(shape, 1)[0] for node in nodes]
+    trial.take(slots)
     return slots
 
 
@@ -68,6 +85,8 @@ def would_hold(kinds: Iterable[Kind], shape: Shape) -> int:
 
 def fits_now(board: Board, shape: Shape) -> int:
     """Return how many workers fit now, counted up to the least that the gang needs."""
+    if shape.nodes:
+        return sum(node.room(shape) > 0 for node in named_nodes(board, shape))
     if shape.is_share:
         return shares_now(board, shape)
     workers = 0

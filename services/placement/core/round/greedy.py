@@ -170,7 +170,7 @@ class RoundPlanner:
         if job.job_id == self.view.overdue.job_id:
             if self.view.overdue.lapses_at_ms is not None:
                 self.plan.repeat_at(self.view.overdue.lapses_at_ms)
-            if not reserved:
+            if not reserved and not shape.nodes:
                 avoid = nodes_to_avoid(self.trial.board, job, shape)
                 order = node_order(self.view, self.plan.assignments)
                 reserved = reserve_roomiest(self.trial, shape, avoid, order)
@@ -182,8 +182,11 @@ class RoundPlanner:
         return self.evictions.served + self.defragmentations.served > served
 
     def could_ever_fit(self, shape: Shape) -> bool:
-        """Whether the pool could hold the gang if it were empty; else no job waits behind it."""
-        return could_hold(self.trial.board, shape, ()) >= shape.min_workers
+        """Whether the pool could hold the gang if it were empty; else no job waits behind it.
+
+        None waits behind one that measures nodes.
+        """
+        return not shape.nodes and could_hold(self.trial.board, shape, ()) >= shape.min_workers
 
     def lead(self, job: Job, shape: Shape, has_reservation: bool) -> QueueHead:
         """Return the job as head of the queue; with slots reserved it needs no expected start."""

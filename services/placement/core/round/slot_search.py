@@ -47,7 +47,11 @@ class Failures:
         self.known: dict[object, list[tuple[int, int, int, int]]] = {}
 
     def covers(self, shape: Shape, where: object) -> bool:
-        failed = self.known.get((shape.types, shape.selector, where)) if self.known else None
+        failed = (
+            self.known.get((shape.types, shape.selector, shape.nodes, where))
+            if self.known
+            else None
+        )
         if failed is None:
             return False
         need = (shape.worker_milli, shape.cpu_milli, shape.mem_mib, shape.min_workers)
@@ -56,7 +60,7 @@ class Failures:
         )
 
     def add(self, shape: Shape, where: object) -> None:
-        failed = self.known.setdefault((shape.types, shape.selector, where), [])
+        failed = self.known.setdefault((shape.types, shape.selector, shape.nodes, where), [])
         if len(failed) < self.MOST:
             need = (shape.worker_milli, shape.cpu_milli, shape.mem_mib, shape.min_workers)
             failed.append(need)

@@ -42,6 +42,8 @@ def is_contended(pool: Pool, view: View, greedy: Plan) -> bool:
         or not (greedy.assignments or greedy.evictions)
     ):
         return False
+    if any(assignment.job.shape.nodes for assignment in greedy.assignments):
+        return False
     in_queue = sum(job.not_before <= view.now for job in view.waiting.values())
     return in_queue > len(greedy.assignments)
 

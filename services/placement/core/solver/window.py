@@ -69,7 +69,7 @@ class Window:
         for position, job in enumerate(islice(GREEDY.rank(self.view), LOOK)):
             if len(self.candidates) - self.reserving == WINDOW:
                 break
-            if job.not_before <= self.view.now:
+            if job.not_before <= self.view.now and not job.shape.nodes:
                 self._consider(position, job)
         self.candidates[:0] = self._before
 

@@ -113,3 +113,29 @@ def test_what_a_pool_cannot_do_is_refused(
     )
     reject = check_rules(POOL.model_copy(update={"backends": backends}), command, 100)
     assert reject == (Reject("invalid_spec", detail) if detail else None)
+
+
+MEASURED = {"validates": ("n1", "n2"), "gang": {"workers": 2}, "walltime_s": 60}
+
+
+def check_validation(release: int = 1, by_operator: bool = True, **spec: Any) -> str:
+    command = SubmitJob(
+        job_id="j1",
+        tenant="acme",
+        pool="main",
+        idempotency_key="k",
+        spec=JobSpec.model_validate({"name": "validate", **MEASURED, **spec}),
+        by_operator=by_operator,
+    )
+    rejection = check_rules(POOL.model_copy(update={"release": release}), command, 100)
+    return rejection.detail if rejection else ""
+
+
+def test_operators_may_measure_nodes_one_worker_on_each_and_within_an_hour() -> None:
+    assert check_validation() == ""
+    assert "is of operators alone" in check_validation(by_operator=False)
+    assert "until `berth upgrade finish`" in check_validation(release=0)
+    assert "2 to 64 different nodes" in check_validation(validates=("n1", "n1"))
+    assert "gang.workers: 3: must be 2" in check_validation(gang={"workers": 3})
+    assert "walltime_s: None" in check_validation(walltime_s=None)
+    assert "at most 3600" in check_validation(walltime_s=3601)

@@ -117,10 +117,9 @@ def test_a_pool_without_mitigation_learns_nothing() -> None:
     assert state.paces.usual("s", has_work=False) is None
 
 
-def test_a_job_of_one_virtual_worker_is_not_watched() -> None:
-    state, _ = with_runs(3, POOL)
-    assert state.gangs == {}
-    assert state.paces.usual("s", has_work=False) is None
+def test_a_job_of_one_virtual_worker_is_judged_as_one_on_an_agent() -> None:
+    state, paces = with_runs(3, POOL)
+    assert len(suspicions(run_job(state, paces, times(1.5)))) == 1
 
 
 def test_what_hardly_ran_is_neither_compared_nor_learned() -> None:

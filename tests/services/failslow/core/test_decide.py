@@ -61,10 +61,6 @@ def test_a_placed_gang_is_watched_with_its_allocations() -> None:
     assert verdicts(FAILSLOW, pool(), [placed("j1", workers=4)]) == [watched(gang("j1", 4))]
 
 
-def test_a_job_of_one_worker_is_not_watched() -> None:
-    assert verdicts(FAILSLOW, pool(), [placed("j1", workers=1)]) == []
-
-
 def test_one_event_lists_all_gangs_of_a_batch() -> None:
     state = pool(watched(gang("old")))
     ended = an_input(JobSucceeded(job_id="old", tenant="acme", attempt=1), "placement")

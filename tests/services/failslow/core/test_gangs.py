@@ -11,10 +11,11 @@ from tests.services.failslow.gangs import placed
 SUCCEEDED = an_input(JobSucceeded(job_id="j1", tenant="acme", attempt=1), "placement")
 
 
-def test_a_single_worker_is_no_gang() -> None:
+def test_a_job_of_one_worker_is_watched_as_others_are() -> None:
     changes = GangChanges()
     changes.add(FailSlowState(0), placed("j1", workers=1))
-    assert not changes
+    assert [worker.node_id for worker in changes.started["j1"].workers] == ["n0"]
+    assert not changes.started["j1"].validates
 
 
 def test_the_end_of_an_unwatched_job_is_no_change() -> None:

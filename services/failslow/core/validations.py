@@ -1,0 +1,223 @@
+"""Validations of nodes: collects what their workers measure, and names what deviates.
+
+The collected measurements are soft, as all telemetry is. A validation is judged once its job has
+ended: until then a lost report is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from services.failslow.core.diagnosis.layout import Group
+from services.failslow.core.diagnosis.validation import Pair, rounds_for
+from services.failslow.core.diagnosis.verdict import Diagnosis, diagnose
+from services.failslow.core.state import FailSlowState, GangState
+from shared.contracts.reports import TelemetryReported
+from shared.contracts.validation import (
+    FIRST_GPU,
+    FIRST_LINK,
+    MEMORY,
+    MOST_GPUS,
+    MOST_NODES,
+    PROCESSOR,
+    VALIDATIONS_FROM,
+    MeasuredPart,
+    NodesValidated,
+    ValidationMeasured,
+)
+from shared.ledger.decider import Decision, Input
+
+LONGEST_S = 1e6
+WORDS = {PROCESSOR: "processor", MEMORY: "memory"}
+LEAST_COMPARED = 3
+TOO_FEW = "fewer than three nodes were measured: which of them deviates cannot be known"
+
+
+@dataclass(slots=True)
+class Measuring:
+    """One running validation."""
+
+    gang: GangState
+    times_s: dict[int, dict[int, float]] = field(default_factory=dict)
+    """By rank, s by number of the iteration."""
+
+
+class Validations:
+    """The measurements of running validations."""
+
+    def __init__(self) -> None:
+        self._measuring: dict[str, Measuring] = {}
+
+    def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
+        """Add a report; one that is read twice changes nothing."""
+        for times in report.times:
+            gang = gangs.get(times.job_id)
+            worker = gang.workers.get(times.rank) if gang and gang.validates else None
+            if gang is None or worker is None or worker.allocation_id != times.allocation_id:
+                continue
+            own = self._of(times.job_id, gang).times_s.setdefault(times.rank, {})
+            for part, time_s in zip(times.steps, times.iteration_s, strict=False):
+                if is_part(part, len(gang.workers)) and 0 < time_s <= LONGEST_S:
+                    own[part] = time_s
+
+    def take_ended(self, state: FailSlowState) -> list[ValidationMeasured]:
+        """Return those whose job has ended since the last call."""
+        ended = [
+            job_id
+            for job_id, own in self._measuring.items()
+            if job_id not in state.gangs or state.gangs[job_id].attempt != own.gang.attempt
+        ]
+        return [_message(job_id, self._measuring.pop(job_id)) for job_id in ended]
+
+    def _of(self, job_id: str, gang: GangState) -> Measuring:
+        own = self._measuring.get(job_id)
+        if own is None:
+            own = self._measuring[job_id] = Measuring(gang)
+        return own
+
+
+def is_part(part: int, workers: int) -> bool:
+    return (
+        part in WORDS
+        or FIRST_GPU <= part < FIRST_GPU + MOST_GPUS
+        or FIRST_LINK <= part < FIRST_LINK + min(workers, MOST_NODES)
+    )
+
+
+def _message(job_id: str, own: Measuring) -> ValidationMeasured:
+    ranks = sorted(own.gang.workers)
+    return ValidationMeasured(
+        job_id=job_id,
+        tenant=own.gang.tenant,
+        attempt=own.gang.attempt,
+        traceparent=own.gang.traceparent,
+        node_ids=tuple(own.gang.workers[rank].node_id for rank in ranks),
+        times_s=tuple(own.times_s.get(rank, {}) for rank in ranks),
+    )
+
+
+def note_validation(
+    state: FailSlowState, item: Input, measured: ValidationMeasured
+) -> Iterator[Decision]:
+    """Record what was measured, and the part that deviates."""
+    if state.pool is None or state.pool.release < VALIDATIONS_FROM:
+        return
+    nodes, parts = measured.node_ids, tuple(_parts(measured))
+    worst = judge(measured)
+    suspect = worst.suspects[0] if worst.suspects else None
+    event = NodesValidated(
+        job_id=measured.job_id,
+        tenant=measured.tenant,
+        attempt=measured.attempt,
+        node_ids=nodes,
+        silent_node_ids=tuple(
+            node_id for node_id, own in zip(nodes, measured.times_s, strict=True) if not own
+        ),
+        rounds=rounds_of(measured),
+        cause=worst.cause,
+        part=suspect.kind if suspect else "",
+        suspect_node_ids=suspect.node_ids if suspect else (),
+        confidence=worst.confidence,
+        evidence=evidence_of(measured, worst),
+        measured=parts,
+    )
+    yield Decision(event, item.id, measured.traceparent)
+
+
+def rounds_of(measured: ValidationMeasured) -> int:
+    """Return how many rounds of transfers around the ring were measured."""
+    rounds = rounds_for([Group("dp", 0, tuple(range(len(measured.node_ids))))])
+    links = links_of(measured)
+    return sum(any(pair in links for pair in one.pairs) for one in rounds)
+
+
+def judge(measured: ValidationMeasured) -> Diagnosis:
+    """Return the cause: by GPUs, else by processors and memory, else by links.
+
+    Slow processors delay GPUs and links, and slow GPUs are the more precise answer.
+    """
+    nodes = dict(enumerate(measured.node_ids))
+    gpus = [
+        (rank, part) for rank, own in enumerate(measured.times_s) for part in own if is_gpu(part)
+    ]
+    processors = _by_part(measured, PROCESSOR, nodes)
+    slow_nodes = {node_id for suspect in processors.suspects for node_id in suspect.node_ids}
+    by_gpu = {number: measured.times_s[rank][part] for number, (rank, part) in enumerate(gpus)}
+    of_gpu = {number: nodes[rank] for number, (rank, _) in enumerate(gpus)}
+    verdicts = (
+        _as_nodes(diagnose(by_gpu, {}, of_gpu), slow_nodes),
+        processors,
+        _by_part(measured, MEMORY, nodes),
+    )
+    found = next((verdict for verdict in verdicts if verdict.suspects), None)
+    return found or diagnose({}, {"dp": links_of(measured)}, nodes)
+
+
+def _by_part(measured: ValidationMeasured, part: int, nodes: Mapping[int, str]) -> Diagnosis:
+    """Return the verdict by a part that each node has once: what is slow is the node."""
+    times_s = {rank: own[part] for rank, own in enumerate(measured.times_s) if part in own}
+    return _as_nodes(diagnose(times_s, {}, nodes), frozenset(nodes.values()))
+
+
+def _as_nodes(verdict: Diagnosis, slow_nodes: Collection[str]) -> Diagnosis:
+    """Name the node in place of its GPU where the node is slow itself."""
+    suspects = tuple(
+        replace(suspect, kind="node") if suspect.node_ids[0] in slow_nodes else suspect
+        for suspect in verdict.suspects
+    )
+    return replace(verdict, suspects=suspects)
+
+
+def links_of(measured: ValidationMeasured) -> dict[Pair, float]:
+    """Return the transfers between pairs of ranks, s."""
+    return {
+        (rank, part - FIRST_LINK): time_s
+        for rank, own in enumerate(measured.times_s)
+        for part, time_s in own.items()
+        if part >= FIRST_LINK
+    }
+
+
+def is_gpu(part: int) -> bool:
+    return FIRST_GPU <= part < FIRST_GPU + MOST_GPUS
+
+
+def evidence_of(measured: ValidationMeasured, verdict: Diagnosis) -> tuple[str, ...]:
+    """Return the sentences of the verdict with the names of nodes, or why there is none."""
+    if not verdict.suspects:
+        is_enough = sum(map(bool, measured.times_s)) >= LEAST_COMPARED
+        return verdict.evidence if is_enough else (TOO_FEW,)
+    return tuple(
+        f"{suspect.kind} of {' and '.join(suspect.node_ids)}: {suspect.slower:.2f} times the median"
+        f" of its peers, {suspect.score:.1f} deviations"
+        for suspect in verdict.suspects
+    )
+
+
+def _parts(measured: ValidationMeasured) -> Iterator[MeasuredPart]:
+    """Yield all measurements, each beside those of the same kind."""
+    by_kind: dict[str, list[float]] = {}
+    for own in measured.times_s:
+        for part, time_s in own.items():
+            by_kind.setdefault(_kind(part), []).append(time_s)
+    usual_s = {kind: median(times_s) for kind, times_s in by_kind.items()}
+    for rank, own in enumerate(measured.times_s):
+        for part, time_s in sorted(own.items()):
+            yield MeasuredPart(
+                part=_name(part, measured.node_ids),
+                node_id=measured.node_ids[rank],
+                seconds=time_s,
+                ratio=time_s / usual_s[_kind(part)],
+            )
+
+
+def _kind(part: int) -> str:
+    return WORDS.get(part) or ("gpu" if is_gpu(part) else "link")
+
+
+def _name(part: int, nodes: tuple[str, ...]) -> str:
+    if is_gpu(part):
+        return f"gpu {part - FIRST_GPU}"
+    return WORDS.get(part) or f"link to {nodes[part - FIRST_LINK]}"
