@@ -12,7 +12,7 @@ from cli.api.ids import job_id
 from cli.app import ListGroup
 from cli.commands.jobs import JobArgument
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool, PoolOfObject, Reason
-from cli.text.output import emit, lines, table
+from cli.text.output import emit, lines, report_line, table
 from cli.text.slowness import slowness_lines, summary_row
 from cli.text.times import clock, now_ms
 
@@ -72,6 +72,8 @@ def summary(pool: OnlyPool = None, as_json: AsJson = False, data: Data = None) -
     columns = ("POOL", "MITIGATION", "BREAKER", "FAULTS", "OPEN", "FALSE ALARMS", "STRICTNESS")
     hours = ("GPU-H LOST", "GPU-H COST", "GPU-H AVOIDED")
     table((*columns, *hours), map(summary_row, rows), "no pools")
+    if any(row["open"] for row in rows):
+        report_line("GPU-hours are those of faults that are over: open ones are not in them yet")
 
 
 @faults.command()

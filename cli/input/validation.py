@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from cli.api.http import Json
 from cli.errors import BadInput
+from cli.input.documents import Body as Json
 
 LEAST_NODES, MOST_NODES = 2, 64
 TRANSFER_MIB = 64
@@ -34,8 +34,8 @@ def validation_spec(
         raise BadInput(f"NODE: {', '.join(names) or 'none'}: {rule}")
     kinds = {(str(n["gpu_type"]), cast("int", n["gpus"]), cast("float", n["cpus"])) for n in nodes}
     if len({kind[:2] for kind in kinds}) > 1:
-        found = ", ".join(f"{n['node_id']} has {n['gpus']} {n['gpu_type']}" for n in nodes)
-        raise BadInput(f"NODE: {found}: only nodes of one GPU type and number can be compared")
+        listed = ", ".join(f"{n['node_id']} has {n['gpus']} {n['gpu_type']}" for n in nodes)
+        raise BadInput(f"NODE: {listed}: only nodes of one GPU type and number can be compared")
     gpus, cpus = next(iter(kinds))[1], min(kind[2] for kind in kinds)
     return {
         "name": NAME,

@@ -30,8 +30,9 @@ UNKNOWN = "no slowdown is known; jobs that report their iterations are judged"
 ALONE = (
     "it has one worker, and so no peers on other nodes: it is judged by the processes of that "
     "worker, by its own earlier iterations, and by three or more earlier runs of its name, tenant, "
-    "GPU types and size, on nodes with agents"
+    "GPU types and size"
 )
+MEASURE = "which node or link: berth nodes validate --job {job}, once it has left its nodes"
 NOT_PLACED = "it has not run yet"
 
 
@@ -91,6 +92,8 @@ def _paragraph(suspicion: Row, timeline: Sequence[Row], as_of: int) -> Iterator[
         yield f"  cause: {_cause(fault)}"
     yield f"  done: {'; '.join(_actions(timeline, since, until)) or 'nothing'}"
     yield from _plans(str(fault["fault_id"]), timeline)
+    if end is None and fault.get("cause") in ("unknown", "communication"):
+        yield f"  {MEASURE.format(job=str(fault['fault_id']).partition('/')[0])}"
     if end is not None:
         yield f"  end: {_end(end)}"
 

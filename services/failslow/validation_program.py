@@ -123,7 +123,7 @@ class Peers:
                     if hello["token"] == plan["token"]:
                         self.lines[hello["rank"]] = lines
                         self.places[hello["rank"]] = (hello["host"], hello["port"])
-        self.tell({"places": self.places})
+        self.write_to_all({"places": self.places})
 
     def _join(self, address: tuple[str, int], port: int) -> None:
         ends_s = time.monotonic() + self.plan["wait_s"]
@@ -138,11 +138,11 @@ class Peers:
         self.lines[0] = joined.makefile("rw")
         host = joined.getsockname()[0]
         hello = {"token": self.plan["token"], "rank": self.rank, "host": host, "port": port}
-        self.tell(hello)
+        self.write_to_all(hello)
         places = json.loads(self.lines[0].readline())["places"]
         self.places = {int(rank): tuple(place) for rank, place in places.items()}
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def write_to_all(self, message: dict[str, Any]) -> None:
         for lines in self.lines.values():
             lines.write(json.dumps(message) + "\n")
             lines.flush()
@@ -150,12 +150,12 @@ class Peers:
     def meet(self) -> None:
         """Return once all workers are here."""
         if self.rank:
-            self.tell({})
+            self.write_to_all({})
         for lines in self.lines.values():
             if not lines.readline():
                 raise OSError("another worker of the validation has ended")
         if not self.rank:
-            self.tell({})
+            self.write_to_all({})
 
     def send(self, to: int) -> float:
         """Return s of the transfer to a rank."""
@@ -184,10 +184,10 @@ class Peers:
                 for _ in range(REPEATS):
                     left = self.plan["mib"] * MIB
                     while left:
-                        got = link.recv_into(buffer, min(left, MIB))
-                        if not got:
+                        count = link.recv_into(buffer, min(left, MIB))
+                        if not count:
                             raise OSError("the sender has ended")
-                        left -= got
+                        left -= count
                     link.sendall(b"+")
                 return
 

@@ -29,7 +29,7 @@ VALIDATIONS_FROM = 1
 
 
 class ValidationMeasured(Local):
-    """What the workers of a validation reported until it ended."""
+    """Measurements of the workers of a validation that has ended."""
 
     job_id: JobId = Field(description="the job that measured")
     tenant: str = Field(description="tenant that owns the job")

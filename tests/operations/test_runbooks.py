@@ -43,6 +43,7 @@ ELSEWHERE = {
     "training": "tests/e2e/test_training.py",
     "tilt": "tests/operations/test_tilt.py",
     "upgrade": "tests/operations/test_upgrade.py",
+    "validation": "tests/e2e/test_validation.py",
 }
 """Pages whose blocks run in other tests."""
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -80,11 +80,15 @@ def judge_gang(gang: GangState, rows: Rows, limits: Thresholds, noise: float = 0
     )
 
 
-def cause_of(rows: Rows, verdict: GangVerdict, rank: int, reports: int) -> Diagnosis:
-    """Return why a slow worker is slow; `reports` is how many of the newest ones count."""
+def cause_of(rows: Rows, verdict: GangVerdict, rank: int, reports: int, gpus: float) -> Diagnosis:
+    """Return why a slow worker is slow; `reports` is how many of the newest ones count.
+
+    `gpus` are those of the whole gang.
+    """
     process = verdict.processes[rank]
     if process not in verdict.busy:
-        return cause_of_process(rows.by_process, rows.nodes, process, reports)
+        gpus_per_process = gpus / len(rows.by_process)
+        return cause_of_process(rows.by_process, rows.nodes, process, reports, gpus_per_process)
     node_id = rows.by_process[process].node_id
     return busy_host(rows.windows, rows.delays, node_id, process, verdict.slow[rank])
 

@@ -97,7 +97,7 @@ class FailSlow:
             verdict = judge_gang(gang, rows, limits, iterated.noise)
             for rank, slow in verdict.slow.items():
                 if is_new(gang, rank):
-                    cause = cause_of(rows, verdict, rank, limits.reports)
+                    cause = cause_of(rows, verdict, rank, limits.reports, gang.gpus)
                     notes = iterated.notes.get(gang.workers[rank].node_id, ())
                     event = suspicion_of(job_id, gang, rank, slow, cause, notes)
                     yield Decision(event, item.id, gang.traceparent)

@@ -12,8 +12,9 @@ from statistics import median
 
 from services.failslow.core.diagnosis.layout import Group
 from services.failslow.core.diagnosis.validation import Pair, rounds_for
-from services.failslow.core.diagnosis.verdict import Diagnosis, diagnose
+from services.failslow.core.diagnosis.verdict import Diagnosis, Suspect, diagnose
 from services.failslow.core.state import FailSlowState, GangState
+from shared.contracts.faults import Cause
 from shared.contracts.reports import TelemetryReported
 from shared.contracts.validation import (
     FIRST_GPU,
@@ -32,6 +33,8 @@ from shared.ledger.decider import Decision, Input
 LONGEST_S = 1e6
 WORDS = {PROCESSOR: "processor", MEMORY: "memory"}
 LEAST_COMPARED = 3
+LINKS_OF_A_NODE = 2
+"""In a ring of three and more nodes."""
 TOO_FEW = "fewer than three nodes were measured: which of them deviates cannot be known"
 
 
@@ -151,8 +154,8 @@ def judge(measured: ValidationMeasured) -> Diagnosis:
         processors,
         _by_part(measured, MEMORY, nodes),
     )
-    found = next((verdict for verdict in verdicts if verdict.suspects), None)
-    return found or diagnose({}, {"dp": links_of(measured)}, nodes)
+    deviating = next((verdict for verdict in verdicts if verdict.suspects), None)
+    return deviating or _common_end(diagnose({}, {"dp": links_of(measured)}, nodes))
 
 
 def _by_part(measured: ValidationMeasured, part: int, nodes: Mapping[int, str]) -> Diagnosis:
@@ -168,6 +171,17 @@ def _as_nodes(verdict: Diagnosis, slow_nodes: Collection[str]) -> Diagnosis:
         for suspect in verdict.suspects
     )
     return replace(verdict, suspects=suspects)
+
+
+def _common_end(verdict: Diagnosis) -> Diagnosis:
+    """Name the node in place of its links where both of them are slow, and no others."""
+    if len(verdict.suspects) != LINKS_OF_A_NODE:
+        return verdict
+    worst, other = verdict.suspects
+    common = tuple(node_id for node_id in worst.node_ids if node_id in other.node_ids)
+    if len(common) != 1:
+        return verdict
+    return replace(verdict, suspects=(replace(worst, kind="node", node_ids=common), worst, other))
 
 
 def links_of(measured: ValidationMeasured) -> dict[Pair, float]:
@@ -189,10 +203,14 @@ def evidence_of(measured: ValidationMeasured, verdict: Diagnosis) -> tuple[str, 
     if not verdict.suspects:
         is_enough = sum(map(bool, measured.times_s)) >= LEAST_COMPARED
         return verdict.evidence if is_enough else (TOO_FEW,)
-    return tuple(
-        f"{suspect.kind} of {' and '.join(suspect.node_ids)}: {suspect.slower:.2f} times the median"
-        f" of its peers, {suspect.score:.1f} deviations"
-        for suspect in verdict.suspects
+    return tuple(_sentence(verdict.cause, suspect) for suspect in verdict.suspects)
+
+
+def _sentence(cause: Cause, suspect: Suspect) -> str:
+    kind = "links" if cause == "communication" and suspect.kind == "node" else suspect.kind
+    return (
+        f"{kind} of {' and '.join(suspect.node_ids)}: {suspect.slower:.2f} times the median of its"
+        f" peers, {suspect.score:.1f} deviations"
     )
 
 

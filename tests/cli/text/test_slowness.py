@@ -137,15 +137,16 @@ def test_the_cause_has_its_part_and_confidence_or_is_unknown() -> None:
         "cause": "compute",
         "part": "gpu",
         "cause_confidence": 0.83,
-        "cause_evidence": ["gpu of ranks 2: 1.50 times the median of its peers"],
+        "cause_evidence": ["gpu of rank 2: 1.50 times the median of its peers"],
     }
     lines = slowness_lines([row("fault.suspected.v1", NOW, **{**JOB, **known})], NOW)
     assert lines[2] == (
-        "  cause: compute of a gpu, confidence 0.83 (gpu of ranks 2: 1.50 times the median of its"
+        "  cause: compute of a gpu, confidence 0.83 (gpu of rank 2: 1.50 times the median of its"
         " peers)"
     )
     unknown = slowness_lines([row("fault.suspected.v1", NOW, **{**JOB, "cause": "unknown"})], NOW)
     assert unknown[2] == "  cause: unknown (nothing shows it)"
+    assert unknown[-1].startswith("  which node or link: berth nodes validate --job j1")
 
 
 def test_a_pool_is_summed_up_in_gpu_hours() -> None:

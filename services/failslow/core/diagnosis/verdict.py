@@ -30,7 +30,10 @@ TO_SIGMA = 1.4826
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A part that deviates: `ranks` is one of a GPU, all of a node, the pair of a link."""
+    """A part that deviates: `ranks` is one of a GPU, all of a node, the pair of a link.
+
+    `kind` is empty where a rank is slow and it is not known which part of it.
+    """
 
     kind: FaultyPart
     ranks: tuple[int, ...]
@@ -124,9 +127,14 @@ def _links(slow: Mapping[Pair, tuple[float, float]], nodes: Mapping[int, str]) -
 def _of(cause: Cause, suspects: Sequence[Suspect]) -> Diagnosis:
     ranked = tuple(sorted(suspects, key=lambda suspect: (-suspect.slower, suspect.ranks)))
     worst = ranked[0]
-    evidence = tuple(
-        f"{suspect.kind} of ranks {', '.join(map(str, suspect.ranks))}: {suspect.slower:.2f} times"
-        f" the median of its peers, {suspect.score:.1f} deviations"
-        for suspect in ranked
+    return Diagnosis(cause, ranked, worst.confidence, tuple(map(sentence, ranked)))
+
+
+def sentence(suspect: Suspect) -> str:
+    """Return the figures of a suspect in words."""
+    ranks = ("rank " if len(suspect.ranks) == 1 else "ranks ") + ", ".join(map(str, suspect.ranks))
+    part = f"{suspect.kind} of {ranks}" if suspect.kind else ranks
+    return (
+        f"{part}: {suspect.slower:.2f} times the median of its peers, {suspect.score:.1f}"
+        " deviations"
     )
-    return Diagnosis(cause, ranked, worst.confidence, evidence)

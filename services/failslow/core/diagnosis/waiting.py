@@ -76,6 +76,8 @@ def cause_of_job(ranks: Mapping[int, RankTimes], since_step: int, grown_s: float
         return Diagnosis("communication", (), confidence, (text, *_groups(ranks, since_step)))
     if usual >= EXPLAINS:
         text = f"own work of {len(own)} ranks grew by {usual:.0%} of the growth in the median"
+        if len(own) == 1:
+            text = f"own work of its one rank grew by {usual:.0%} of the growth"
         return Diagnosis("compute", (), min(usual, 1.0) * EXPLAINS, (text, *_busy_hosts(late)))
     if own[most] >= EXPLAINS:
         text = f"own work of rank {most} alone grew, by {own[most]:.0%} of the growth"

@@ -8,10 +8,11 @@ reports whole iterations alone, compute and communication look the same, and the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from services.failslow.core.diagnosis.cohorts import cohorts
-from services.failslow.core.diagnosis.verdict import UNKNOWN, Diagnosis, diagnose
+from services.failslow.core.diagnosis.verdict import UNKNOWN, Diagnosis, diagnose, sentence
 from shared.contracts.reports import IterationTimes
 
 NO_OWN_WORK = Diagnosis(
@@ -20,11 +21,16 @@ NO_OWN_WORK = Diagnosis(
 
 
 def cause_of_process(
-    rows: Mapping[int, IterationTimes], nodes: Mapping[int, str], process: int, reports: int
+    rows: Mapping[int, IterationTimes],
+    nodes: Mapping[int, str],
+    process: int,
+    reports: int,
+    gpus_per_process: float = 1.0,
 ) -> Diagnosis:
     """Return the cause; `reports` is how many of the newest medians of each process count.
 
-    Rows and nodes are by process.
+    Rows and nodes are by process. The GPU is named where each process has one: a process with
+    several, or with none, says no more than that it is slow itself.
     """
     own_s = {number: known(row.own_s[-reports:]) for number, row in rows.items()}
     compute_s = {number: median(values) for number, values in own_s.items() if values}
@@ -36,8 +42,9 @@ def cause_of_process(
     suspect = next((part for part in diagnosis.suspects if process in part.ranks), None)
     if suspect is None:
         return UNKNOWN
-    place = diagnosis.suspects.index(suspect)
-    return Diagnosis(diagnosis.cause, (suspect,), suspect.confidence, (diagnosis.evidence[place],))
+    if suspect.kind == "gpu" and not 0 < gpus_per_process <= 1:
+        suspect = replace(suspect, kind="")
+    return Diagnosis(diagnosis.cause, (suspect,), suspect.confidence, (sentence(suspect),))
 
 
 def known(values: Sequence[float | None]) -> list[float]:

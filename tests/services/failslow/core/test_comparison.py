@@ -48,7 +48,7 @@ def test_a_slow_gpu_of_a_gang_of_one_is_suspected_by_the_other_gpus() -> None:
     compared = rows(alone, [1.0, 1.01, 1.5, 0.99])
     verdict = judge_gang(alone, compared, LIMITS)
     assert (list(verdict.slow), verdict.healthy, verdict.processes) == ([0], (), {0: 2})
-    cause = cause_of(compared, verdict, 0, LIMITS.reports)
+    cause = cause_of(compared, verdict, 0, LIMITS.reports, 4.0)
     assert (cause.cause, cause.suspects[0].kind, cause.suspects[0].ranks) == (
         "compute",
         "gpu",
@@ -69,7 +69,7 @@ def test_a_node_with_slow_gpus_alone_is_the_node() -> None:
     three = state_of(3)
     compared = rows(three, [1.0] * 4 + [1.5] * 4 + [1.0] * 4)
     verdict = judge_gang(three, compared, LIMITS)
-    cause = cause_of(compared, verdict, 1, LIMITS.reports)
+    cause = cause_of(compared, verdict, 1, LIMITS.reports, 4.0)
     assert (cause.suspects[0].kind, cause.suspects[0].node_ids) == ("node", ("n1",))
 
 
@@ -114,4 +114,4 @@ def test_evidence_keeps_the_processes_of_a_worker_apart() -> None:
     (fault,) = events
     assert isinstance(fault, FaultSuspected)
     assert (fault.fault_id, fault.node_id, fault.part) == ("j1/1/0/1", "n0", "gpu")
-    assert fault.cause_evidence[0].startswith("gpu of ranks 3: 1.50 times")
+    assert fault.cause_evidence[0].startswith("gpu of rank 3: 1.50 times")

@@ -1,4 +1,4 @@
-"""What a validation measured, and the part that it names."""
+"""The measurements of a validation, and the part that it names."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def validated(*times_s: Times, pool: PoolConfigured = RELEASED) -> NodesValidate
     return event
 
 
-def test_a_node_whose_processor_and_gpus_are_slow_is_the_suspect() -> None:
+def test_a_node_with_a_slow_processor_and_slow_gpus_is_suspected() -> None:
     event = validated(*(node(rank, 4, slower=1.5 if rank == 2 else 1.0) for rank in range(4)))
     assert event is not None
     assert (event.cause, event.part, event.suspect_node_ids) == ("compute", "node", ("n2",))
@@ -79,6 +79,18 @@ def test_a_slow_link_is_named_by_both_ends() -> None:
     assert event is not None
     assert (event.cause, event.part) == ("communication", "link")
     assert event.suspect_node_ids == ("n1", "n2")
+
+
+def test_two_slow_links_with_one_end_in_common_are_of_its_node() -> None:
+    times = [dict(node(rank, 5)) for rank in range(5)]
+    times[1][FIRST_LINK + 2] *= 3
+    times[2][FIRST_LINK + 3] *= 3
+    event = validated(*times)
+    assert event is not None
+    assert (event.cause, event.part, event.suspect_node_ids) == ("communication", "node", ("n2",))
+    links = [sentence.split(":")[0] for sentence in event.evidence]
+    assert links[0] == "links of n2"
+    assert set(links[1:]) == {"link of n1 and n2", "link of n2 and n3"}
 
 
 @pytest.mark.parametrize(

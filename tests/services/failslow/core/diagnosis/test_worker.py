@@ -29,8 +29,16 @@ def test_one_slow_worker_is_its_gpu() -> None:
     diagnosis = cause(row(0, 1.0), row(1, 1.01), row(2, 1.5), row(3, 0.99))
     assert diagnosis.cause == "compute"
     assert (diagnosis.suspects[0].kind, diagnosis.suspects[0].node_ids) == ("gpu", ("b",))
-    assert diagnosis.evidence[0].startswith("gpu of ranks 2: 1.49 times the median of its peers")
+    assert diagnosis.evidence[0].startswith("gpu of rank 2: 1.49 times the median of its peers")
     assert 0.5 < diagnosis.confidence < 1
+
+
+def test_a_process_with_several_gpus_or_none_names_no_gpu() -> None:
+    rows = {rank: row(rank, 1.5 if rank == 2 else 1.0) for rank in range(4)}
+    for gpus in (0.0, 8.0):
+        diagnosis = cause_of_process(rows, NODES, 2, 3, gpus)
+        assert (diagnosis.cause, diagnosis.suspects[0].kind) == ("compute", "")
+        assert diagnosis.evidence[0].startswith("rank 2: 1.50 times the median of its peers")
 
 
 def test_all_workers_of_a_node_are_the_node() -> None:

@@ -15,8 +15,8 @@ E = TypeVar("E", bound=Event)
 
 
 def one(kind: type[E], events: Sequence[Event]) -> E:
-    (found,) = (event for event in events if isinstance(event, kind))
-    return found
+    (event,) = (event for event in events if isinstance(event, kind))
+    return event
 
 
 def measuring(*nodes: str, name: str = "v", gpus: float = 8, **more: object) -> JobAdmitted:
