@@ -33,6 +33,7 @@ from berth_agent.node.follower import OutputFollower
 from berth_agent.node.http import Connection, RequestFailed
 from berth_agent.node.output_progress import OutputProgress
 from berth_agent.node.session import OpenSession, SessionLoop, guarded
+from berth_agent.node.tool_files import ToolFiles
 from berth_agent.node.unsent_iterations import UnsentIterations
 from berth_agent.step import spec as spec_of_step
 from berth_agent.telemetry_receiver import TelemetryReceiver
@@ -76,6 +77,7 @@ class Streaming:
         self._unsent = UnsentIterations()
         self._checkpoints, self._progress = newest_reports.checkpoints(), newest_reports.progress()
         self._output_progress = OutputProgress(self._progress.note)
+        self._tool_files = ToolFiles(config.work_folder, self._unsent.add)
         self._most_parts = MAX_WORKERS
         self._path = f"{config.run}/{file_names.STREAMED}"
         self._positions = self._read_positions()
@@ -227,6 +229,7 @@ class Streaming:
                 self._open_receiver(allocation)
         reporting = {name for name, one in self._receivers.items() if one.progress() is not None}
         self._output_progress.look(held.values(), reporting, boot_ms())
+        self._tool_files.look(held.values(), boot_ms())
 
     def _follow(self, allocation: AllocationFolder) -> None:
         """Read the output where it lies now, from where it was read to."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from services.gateway.core.field_errors import FieldError, plain
 
 PREFIX = "BERTH_"
-READ_BY_AGENTS = "BERTH_PROGRESS"
-"""The one variable of this prefix that is a job's to set."""
+READ_BY_AGENTS = frozenset({"BERTH_PROGRESS", "BERTH_STRAGGLERS"})
+"""The variables of this prefix that are a job's to set."""
 GANG_VARIABLES = frozenset(
     {
         "CUDA_VISIBLE_DEVICES",
@@ -33,7 +33,7 @@ def reserved_variables(names: Iterable[str]) -> list[str]:
     return [
         name
         for name in names
-        if name in GANG_VARIABLES or (name.startswith(PREFIX) and name != READ_BY_AGENTS)
+        if name in GANG_VARIABLES or (name.startswith(PREFIX) and name not in READ_BY_AGENTS)
     ]
 
 

@@ -206,3 +206,32 @@ def test_a_bar_that_is_printed_is_progress_where_the_job_enables_it(
     assert {progress.allocation_id for progress in sent} == {W}
     assert sent[0].steps_total == 10**6
     assert 0.05 <= sent[0].iteration_s <= sent[0].ran_ms / 1000
+
+
+def test_a_file_of_another_tool_is_streamed_as_iterations_and_a_fifo_in_its_place_holds_up_nothing(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    script = (
+        "import json, os, sys, time\n"
+        "for n in range(1, 10**6):\n"
+        "    with open('new', 'w') as file:\n"
+        "        json.dump({'gpu_relative_perf_scores': {'0': 0.5, '1': 1.0}}, file)\n"
+        "    os.rename('new', 'nvrx.json'); time.sleep(0.5)\n"
+        "    if os.path.exists('stop'): break\n"
+        "os.unlink('nvrx.json'); os.mkfifo('nvrx.json'); print('fifo', flush=True); input()"
+    )
+    worker = launch([sys.executable, "-c", script], env={"BERTH_STRAGGLERS": "nvrx.json"})
+    double.order("prepare", W, launch=worker)
+    double.wait_for("ready", W)
+    double.order("go", W)
+
+    def sent() -> list[float | None]:
+        return [s for stream in double.streamed for i in stream.iterations for s in i.own_s]
+
+    double.wait(lambda: len(sent()) > 1)
+    assert set(sent()) == {2.0}
+    (private,) = (path.parent for path in node.state.glob("work/*/nvrx.json"))
+    (private / "stop").touch()
+    double.wait(lambda: "fifo" in double.lines(W).values())
+    double.order("stop", W, grace_s=0.0)
+    double.wait(lambda: any(lines.is_last for s in double.streamed for lines in s.printed))

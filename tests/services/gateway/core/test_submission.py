@@ -99,7 +99,13 @@ def test_a_job_that_takes_nothing_of_its_nodes_is_refused(around: Any, field: st
     ids=["flat", "nested"],
 )
 def test_variables_that_berth_sets_are_refused_by_name(around: Any, field: str) -> None:
-    env = {"RANK": "99", "LR": "0.1", "BERTH_X": "3", "BERTH_PROGRESS": "output"}
+    env = {
+        "RANK": "99",
+        "LR": "0.1",
+        "BERTH_X": "3",
+        "BERTH_PROGRESS": "output",
+        "BERTH_STRAGGLERS": "f",
+    }
     with pytest.raises(InvalidBody) as refused:
         parse_submission(around({"name": "x", "env": env}))
     faults = [(fault.field, fault.value) for fault in refused.value.errors]
