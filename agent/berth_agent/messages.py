@@ -75,6 +75,16 @@ class GpuReading(read.Message):
     """Generation of its link."""
     most_pcie_generation: int | None = None
     """Generation it could have."""
+    uuid: str = ""
+    """Its UUID; empty: not known."""
+    nvlinks: int | None = None
+    """Its NVLinks, where one at least is up."""
+    nvlinks_down: int | None = None
+    """Those of them that are down."""
+    rows_pending: bool | None = None
+    """Whether memory rows are replaced at the next reset."""
+    rows_failed: bool | None = None
+    """Whether a memory row could not be replaced: the GPU needs service."""
 
     READERS: ClassVar = {
         "gpu": read.integer(minimum=0, maximum=63),
@@ -88,6 +98,11 @@ class GpuReading(read.Message):
         "most_pcie_width": read.optional(read.integer(minimum=0, maximum=64)),
         "pcie_generation": read.optional(read.integer(minimum=0, maximum=64)),
         "most_pcie_generation": read.optional(read.integer(minimum=0, maximum=64)),
+        "uuid": read.text(longest=96),
+        "nvlinks": read.optional(read.integer(minimum=0, maximum=64)),
+        "nvlinks_down": read.optional(read.integer(minimum=0, maximum=64)),
+        "rows_pending": read.optional(read.boolean()),
+        "rows_failed": read.optional(read.boolean()),
     }
     REQUIRED: ClassVar = frozenset({"gpu"})
 

@@ -32,6 +32,15 @@ class GpuReading(Model):
     most_pcie_width: Link | None = Field(None, description="lanes that it could have")
     pcie_generation: Link | None = Field(None, description="generation of its link")
     most_pcie_generation: Link | None = Field(None, description="generation it could have")
+    uuid: str = Field("", max_length=96, description="its UUID; empty: not known")
+    nvlinks: Link | None = Field(None, description="its NVLinks, where one at least is up")
+    nvlinks_down: Link | None = Field(None, description="those of them that are down")
+    rows_pending: bool | None = Field(
+        None, description="whether memory rows are replaced at the next reset"
+    )
+    rows_failed: bool | None = Field(
+        None, description="whether a memory row could not be replaced: the GPU needs service"
+    )
 
 
 class Measurements(Model):

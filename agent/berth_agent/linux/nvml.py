@@ -1,4 +1,4 @@
-"""Clocks, memory errors and links of GPUs, from the driver's library NVML where there is one.
+"""Clocks, memory errors, rows and links of GPUs, from the driver's library NVML where there is one.
 
 A node installs no library, so the few calls are made through `ctypes`. A value that a GPU or an
 older driver does not have is None; nothing here raises.
@@ -16,6 +16,9 @@ CLOCK_SM = 1
 UNCORRECTED, SINCE_DRIVER = 1, 0
 """Type of memory errors, and the count since the driver was loaded."""
 MOST_GPUS = 64
+MOST_NVLINKS = 18
+UUID_BYTES = 96
+"""As the library requires."""
 SLOWDOWNS = {
     0x04: "power_cap",
     0x08: "hardware",
@@ -48,11 +51,38 @@ class Nvml:
             if (handle := self._handle(gpu)) is not None
         )
 
+    def _uuid(self, handle: ctypes.c_void_p) -> str:
+        text = ctypes.create_string_buffer(UUID_BYTES)
+        length = ctypes.c_uint(UUID_BYTES)
+        known = self._call("nvmlDeviceGetUUID", handle, text, length)
+        return text.value.decode(errors="replace") if known else ""
+
+    def _nvlinks(self, handle: ctypes.c_void_p) -> tuple[int | None, int | None]:
+        """Return the links, and those that are down; of a GPU on its own none is up."""
+        name = "nvmlDeviceGetNvLinkState"
+        states = (self._number(name, handle, ctypes.c_uint(n)) for n in range(MOST_NVLINKS))
+        known = [state for state in states if state is not None]
+        return (len(known), known.count(0)) if any(known) else (None, None)
+
+    def _rows(self, handle: ctypes.c_void_p) -> tuple[bool | None, bool | None]:
+        """Return whether memory rows wait for a reset, and whether one could not be replaced."""
+        counts = [ctypes.c_uint() for _ in range(4)]
+        if not self._call("nvmlDeviceGetRemappedRows", handle, *map(ctypes.byref, counts)):
+            return None, None
+        return bool(counts[2].value), bool(counts[3].value)
+
     def _reading(self, gpu: int, handle: ctypes.c_void_p) -> GpuReading:
         sm = ctypes.c_int(CLOCK_SM)
         kinds = (ctypes.c_int(UNCORRECTED), ctypes.c_int(SINCE_DRIVER))
+        nvlinks, nvlinks_down = self._nvlinks(handle)
+        rows_pending, rows_failed = self._rows(handle)
         return GpuReading(
             gpu=gpu,
+            uuid=self._uuid(handle),
+            nvlinks=nvlinks,
+            nvlinks_down=nvlinks_down,
+            rows_pending=rows_pending,
+            rows_failed=rows_failed,
             sm_mhz=self._number("nvmlDeviceGetClockInfo", handle, sm),
             most_sm_mhz=self._number("nvmlDeviceGetMaxClockInfo", handle, sm),
             slowdowns=slowdowns_of(self._reasons(handle)),  # type: ignore[arg-type]

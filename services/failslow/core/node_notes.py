@@ -102,5 +102,16 @@ def sentences(gpu: GpuReading) -> Iterator[str]:
         yield f"GPU {gpu.gpu} is slowed down by {reasons}{clock}"
     if gpu.uncorrected_errors:
         yield f"GPU {gpu.gpu} has {gpu.uncorrected_errors} uncorrected memory errors"
+    if gpu.rows_failed:
+        yield f"GPU {gpu.gpu} could not replace a memory row: it needs service{_named(gpu)}"
+    elif gpu.rows_pending:
+        yield f"GPU {gpu.gpu} replaces memory rows at its next reset{_named(gpu)}"
+    if gpu.nvlinks and gpu.nvlinks_down:
+        yield f"GPU {gpu.gpu} has {gpu.nvlinks_down} of {gpu.nvlinks} NVLinks down"
     if gpu.pcie_width and gpu.most_pcie_width and gpu.pcie_width < gpu.most_pcie_width:
         yield f"GPU {gpu.gpu} has {gpu.pcie_width} of {gpu.most_pcie_width} PCIe lanes"
+
+
+def _named(gpu: GpuReading) -> str:
+    """Return the UUID, by which a GPU is known outside of its node."""
+    return f" ({gpu.uuid})" if gpu.uuid else ""

@@ -1,5 +1,6 @@
 /* A made-up libnvidia-ml.so.1 with two GPUs: no values here were recorded from a real one.
-   GPU 0 is well. GPU 1 is hot, has 8 of 16 lanes and counts no memory errors. GPU 2 has fallen
+   GPU 0 is well. GPU 1 is hot, has 8 of 16 lanes and one of
+   two NVLinks, counts no memory errors, and could not replace a row. GPU 2 has fallen
    off the bus. */
 
 #define SUCCESS 0
@@ -48,6 +49,28 @@ int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *width) {
 }
 
 int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *width) { *width = 16; return SUCCESS; }
+
+/* GPU 0 has two NVLinks, both up; one of the two of GPU 1 is down. */
+int nvmlDeviceGetNvLinkState(void *device, unsigned link, unsigned *state) {
+  if (link > 1) return NOT_SUPPORTED;
+  *state = !(of(device) && link);
+  return SUCCESS;
+}
+
+int nvmlDeviceGetRemappedRows(void *device, unsigned *correctable, unsigned *uncorrectable,
+                              unsigned *pending, unsigned *failed) {
+  *correctable = *uncorrectable = 3;
+  *pending = 0;
+  *failed = 1;
+  return of(device) ? SUCCESS : NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetUUID(void *device, char *uuid, unsigned length) {
+  if (of(device) || length < 96) return NOT_SUPPORTED;
+  for (unsigned n = 0; n < 8; n++) uuid[n] = "GPU-1a2b"[n];
+  uuid[8] = 0;
+  return SUCCESS;
+}
 
 int nvmlDeviceGetCurrPcieLinkGeneration(void *device, unsigned *generation) {
   *generation = 5;

@@ -37,10 +37,15 @@ def test_each_gpu_that_answers_is_read(library: str) -> None:
         pcie_width=16,
         most_pcie_width=16,
         pcie_generation=5,
+        uuid="GPU-1a2b",
+        nvlinks=2,
+        nvlinks_down=0,
     )
     assert (hot.gpu, hot.sm_mhz, hot.most_sm_mhz) == (1, 1200, 1980)
     assert hot.slowdowns == ("power_cap", "heat")
     assert (hot.uncorrected_errors, hot.pcie_width) == (None, 8)
+    assert (hot.nvlinks, hot.nvlinks_down, hot.uuid) == (2, 1, "")
+    assert (hot.rows_pending, hot.rows_failed) == (False, True)
 
 
 def test_readings_are_messages_of_the_contract(library: str) -> None:

@@ -73,6 +73,13 @@ def test_old_measurements_do_not_count() -> None:
         (GpuReading(gpu=1, pcie_width=8, most_pcie_width=16), ["GPU 1 has 8 of 16 PCIe lanes"]),
         (GpuReading(gpu=1, pcie_width=16, most_pcie_width=16, sm_mhz=345, most_sm_mhz=1980), []),
         (GpuReading(gpu=1), []),
+        (GpuReading(gpu=1, nvlinks=18, nvlinks_down=0, rows_failed=False, rows_pending=False), []),
+        (GpuReading(gpu=1, nvlinks=18, nvlinks_down=2), ["GPU 1 has 2 of 18 NVLinks down"]),
+        (
+            GpuReading(gpu=2, uuid="GPU-1a2b", rows_failed=True, rows_pending=True),
+            ["GPU 2 could not replace a memory row: it needs service (GPU-1a2b)"],
+        ),
+        (GpuReading(gpu=2, rows_pending=True), ["GPU 2 replaces memory rows at its next reset"]),
     ],
 )
 def test_what_is_unusual_about_a_gpu_is_named(reading: GpuReading, sentences: list[str]) -> None:
