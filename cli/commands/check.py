@@ -83,8 +83,8 @@ def rebuild(
         rows = ((name, same) for name, same in result["tables"].items())
         table(("TABLE", "EQUAL"), rows)
         lines([f"{result['events']} events in {result['wall_s']} s; swapped: {result['swapped']}"])
-        if result["left"]:
-            lines([f"{result['left']} rows of job_event were left out, as by their retention"])
+        left = result["left"].items()
+        lines(f"{rows} rows of {name} were left out, as by their retention" for name, rows in left)
     if compare and result["different"]:
         raise typer.Exit(1)
 

@@ -21,14 +21,14 @@ from shared.projections.source import ledger_partitions
 class Rebuild(TypedDict):
     """Result of a rebuild; `tables` maps each table to whether the live one was equal.
 
-    `left` are rows of histories that are in the ledgers, and no longer in the read models.
+    `left` has per table the rows that are in the ledgers, and no longer in the read models.
     """
 
     events: int
     tables: dict[str, bool]
     different: list[str]
     swapped: bool
-    left: int
+    left: dict[str, int]
     wall_s: float
 
 
@@ -86,7 +86,7 @@ def rebuilt(stack: RunningStack, swap: bool, report_line: ReportLine) -> Rebuild
         tables={name: name not in different for name in sorted(result.live)},
         different=sorted(different),
         swapped=result.swapped,
-        left=result.left,
+        left={table: rows for table, rows in result.left.items() if rows},
         wall_s=round(time.monotonic() - began_s, 2),
     )
 

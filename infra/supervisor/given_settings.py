@@ -42,7 +42,7 @@ GIVEN: Mapping[str, frozenset[str]] = {
         {"agent_pools", "report_window_ms", "slow", "secrets", "secret_keys", "bundles"}
     ),
     "publisher": frozenset({"max_records", "refresh_s", "archive_every_h"}),
-    "projector": frozenset({"gather_ms", "batch_records", "job_history_d"}),
+    "projector": frozenset({"gather_ms", "batch_records", "job_history_d", "records_d"}),
     "gateway": frozenset(
         {
             "linger_ms",

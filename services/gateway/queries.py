@@ -46,6 +46,8 @@ AND NOT EXISTS (SELECT FROM job_event e WHERE e.job_id = $2)
 """
 """A row where the history of a job that ended then has left the read models."""
 
+LEFT = "SELECT leaving_at FROM retention WHERE name = $1 AND row_count > 0"
+
 QUEUE_POSITION = """
 SELECT h.base_policy, h.learned, h.runtime, h.model_sha256, h.waiting, h.at AS ranked_at, h.terms,
        r.position, r.score, h.best_score, r.score_ahead

@@ -31,12 +31,24 @@ class ProjectorSettings(Settings):
         description="Days for which histories of ended jobs are kept, and then until the end of "
         "their month; they leave into the archive; 0 = for ever",
     )
+    records_d: float = Field(
+        0,
+        ge=0,
+        le=3650,
+        description="Days for which ended jobs, answers to commands, settled dead letters and "
+        "entries of the audit are kept, and then until the end of their month; they leave into the "
+        "archive; 0 = for ever",
+    )
     schema_name: str = Field("berth", pattern=r"^[a-z_]+$", description="Schema of the tables")
 
     @model_validator(mode="after")
     def _has_an_archive(self) -> Self:
-        if self.job_history_d and not self.archive:
+        for name in ("job_history_d", "records_d"):
+            if (days := getattr(self, name)) and not self.archive:
+                raise ValueError(f"{name}: {days:g}; needs an archive, into which they leave")
+        if self.records_d and self.job_history_d > self.records_d:
             raise ValueError(
-                f"job_history_d: {self.job_history_d:g}; needs an archive, into which they leave"
+                f"job_history_d: {self.job_history_d:g}; at most records_d, {self.records_d:g}: "
+                "histories leave with their jobs"
             )
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from asyncpg import Connection
 
@@ -15,8 +15,7 @@ from shared.projections.database import SCHEMA, connect
 from shared.projections.migrate import migrate
 from shared.projections.models import TABLES
 from shared.projections.project import LOCK, project
-from shared.projections.retention import NAME as JOB_EVENT
-from shared.projections.retention import leave_out, read_mark
+from shared.projections.records import leave_out, read_marks
 from shared.projections.source import LedgerPartition, Source, prefetch
 
 REBUILD_SCHEMA = "berth_rebuild"
@@ -29,21 +28,22 @@ WAIT_S = 0.1
 class RebuildResult:
     """The number of events folded, and the content hash of each table in either schema.
 
-    `left` rows were removed from what was rebuilt: they left the live tables by their retention.
+    `left` rows by table were removed from what was rebuilt: they left the live tables by their
+    retention.
     """
 
     events: int
     live: dict[str, str]
     rebuilt: dict[str, str]
     swapped: bool
-    left: int = 0
-    recorded_left: int = 0
+    left: dict[str, int] = field(default_factory=dict)
+    recorded_left: dict[str, int] = field(default_factory=dict)
     """Rows of which the live schema says that they left; fewer than `left`: some were lost."""
 
     @property
     def different(self) -> list[str]:
         """Return the tables whose contents differ."""
-        lost = {JOB_EVENT} if self.left != self.recorded_left else set()
+        lost = {t for t, rows in self.left.items() if rows != self.recorded_left[t]}
         return sorted(lost | {t for t in self.live if self.live[t] != self.rebuilt[t]})
 
 
@@ -121,7 +121,7 @@ async def compare(live: Connection, events: int, swap: bool) -> RebuildResult:
     What left the live schema by its retention leaves the rebuilt one too.
     """
     left = await leave_out(live, SCHEMA, REBUILD_SCHEMA)
-    recorded = (await read_mark(live)).row_count
+    recorded = {table: mark.row_count for table, mark in (await read_marks(live)).items()}
     before, after = await hashes(live, SCHEMA), await hashes(live, REBUILD_SCHEMA)
     if swap:
         async with live.transaction():

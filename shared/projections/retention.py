@@ -69,13 +69,41 @@ class Mark(NamedTuple):
     """Rows that have left, ever."""
 
 
-async def read_mark(conn: Connection) -> Mark:
-    row = await conn.fetchrow(MARK, NAME)
+async def read_mark(conn: Connection, table: str = NAME) -> Mark:
+    row = await conn.fetchrow(MARK, table)
     return Mark() if row is None else Mark(*row)
 
 
-async def store_mark(conn: Connection, mark: Mark) -> None:
-    await conn.execute(STORE, NAME, *mark)
+async def store_mark(conn: Connection, mark: Mark, table: str = NAME) -> None:
+    await conn.execute(STORE, table, *mark)
+
+
+async def newest_ms(conn: Connection, now_ms: int) -> int:
+    """Return the time of the ledgers of jobs or of the host, whichever is earlier."""
+    cursors = (await cursor.read(conn)).items()
+    newest = max((c.at for (ledger, _), c in cursors if ledger in LEDGERS), default=0)
+    return min(newest, now_ms)
+
+
+async def export(
+    conn: Connection, exports: Exports, table: str, end: int, query: str, *args: object
+) -> int:
+    """Write the rows that a query deletes into a file of the month that ends then.
+
+    Return their number; without rows there is no file.
+    """
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=GZIP_LEVEL, mtime=0) as out:
+
+        async def write(data: bytes) -> None:
+            await asyncio.to_thread(out.write, data)
+
+        status = await conn.copy_from_query(query, *args, output=write, format="csv", header=True)
+    rows = int(status.rpartition(" ")[2])
+    if rows:
+        body = packed.getvalue()
+        await asyncio.to_thread(exports.put_new, file_name(table, end, body), body)
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +129,8 @@ class Retention:
                 return False
             jobs = await conn.fetch(LEAVING, mark.before_at, end, JOBS)
             if jobs:
-                rows = await self._export(conn, [job["job_id"] for job in jobs], end)
+                ids = [job["job_id"] for job in jobs]
+                rows = await export(conn, self.exports, NAME, end, DELETE, ids)
                 mark = mark._replace(files=mark.files + 1, row_count=mark.row_count + rows)
             before_at = mark.before_at if jobs else end
             await store_mark(conn, mark._replace(before_at=before_at, leaving_at=end))
@@ -109,36 +138,19 @@ class Retention:
 
     async def _next_month(self, conn: Connection, begin: int, now_ms: int) -> int:
         """Return the end of the next month of which jobs are due, ms; 0 if there is none."""
-        cursors = (await cursor.read(conn)).items()
-        newest = max((c.at for (ledger, _), c in cursors if ledger in LEDGERS), default=0)
-        limit = month_begin(min(newest, now_ms) - round(self.days * DAY_MS))
+        limit = month_begin(await newest_ms(conn, now_ms) - round(self.days * DAY_MS))
         first = await conn.fetchval(FIRST, begin, limit)
         return 0 if first is None else month_end(first)
 
-    async def _export(self, conn: Connection, jobs: list[str], end: int) -> int:
-        """Delete the histories of these jobs into a file, and return the number of rows."""
-        packed = io.BytesIO()
-        with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=GZIP_LEVEL, mtime=0) as out:
 
-            async def write(data: bytes) -> None:
-                await asyncio.to_thread(out.write, data)
-
-            status = await conn.copy_from_query(
-                DELETE, jobs, output=write, format="csv", header=True
-            )
-        body = packed.getvalue()
-        await asyncio.to_thread(self.exports.put_new, file_name(end, body), body)
-        return int(status.rpartition(" ")[2])
-
-
-def file_name(end: int, body: bytes) -> str:
+def file_name(table: str, end: int, body: bytes) -> str:
     """Return the name of a file of the month that ends then; it names its content."""
-    return f"{folder_of(end - 1)}{sha256(body).hexdigest()[:16]}.csv.gz"
+    return f"{folder_of(end - 1, table)}{sha256(body).hexdigest()[:16]}.csv.gz"
 
 
-def folder_of(ended_at: int) -> str:
-    """Return the folder of the archive with the histories of the jobs that ended in that month."""
-    return f"read-models/{NAME}/{_utc(ended_at).strftime('%Y-%m')}/"
+def folder_of(ended_at: int, table: str = NAME) -> str:
+    """Return the folder of the archive with the rows of the jobs that ended in that month."""
+    return f"read-models/{table}/{_utc(ended_at).strftime('%Y-%m')}/"
 
 
 def month_begin(at_ms: int) -> int:
@@ -158,24 +170,3 @@ def _utc(at_ms: int) -> datetime:
 
 def _ms(time: datetime) -> int:
     return round(time.timestamp() * 1000)
-
-
-async def leave_out(conn: Connection, live: str, rebuilt: str) -> int:
-    """Remove from rebuilt read models the histories that have left the live ones.
-
-    Return their number of rows. A row that is missing otherwise is not removed, and shows as a
-    difference. `live` and `rebuilt` are schemas.
-    """
-    await conn.execute(
-        f'INSERT INTO "{rebuilt}".retention SELECT * FROM "{live}".retention '  # noqa: S608
-        "ON CONFLICT (name) DO NOTHING"
-    )
-    ended = ENDED.replace("FROM job_", f'FROM "{rebuilt}".job_')
-    status: str = await conn.execute(
-        f'DELETE FROM "{rebuilt}".job_event r USING {ended} '  # noqa: S608
-        f"WHERE r.job_id = ended.job_id AND ended.ended_at < (SELECT coalesce(max(leaving_at), 0) "
-        f"FROM \"{live}\".retention WHERE name = '{NAME}') "
-        f'AND NOT EXISTS (SELECT FROM "{live}".job_event l WHERE '
-        "(l.ledger, l.partition, l.seq, l.idx) = (r.ledger, r.partition, r.seq, r.idx))"
-    )
-    return int(status.rpartition(" ")[2])

@@ -183,8 +183,9 @@ async def rules_for(
     ]
     if conn is not None:
         stored = await wait_for_rows(conn, consumption, installation.catch_up_s)
-        if stored.left:
-            report.counts["rows of job_event that have left"] = stored.left
+        for table, mark in stored.marks.items():
+            if mark.row_count:
+                report.counts[f"rows of {table} that have left"] = mark.row_count
         rules += [ReadModelRule(stored), LlmRowsRule(stored.llm, stored.seqs)]
     return rules
 

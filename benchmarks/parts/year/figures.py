@@ -128,11 +128,13 @@ async def tables_of(
                 grown[table] += round(size / days[name])
             seconds += took_s
     by_table = {table: round(size / GB, 2) for table, size in yearly(grown).items()}
-    shortened = yearly(grown, history_days=HISTORY_DAYS)
+    histories = yearly(grown, days=HISTORY_DAYS, tables=["job_event"])
+    records = yearly(grown, days=HISTORY_DAYS)
     return {
         "postgres_gb": round(sum(yearly(grown).values()) / GB, 2),
         "postgres_gb_by_table": {t: gb for t, gb in sorted(by_table.items()) if gb >= LEAST_GB},
-        "postgres_gb_with_retention": round(sum(shortened.values()) / GB, 2),
+        "postgres_gb_with_retention": round(sum(histories.values()) / GB, 2),
+        "postgres_gb_with_records": round(sum(records.values()) / GB, 2),
         "projected_s": round(seconds, 1),
     }
 

@@ -112,6 +112,7 @@ def _others(result: dict[str, Any]) -> Iterator[tuple[str, object]]:
     if postgres_gb is not None:
         with_retention = f"the same with `BERTH_JOB_HISTORY_D={HISTORY_DAYS}`, GB"
         yield with_retention, result["postgres_gb_with_retention"]
+        yield f"with `BERTH_RECORDS_D={HISTORY_DAYS}`, GB", result["postgres_gb_with_records"]
     yield "`berth verify` of what was played, s", result["verify_s"]
     yield "the same of a year from its beginning, s", result["verify_s_year"]
     yield "violations", result["violations"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import aclosing
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from shared.projections.database import connect
 from shared.projections.llm_usage import DAY_MS, KEPT_HOURS_MS, KEPT_REQUESTS_MS
 from shared.projections.migrate import migrate
 from shared.projections.project import project
+from shared.projections.records import TABLES
 from shared.projections.source import Source, prefetch
 from simulator.engine.lane import LANE
 
@@ -29,7 +30,7 @@ WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace
 KEPT_DAYS = {"llm_request": KEPT_REQUESTS_MS / DAY_MS, "llm_usage": KEPT_HOURS_MS / DAY_MS}
 """Days after which the projector always drops the rows of a table."""
 HISTORY_DAYS = 90
-"""Days of `BERTH_JOB_HISTORY_D` for which a size is reckoned."""
+"""Days of `BERTH_RECORDS_D`, and of `BERTH_JOB_HISTORY_D`, for which a size is reckoned."""
 MONTH_DAYS = 31
 
 
@@ -43,12 +44,14 @@ def joined(brokers: Mapping[str, MemoryBroker]) -> MemoryBroker:
     return whole
 
 
-def yearly(grown: Mapping[str, float], *, history_days: float = YEAR_DAYS) -> dict[str, float]:
+def yearly(
+    grown: Mapping[str, float], *, days: float = YEAR_DAYS, tables: Collection[str] = TABLES
+) -> dict[str, float]:
     """Return the bytes of each table after a year, from what it grows by in a day.
 
-    Histories of jobs are kept until the end of their month.
+    Rows of these tables are kept for so many days, and until the end of their month.
     """
-    kept = {**KEPT_DAYS, "job_event": min(history_days + MONTH_DAYS, YEAR_DAYS)}
+    kept = {**KEPT_DAYS, **dict.fromkeys(tables, min(days + MONTH_DAYS, YEAR_DAYS))}
     return {table: volume * kept.get(table, YEAR_DAYS) for table, volume in grown.items()}
 
 

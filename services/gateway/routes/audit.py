@@ -12,9 +12,9 @@ from services.gateway.authorization import authorize
 from services.gateway.commands import json_response
 from services.gateway.database import Row
 from services.gateway.filters import check_action
+from services.gateway.left import gone, with_left
 from services.gateway.openapi import read_route
 from services.gateway.paging import Limit, NamePart, PageToken, TimeCursor, page_of
-from services.gateway.problem import not_found
 from services.gateway.wiring import Gateway, gateway_of
 from shared.bus.inbox import ACCESS
 
@@ -31,7 +31,7 @@ async def show_answer(
     bearer = await authorize(request, "viewer")
     row = await gateway.database.row(bearer, queries.COMMAND, bearer.tenant, command_id)
     if row is None or not _is_applied(gateway, row):
-        raise not_found("answer")
+        raise await gone(gateway, bearer, "answer", "command")
     return json_response(row)
 
 
@@ -56,7 +56,8 @@ async def list_audit(
     rows = await gateway.database.rows(
         bearer, queries.AUDIT, principal, action, outcome, cursor.at, cursor.key, limit
     )
-    return json_response(page_of(rows, limit, "at", "entry_id"))
+    page = page_of(rows, limit, "at", "entry_id")
+    return json_response(await with_left(gateway, bearer, page, "audit"))
 
 
 def _is_applied(gateway: Gateway, answer: Row) -> bool:

@@ -18,9 +18,9 @@ from services.gateway.commands import (
     send_access_command,
 )
 from services.gateway.core.strict import Body, parse_body
+from services.gateway.left import gone, with_left
 from services.gateway.openapi import read_route
 from services.gateway.paging import Limit, TimeCursor, TimeToken, page_of
-from services.gateway.problem import not_found
 from services.gateway.wiring import gateway_of
 from shared.contracts.access import RetryInput, SkipInput
 from shared.contracts.base import Model, Text
@@ -59,7 +59,8 @@ async def list_dead_letters(
     rows = await gateway.database.rows(
         bearer, queries.DEAD, bearer.tenant, settled, cursor.at, cursor.key, limit
     )
-    return json_response(page_of(rows, limit, "at", "dead_id"))
+    page = page_of(rows, limit, "at", "dead_id")
+    return json_response(await with_left(gateway, bearer, page, "dead_letter"))
 
 
 @router.get("/dead/{dead_id:path}", **read_route(answers.DeadLetter, 404, 422))
@@ -74,7 +75,7 @@ async def show_dead_letter(
     bearer = await authorize(request, "viewer")
     row = await gateway.database.row(bearer, queries.DEAD_LETTER, bearer.tenant, dead_id)
     if row is None:
-        raise not_found("dead letter")
+        raise await gone(gateway, bearer, "dead letter", "dead_letter")
     return json_response(row)
 
 

@@ -13,6 +13,7 @@ from services.gateway.commands import json_response
 from services.gateway.core.failures import add_advice
 from services.gateway.core.strict import Body
 from services.gateway.filters import check_job, check_pool, check_tenant
+from services.gateway.left import gone, with_left
 from services.gateway.openapi import read_route
 from services.gateway.paging import Limit, NamePart, TimeCursor, TimeToken, page_of
 from services.gateway.problem import not_found
@@ -67,7 +68,8 @@ async def list_jobs(
     for row in rows:
         row["as_of"] = gateway.shown_ms()
         add_advice(row)
-    return json_response(page_of(rows, limit, "submitted_at", "job_id"))
+    page = page_of(rows, limit, "submitted_at", "job_id")
+    return json_response(await with_left(gateway, bearer, page, "job_admission"))
 
 
 async def list_filter(
@@ -97,7 +99,7 @@ async def visible_job(
     bearer = await authorize(request, at_least)
     row = await gateway.database.row(bearer, job_queries.JOB, bearer.tenant, job_id)
     if row is None:
-        raise not_found("job")
+        raise await gone(gateway, bearer, "job", "job_admission")
     return gateway, bearer, row
 
 

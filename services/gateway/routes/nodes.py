@@ -24,6 +24,7 @@ from services.gateway.commands import (
 from services.gateway.core.strict import parse_body
 from services.gateway.database import Row
 from services.gateway.filters import check_job, check_pool
+from services.gateway.left import with_left
 from services.gateway.openapi import read_route
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.paging import Limit, PageToken, page_of
@@ -275,4 +276,5 @@ async def list_allocations(
     )
     if not rows:
         await check_job(gateway, bearer, "job", job)
-    return json_response(page_of(rows, limit, "allocation_id"))
+    page = page_of(rows, limit, "allocation_id")
+    return json_response(await with_left(gateway, bearer, page, "allocation"))

@@ -11,6 +11,7 @@ from services.gateway import job_queries
 from services.gateway.commands import json_response
 from services.gateway.core.failures import add_advice
 from services.gateway.database import Row
+from services.gateway.left import with_left
 from services.gateway.openapi import read_route
 from services.gateway.paging import NamePart, TimeCursor, TimeToken, page_of
 from services.gateway.routes.jobs import list_filter
@@ -46,7 +47,7 @@ async def list_submissions(
     )
     page = page_of(rows, limit, "submitted_at", "job_id")
     page["items"] = [submission_row(row, gateway.shown_ms()) for row in rows]
-    return json_response(page)
+    return json_response(await with_left(gateway, bearer, page, "job_admission"))
 
 
 def submission_row(row: Row, as_of: int) -> Row:

@@ -52,7 +52,7 @@ ALTER TABLE berth.dead_letter
     DROP COLUMN message_id, DROP COLUMN message_type, DROP COLUMN is_quarantined,
     DROP COLUMN decision, DROP COLUMN decision_reason, DROP COLUMN decided_at,
     DROP COLUMN outcome, DROP COLUMN state, DROP COLUMN settled;
-DROP INDEX berth.dead_letter_by_time, berth.job_placement_line;
+DROP INDEX berth.dead_letter_by_time, berth.job_placement_line, berth.command_by_time;
 DROP VIEW berth.job;
 ALTER TABLE berth.job_placement
     DROP COLUMN progressed_at, DROP COLUMN progress_step, DROP COLUMN progress_total,

@@ -293,6 +293,37 @@ async def test_a_running_job_says_until_when_its_stop_was_put_off(rows: Stack) -
         await conn.close()
 
 
+async def test_lists_and_404s_say_which_rows_have_left(rows: Stack) -> None:
+    """By the last page of a list, and by the 404 of a job, an answer or an input."""
+    _, page, _ = await rows.call("GET", "/v1/jobs")
+    assert "left_before" not in page
+    assert (await rows.call("GET", "/v1/jobs/gone"))[1]["detail"] == "job not found"
+    march_2026 = 1_772_323_200_000
+    conn = await asyncpg.connect(rows.dsn, server_settings={"search_path": "berth"})
+    tables = ("job_admission", "allocation", "command", "dead_letter", "audit")
+    try:
+        for table in tables:
+            await store_mark(conn, Mark(march_2026, march_2026, 1, 7), table)
+        for path in ("jobs", "submissions", "allocations?released=true", "dead", "audit"):
+            _, page, _ = await rows.call("GET", f"/v1/{path}", key="op")
+            assert page["left_before"] == march_2026, path
+        assert "left_before" not in (await rows.call("GET", "/v1/jobs?limit=1"))[1]
+        for path, table in (
+            ("jobs/gone", "job_admission"),
+            ("jobs/gone/why", "job_admission"),
+            ("commands/gone", "command"),
+            ("dead/gone/0/1/0", "dead_letter"),
+        ):
+            status, problem, _ = await rows.call("GET", f"/v1/{path}")
+            assert status == 404 and problem["detail"].endswith(
+                "not found; those from before 2026-03-01 have left the database for "
+                f"read-models/{table} of the archive"
+            )
+    finally:
+        await conn.execute("DELETE FROM retention")
+        await conn.close()
+
+
 async def test_why_names_the_place_in_line_and_what_decided_a_placing(rows: Stack) -> None:
     _, waits, _ = await rows.call("GET", "/v1/jobs/a2/why")
     line = waits["line"]
