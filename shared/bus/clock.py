@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 from shared.contracts.clocks import ClockStepped
 
@@ -27,34 +28,44 @@ READ_S = 0.1
 """Readings of the two clocks that are further apart are not compared: the process was paused."""
 
 
+class Reading(NamedTuple):
+    """The two clocks at one moment, and the steps that were noticed until then."""
+
+    wall_ms: int
+    at_s: float
+    """By the monotonic clock."""
+    steps: int
+    stepped_ms: int
+    """By how much the wall clock has stepped in all."""
+
+
 class WallClock:
-    """Counts the steps of the wall clock against the monotonic one."""
+    """Notices the steps of the wall clock against the monotonic one, once for a whole process."""
 
     def __init__(self) -> None:
         self.steps = 0
+        self._stepped_ms = 0
         self._seen: tuple[int, float] | None = None
 
-    def read(self) -> tuple[int, float, int]:
-        """Return the wall clock in ms, the ms since the last call, and by how many ms it stepped.
+    def read(self) -> Reading:
+        """Return both clocks. A step is noticed by the first reading after it.
 
         While the process is paused between its two readings, the wall clock is that of the last
         call plus the time since.
         """
         before_s = time.monotonic()
         wall, after_s = now_ms(), time.monotonic()
-        if self._seen is None:
-            self._seen = (wall, after_s)
-            return wall, 0.0, 0
-        elapsed_ms = 1000 * (after_s - self._seen[1])
-        expected = self._seen[0] + round(elapsed_ms)
-        if after_s - before_s > READ_S:
-            wall = expected
+        if self._seen is not None:
+            elapsed_ms = 1000 * (after_s - self._seen[1])
+            expected = self._seen[0] + round(elapsed_ms)
+            if after_s - before_s > READ_S:
+                wall = expected
+            step = wall - expected
+            if abs(step) >= STEP_MS + elapsed_ms / DRIFT:
+                self.steps += 1
+                self._stepped_ms += step
         self._seen = (wall, after_s)
-        step = wall - expected
-        if abs(step) < STEP_MS + elapsed_ms / DRIFT:
-            step = 0
-        self.steps += step != 0
-        return wall, elapsed_ms, step
+        return Reading(wall, after_s, self.steps, self._stepped_ms)
 
 
 class LedgerClock:
@@ -64,15 +75,10 @@ class LedgerClock:
     set back), the ledger's time goes on from its last record: it must not stand still.
     """
 
-    def __init__(self) -> None:
-        self._wall = WallClock()
+    def __init__(self, wall: WallClock | None = None) -> None:
+        self._wall = wall or WallClock()
         self._read_at_s = time.monotonic()
-        self._seen: tuple[int, float] | None = None
-
-    @property
-    def wall_steps(self) -> int:
-        """Steps of the wall clock that were noticed, in either direction."""
-        return self._wall.steps
+        self._seen: tuple[int, Reading] | None = None
 
     @property
     def ahead_ms(self) -> int:
@@ -88,27 +94,26 @@ class LedgerClock:
 
     def now_ms(self, last_at: int) -> int:
         """Return the time; `last_at` is that of the ledger's last record."""
-        wall = now_ms()
-        if wall >= last_at:
-            return wall
-        return last_at + int((time.monotonic() - self._read_at_s) * 1000)
+        return self._time(self._wall.read(), last_at)
 
     def observe(self, last_at: int) -> tuple[int, int]:
         """Return the time, and by how many ms it stepped since the last call; 0: it did not.
 
-        Where another process has written since, its clock counts, and no step is known.
+        It steps with the wall clock, unless that is behind the ledger. Where another process has
+        written since, its clock counts, and no step is known.
         """
-        self._wall.read()
-        before_s = self.monotonic_s()
-        now = self.now_ms(last_at)
-        after_s = self.monotonic_s()
-        if after_s - before_s > READ_S:
+        reading = self._wall.read()
+        now = self._time(reading, last_at)
+        seen, self._seen = self._seen, (now, reading)
+        if seen is None or last_at > seen[0] or reading.steps == seen[1].steps:
             return now, 0
-        seen, self._seen = self._seen, (now, after_s)
-        if seen is None or last_at > seen[0]:
-            return now, 0
-        step = now - seen[0] - round(1000 * (after_s - seen[1]))
+        step = now - seen[0] - round(1000 * (reading.at_s - seen[1].at_s))
         return now, step if abs(step) >= STEP_MS else 0
+
+    def _time(self, reading: Reading, last_at: int) -> int:
+        if reading.wall_ms >= last_at:
+            return reading.wall_ms
+        return last_at + int((reading.at_s - self._read_at_s) * 1000)
 
     def now_ns(self) -> int:
         """Return the wall clock in ns, for spans."""

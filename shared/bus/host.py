@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from shared.bus.archive.opening import with_archive
-from shared.bus.clock import LedgerClock
+from shared.bus.clock import LedgerClock, WallClock
 from shared.bus.failpoints import Failpoints
 from shared.bus.faust_host import FaustHost, NewLoop
 from shared.bus.fold_key import key_of_state
@@ -81,9 +81,11 @@ def make_lanes(
         window_ms=settings.window_ms // 4, failpoints=Failpoints.from_environment()
     )
 
+    wall = WallClock()
+
     def make(partition: int) -> Lane[S]:
         inputs = [TP(topic, partition) for topic in INPUTS[decider.ledger]]
-        clock = clock_of(decider.ledger)
+        clock = clock_of(decider.ledger, wall)
         lane = Lane(
             decider,
             partition,
@@ -99,16 +101,16 @@ def make_lanes(
         return lane
 
     log = with_archive(KafkaLog(settings.connection, client=client), settings.archive)
-    return Lanes(make, log, on_lane=on_lane, follows_access=follows_access)
+    return Lanes(make, log, on_lane=on_lane, follows_access=follows_access, wall=wall)
 
 
-def clock_of(ledger: str) -> LedgerClock:
+def clock_of(ledger: str, wall: WallClock) -> LedgerClock:
     """Return the clock of a lane of that service.
 
     The terms of `access` (keys, credentials) end by the wall clock, and the throttle keeps the
     steps in its state.
     """
-    return LedgerClock() if ledger in FOLLOWS_WALL_CLOCK else SteadyClock()
+    return LedgerClock(wall) if ledger in FOLLOWS_WALL_CLOCK else SteadyClock(wall)
 
 
 def snapshots_of(decider: Decider[S], data: Path, lane: int) -> Snapshots[S]:

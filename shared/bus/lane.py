@@ -114,11 +114,6 @@ class Lane(Generic[S]):
     def cursor(self) -> Cursor:
         return self._committer.replica.reader.cursor
 
-    @property
-    def clock_steps(self) -> int:
-        """Steps of the wall clock that were noticed since this lane began."""
-        return self._clock.wall_steps
-
     def now_ms(self) -> int:
         """Return the time by which the lane decides."""
         return self._clock.now_ms(self.cursor.at)

@@ -11,6 +11,7 @@ from shared.bus.access_feed import AccessFeed
 from shared.bus.archive.tiered_log import TieredLog
 from shared.bus.bounds import check_reaches
 from shared.bus.catch_up import CatchUp, Seek
+from shared.bus.clock import WallClock
 from shared.bus.fatal import supervise
 from shared.bus.held_lane import HeldLane
 from shared.bus.inbox import ACCESS, Delivery
@@ -39,7 +40,10 @@ class Lanes(Generic[S]):
         *,
         on_lane: OnLane | None = None,
         follows_access: bool = True,
+        wall: WallClock | None = None,
     ) -> None:
+        self.wall = wall or WallClock()
+        """The clock of the process, which all of its lanes read."""
         self._make = make
         self._client = client
         self._on_lane = on_lane

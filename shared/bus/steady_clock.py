@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
-from shared.bus.clock import LedgerClock, now_ms
+from shared.bus.clock import LedgerClock, Reading, WallClock, now_ms
 from shared.contracts.clocks import ClockStepped
 
 APPROACH = 20
@@ -18,9 +16,10 @@ class SteadyClock(LedgerClock):
     no wait, timeout or term ends by a step, and waits are off by 5 % at most until both agree.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, wall: WallClock | None = None) -> None:
+        super().__init__(wall)
         self._ahead_ms = 0.0
+        self._last: Reading | None = None
         self._unreported_ms = 0
 
     @property
@@ -39,13 +38,16 @@ class SteadyClock(LedgerClock):
         self._ahead_ms = approached(float(last_step.ahead_ms), since_ms)
 
     def now_ms(self, last_at: int) -> int:
-        wall, elapsed_ms, step = self._wall.read()
+        reading = self._wall.read()
+        last, self._last = self._last or reading, reading
+        step = reading.stepped_ms - last.stepped_ms
         self._unreported_ms += step
+        elapsed_ms = 1000 * (reading.at_s - last.at_s)
         self._ahead_ms = approached(self._ahead_ms + step, elapsed_ms)
-        now = int(wall - self._ahead_ms)
+        now = int(reading.wall_ms - self._ahead_ms)
         if now < last_at:
-            now = last_at + int((time.monotonic() - self._read_at_s) * 1000)
-            self._ahead_ms = float(wall - now)
+            now = last_at + int((reading.at_s - self._read_at_s) * 1000)
+            self._ahead_ms = float(reading.wall_ms - now)
         return now
 
     def observe(self, last_at: int) -> tuple[int, int]:

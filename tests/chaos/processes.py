@@ -26,6 +26,7 @@ from services.placement.heartbeats import watch
 from services.publisher.app import Publisher
 from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import Shipment
+from shared.bus.clock import WallClock
 from shared.bus.host import clock_of
 from shared.bus.inbox import ACCESS
 from shared.bus.lane import Lane, LaneSettings
@@ -350,7 +351,7 @@ def decider(make: Callable[[], Decider[Any]], slot: str) -> Callable[[Life], Any
                 decoder=InputDecoder(core.ledger, decode, core.consumed_events),
                 snapshots=Snapshots(life.world.folder / slot, core.ledger, partition, "sim"),
                 settings=SETTINGS,
-                clock=clock_of(core.ledger),
+                clock=clock_of(core.ledger, WallClock()),
             )
 
         async def watch_heartbeats(lane: Lane[Any]) -> None:

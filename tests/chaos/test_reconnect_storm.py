@@ -14,7 +14,7 @@ from services.admission.core.decide import Admission
 from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
 from services.priority.core.decide import Priority
-from shared.bus.clock import LedgerClock
+from shared.bus.clock import LedgerClock, Reading, WallClock
 from shared.bus.inbox import ACCESS
 from shared.bus.lane import Lane
 from shared.bus.memory import MemoryBroker, MemoryLog
@@ -49,8 +49,8 @@ SILENT_MS = 86_400_000
 GPUS = 8
 
 
-class TestClock(LedgerClock):
-    """A clock that a test moves."""
+class TestClock(WallClock):
+    """A wall clock that a test moves."""
 
     __test__ = False
 
@@ -58,8 +58,8 @@ class TestClock(LedgerClock):
         super().__init__()
         self.at = START_MS
 
-    def now_ms(self, last_at: int) -> int:
-        return max(last_at, self.at)
+    def read(self) -> Reading:
+        return Reading(self.at, 0.0, 0, 0)
 
 
 def decode_report(topic: str, type_: str, data: bytes) -> Model:
@@ -89,7 +89,7 @@ class Site:
                 MemoryLog(self.broker),
                 inputs=[*access, *topics],
                 decoder=decoder,
-                clock=self.clock,
+                clock=LedgerClock(self.clock),
             )
             await lane.start()
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from shared.bus.clock import LedgerClock
+from shared.bus.clock import LedgerClock, Reading, WallClock
 from shared.bus.inbox import LIMIT_INPUTS
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker
@@ -240,11 +240,11 @@ async def test_a_writer_that_keeps_losing_waits_before_the_next_try(
 
 
 async def test_a_lane_decides_at_the_time_of_the_clock_that_it_is_given(twin: Bench) -> None:
-    class SetClock(LedgerClock):
-        def now_ms(self, last_at: int) -> int:
-            return max(last_at, 12_345)
+    class SetClock(WallClock):
+        def read(self) -> Reading:
+            return Reading(12_345, 0.0, 0, 0)
 
-    lane = Lane(SeatDecider(), twin.partition, twin.raw, clock=SetClock())
+    lane = Lane(SeatDecider(), twin.partition, twin.raw, clock=LedgerClock(SetClock()))
     await lane.start()
     decided = lane.offer(CancelJob(job_id="job"))
     await lane.poll()

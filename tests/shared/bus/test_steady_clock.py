@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
+from shared.bus.clock import LedgerClock, WallClock
 from shared.bus.steady_clock import SteadyClock
 from shared.contracts.clocks import ClockStepped
 from tests.chaos import virtual_time
@@ -92,3 +93,18 @@ def test_the_next_owner_of_a_lane_goes_on_behind_the_step(error_s: float, most_m
         ahead_ms=HOUR_MS,
     )
     assert 0 <= virtual_time.run(0, lambda: restarted(step, error_s, 10.0)) <= most_ms
+
+
+def test_the_lanes_of_a_process_count_a_step_once_and_each_goes_on_without_it() -> None:
+    async def stepped() -> tuple[int, list[tuple[int, int]]]:
+        wall = WallClock()
+        lanes = [SteadyClock(wall), SteadyClock(wall), LedgerClock(wall)]
+        for error_s in (0, HOUR_S):
+            step_wall(error_s)
+            seen = [clock.observe(BEGIN_MS) for clock in lanes]
+            await asyncio.sleep(5)
+        return wall.steps, [(at - BEGIN_MS, step) for at, step in seen]
+
+    steps, seen = virtual_time.run(0, stepped)
+    assert steps == 1 and [step for _, step in seen] == [HOUR_MS] * 3
+    assert [at for at, _ in seen] == [pytest.approx(5_000, abs=300)] * 2 + [5_000 + HOUR_MS]
