@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
@@ -34,6 +35,7 @@ class PoolLedger(Generic[S]):
         self._snapshots = snapshots
         self._metrics = metrics
         self._tail = LedgerTail(log, {LEDGER: [partition]})
+        self._read_s = time.monotonic()
         self._stored_seq = 0
         self._ignored = 0
 
@@ -64,6 +66,14 @@ class PoolLedger(Generic[S]):
         """The offset behind the last record that was returned."""
         return self._tail.cursor(*self._tp).next
 
+    def now_ms(self) -> int:
+        """Return the time of the ledger in ms: that of its last record, and the time since it came.
+
+        Times in the ledger are compared with it alone: the clock of this machine may step, and
+        placement's may be another one.
+        """
+        return self._tail.cursor(*self._tp).at + round(1000 * (time.monotonic() - self._read_s))
+
     async def end(self) -> int:
         """Return the offset behind the ledger's last record, as the broker says."""
         return await self._tail.end(*self._tp)
@@ -75,6 +85,8 @@ class PoolLedger(Generic[S]):
     async def poll(self) -> list[Accepted]:
         """Return the next records; fold them before the next await, or a snapshot lacks them."""
         batch = await self._tail.poll()
+        if batch:
+            self._read_s = time.monotonic()
         self._metrics.inputs.labels(LEDGER).inc(len(batch))
         ignored, self._ignored = self._tail.ignored - self._ignored, self._tail.ignored
         self._metrics.ignored_records.labels("reader_rule").inc(ignored)

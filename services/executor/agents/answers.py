@@ -9,7 +9,6 @@ from services.executor.agents.sessions import Session
 from services.executor.core.agents.injection import injection_of
 from services.executor.core.agents.orders import OrderList
 from services.executor.core.agents.state import AgentPool
-from shared.bus.clock import now_ms
 from shared.contracts.agents import Order, Orders
 
 MAX_CHARS = 2**20
@@ -25,9 +24,17 @@ class OrderAnswers:
         self._secrets = secrets
 
     async def answer(
-        self, session: Session, confirming: list[Order], state: AgentPool, listed: OrderList
+        self,
+        session: Session,
+        confirming: list[Order],
+        state: AgentPool,
+        listed: OrderList,
+        now: int,
     ) -> Orders:
-        """Return the orders; an agent of an earlier release gets none that it does not know."""
+        """Return the orders; an agent of an earlier release gets none that it does not know.
+
+        `now` is the time of the ledger, in ms.
+        """
         through, new, chars = listed.through.position, list[Order](), 0
         for order in listed.orders:
             if order.kind == "inject" and not session.injects:
@@ -35,14 +42,14 @@ class OrderAnswers:
             if chars > MAX_CHARS:
                 through = new[-1].position
                 break
-            new.append(await self._completed(order, session, state))
+            new.append(await self._completed(order, session, state, now))
             chars += _chars_of(new[-1])
         writer = state.writer_of(through.seq)
         return Orders(orders=(*confirming, *new), through=through, writer=writer)
 
-    async def _completed(self, order: Order, session: Session, state: AgentPool) -> Order:
+    async def _completed(self, order: Order, session: Session, state: AgentPool, now: int) -> Order:
         if order.kind == "inject":
-            injection = injection_of(state.nodes.get(session.node_id), now_ms())
+            injection = injection_of(state.nodes.get(session.node_id), now)
             return order.model_copy(update={"injection": injection})
         if order.launch is None:
             return order

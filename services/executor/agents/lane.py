@@ -131,6 +131,10 @@ class AgentLane:
     def partition(self) -> int:
         return self.state.partition
 
+    def ledger_ms(self) -> int:
+        """Return the time of the ledger, ms."""
+        return self._ledger.now_ms()
+
     def is_fresh(self) -> bool:
         """Return whether the ledger was read to its end lately."""
         return monotonic() - self._fresh_s <= BEHIND_AFTER_S

@@ -153,7 +153,9 @@ class AgentRequests:
             left_s = ends_s - loop.time()
             if listed.orders or session.confirmations or left_s <= 0:
                 sent = session.take_confirmations(after)
-                return await self._answers.answer(session, sent, lane.state, listed)
+                return await self._answers.answer(
+                    session, sent, lane.state, listed, lane.ledger_ms()
+                )
             try:
                 async with asyncio.timeout(left_s):
                     await session.wake.wait()

@@ -105,6 +105,10 @@ class LaneReader:
         """Store a snapshot for the next start, unless it would save only a few records."""
         await self._ledger.store_snapshot(self._performer.state)
 
+    def now_ms(self) -> int:
+        """Return the time of the ledger, ms."""
+        return self._ledger.now_ms()
+
     async def behind(self) -> dict[TP, int]:
         """Return the number of records that are not folded yet."""
         return await self._ledger.behind()

@@ -164,7 +164,7 @@ class PoolLane:
     def _inject(self) -> None:
         """Apply injected faults as they are now: a flapping node changes by itself."""
         injections = self.performer.state.injections.values()
-        self.performer.backend.inject(slowdowns_at(injections, now_ms()))
+        self.performer.backend.inject(slowdowns_at(injections, self._reader.now_ms()))
 
     def _report_iterations(self) -> None:
         self._inject()

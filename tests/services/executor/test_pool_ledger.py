@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from shared.contracts.nodes import NodeCordoned, NodeLost
 from shared.ledger.decider import Fact
 from shared.telemetry.metrics import Metrics
 from shared.testing.ledgers import LedgerWriter
+from tests.chaos import virtual_time
 
 LOST = NodeLost(node_id="n1", incarnation="i1", reason="left")
 CORDONED = NodeCordoned(node_id="n1", reason="repair")
@@ -99,3 +101,20 @@ async def test_a_snapshot_that_would_save_a_few_records_alone_is_not_stored(pool
     await read(ledger)
     await ledger.store_snapshot([1])
     assert pool.snapshots.load() is None
+
+
+@pytest.mark.parametrize("error_s", [-3600.0, 3600.0])
+def test_the_time_of_the_ledger_goes_on_where_the_clock_of_the_host_steps(
+    tmp_path: Path, error_s: float
+) -> None:
+    async def elapsed_ms() -> int:
+        pool = Pool(tmp_path)
+        pool.write(CORDONED)
+        ledger = pool.ledger()
+        await read(ledger)
+        virtual_time.AHEAD_S.set(lambda: error_s)
+        await asyncio.sleep(20)
+        await ledger.poll()
+        return ledger.now_ms() - pool.writer.at
+
+    assert 20_000 <= virtual_time.run(0, elapsed_ms) <= 22_000

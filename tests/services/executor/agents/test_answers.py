@@ -17,6 +17,7 @@ from services.executor.core.agents.state import OrderPosition
 from shared.bus.access import AccessFollower
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.agents import Incarnation
+from shared.contracts.injections import FaultInjected
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.secrets import SecretStored
 from shared.secret_box import seal_value
@@ -74,7 +75,7 @@ async def test_an_agent_gets_values_apart_and_an_earlier_one_as_variables(
         (False, {"PASS": "sesame", "A": "1"}, {}),
     ):
         listed = orders(state, "n1", OrderPosition())
-        answer = await completing.answer(session(keeps_secrets=keeps), [], state, listed)
+        answer = await completing.answer(session(keeps_secrets=keeps), [], state, listed, 0)
         launches = [order.launch for order in answer.orders if order.launch is not None]
         assert [launch.env for launch in launches] == [env, env]
         assert [launch.secrets for launch in launches] == [secrets, secrets]
@@ -90,10 +91,21 @@ async def test_an_answer_ends_where_it_is_large_and_the_next_one_goes_on(
     after, answered = OrderPosition(), list[list[str]]()
     while not answered or answered[-1]:
         listed = orders(state, "n1", after)
-        answer = await completing.answer(session(), [], state, listed)
+        answer = await completing.answer(session(), [], state, listed, 0)
         answered.append([order.kind for order in answer.orders])
         after = OrderPosition.of(answer.through)
     whole = [order.kind for order in orders(state, "n1", OrderPosition()).orders]
     assert whole.count("prepare") == 2
     assert [kind for kinds in answered for kind in kinds] == whole
     assert max(kinds.count("prepare") for kinds in answered) == 1
+
+
+async def test_what_is_left_of_a_fault_is_counted_by_the_time_of_the_ledger(
+    completing: OrderAnswers,
+) -> None:
+    injected = FaultInjected(node_id="n1", fault="slow", factor=2.5, until=61_000)
+    state = History(POOL, joined("n1"), injected).state
+    listed = orders(state, "n1", OrderPosition())
+    answer = await completing.answer(session(injects=True), [], state, listed, 41_000)
+    left = [order.injection.left_s for order in answer.orders if order.injection is not None]
+    assert left == [20]
