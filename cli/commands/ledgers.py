@@ -12,7 +12,7 @@ from cli.api.answers import report
 from cli.api.target import data_dir
 from cli.errors import Refused
 from cli.input.arguments import AsJson, Data
-from cli.text.output import emit, report_line, table
+from cli.text.output import emit, report_line, table, working
 from cli.text.times import clock
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ Topic = Annotated[
 KEEP_H = 24.0
 HOUR_MS = 3_600_000
 TRIM_COLUMNS = ("PARTITION", "BEGIN", "TRIM TO", "END", "RECORDS", "BOUND")
+CHECKPOINT_COLUMNS = ("LEDGER", "LANE", "SEQ", "FOLDED", "S")
 COLUMNS = ("PARTITION", "BEGIN", "ARCHIVED", "CHECKED", "END", "ENTRIES", "BYTES", "LAST ENTRY")
 
 
@@ -91,6 +92,27 @@ def trim(
     table(TRIM_COLUMNS, map(_step, steps))
     if not apply:
         report_line(f"{records} records may go; nothing was removed: --apply does it")
+
+
+@ledgers.command()
+def checkpoint(as_json: AsJson = False, data: Data = None) -> None:
+    """Fold every ledger with this code beside the running services, before `berth restart`.
+
+    After an upgrade that folds differently a service without it folds its ledger from 0.
+    """
+    from cli.stack.checkpoints import checkpoint as make_checkpoints
+    from infra.supervisor.running import load
+
+    stack = load(data_dir(data))
+    if not stack.durable:
+        raise Refused("the embedded broker keeps its log in memory: there is nothing to fold later")
+    with working("folding", as_json) as progress:
+        done = make_checkpoints(stack, progress)
+    if as_json:
+        emit([row.as_json() for row in done])
+        return
+    names = ("ledger", "partition", "seq", "records", "wall_s")
+    table(CHECKPOINT_COLUMNS, ([row.as_json()[name] for name in names] for row in done))
 
 
 def _step(step: TrimStep) -> tuple[object, ...]:

@@ -1,0 +1,45 @@
+"""Ledgers are folded with the code at hand while the services of other code go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.stack.checkpoints import checkpoint_lane, folders_of
+from services.placement.core.decide import Placement
+from shared.bus.host import snapshots_of
+from shared.bus.memory import MemoryLog
+from shared.bus.snapshots import Snapshots
+from shared.ledger.reader import Cursor
+from tests.shared.projections.history import history
+
+LEDGER = "placement"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Data folders of two copies of placement, and what is none of them."""
+    for name in ("placement", "placement-2", "placement-lost", "priority"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+async def test_each_copy_gets_the_checkpoint_and_the_old_code_keeps_its_own(state: Path) -> None:
+    folders = folders_of(state, LEDGER)
+    assert [folder.name for folder in folders] == ["placement", "placement-2"]
+    other = Snapshots[str](folders[0] / "snapshots", LEDGER, 0, "other-code")
+    other.store(1, other.pack(Cursor(seq=1), "old"))
+    decider, log = Placement(), MemoryLog(history(20))
+    await log.start()
+    done = await checkpoint_lane(decider, 0, log, folders)
+    assert (done.folders, done.records) == (2, done.seq) and done.seq > 0
+    for folder in folders:
+        snapshot = snapshots_of(decider, folder, 0).load()
+        assert snapshot is not None and snapshot.cursor.seq == done.seq
+        assert snapshot.state.partition == 0
+    # The old services store on beside it.
+    other.store(2, other.pack(Cursor(seq=2), "older"))
+    again = await checkpoint_lane(decider, 0, log, folders)
+    assert (again.records, again.seq) == (0, done.seq)
+    assert (kept := other.load()) is not None and kept.state == "older"
