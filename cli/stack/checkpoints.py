@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from cli.errors import Refused
 from infra.supervisor.running import RunningStack
 from services.access.core.decide import Access
 from services.admission.core.decide import Admission
@@ -57,7 +58,12 @@ class LaneCheckpoint:
 
 
 def checkpoint(stack: RunningStack, report_line: ReportLine) -> list[LaneCheckpoint]:
-    """Fold every ledger with this code and store snapshots for the next start of each decider."""
+    """Fold every ledger with this code and store snapshots for the next start of each decider.
+
+    Raises Refused where the services keep their data elsewhere, as in containers.
+    """
+    if not any(_present(folders_of(stack.state, make().ledger)) for make in DECIDERS):
+        raise Refused(f"no decider has its data in {stack.state}: run it where the services run")
     return asyncio.run(_checkpoint(stack, report_line))
 
 

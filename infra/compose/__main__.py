@@ -11,7 +11,7 @@ import argparse
 import time
 from collections.abc import Iterator
 
-from infra.compose import project
+from infra.compose import archive, project
 from infra.compose import secrets as compose_secrets
 from infra.compose.containers import wait_well
 from infra.compose.opening import JOIN_TOKEN, open_up
@@ -43,6 +43,7 @@ def prepare(report_line: ReportLine) -> None:
     (project.INSIDE).mkdir(parents=True, exist_ok=True)
     project.FOLDER.chmod(0o700)
     compose_secrets.make(project.secrets_of(settings))
+    archive.claim(settings)
     for line in ensure(settings, report_line):
         report_line(f"STAND-IN {line}")
 

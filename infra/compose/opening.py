@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from infra.compose import project
+from infra.compose import archive, project
 from infra.compose import secrets as compose_secrets
 from infra.compose.containers import POLL_S, READY_S, wait_well
 from infra.machine.process import DidNotStart
@@ -60,6 +60,7 @@ def running_stack(settings: dict[str, str]) -> RunningStack:
         tls=True,
         ca=ca,
         secrets=secrets,
+        archive=archive.claim(settings),
     )
 
 

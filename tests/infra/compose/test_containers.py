@@ -46,6 +46,7 @@ SITE = Site(
     guarded=Guarded(SECRETS / "ca_crt", SECRETS, SECRETS / "broker_pem", "broker:9094"),
     tls=Tls(SECRETS / "ca_crt", SECRETS / "api_crt", SECRETS / "api_key"),
     secret_keys=str(SECRETS / "secret_keys"),
+    archive="/archive",
 )
 LOAD = "load"
 """Only started by hand."""
@@ -59,6 +60,8 @@ BETWEEN_CONTAINERS = {
     "BERTH_TRACE_SAMPLE",
     "BERTH_UPSTREAM_KEYS",
     "BERTH_INTERACTION_KEY",
+    "BERTH_JOB_HISTORY_D",
+    "BERTH_RECORDS_D",
 }
 """Settings that only processes on different addresses need, or that an operator gives."""
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
@@ -177,7 +180,11 @@ def test_a_service_has_a_health_check_and_a_volume(service: Service) -> None:
     run = RUN[service.name]
     assert "/health" in run["healthcheck"]["test"][-1]
     assert run["volumes"][0] == f"{service.name}-data:/data"
-    assert all(volume.endswith(":ro") for volume in run["volumes"][1:])
+    writers = {"publisher": ["${ARCHIVE_FOLDER}:/archive"]}
+    writers["projector"] = writers["publisher"]
+    written = [volume for volume in run["volumes"][1:] if not volume.endswith(":ro")]
+    assert written == writers.get(service.name, [])
+    assert any(volume.startswith("${ARCHIVE_FOLDER}:/archive") for volume in run["volumes"])
     assert run["user"] == "10001"
 
 
