@@ -48,6 +48,7 @@ class DeadLetters:
         self._ahead: dict[TP, dict[int, bytes]] = {}
 
     async def letter(self, event: Published) -> DeadLetterRecord:
+        """Return the letter of a rejection; raises TimeoutError where the broker is silent."""
         rejection = msgspec.json.decode(event.rejected or b"", type=Rejection)
         value, missing = await self._bytes(rejection)
         headers = {
@@ -93,9 +94,20 @@ class DeadLetters:
                 if entries := (await feed.poll(WAIT_S, AHEAD)).get(tp):
                     self._ahead[tp] = {e.offset: e.value or b"" for e in entries}
                     return
+            await self._check_gone(tp, offset)
         except TailLost:
             await self._close_feed(tp)
             raise
+
+    async def _check_gone(self, tp: TP, offset: int) -> None:
+        """Raise TailLost for a record that the topic has not, TimeoutError for one that it has.
+
+        A busy broker may be silent for longer than the tries: its record is not gone.
+        """
+        if await self._bus.begin(tp) <= offset < await self._bus.end(tp):
+            seconds = round(TRIES * WAIT_S)
+            raise TimeoutError(f"{tp.key}: the record at {offset} did not come in {seconds} s")
+        raise TailLost(f"{tp.key} has no offset {offset}")
 
     async def _feed(self, tp: TP, offset: int) -> Feed:
         if tp not in self._feeds:

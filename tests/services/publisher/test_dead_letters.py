@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import msgspec
 import pytest
 
 from services.publisher.core.lane import Published
 from services.publisher.dead_letters import AHEAD, MAX_BYTES, MAX_FEEDS, DeadLetters
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.log import Entry, Feed
+from shared.bus.memory import MemoryBroker, MemoryFeed, MemoryLog
 from shared.ledger.partition import TP
 
 
@@ -67,6 +68,35 @@ async def test_absent_bytes_are_explained(
     broker.append(TP("commands", 0), value)
     letter = await letters.letter(rejected(meant, offset))
     assert (letter.value, dict(letter.headers)["berth-missing"]) == (b"", missing)
+
+
+class SilentFeed(MemoryFeed):
+    """A feed of a broker that is too busy to answer for a while."""
+
+    async def poll(self, wait_s: float, max_records: int = 500) -> dict[TP, list[Entry]]:
+        return {}
+
+
+class BusyLog(MemoryLog):
+    silent = True
+
+    async def feed(self, start: Mapping[TP, int], *, lossy: bool = False) -> Feed:
+        return (SilentFeed if self.silent else MemoryFeed)(self.broker, start, lossy)
+
+
+async def test_a_broker_that_does_not_answer_has_lost_nothing(broker: MemoryBroker) -> None:
+    """A dead letter is written once: without its bytes they would be gone for good."""
+    log = BusyLog(broker)
+    letters = DeadLetters(log)
+    event = rejected(b"rubbish", broker.append(TP("commands", 0), b"rubbish"))
+    with pytest.raises(TimeoutError, match="commands-0: the record at 0 did not come in 5 s"):
+        await letters.letter(event)
+    gone = await letters.letter(rejected(b"rubbish", 1))
+    assert dict(gone.headers)["berth-missing"] == b"gone"
+    await letters.close()
+    log.silent = False
+    assert (await letters.letter(event)).value == b"rubbish"
+    await letters.close()
 
 
 async def test_bursts_over_many_topics_and_offsets_are_served(
