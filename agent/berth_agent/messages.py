@@ -27,6 +27,7 @@ BUNDLE_PATH = "/agent/v1/bundle"
 PART_PATH = "/agent/v1/part"
 JOIN_PATH = "/agent/v1/join"
 RENEW_PATH = "/agent/v1/renew"
+TERMINAL_PATH = "/agent/v1/terminals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +237,8 @@ class Hello(read.Message):
     """Whether the agent knows orders of kind `inject`."""
     keeps_secrets: bool = False
     """Whether the agent takes values of secrets apart, and never to a disk."""
+    terminals: bool = False
+    """Whether the agent opens terminals in workers."""
     process: str = ""
     """Random id of the agent's process, by which copies of one disk differ; absent: of an agent
     of an earlier release.
@@ -261,6 +264,7 @@ class Hello(read.Message):
         "reports_from": read.integer(minimum=1),
         "injects": read.boolean(),
         "keeps_secrets": read.boolean(),
+        "terminals": read.boolean(),
         "process": read.text(pattern=r"^[0-9a-f]{0,32}$"),
         "network_namespace": read.text(longest=64),
     }
@@ -277,6 +281,37 @@ class Hello(read.Message):
             "reports_from",
         }
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminalRequest(read.Message):
+    """A terminal that a user opened in a worker; the agent connects to the executor for it."""
+
+    terminal_id: str
+    """Names the terminal when the agent connects."""
+    allocation_id: str
+    """The worker."""
+    command: tuple[str, ...] = ()
+    """Argv; empty: a login shell."""
+    tty: bool
+    """Whether the program has a terminal; else it has pipes."""
+    term: str = ""
+    """Variable TERM, empty without a terminal."""
+    rows: int = 24
+    """Rows of the terminal."""
+    columns: int = 80
+    """Columns of the terminal."""
+
+    READERS: ClassVar = {
+        "terminal_id": read.text(pattern=r"^[0-9a-f]{32}$"),
+        "allocation_id": read.text(shortest=1, longest=96),
+        "command": read.items(read.text(), most=256),
+        "tty": read.boolean(),
+        "term": read.text(longest=64),
+        "rows": read.integer(minimum=1, maximum=65535),
+        "columns": read.integer(minimum=1, maximum=65535),
+    }
+    REQUIRED: ClassVar = frozenset({"terminal_id", "allocation_id", "tty"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -532,6 +567,8 @@ class Orders(read.Message):
     """Oldest first."""
     through: Position
     """No order at or below it follows."""
+    terminals: tuple[TerminalRequest, ...] = ()
+    """Terminals to open; sent once, and in no ledger."""
     writer: str = ""
     """Process that wrote the record of `through`: after a restore from a backup another one
     writes that record; `?` if it is not known any more.
@@ -540,6 +577,7 @@ class Orders(read.Message):
     READERS: ClassVar = {
         "orders": read.items(read.message(Order), most=500),
         "through": read.message(Position),
+        "terminals": read.items(read.message(TerminalRequest), most=64),
         "writer": read.text(longest=64),
     }
     REQUIRED: ClassVar = frozenset({"through"})

@@ -59,7 +59,8 @@ def render() -> str:
 def paths() -> dict[str, str]:
     """Return the path of each request, by the name of its constant."""
     names = (*agents.EXECUTOR_REQUESTS, *agents.GATEWAY_REQUESTS)
-    return {f"{name.upper()}_PATH": f"{agents.AGENT_API}/{name}" for name in names}
+    requests = {f"{name.upper()}_PATH": f"{agents.AGENT_API}/{name}" for name in names}
+    return {**requests, "TERMINAL_PATH": agents.TERMINAL_PATH}
 
 
 def messages() -> dict[str, Schema]:

@@ -27,6 +27,9 @@ MAX_REPORTS = 500
 """Reports of one request."""
 AGENT_API = "/agent/v1"
 """Path of the requests of agents, at executors and at the gateway."""
+TERMINAL_PATH = f"{AGENT_API}/terminals"
+"""Path of the terminals of agents, `/<id>`: WebSockets; the header `Berth-Session` names the
+session."""
 ADDRESS_LABEL = "berth.address"
 """Label of a node with the address by which its workers reach each other."""
 TMP_LABEL = "berth.tmp"
@@ -108,6 +111,7 @@ class Hello(Model):
     keeps_secrets: bool = Field(
         False, description="whether the agent takes values of secrets apart, and never to a disk"
     )
+    terminals: bool = Field(False, description="whether the agent opens terminals in workers")
     process: str = Field(
         "",
         pattern=r"^[0-9a-f]{0,32}$",
@@ -120,6 +124,18 @@ class Hello(Model):
         description="id of the agent's network namespace, in which it is alone with its identity; "
         "absent: of an agent of an earlier release",
     )
+
+
+class TerminalRequest(Model):
+    """A terminal that a user opened in a worker; the agent connects to the executor for it."""
+
+    terminal_id: Uuid = Field(description="names the terminal when the agent connects")
+    allocation_id: AllocationId = Field(description="the worker")
+    command: tuple[str, ...] = Field((), max_length=256, description="argv; empty: a login shell")
+    tty: bool = Field(description="whether the program has a terminal; else it has pipes")
+    term: str = Field("", max_length=64, description="variable TERM, empty without a terminal")
+    rows: int = Field(24, ge=1, le=65535, description="rows of the terminal")
+    columns: int = Field(80, ge=1, le=65535, description="columns of the terminal")
 
 
 class Welcome(Model):
@@ -240,6 +256,9 @@ class Orders(Model):
 
     orders: tuple[Order, ...] = Field((), max_length=MAX_ORDERS, description="oldest first")
     through: Position = Field(description="no order at or below it follows")
+    terminals: tuple[TerminalRequest, ...] = Field(
+        (), max_length=64, description="terminals to open; sent once, and in no ledger"
+    )
     writer: str = Field(
         "",
         max_length=64,

@@ -32,6 +32,7 @@ from shared.contracts import (
     reports,
     reranking,
     secrets,
+    terminals,
     updates,
     validation,
 )
@@ -65,6 +66,7 @@ MODULES = (
     reports,
     reranking,
     secrets,
+    terminals,
     updates,
     validation,
 )

@@ -265,6 +265,11 @@ class PoolSettings(Command):
         description="whether administrators may inject faults on its nodes, for drills "
         "(`berth inject`)",
     )
+    terminals: bool = Field(
+        False,
+        description="whether who may cancel a job may also open terminals in its workers "
+        "(`berth exec`, `berth shell`)",
+    )
     mitigation: MitigationMode = Field(
         "approve",
         description="`approve`: plans against slow workers wait for an operator; `automatic`: jobs "
@@ -422,6 +427,7 @@ class PoolConfigured(Event):
     tenants: tuple[str, ...] = recorded("tenants")
     gpu_hour_price: float = recorded("gpu_hour_price", "money per GPU-hour")
     allow_injection: bool = recorded("allow_injection")
+    terminals: bool = recorded("terminals")
     mitigation: MitigationMode = recorded("mitigation", "who applies plans against slow workers")
     mitigation_share: float = recorded("mitigation_share")
     migration_cost_s: float = recorded("migration_cost_s")

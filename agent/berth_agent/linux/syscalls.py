@@ -20,11 +20,17 @@ PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER = 36
 
 _unshare, _prctl, _mount = function("unshare"), function("prctl"), function("mount")
+_setns = function("setns")
 
 
 def unshare(flags: int) -> None:
     """Give the process, or its children, namespaces of their own. Raises OSError."""
     check(_unshare(flags))
+
+
+def enter_namespace(descriptor: int, kind: int) -> None:
+    """Move this process into a namespace of that kind. Raises OSError."""
+    check(_setns(descriptor, kind))
 
 
 def set_death_signal(number: int) -> None:

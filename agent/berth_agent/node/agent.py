@@ -96,6 +96,7 @@ class Agent:
                 reports_from=self.outbox.first_n,
                 injects=True,
                 keeps_secrets=True,
+                terminals=True,
                 process=self.incarnations.process,
                 network_namespace=machine.network_namespace,
             )

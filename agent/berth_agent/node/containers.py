@@ -23,7 +23,7 @@ from berth_agent.node.images import CALL_S, CLIENT, Engine, Images, call
 from berth_agent.node.machine import REPLACED, Kernel
 from berth_agent.node.users import WorkerUser
 from berth_agent.step.checks import StartRefused
-from berth_agent.step.world import VARIABLES
+from berth_agent.step.world import CONTAINER, VARIABLES
 from berth_agent.token_names import TOKEN
 
 ENGINE = "podman"
@@ -94,6 +94,7 @@ class Containers:
             "argv": self._command(self._engine, launch, image_id, user, shown, cwd),
             "env": {**CLIENT, TOKEN: own[TOKEN]},
             "variables": _variables(launch, {"HOME": private, "TMPDIR": "/tmp"}, own),
+            "enter": [self._engine.program, *_store_flags(self._engine)],
             "store": STORE,
             "layers": f"{STORE}/root/{self._engine.driver}",
             "uid": None,
@@ -114,7 +115,13 @@ class Containers:
         """Return the command of the engine; the variables are in a file of its store."""
         uid, gid = user.owner
         words = [engine.program, *_store_flags(engine), "run", "--rm", "--pull=never"]
-        words += ["--network=host", "--ipc=host", "--uts=host", "--cgroups=disabled"]
+        words += [
+            f"--name={CONTAINER}",
+            "--network=host",
+            "--ipc=host",
+            "--uts=host",
+            "--cgroups=disabled",
+        ]
         words += ["--ulimit=host", "--log-driver=none", "--http-proxy=false"]
         words += ["--cap-drop=all", "--security-opt=no-new-privileges"]
         # A check of health is a timer of systemd, which would outlive the worker.

@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -80,6 +81,27 @@ def is_loopback(host: str) -> bool:
 def tls_context(ca: str | None) -> ssl.SSLContext:
     """Trust the installation's CA alone, or the system's. Raises OSError."""
     return ssl.create_default_context(cafile=ca)
+
+
+def open_socket(
+    address: Address,
+    tls: ssl.SSLContext | None,
+    limit_s: float,
+    note: Callable[[socket.socket], None],
+) -> socket.socket:
+    """Connect; each socket is noted before more is done by it. Raises OSError."""
+    connected = socket.create_connection((address.host, address.port), limit_s)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    note(connected)
+    if tls is not None and address.scheme == "https":
+        secure = tls.wrap_socket(
+            connected, server_hostname=address.host, do_handshake_on_connect=False
+        )
+        note(secure)
+        secure.do_handshake()
+        connected = secure
+    connected.settimeout(limit_s)
+    return connected
 
 
 class Connection:
@@ -160,7 +182,7 @@ class Connection:
         if len(content) > limit:
             raise RequestFailed(0, "answer_too_large", f"more than {limit} bytes")
         if not success:
-            raise _refusal(response.status, content, response.headers.get("Retry-After", ""))
+            raise refusal_of(response.status, content, response.headers.get("Retry-After", ""))
         return json.loads(content) if content.strip() else None
 
     def _request(self, path: str, body: bytes, limit_s: float) -> http.client.HTTPResponse:
@@ -189,21 +211,15 @@ class Connection:
         connection.request("POST", self._address.path + path, body, headers)
         return connection.getresponse()
 
+    def _note_socket(self, connected: socket.socket) -> None:
+        self._socket = connected
+        if self._ended:
+            raise ConnectionAbortedError("the session has ended")
+
     def _connect(self, limit_s: float) -> http.client.HTTPConnection:
         """Connect; the socket is known before TLS begins, so that it can be aborted there."""
         address = self._address
-        plain = socket.create_connection((address.host, address.port), limit_s)
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket = plain
-        if self._ended:
-            raise ConnectionAbortedError("the session has ended")
-        if self._tls is not None and address.scheme == "https":
-            secure = self._tls.wrap_socket(
-                plain, server_hostname=address.host, do_handshake_on_connect=False
-            )
-            self._socket = secure
-            secure.do_handshake()
-        self._socket.settimeout(limit_s)
+        open_socket(address, self._tls, limit_s, self._note_socket)
         connection = http.client.HTTPConnection(address.host, address.port)
         connection.sock = self._socket
         self._connection = connection
@@ -229,7 +245,7 @@ def certificate_rule(text: str) -> str:
     return "its CA is not trusted here: `berth-agent join ... --ca FILE` names the installation's"
 
 
-def _refusal(status: int, content: bytes, retry_after: str) -> RequestFailed:
+def refusal_of(status: int, content: bytes, retry_after: str) -> RequestFailed:
     """Read the problem of a refusal, whatever stands in between wrote."""
     try:
         problem = RequestProblem.from_json(json.loads(content))

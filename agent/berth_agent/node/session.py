@@ -24,6 +24,7 @@ from berth_agent.node.agent import Agent
 from berth_agent.node.executor_access import UNAUTHENTICATED
 from berth_agent.node.http import ENDED, Connection, RequestFailed, parse_address
 from berth_agent.node.renewal import Credentials
+from berth_agent.node.terminals import Terminals
 
 ORDERS_WAIT_S = 20.0
 REFUSED_S = 15.0
@@ -57,6 +58,7 @@ class SessionLoop:
         self._session: OpenSession | None = None
         self._last_url = ""
         """Address of the last session, tried also if the executors name others."""
+        self._terminals = Terminals(agent)
         self._opened = threading.Condition()
         self._place = 0
 
@@ -188,6 +190,10 @@ class SessionLoop:
             limit_s = ORDERS_WAIT_S + self.request_s()
             answer = session.orders.post(ORDERS_PATH, request, Orders, limit_s)
             agent.take_orders(answer)
+            for request in answer.terminals:
+                self._terminals.open(
+                    request, session.url, self._credentials.access(), session.session_id
+                )
 
     def _send_heartbeats(self) -> None:
         while (session := self.wait_for_session()) is not None:

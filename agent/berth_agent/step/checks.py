@@ -83,10 +83,14 @@ def execute_hook(path: str, spec: Spec) -> None:
 
 def candidates(spec: Spec) -> list[str]:
     """Return where the program may be; a name without a slash is looked up in PATH."""
-    name = spec.argv[0]
+    return candidates_of(spec.argv[0], spec.env)
+
+
+def candidates_of(name: str, variables: dict[str, str]) -> list[str]:
+    """Return where a program may be, by the PATH of these variables."""
     if "/" in name:
         return [name]
-    path = spec.env.get("PATH", os.defpath)
+    path = variables.get("PATH", os.defpath)
     return [os.path.join(folder, name) for folder in path.split(os.pathsep)]
 
 

@@ -14,6 +14,7 @@ from berth_agent.step.limits import Limits
 from berth_agent.step.outcome import Outcome
 from berth_agent.step.pause import Pause
 from berth_agent.step.sweep import sweep
+from berth_agent.step.terminals import Terminals
 from berth_agent.step.worker import Worker
 
 TYPE_CHECKING = False
@@ -54,6 +55,7 @@ class Run:
         self._drill = Drill(spec, output, watch, lambda: bool(self._limits.ending.reason))
         self._frozen = False
         self._stuck = False
+        self._terminals: Terminals | None = None
 
     def release_if(self, allowed: bool) -> None:
         """Let the program start, or end the init that waits for it."""
@@ -70,6 +72,7 @@ class Run:
         init = os.pidfd_open(self.worker.pid)
         for descriptor in (self.worker.output, self.worker.status, wake, init):
             poll.register(descriptor, select.POLLIN)
+        self._terminals = Terminals(self._watch.folder, self._spec, self.worker.pid, poll)
         idle = False
         while not self._is_over(boot_ms()):
             ready = [descriptor for descriptor, _ in poll.poll(self._patience_ms())]
@@ -100,6 +103,8 @@ class Run:
             self._note_frozen(doubtful)
             self._pause.hold(doubtful or self._drill.stops_at(now_ms))
             self._signal(now_ms)
+        if self._terminals is not None:
+            self._terminals.look(now_ms)
         over = self._init_dead and not self._sweep()
         if not over:
             self._note_stuck(now_ms)
@@ -165,7 +170,8 @@ class Run:
             return SWEEP_MS
         now_ms = boot_ms()
         due_ms = min(self._limits.next_ms(self._watch.lease, now_ms), self._drill.next_ms(now_ms))
-        return max(1, min(POLL_MS, due_ms))
+        terminals_ms = self._terminals.next_ms() if self._terminals is not None else POLL_MS
+        return max(1, min(POLL_MS, due_ms, terminals_ms))
 
     def _close(self, init: int) -> None:
         """Judge the end; the groups, which counted, go with it."""

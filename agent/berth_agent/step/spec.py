@@ -17,6 +17,7 @@ class Spec:
         "argv",
         "cgroups",
         "cwd",
+        "enter",
         "env",
         "epilog",
         "gid",
@@ -92,6 +93,8 @@ class Spec:
         """Folders of the job, and those of the machine in whose place its workers see them."""
         self.image: bool = values.get("image", False)
         """Whether `argv` is a container engine, which runs the program."""
+        self.enter: list[str] = values.get("enter", [])
+        """Words of the engine by which a command is run in the container."""
         self.store: str = values.get("store", "")
         """Where the engine notes what it runs: in memory, as variables are among it."""
         self.layers: str = values.get("layers", "")

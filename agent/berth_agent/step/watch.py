@@ -27,7 +27,7 @@ class FolderWatch:
         """The order to stop: `grace_s`. It is final."""
         self.injected: InjectedFault | None = None
         """The fault of a drill, until another one is noted."""
-        self._folder = folder
+        self.folder = folder
         self._injection_path = f"{os.path.dirname(spec.lease)}/{file_names.INJECTION}"
         self._lease_path = spec.lease
         self._read_lease = False
@@ -44,16 +44,16 @@ class FolderWatch:
         injection = self._changed(self._injection_path)
         if injection is not None:
             self.injected = read_fault(injection)
-        tombstone = self._changed(f"{self._folder}/{file_names.TOMBSTONE}")
+        tombstone = self._changed(f"{self.folder}/{file_names.TOMBSTONE}")
         if tombstone is not None:
             self.tombstone = tombstone
 
     def has_go(self) -> bool:
-        return os.path.exists(f"{self._folder}/{file_names.GO}")
+        return os.path.exists(f"{self.folder}/{file_names.GO}")
 
     def add_variables(self, spec: Spec) -> None:
         """Add the variables that came with the order to start."""
-        spec.env |= files.read_json(f"{self._folder}/{file_names.GO}")["env"]
+        spec.env |= files.read_json(f"{self.folder}/{file_names.GO}")["env"]
 
     def _take_lease(self, lease: dict[str, Any], now_ms: int) -> None:
         incarnation, deadline_ms = str(lease["incarnation"]), lease["deadline_boot_ms"]
@@ -68,7 +68,7 @@ class FolderWatch:
 
     def _note_terms(self, terms_id: str) -> None:
         """Say that deadlines of these terms hold from now on."""
-        path = f"{self._folder}/{file_names.TERMS}"
+        path = f"{self.folder}/{file_names.TERMS}"
         if files.read_bytes(path) != terms_id.encode():
             try:
                 files.write_atomic(path, terms_id.encode())

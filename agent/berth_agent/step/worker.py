@@ -78,7 +78,7 @@ class _Init:
     def run(self) -> NoReturn:
         code = 1
         try:
-            _close_others({self._life, self._output, self._status})
+            close_others({self._life, self._output, self._status})
             world.enter(self._spec)
             self._die_with_step()
             cgroups.join(self._spec.cgroups)
@@ -148,7 +148,7 @@ class _Init:
             if self._terminated:
                 os._exit(128 + signal.SIGTERM)
             os.setsid()
-            _reset_oom_score()
+            reset_oom_score()
             child.take_identity(self._spec)
             syscalls.set_death_signal(signal.SIGKILL)
             if os.getppid() != init:
@@ -157,7 +157,7 @@ class _Init:
             os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
             os.dup2(self._output, 1)
             os.dup2(self._output, 2)
-            _exec_first(candidates(self._spec), self._spec)
+            exec_first(candidates(self._spec), self._spec.argv, self._spec.env)
         except OSError as error:
             self._send_status(f"X{error.errno or 0}")
         finally:
@@ -167,7 +167,7 @@ class _Init:
         os.write(self._status, f"{message}\n".encode())
 
 
-def _close_others(kept: set[int]) -> None:
+def close_others(kept: set[int]) -> None:
     """Close what belongs to the step: its locks end with it."""
     for entry in os.listdir("/proc/self/fd"):
         descriptor = int(entry)
@@ -178,7 +178,7 @@ def _close_others(kept: set[int]) -> None:
                 continue
 
 
-def _exec_first(paths: list[str], spec: Spec) -> None:
+def exec_first(paths: list[str], argv: list[str], variables: dict[str, str]) -> None:
     """Become the first program that can be run. Raises OSError.
 
     `os.execvpe` imports a module, which the worker's user may not be able to read.
@@ -186,7 +186,7 @@ def _exec_first(paths: list[str], spec: Spec) -> None:
     problem: OSError = FileNotFoundError(errno.ENOENT, "not in PATH")
     for path in paths:
         try:
-            os.execve(path, spec.argv, spec.env)
+            os.execve(path, argv, variables)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
@@ -201,7 +201,7 @@ def _signal_all(number: int) -> None:
         return
 
 
-def _reset_oom_score() -> None:
+def reset_oom_score() -> None:
     """Raise a negative OOM score to 0: the agent's unit may protect the agent, not its workers."""
     try:
         with open("/proc/self/oom_score_adj", "r+") as file:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 UNIFIED = "/sys/fs/cgroup/unified"
 VARIABLES = "env"
 """File of the engine's store with the variables of its container, a line each."""
+CONTAINER = "worker"
+"""Name of the container in its store, which holds no other."""
 FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 

@@ -10,6 +10,7 @@ from services.access.core.outcomes import Denial, Grant, Outcome, decide_outcome
 from services.access.core.secrets import SecretCommand, decide_secret
 from services.access.core.settle import Settlement, decide_settlement
 from services.access.core.state import AccessState
+from services.access.core.terminals import TerminalCommand, decide_terminal
 from services.access.core.updates import AccessUpdate, decide_update
 from shared.contracts.base import Command
 from shared.contracts.enrolment import NodeEnrolled
@@ -61,6 +62,8 @@ class Access:
             return decide_settlement(state.settled, command)
         if isinstance(command, SecretCommand):
             return decide_secret(view, command, now)
+        if isinstance(command, TerminalCommand):
+            return decide_terminal(view, command, now)
         if isinstance(command, AccessUpdate):
             return decide_update(view, command)
         return decide_outcome(view, self._lanes, command)

@@ -25,6 +25,7 @@ from shared.contracts.enrolment import (
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.rejected import InputRetryRequested, InputSkipped
 from shared.contracts.secrets import SecretDeleted, SecretRewrapped, SecretStored
+from shared.contracts.terminals import TerminalClosed, TerminalOpened
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
 from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, ignore
@@ -58,6 +59,8 @@ FOLDS: dict[type[Event], EventFold[AccessState]] = {
     SecretStored: fold_registry,
     SecretRewrapped: fold_registry,
     SecretDeleted: fold_registry,
+    TerminalOpened: ignore,
+    TerminalClosed: ignore,
     AttemptsRefused: ignore,
     **INPUT_FOLDS,
     InputRetryRequested: note_settled,
