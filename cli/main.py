@@ -40,6 +40,7 @@ from cli.commands.stack import access, down, restart, status, up
 from cli.commands.stragglers import stragglers
 from cli.commands.submit import submit
 from cli.commands.tenants import tenants
+from cli.commands.terminals import exec_, shell
 from cli.commands.upgrade import upgrade
 from cli.commands.usage import usage
 from cli.commands.validate import validate
@@ -59,6 +60,7 @@ PLAIN = (
     why_slow,
     trace,
     logs,
+    shell,
     cancel,
     retry,
     queue,
@@ -96,6 +98,7 @@ app = BerthApp(
 for _command in PLAIN:
     app.command()(_command)
 app.command("open")(open_)
+app.command("exec")(exec_)
 app.command(context_settings=PASSING)(bench)
 for _name, _group in (
     ("tenants", tenants),

@@ -63,7 +63,7 @@ def follow_output(client: Api, job: str, as_json: bool, shown: str = "") -> None
     for event, text, _ in client.follow(path, query, report_line):
         frame = json.loads(text)
         if event == "status":
-            shown = _report_wait(client, frame, shown)
+            shown = report_wait(client, frame, shown)
         elif event == "end":
             _check_end(job, frame)
             return
@@ -98,7 +98,7 @@ def _check_end(job: str, frame: Json) -> None:
         raise CliError(f"the stream ended: {reason}")
 
 
-def _report_wait(client: Api, status: Json, shown: str) -> str:
+def report_wait(client: Api, status: Json, shown: str) -> str:
     """Report a job that waits, or runs after it did, once; return the line that was shown last."""
     line = wait_line(status, is_shown=bool(shown))
     if line and line != shown:

@@ -31,6 +31,7 @@ from services.gateway.routes import (
     streams,
     submissions,
     tenants,
+    terminals,
     usage,
 )
 from services.gateway.wiring import Gateway
@@ -44,6 +45,7 @@ ROUTES = (
     jobs,
     overview,
     cancellations,
+    terminals,
     retries,
     enrolment,
     nodes,

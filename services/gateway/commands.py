@@ -42,10 +42,18 @@ CONFLICTS = frozenset(
         "token_exists",
         "too_many_tokens",
         "version_conflict",
+        "upgrade_not_finished",
     }
 )
 NOT_PERMITTED = frozenset(
-    {"unknown_token", "token_expired", "token_used_up", "credential_revoked", "unknown_credential"}
+    {
+        "terminals_not_permitted",
+        "unknown_token",
+        "token_expired",
+        "token_used_up",
+        "credential_revoked",
+        "unknown_credential",
+    }
 )
 
 

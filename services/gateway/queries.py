@@ -13,6 +13,11 @@ SELECT j.phase, j.reason, j.attempt, j.backend, j.started_at,
 FROM job j WHERE ($1::text IS NULL OR j.tenant = $1) AND j.job_id = $2
 """
 
+JOB_OF_TERMINAL = """
+SELECT tenant, user_id, pool, phase, backend, workers FROM job
+WHERE ($1::text IS NULL OR tenant = $1) AND job_id = $2
+"""
+
 LANE_OF_JOB = """
 SELECT partition, user_id FROM job_admission
 WHERE ($1::text IS NULL OR tenant = $1) AND job_id IN ($2, $2 || '.0') LIMIT 1

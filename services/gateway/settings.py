@@ -83,6 +83,22 @@ class GatewaySettings(OidcSettings):
         description="Days after its last upload or start of a job after which a bundle is removed",
     )
     node_executors: NodeExecutors = ""
+    terminal_executors: NodeExecutors = Field(
+        default="",
+        description="Addresses at which the gateway reaches the executors of nodes, for terminals; "
+        "those of BERTH_NODE_EXECUTORS if not given",
+    )
+    executor_ca: Path | None = Field(
+        default=None,
+        description="CA of their certificates, PEM; that of the broker if not given, else the "
+        "system's",
+    )
+    terminal_idle_s: float = Field(
+        default=1800, ge=1, le=604_800, description="Time without a byte that ends a terminal, in s"
+    )
+    terminal_longest_s: float = Field(
+        default=43_200, ge=1, le=604_800, description="Longest time of a terminal, in s"
+    )
 
     @property
     def stream_limits(self) -> StreamLimits:
@@ -93,6 +109,11 @@ class GatewaySettings(OidcSettings):
     def executors(self) -> tuple[str, ...]:
         """Base addresses of the executors of nodes."""
         return addresses_of(self.node_executors)
+
+    @property
+    def terminal_addresses(self) -> tuple[str, ...]:
+        """Base addresses of the executors of nodes, as the gateway reaches them."""
+        return addresses_of(self.terminal_executors or self.node_executors)
 
     @property
     def scraped(self) -> dict[str, str]:

@@ -37,6 +37,8 @@ from shared.telemetry.ring import OtlpRing
 from shared.telemetry.setup import Telemetry
 from shared.telemetry.upkeep import run_upkeep
 
+OPENINGS = Rate(0.1, 300)
+"""Terminals opened by one tenant: each stays in the ledger of access, which all services read."""
 RING_SPANS = 100_000
 RECENT_JOBS = 100_000
 
@@ -92,6 +94,8 @@ class Gateway:
     recent: RecentJobs = field(default_factory=RecentJobs)
     joins: JoinLimits = field(default_factory=JoinLimits)
     secret_changes: TokenBuckets = field(default_factory=lambda: TokenBuckets(CHANGES))
+
+    terminals: TokenBuckets = field(default_factory=lambda: TokenBuckets(OPENINGS))
 
     def shown_ms(self) -> int:
         """Return the moment that answers show, ms: now, or the last one of a recording."""

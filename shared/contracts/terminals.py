@@ -12,6 +12,9 @@ from pydantic import Field
 
 from shared.contracts.base import Command, Event, JobId, Name, command, event
 
+ENTRY_PATH: Final = "/terminals/v1"
+"""Path of terminals at executors for the gateway, `/<id>`: WebSockets with the token as bearer.
+The first message is the request, as text; the others are frames."""
 ADMITTED_MS: Final = 60_000
 """Time after a terminal was opened in which the gateway connects; executors take it once."""
 MAX_FRAME_BYTES: Final = 64 * 1024

@@ -8,7 +8,7 @@ import os
 import select
 import signal
 import threading
-from time import monotonic
+from time import monotonic, sleep
 
 from berth_agent.messages import TERMINAL_PATH, TerminalRequest
 from berth_agent.node.agent import Agent
@@ -22,6 +22,9 @@ MOST = 32
 """Terminals of a node."""
 START_S = 15.0
 """Longest s until the step has started the program."""
+WORKER_S = 10.0
+COMING = ("", "preparing", "prepared", "starting")
+"""Phases of a worker whose start was ordered a moment ago."""
 HIGH_BYTES = 128 * 1024
 """Unsent output above which no more is read: the program then waits for its reader."""
 MAX_INPUT_BYTES = 256 * 1024
@@ -85,17 +88,27 @@ class Terminals:
             socket.close()
 
     def _allocation(self, request: TerminalRequest) -> AllocationFolder:
-        """Return the worker if a terminal can be opened in it. Raises TerminalRefused."""
+        """Return the worker once a terminal can be opened in it. Raises TerminalRefused."""
+        ends_s = monotonic() + WORKER_S
+        while True:
+            allocation = self._held(request.allocation_id)
+            if allocation.phase not in COMING or monotonic() >= ends_s:
+                break
+            sleep(0.05)
+        if not allocation.state.get("terminals"):
+            detail = "the worker was started by an agent of an earlier release"
+            raise TerminalRefused("step_too_old", detail)
+        if allocation.phase != "running":
+            detail = f"worker: {allocation.phase}; a running one is required"
+            raise TerminalRefused("worker_not_running", detail)
+        return allocation
+
+    def _held(self, allocation_id: str) -> AllocationFolder:
+        """Return a worker of the node, as its step noted it last. Raises TerminalRefused."""
         with self._agent.lock:
             for allocation in self._agent.workers:
-                if allocation.allocation_id == request.allocation_id:
+                if allocation.allocation_id == allocation_id:
                     allocation.read_state()
-                    if not allocation.state.get("terminals"):
-                        detail = "the worker was started by an agent of an earlier release"
-                        raise TerminalRefused("step_too_old", detail)
-                    if allocation.phase != "running":
-                        detail = f"worker: {allocation.phase}; a running one is required"
-                        raise TerminalRefused("worker_not_running", detail)
                     return allocation
         raise TerminalRefused("worker_not_running", "the node has no such worker any more")
 

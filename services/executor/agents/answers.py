@@ -45,7 +45,12 @@ class OrderAnswers:
             new.append(await self._completed(order, session, state, now))
             chars += _chars_of(new[-1])
         writer = state.writer_of(through.seq)
-        return Orders(orders=(*confirming, *new), through=through, writer=writer)
+        return Orders(
+            orders=(*confirming, *new),
+            through=through,
+            writer=writer,
+            terminals=session.take_terminals(),
+        )
 
     async def _completed(self, order: Order, session: Session, state: AgentPool, now: int) -> Order:
         if order.kind == "inject":

@@ -14,6 +14,8 @@ from services.executor.agents.body import KIB, read_body, replace_nul
 from services.executor.agents.refusal import Refused, limited, malformed, unavailable
 from services.executor.agents.refusal_log import RefusalLog
 from services.executor.agents.requests import AgentRequests
+from services.executor.agents.terminal_http import TerminalApi
+from services.executor.agents.terminals import Terminals
 from shared.bus.clock import now_ms
 from shared.contracts.agents import (
     AGENT_API,
@@ -36,6 +38,7 @@ FAILED = Rate(1, 100)
 
 log = logging.getLogger(__name__)
 M = TypeVar("M", bound=BaseModel)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class AgentRequest(NamedTuple):
@@ -70,7 +73,9 @@ class AgentApi:
         registry: Callable[[], NodeRegistry | None],
         catch_up: Callable[[], Awaitable[bool]],
         refusals: RefusalLog,
+        terminals: Terminals,
     ) -> None:
+        self._terminals = terminals
         self._requests = requests
         self._registry = registry
         self._catch_up = catch_up
@@ -79,16 +84,26 @@ class AgentApi:
 
     def application(self) -> web.Application:
         app = web.Application()
-        app.router.add_post(f"{AGENT_API}/{{name}}", self._handle)
+        app.router.add_post(f"{AGENT_API}/{{name}}", self._refusing(self._handle))
+        TerminalApi(self._terminals, self._authenticated).add_to(app, self._refusing)
         return app
 
-    async def _handle(self, request: web.Request) -> web.Response:
-        try:
-            answer = await self._answer(request)
-        except Refused as refused:
-            self._refusals.note(_credential(request), request.remote or "", refused)
-            headers = {"Retry-After": str(refused.retry_after_s)} if refused.retry_after_s else {}
-            return _json(refused.problem, refused.status, headers)
+    def _refusing(self, handle: Handler) -> Handler:
+        """Return a handler that answers what the given one refuses."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            try:
+                return await handle(request)
+            except Refused as refused:
+                self._refusals.note(_credential(request), request.remote or "", refused)
+                wait_s = refused.retry_after_s
+                headers = {"Retry-After": str(wait_s)} if wait_s else {}
+                return _json(refused.problem, refused.status, headers)
+
+        return answer
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        answer = await self._answer(request)
         return _json(answer) if answer is not None else web.Response(status=204)
 
     async def _answer(self, request: web.Request) -> BaseModel | None:

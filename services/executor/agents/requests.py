@@ -110,6 +110,7 @@ class AgentRequests:
             origin=origin,
             injects=message.injects,
             keeps_secrets=message.keeps_secrets,
+            opens_terminals=message.terminals,
         )
         self._sessions.open(session)
         return Welcome(
@@ -151,7 +152,7 @@ class AgentRequests:
                 raise unavailable("behind", NOT_READ)
             listed = orders(lane.state, node.node_id, after, session.room())
             left_s = ends_s - loop.time()
-            if listed.orders or session.confirmations or left_s <= 0:
+            if listed.orders or session.confirmations or session.terminals or left_s <= 0:
                 sent = session.take_confirmations(after)
                 return await self._answers.answer(
                     session, sent, lane.state, listed, lane.ledger_ms()

@@ -16,6 +16,7 @@ from services.executor.agents.refusal_log import RefusalLog
 from services.executor.agents.requests import AgentRequests
 from services.executor.agents.secrets import Secrets
 from services.executor.agents.sessions import Sessions, revoked, stopping
+from services.executor.agents.terminals import Terminals
 from services.executor.settings import ExecutorSettings
 from services.executor.soft_outbox import SoftOutbox
 from shared.bundle_store import BundleStore
@@ -25,6 +26,7 @@ from shared.bus.probe import probe_lag
 from shared.contracts.enrolment import NodeEnrolled, NodeRevoked
 from shared.contracts.node_registry import NodeRegistry
 from shared.contracts.pools import PoolConfigured
+from shared.contracts.terminals import TerminalOpened
 from shared.http_listener import listen
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted
@@ -45,14 +47,18 @@ class NodeDirectory(AccessFollower):
         open_log: Callable[[], Log],
         on_revoked: Callable[[str], None],
         on_change: Callable[[], None],
+        on_terminal: Callable[[TerminalOpened], None],
     ) -> None:
         super().__init__(open_log)
+        self._on_terminal = on_terminal
         self._on_revoked = on_revoked
         self._on_change = on_change
 
     def fold(self, accepted: Accepted) -> None:
         for fact in accepted.facts():
             self.view.apply(fact.event)
+            if isinstance(fact.event, TerminalOpened):
+                self._on_terminal(fact.event)
             if isinstance(fact.event, NodeRevoked | NodeEnrolled):
                 self._on_revoked(fact.event.node_id)
         self._on_change()
@@ -88,7 +94,7 @@ class AgentServer:
         self._soft_log = connect()
         self._soft = SoftOutbox(self._soft_log, settings.executor_id, metrics)
         self._directory = NodeDirectory(
-            connect, lambda node: self._sessions.end_all(revoked, (node,)), self._changed.set
+            connect, self._end_node, self._changed.set, lambda opened: self._terminals.admit(opened)
         )
         self._requests = AgentRequests(
             self._lanes,
@@ -103,8 +109,13 @@ class AgentServer:
             lambda: self._directory.view.installation,
             Bundles(BundleStore(settings.bundles) if settings.bundles else None),
         )
+        self._terminals = Terminals(self._lanes, self._sessions, self._directory.catch_up)
         self._api = AgentApi(
-            self._requests, self._registry, self._directory.catch_up, RefusalLog(metrics)
+            self._requests,
+            self._registry,
+            self._directory.catch_up,
+            RefusalLog(metrics),
+            self._terminals,
         )
         metrics.watch(self._figures)
 
@@ -191,7 +202,13 @@ class AgentServer:
             self._listening = False
             listener.close()
             self._sessions.end_all(stopping)
+            self._terminals.end_all()
             await runner.cleanup()
+
+    def _end_node(self, node_id: str) -> None:
+        """End what a node holds whose credential is not valid any more."""
+        self._sessions.end_all(revoked, (node_id,))
+        self._terminals.end_all((node_id,))
 
     def _registry(self) -> NodeRegistry | None:
         ready = self._directory.caught_up.is_set()

@@ -11,9 +11,10 @@ from time import monotonic
 
 from services.executor.agents.refusal import Refused, unavailable
 from services.executor.core.agents.state import OrderPosition
-from shared.contracts.agents import MAX_ORDERS, Hello, Incarnation, Order
+from shared.contracts.agents import MAX_ORDERS, Hello, Incarnation, Order, TerminalRequest
 from shared.contracts.node_registry import JOIN_AGAIN
 
+MAX_TERMINALS = 64
 CLONED = "cloned_identity"
 CLONED_WAIT_S = 15
 WAIT_S = 1
@@ -121,6 +122,10 @@ class Session:
     """Whether the agent injects faults."""
     keeps_secrets: bool = False
     """Whether the agent takes values of secrets apart from the variables."""
+    opens_terminals: bool = False
+    """Whether the agent opens terminals in workers."""
+    terminals: list[TerminalRequest] = field(default_factory=list)
+    """Terminals to open, until the next answer to a poll."""
     heard_s: float = field(default_factory=monotonic)
     """Time of the last request, by the monotonic clock."""
     opened_s: float = field(default_factory=monotonic)
@@ -159,6 +164,12 @@ class Session:
     def _drop_sent(self) -> None:
         self.confirmations = self.confirmations[MAX_ORDERS:]
         self.answered_after = None
+
+    def take_terminals(self) -> tuple[TerminalRequest, ...]:
+        """Return the terminals to open, once: a user whose terminal is lost opens another one."""
+        taken = tuple(self.terminals[:MAX_TERMINALS])
+        del self.terminals[:MAX_TERMINALS]
+        return taken
 
     def end(self, why: Ending) -> None:
         """Refuse all later requests, and those that wait."""
@@ -240,6 +251,12 @@ class Sessions:
         session.check()
         session.heard_s = monotonic()
         return session
+
+    def of_node(self, node_id: str) -> Session | None:
+        """Return the live session of a node, None without one that was heard lately."""
+        session = self._of_node.get(node_id)
+        is_live = session is not None and monotonic() - session.heard_s < LATELY_S
+        return session if is_live else None
 
     def count(self) -> Counter[tuple[str, str]]:
         """Return how many nodes were heard lately, by pool and version; any thread may call it."""

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,10 +73,8 @@ class OpenTerminal:
 
     def read(self) -> bool:
         """Read what is there; return whether the program is known to have ended."""
-        try:
+        with suppress(BlockingIOError):
             self.status += os.read(self.program.status, 100)
-        except BlockingIOError:
-            pass
         if b"S" in self.status:
             self.program.started()
             for descriptor in list(self.program.outputs):
@@ -162,7 +161,9 @@ def test_a_command_that_is_missing(bench: StepBench) -> None:
 def test_what_it_left_ends_with_it(bench: StepBench, pid_namespace: bool) -> None:
     """A child in a session of its own, that ignores hangups, of a program that does too."""
     start(bench, pid_namespace=pid_namespace)
-    script = "trap '' HUP; setsid sh -c 'trap \"\" HUP; echo apart; sleep 611' & echo up2; sleep 612"
+    script = (
+        "trap '' HUP; setsid sh -c 'trap \"\" HUP; echo apart; sleep 611' & echo up2; sleep 612"
+    )
     terminal = OpenTerminal(bench, "sh", "-c", script)
     terminal.until("apart")
     terminal.until("up2")

@@ -1,0 +1,174 @@
+"""The bytes of a terminal between its user's request and the executor, within limits.
+
+A frame of the request and of its response: kind, one byte; length of the payload, four; payload.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from time import monotonic
+
+import aiohttp
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from shared.contracts.terminals import ALIVE, END, MAX_FRAME_BYTES, STDIN, STDIN_END, WINDOW
+
+HEAD_BYTES = 5
+ALIVE_EVERY_S = 10.0
+LOOK_EVERY_S = 2.0
+LAST_S = 5.0
+"""Longest s in which the user takes the last frame."""
+MEDIA = "application/vnd.berth.terminal"
+USERS = frozenset((STDIN, STDIN_END, WINDOW))
+
+
+class BadFrame(ValueError):
+    """What came is no frame of a user."""
+
+
+def frame(kind: bytes, payload: bytes = b"") -> bytes:
+    return kind + len(payload).to_bytes(4, "big") + payload
+
+
+async def frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, bytes]]:
+    """Yield kinds and payloads; raises BadFrame for one that is too long."""
+    received = bytearray()
+    async for chunk in chunks:
+        received += chunk
+        while len(received) >= HEAD_BYTES:
+            length = int.from_bytes(received[1:HEAD_BYTES], "big")
+            if length > MAX_FRAME_BYTES:
+                raise BadFrame(f"frame: {length} bytes; at most {MAX_FRAME_BYTES} are allowed")
+            if len(received) < HEAD_BYTES + length:
+                break
+            yield bytes(received[:1]), bytes(received[HEAD_BYTES : HEAD_BYTES + length])
+            del received[: HEAD_BYTES + length]
+
+
+@dataclass(slots=True)
+class Limits:
+    """When a terminal ends by itself; `is_allowed` is asked again and again."""
+
+    idle_s: float
+    longest_s: float
+    is_allowed: Callable[[], bool]
+
+
+@dataclass(slots=True)
+class Account:
+    """What is noted of a terminal at its end."""
+
+    reason: str = "left"
+    exit_code: int | None = None
+    sent_bytes: int = 0
+    received_bytes: int = 0
+
+
+class TerminalResponse(Response):
+    """Relays until one side ends; `on_end` is called once, however that is."""
+
+    def __init__(
+        self,
+        executor: aiohttp.ClientWebSocketResponse,
+        input_frames: AsyncIterator[tuple[bytes, bytes]],
+        limits: Limits,
+        on_end: Callable[[Account], Awaitable[None]],
+    ) -> None:
+        super().__init__(
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Connection": "close"},
+            media_type=MEDIA,
+        )
+        del self.headers["content-length"]
+        self._executor = executor
+        self._input = input_frames
+        self._limits = limits
+        self._on_end = on_end
+        self._account = Account()
+        self._moved_s = monotonic()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await self._relay(send)
+        finally:
+            await self._on_end(self._account)
+
+    async def _relay(self, send: Send) -> None:
+        parts = [
+            asyncio.ensure_future(part)
+            for part in (self._send_input(), self._send_output(send), self._watch())
+        ]
+        done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        for part in parts:
+            part.cancel()
+        await asyncio.gather(*parts, return_exceptions=True)
+        await self._executor.close()
+        reasons = [part.result() for part in parts if part in done and part.exception() is None]
+        if self._account.exit_code is None and self._account.reason == "left":
+            self._account.reason = next((one for one in reasons if one), "left")
+            end = {"reason": self._account.reason, "detail": "", "exit_code": None}
+            await self._finish(send, frame(END, json.dumps(end).encode()))
+        else:
+            await self._finish(send, b"")
+
+    async def _finish(self, send: Send, last: bytes) -> None:
+        """Send the last frame to a user who may be gone."""
+        try:
+            async with asyncio.timeout(LAST_S):
+                await send({"type": "http.response.body", "body": last, "more_body": False})
+        except (TimeoutError, OSError):
+            return
+
+    async def _send_input(self) -> str:
+        """Return why there is no more of it: a user who leaves ends the terminal."""
+        try:
+            async for kind, payload in self._input:
+                self._moved_s = monotonic()
+                if kind not in USERS:
+                    return "malformed"
+                self._account.sent_bytes += len(payload)
+                await self._executor.send_bytes(kind + payload)
+        except BadFrame:
+            return "malformed"
+        except ConnectionError:
+            # The output says why.
+            await asyncio.sleep(LAST_S)
+        return "left"
+
+    async def _send_output(self, send: Send) -> str:
+        while True:
+            try:
+                message = await self._executor.receive(timeout=ALIVE_EVERY_S)
+            except TimeoutError:
+                await self._send(send, frame(ALIVE))
+                continue
+            if message.type is not aiohttp.WSMsgType.BINARY:
+                return "cut_off"
+            kind, payload = message.data[:1], message.data[1:]
+            await self._send(send, frame(kind, payload))
+            if kind == END:
+                end = json.loads(payload)
+                self._account.reason = str(end["reason"])[:64]
+                self._account.exit_code = end["exit_code"]
+                return self._account.reason
+            self._moved_s = monotonic()
+            self._account.received_bytes += len(payload)
+
+    async def _send(self, send: Send, body: bytes) -> None:
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def _watch(self) -> str:
+        """Return once a limit is reached."""
+        ends_s = monotonic() + self._limits.longest_s
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            if not self._limits.is_allowed():
+                return "not_permitted_any_more"
+            if monotonic() >= ends_s:
+                return "longest_time"
+            if monotonic() - self._moved_s >= self._limits.idle_s:
+                return "idle"
