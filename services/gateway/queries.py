@@ -14,8 +14,9 @@ FROM job j WHERE ($1::text IS NULL OR j.tenant = $1) AND j.job_id = $2
 """
 
 JOB_OF_TERMINAL = """
-SELECT tenant, user_id, pool, phase, backend, workers FROM job
-WHERE ($1::text IS NULL OR tenant = $1) AND job_id = $2
+SELECT j.tenant, j.user_id, p.pool, j.phase, j.backend, j.workers
+FROM job j JOIN pool p USING (partition)
+WHERE ($1::text IS NULL OR j.tenant = $1) AND j.job_id = $2
 """
 
 LANE_OF_JOB = """

@@ -74,7 +74,7 @@ class TerminalOpening(Model):
     "/{job_id}/terminal",
     response_class=Response,
     responses={
-        **problem_responses(400, 404, 408, 409, 415, 422),
+        **problem_responses(400, 404, 409, 415, 422),
         200: {"content": {MEDIA: {"schema": {"type": "string", "format": "binary"}}}},
     },
     openapi_extra={
