@@ -119,7 +119,7 @@ class Terminal:
             except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
                 return
             except OSError as error:
-                raise self._lost(error) from error
+                raise self._cut(error) from error
             del self._unsent[:sent]
 
     def receive(self) -> list[tuple[bytes, bytes]]:
@@ -129,9 +129,9 @@ class Terminal:
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return []
         except OSError as error:
-            raise self._lost(error) from error
+            raise self._cut(error) from error
         if not data:
-            raise BerthError(0, NO_ANSWER, f"{self._url}: the terminal was cut off")
+            raise self._cut(None)
         self._frames += self._body.take(data)
         return self._whole_frames()
 
@@ -211,6 +211,10 @@ class Terminal:
                 break
             content += body.take(data)
         return content
+
+    def _cut(self, error: OSError | None) -> BerthError:
+        why = f": {error}" if error else ""
+        return BerthError(0, NO_ANSWER, f"{self._url}: the terminal was cut off{why}")
 
     def _lost(self, error: OSError) -> BerthError:
         is_untrusted = isinstance(error, ssl.SSLCertVerificationError)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 
@@ -89,6 +90,7 @@ class TerminalResponse(Response):
         self._on_end = on_end
         self._account = Account()
         self._moved_s = monotonic()
+        self._over = self._is_told = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -98,45 +100,52 @@ class TerminalResponse(Response):
             await self._on_end(self._account)
 
     async def _relay(self, send: Send) -> None:
-        parts = [
-            asyncio.ensure_future(part)
-            for part in (self._send_input(), self._send_output(send), self._watch())
-        ]
-        done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-        for part in parts:
-            part.cancel()
-        await asyncio.gather(*parts, return_exceptions=True)
-        await self._executor.close()
-        reasons = [part.result() for part in parts if part in done and part.exception() is None]
-        if self._account.exit_code is None and self._account.reason == "left":
-            self._account.reason = next((one for one in reasons if one), "left")
-            end = {"reason": self._account.reason, "detail": "", "exit_code": None}
-            await self._finish(send, frame(END, json.dumps(end).encode()))
-        else:
-            await self._finish(send, b"")
+        """Relay, say how it ended, and read on until the user has taken that.
 
-    async def _finish(self, send: Send, last: bytes) -> None:
-        """Send the last frame to a user who may be gone."""
+        A connection that is closed with input unread would take back what was sent last.
+        """
+        sending = asyncio.ensure_future(self._send_input())
+        parts = {sending, asyncio.ensure_future(self._send_output(send))}
+        parts.add(asyncio.ensure_future(self._watch()))
         try:
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            self._over = True
+            others = parts - {sending}
+            await _cancelled(others)
+            await self._executor.close()
+            if not self._is_told:
+                failed = any(part.exception() for part in done)
+                reasons = (part.result() for part in done if part.exception() is None)
+                self._account.reason = "cut_off" if failed else next(reasons, "left")
+                await self._tell(send, self._account.reason)
+            await asyncio.wait({sending}, timeout=LAST_S)
+        finally:
+            await _cancelled(parts)
+        with suppress(OSError):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _tell(self, send: Send, reason: str) -> None:
+        """Send the end to a user who may be gone."""
+        end = {"reason": reason, "detail": "", "exit_code": None}
+        with suppress(TimeoutError, OSError):
             async with asyncio.timeout(LAST_S):
-                await send({"type": "http.response.body", "body": last, "more_body": False})
-        except (TimeoutError, OSError):
-            return
+                await self._send(send, frame(END, json.dumps(end).encode()))
 
     async def _send_input(self) -> str:
         """Return why there is no more of it: a user who leaves ends the terminal."""
         try:
             async for kind, payload in self._input:
-                self._moved_s = monotonic()
+                if self._over:
+                    continue
                 if kind not in USERS:
                     return "malformed"
+                self._moved_s = monotonic()
                 self._account.sent_bytes += len(payload)
-                await self._executor.send_bytes(kind + payload)
+                with suppress(ConnectionError):
+                    # The output says why.
+                    await self._executor.send_bytes(kind + payload)
         except BadFrame:
             return "malformed"
-        except ConnectionError:
-            # The output says why.
-            await asyncio.sleep(LAST_S)
         return "left"
 
     async def _send_output(self, send: Send) -> str:
@@ -154,6 +163,7 @@ class TerminalResponse(Response):
                 end = json.loads(payload)
                 self._account.reason = str(end["reason"])[:64]
                 self._account.exit_code = end["exit_code"]
+                self._is_told = True
                 return self._account.reason
             self._moved_s = monotonic()
             self._account.received_bytes += len(payload)
@@ -172,3 +182,9 @@ class TerminalResponse(Response):
                 return "longest_time"
             if monotonic() - self._moved_s >= self._limits.idle_s:
                 return "idle"
+
+
+async def _cancelled(tasks: Collection[asyncio.Future[str]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

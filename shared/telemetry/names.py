@@ -178,6 +178,8 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "ranks.noted": "note",
         "shadow.ranked": "note",
         "tenant.noted": "note",
+        "terminal.closed": "access",
+        "terminal.opened": "access",
         "tenant.registered": "access",
         "tenant.retired": "access",
         "thresholds.adjusted": "note",

@@ -135,10 +135,18 @@ class _Relay:
             self._turn(0 if self._socket.has_pending else 1000)
         self._drain()
         self._socket.send(self._end)
+        self._await_close()
+
+    def _await_close(self) -> None:
+        """Wait until the executor has the end: a close with input unread would take it back."""
         ends_s = monotonic() + REST_S
-        while self._socket.unsent and monotonic() < ends_s:
-            _poll([(self._socket.fileno(), select.POLLOUT)], 200)
+        while monotonic() < ends_s:
+            _poll([(self._socket.fileno(), self._socket.events)], 200)
             self._socket.flush()
+            try:
+                self._socket.receive()
+            except (Closed, OSError):
+                return
 
     def _turn(self, wait_ms: int) -> None:
         program, socket = self._program, self._socket

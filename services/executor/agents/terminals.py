@@ -220,6 +220,8 @@ class Terminals:
             self._buckets.spend(node_id, monotonic_ns(), len(message.data))
             with suppress(ConnectionError):
                 await target.send_bytes(message.data)
+            if message.data[:1] == END:
+                return
             while wait_ns := self._buckets.wait_ns(node_id, monotonic_ns()):
                 await asyncio.sleep(wait_ns / NS)
 
@@ -227,6 +229,8 @@ class Terminals:
 def _find(lane: AgentLane, opened: TerminalOpened) -> AgentWorker | None:
     """Return the worker of the last attempt, if it runs, and is one of the tenant's job."""
     state = lane.state
+    if opened.job_id not in state.jobs:
+        return None
     workers = [state.workers[name] for name in state.of_job.get(opened.job_id, ())]
     running = [
         worker
