@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from pathlib import Path
 from types import FrameType
 
@@ -14,10 +13,12 @@ from simulator.engine.run import simulate
 from simulator.engine.scenario import POOL, Scenario, simulated_pool
 from simulator.engine.sizing import equal_nodes, window_of
 from simulator.workload.rows import WorkloadJob
+from tests.docs.test_paths import CODE, TOP, expand, is_path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "journey.md").read_text()
 FOLDERS = ("services/", "shared/")
+TOPS = tuple(f"{top}/" for top in TOP)
 
 
 def gang(number: int) -> WorkloadJob:
@@ -47,18 +48,33 @@ def called_by_jobs() -> set[str]:
     return {path for path in paths if path.startswith(FOLDERS)}
 
 
-def named_on_the_page() -> Counter[str]:
-    """Count the mentions of each name of a file; `fold_{queue,nodes}.py` are two."""
-    names = Counter(re.findall(r"\w+\.py", PAGE))
-    for head, parts in re.findall(r"(\w+)\{([\w,]+)\}\.py", PAGE):
-        names.update(f"{head}{part}.py" for part in parts.split(","))
-    return names
+def named_on_the_page() -> set[str]:
+    """Return the files that the page names.
+
+    A section names folders and files; a path in it is meant from the root, from such a folder, or
+    from the folder of such a file.
+    """
+    return {
+        path for section in re.split(r"^## ", PAGE, flags=re.MULTILINE) for path in named(section)
+    }
+
+
+def named(section: str) -> set[str]:
+    paths = [path for code in CODE.findall(section) if is_path(code) for path in expand(code)]
+    roots = {path.rstrip("/") for path in paths if path.startswith(TOPS)}
+    folders = {root if (ROOT / root).is_dir() else root.rpartition("/")[0] for root in roots}
+    return {*paths, *(f"{folder}/{path}" for folder in folders for path in paths)}
 
 
 @pytest.mark.slow
 def test_every_file_that_a_job_passes_through_is_named() -> None:
     called = called_by_jobs()
     assert {"services/admission/core/decide.py", "shared/ledger/folds.py"} < called
-    passed = Counter(Path(path).name for path in called)
-    unnamed = passed - named_on_the_page()
-    assert sorted(path for path in called if Path(path).name in unnamed) == []
+    assert sorted(called - named_on_the_page()) == []
+
+
+def test_a_file_of_another_folder_is_not_named_by_its_name() -> None:
+    section = "`services/admission/core/decide.py` folds into `state.py`, `pool/{board,queue}.py`"
+    assert "services/admission/core/state.py" in named(section)
+    assert "services/admission/core/pool/queue.py" in named(section)
+    assert "services/priority/core/state.py" not in named(section)

@@ -8,13 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from berth_agent import file_names
+
 ROOT = Path(__file__).parents[2]
 TRACKED = subprocess.run(
     ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
 ).stdout.splitlines()
 TOP = {path.split("/")[0] for path in TRACKED if "/" in path}
 SUFFIXES = (".py", ".md", ".yml", ".yaml", ".json", ".toml", ".lock")
-MADE = {"stack.json", "manifest.json", "simulation.json", "uids.json", "build/sbom.cdx.json"}
+MADE = {"stack.json", "manifest.json", "simulation.json", "build/sbom.cdx.json"} | {
+    name for name in vars(file_names).values() if isinstance(name, str)
+}
 """Files that Berth writes at run time."""
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
