@@ -17,6 +17,8 @@ VAGUE = frozenset({"asked", "came", "each", "given", "got", "here", "made", "no"
 """Words that say nothing of what an identifier of the product holds; tests may use them."""
 UNCLEAR_PARTS = frozenset({"ask", "asks", "beat", "knows", "tell", "tells", "wants"})
 """Words that are no part of a name of the product, such as `may_beat`; tests may use them."""
+RETIRED_BELOW: dict[str, frozenset[str]] = {}
+"""Words that the glossary retires for the names of one folder of the product."""
 OPENINGS = ("Who ", "Whose ", "Nobody ", "What ")
 """A docstring is a sentence about the code, not the answer to a question."""
 KEPT = frozenset(
@@ -48,7 +50,7 @@ def check(source: Source) -> Iterator[str]:
         for name, number in _names(node):
             if (source.path, name) in KEPT:
                 continue
-            if is_retired(name) or (not source.is_test and _is_unclear(name)):
+            if is_retired(name) or (not source.is_test and _is_unclear(name, source.path)):
                 yield f"{source.path}:{number}: retired word in the identifier: {name}"
             elif name in VAGUE and not source.is_test:
                 yield f"{source.path}:{number}: identifier that names nothing: {name}"
@@ -85,8 +87,10 @@ def is_retired(name: str) -> bool:
     return (len(parts) == 1 and parts[0] in RETIRED) or not NEVER_A_PART.isdisjoint(parts)
 
 
-def _is_unclear(name: str) -> bool:
-    return not UNCLEAR_PARTS.isdisjoint(_parts(name))
+def _is_unclear(name: str, path: str) -> bool:
+    words = _parts(name)
+    retired = (words_of for folder, words_of in RETIRED_BELOW.items() if path.startswith(folder))
+    return any(not unclear.isdisjoint(words) for unclear in (UNCLEAR_PARTS, *retired))
 
 
 def _parts(name: str) -> list[str]:

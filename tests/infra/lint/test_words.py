@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from infra.lint import words
 from infra.lint.source import parse
 from infra.lint.words import check, is_retired
 
@@ -34,6 +35,13 @@ def test_an_unclear_word_is_refused_as_a_part_of_a_name_of_the_product(name: str
     text = f"{name} = 1\nheartbeat = 2"
     assert findings(text) == [f"retired word in the identifier: {name}"]
     assert not list(check(parse("tests/test_example.py", text)))
+
+
+def test_a_word_may_be_retired_below_one_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(words.RETIRED_BELOW, "services/placement/", frozenset({"draft"}))
+    refused = list(check(parse("services/placement/core/example.py", "self._draft = 1")))
+    assert len(refused) == 1 and "retired word in the identifier: _draft" in refused[0]
+    assert findings("draft = 1") == []
 
 
 @pytest.mark.parametrize(
