@@ -237,8 +237,7 @@ def stop_run(state: Queue, changes: QueueChanges, job_id: str, at: int, saves: b
 
     A stopped job keeps its work up to its last checkpoint, a program that failed keeps nothing.
     """
-    started_at = started_at_of(state, changes, job_id)
-    if not started_at:
+    if not (started_at := started_at_of(state, changes, job_id)):
         return
     before = stops_of(state, changes, job_id)
     entry = find_entry(state, changes, job_id)
@@ -257,13 +256,11 @@ def stop_run(state: Queue, changes: QueueChanges, job_id: str, at: int, saves: b
 
 def work_ms(state: Queue, changes: QueueChanges, job_id: str, at: int) -> int:
     """Return wall ms of useful work since the start: one after a stop first pays its cost."""
-    started_at = started_at_of(state, changes, job_id)
-    if not started_at:
+    if not (started_at := started_at_of(state, changes, job_id)):
         return 0
     entry = find_entry(state, changes, job_id)
-    cost = 0
-    if entry and entry.restart_s and stops_of(state, changes, job_id).restarts > 0:
-        cost = wall_ms(entry.restart_s, state.time_scale)
+    pays = entry is not None and stops_of(state, changes, job_id).restarts > 0
+    cost = wall_ms(entry.restart_s, state.time_scale) if entry and pays else 0
     return max(0, at - started_at - cost)
 
 
