@@ -33,7 +33,9 @@ def test_a_program_that_misses_a_file_is_explained_where_it_runs() -> None:
     line = "python3: can't open file '/work/j.1.0/train.py': [Errno 2] No such file or directory"
     failure: dict[str, object] = {"reason": "exit_code", "output": ["starting", line]}
     add_advice({"failure": failure})
-    assert "in a private folder of its node: `--upload DIR` sends your files" in str(failure["advice"])
+    assert "in a private folder of its node: `--upload DIR` sends your files" in str(
+        failure["advice"]
+    )
     add_advice({"failure": failure, "spec": {"workdir": "/data"}})
     assert str(failure["advice"]).startswith("workers start in /data (`--workdir`)")
     add_advice({"failure": failure}, {"workdir": "/home"})
