@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help install train left-out results chaos chaos-checks soak dev demo tracing test test-fast test-parts lint lock agent contracts metrics screenshots \
 	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean \
-	types rules collected
+	style types rules collected tests
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
@@ -49,10 +49,12 @@ demo: install ## Start everything and replay a workload: TRACE= JOBS= SPEED= CHE
 tracing: install ## The demo with Zipkin, which shows the traces of its jobs: as demo.
 	@$(MAKE) --no-print-directory demo TRACING=1
 
-lint: dev ## Rules of style, types, imports and words.
+lint: style ## Rules of style, types, imports and words.
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target types rules
+
+style: dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target types rules $(FIRST)
 
 types: dev
 	$(BIN)/mypy
@@ -74,8 +76,12 @@ ALONE := not (parts or slow or process or kafka or stack or browser or compose)
 INNER := $(wildcard tests/services/*/core) tests/agent/core tests/contracts tests/infra/lint \
 	$(addprefix tests/shared/,contracts ledger pipeline verify) tests/test_shells.py
 
-test: FIRST := collected
-test: lint ## Run the tests that a commit must pass, in 12 minutes on two cores: PYTEST= WORKERS=
+# The first tests wait for stacks to start, and leave the time of a core to the types.
+test: style ## Run lint and the tests that a commit must pass, in 12 minutes on two cores: PYTEST= WORKERS=
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target rules collected
+	@$(MAKE) --no-print-directory --jobs=2 types tests
+
+tests: dev
 	$(RUN_TESTS) -m "not parts" -n $(WORKERS) --durations=10 $(PYTEST)
 
 test-fast: lint ## Run lint and the tests of pure cores and contracts, in 90 s: PYTEST= more folders

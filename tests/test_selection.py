@@ -60,7 +60,7 @@ def is_chosen(selected: Expression, marks: frozenset[str]) -> bool:
 
 
 def test_each_test_is_in_one_of_the_two_runs() -> None:
-    test, parts = selection("test"), selection("test-parts")
+    test, parts = selection("tests"), selection("test-parts")
     for marks in sets_of_marks():
         assert is_chosen(test, marks) != is_chosen(parts, marks), marks
 

@@ -11,7 +11,7 @@ from tests.chaos.sabotage import RULES, without
 from tests.chaos.story import Plot, tell
 from tests.chaos.test_simulation import HARSH
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.parts, pytest.mark.slow]
 
 SEEDS = range(1, 5)
 
