@@ -132,6 +132,14 @@ def silence_text(node: Row) -> str:
     return f"silent for {span(node['silent_ms'])}; {bound}"
 
 
+def worker_loss(terms: Row) -> str:
+    """Return why a job was stopped that lost a worker; empty for another stop."""
+    if terms.get("lease_over"):
+        return "the lease of its node was over, or was ended, and its workers with it"
+    died = "its node lost a worker: the process that held it died"
+    return died if terms.get("workers_lost") else ""
+
+
 def silence_of(terms: Row) -> str:
     """Return how long the node was silent whose loss stopped a job; empty for another stop."""
     silent_s, bound_s = terms.get("silent_s"), terms.get("lost_after_s")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from cli.text.failures import failure_of, failure_words
-from cli.text.nodes import loss_words, silence_of
+from cli.text.nodes import loss_words, silence_of, worker_loss
 from cli.text.protections import PROTECTIONS
 from cli.text.times import age_ms, clock
 
@@ -51,7 +51,6 @@ REASONS = {
     "outranked": "a job of a better rank needed the GPUs",
     "node_drained": "its node was drained",
     "node_lost": "its node was lost",
-    "worker_lost": "its node lost a worker: the process that held it died",
     "migrated": "it continues on GPUs reserved for it",
     "resized": "it continues with another number of workers",
     "drain": "its node is drained",
@@ -143,10 +142,11 @@ def _preempted(data: Data) -> str:
         if isinstance(cost_s, (int, float)) and cost_s > 0
     ]
     cost = f"; it cost {' and '.join(costs)}" if costs else ""
-    reason = "worker_lost" if terms.get("workers_lost") else str(data.get("reason") or "")
+    reason = str(data.get("reason") or "")
+    why = worker_loss(terms) or REASONS.get(reason, reason)
     by = f" (for {data['by_job_id']})" if data.get("by_job_id") else ""
     so_far = f"; it had started {starts:.0f} times" if isinstance(starts, (int, float)) else ""
-    return f"{REASONS.get(reason, reason)}{by}{silence_of(terms)}{cost}{so_far}"
+    return f"{why}{by}{silence_of(terms)}{cost}{so_far}"
 
 
 def _few(names: object) -> str:

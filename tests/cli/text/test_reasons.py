@@ -212,6 +212,8 @@ def test_a_lost_worker_is_named_with_what_its_stop_cost() -> None:
     data = {"reason": "node_lost", "lost_work_s": 12.0, "terms": terms}
     text = words("job.preempted.v1", data)
     assert text.startswith("its node lost a worker: the process that held it died; it cost 12 s of")
+    text = words("job.preempted.v1", {**data, "terms": {**terms, "lease_over": 1.0}})
+    assert text.startswith("the lease of its node was over, or was ended, and its workers with it;")
 
 
 def test_a_hold_says_how_many_stops_for_it_were_put_off() -> None:

@@ -113,7 +113,9 @@ def release_worker(
         reason = {"refused": "refused", "exited": "exited_before_start"}.get(why, "worker_unknown")
         yield from fail_start(job, (node_id,), reason, cause)
     elif phase == "running" and why != "exited":
-        yield lose_gang(pool, job, now, cause, {"workers_lost": 1.0})
+        is_fenced = failure is not None and failure.reason == "fenced"
+        over = {"lease_over": 1.0} if is_fenced else {}
+        yield lose_gang(pool, job, now, cause, {"workers_lost": 1.0, **over})
     elif phase == "running" and code != 0 and job.allocations:
         yield request_stop(job, "worker_failed", cause)
     yield from ends.conclude(pool, job, now, cause)

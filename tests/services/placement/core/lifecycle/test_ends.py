@@ -159,8 +159,11 @@ def test_a_worker_that_its_node_fenced_does_not_count_as_an_attempt() -> None:
     pool.ready("a")
     (allocation_id,) = pool.ids_of("a")
     report = WorkerExited(allocation_id=allocation_id, job_id="a", exit_code=137, reason="fenced")
-    decided = kinds(pool.report(report))
+    events = pool.report(report)
+    decided = kinds(events)
     assert "JobPreempted" in decided and "JobRequeued" in decided
+    preempted = next(event for event in events if isinstance(event, JobPreempted))
+    assert preempted.terms["lease_over"] == preempted.terms["workers_lost"] == 1.0
     assert "JobAttemptFailed" not in decided and "JobFailed" not in decided
 
 
