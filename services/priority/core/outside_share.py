@@ -5,9 +5,7 @@ the errors that teach count hours with few jobs as much as hours with hundreds, 
 hold in as many hours as claimed and still for too many jobs, or too few. Adaptive conformal
 inference (Gibbs and Candes 2021) closes that gap: each start within its interval lets a little
 more fall outside, each start outside of it less, on the scale of log-odds, and within bounds, so
-that one burst of many jobs moves it to a bound and not beyond. The first starts of a pool count
-more than later ones (steps that decay: Angelopoulos, Barber and Bates 2024): else a queue of some
-hundred starts is over before the share has followed.
+that one burst of many jobs moves it to a bound and not beyond.
 """
 
 from __future__ import annotations
@@ -19,9 +17,6 @@ from services.priority.core.coverage import CLAIMED
 
 STEP = 0.02
 """Log-odds that a start outside of its interval would move the share by, were none expected."""
-FIRST_STEP, DECAY = 3.0, 0.6
-"""The same of the first start, and the power of the number of starts by which it falls to `STEP`.
-They were chosen on the first 60 % of the time of the shared traces, which are not judged."""
 FARTHEST = 2.0
 """Log-odds that the share moves at most: each side leaves out 1.5 to 45 % instead of 10 %."""
 LOG_ODDS = math.log((1.0 - CLAIMED) / (1.0 + CLAIMED))
@@ -34,14 +29,10 @@ class OutsideShare:
 
     moved: float = 0.0
     """Log-odds away from the claim."""
-    starts: int = 0
-    """Starts that were judged."""
 
     def judge(self, is_inside: bool) -> None:
         """Note whether a job started within its interval."""
-        self.starts += 1
-        step = max(STEP, FIRST_STEP * self.starts**-DECAY)
-        moved = self.moved + step * (float(is_inside) - CLAIMED)
+        moved = self.moved + STEP * (float(is_inside) - CLAIMED)
         self.moved = max(-FARTHEST, min(FARTHEST, moved))
 
     def levels(self) -> tuple[float, float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from services.priority.core.outside_share import FARTHEST, FIRST_STEP, STEP, OutsideShare
+from services.priority.core.outside_share import FARTHEST, STEP, OutsideShare
 
 
 def test_at_first_a_tenth_lies_outside_on_each_side() -> None:
@@ -13,22 +13,12 @@ def test_at_first_a_tenth_lies_outside_on_each_side() -> None:
 
 
 def test_a_start_outside_widens_as_much_as_four_inside_narrow() -> None:
-    share = OutsideShare(starts=100_000)
+    share = OutsideShare()
     share.judge(False)
     assert share.moved == pytest.approx(-0.8 * STEP)
     for _ in range(4):
         share.judge(True)
     assert share.moved == pytest.approx(0.0)
-
-
-def test_the_first_starts_count_more() -> None:
-    share = OutsideShare()
-    moved = []
-    for _ in range(3):
-        before = share.moved
-        share.judge(True)
-        moved.append(share.moved - before)
-    assert moved[0] == pytest.approx(0.2 * FIRST_STEP) and moved[0] > moved[1] > moved[2]
 
 
 @pytest.mark.parametrize(("is_inside", "side"), [(True, 0.4509), (False, 0.0148)])
