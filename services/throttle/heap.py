@@ -11,9 +11,8 @@ YOUNG, MIDDLE, OLD = 20_000, 10, 10
 def settle_heap() -> None:
     """Leave out what the start has made, and search less often.
 
-    Modules, classes and the folded state live as long as the process. To walk them holds the event
-    loop for tens of milliseconds each time, and requests in flight make a search of new objects
-    due every few requests.
+    Modules, classes and the folded state live as long as the process. To walk all of them holds the
+    event loop, and requests make a search of new objects due every few requests.
     """
     gc.collect()
     gc.freeze()

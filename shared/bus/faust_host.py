@@ -27,8 +27,6 @@ SEEK_BACK_EVERY_S = 2.0
 READY = "ready"
 READY_EVERY_S = 1.0
 
-NewLoop = Callable[[], asyncio.AbstractEventLoop]
-
 log = logging.getLogger(__name__)
 
 
@@ -44,10 +42,8 @@ class FaustHost:
         settings: Settings,
         partitions: int,
         background: Callable[[Lanes[Any]], Coroutine[Any, Any, None]] | None = None,
-        new_loop: NewLoop = asyncio.new_event_loop,
     ) -> None:
         self._lanes = lanes
-        self._new_loop = new_loop
         lanes.seek = self._seek
         self._background = background
         self._sought_at_s: dict[TP, float] = {}
@@ -73,11 +69,7 @@ class FaustHost:
         self._ready_file.unlink(missing_ok=True)
         # A Faust worker that reaches no broker at its start ends at once.
         asyncio.run(self._lanes.reach())
-        # Parts of Faust and of aiokafka take the loop of the thread.
-        asyncio.set_event_loop(loop := self._new_loop())
-        worker = faust.Worker(
-            self.app, loop=loop, loglevel="WARN", override_logging=False, quiet=True
-        )
+        worker = faust.Worker(self.app, loglevel="WARN", override_logging=False, quiet=True)
         # The spinner is for terminals and would write into the log.
         worker.spinner = None
         worker.execute_from_commandline()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +9,7 @@ from typing import Any, TypeVar
 from shared.bus.archive.opening import with_archive
 from shared.bus.clock import LedgerClock, WallClock
 from shared.bus.failpoints import Failpoints
-from shared.bus.faust_host import FaustHost, NewLoop
+from shared.bus.faust_host import FaustHost
 from shared.bus.fold_key import key_of_state
 from shared.bus.inbox import ACCESS
 from shared.bus.kafka import KafkaLog
@@ -42,12 +41,10 @@ def run_service(
     on_accepted: OnAccepted | None = None,
     on_lane: OnLane | None = None,
     background: Background | None = None,
-    new_loop: NewLoop = asyncio.new_event_loop,
 ) -> None:
     """Host the decider under Faust until SIGTERM, which ends the process with 0.
 
-    `on_lane(lane)` runs while that lane is held and is cancelled when it is lost. `new_loop` makes
-    the event loop of the process.
+    `on_lane(lane)` runs while that lane is held and is cancelled when it is lost.
     """
     lanes = make_lanes(decider, settings, decode, on_accepted, on_lane)
     host = FaustHost(
@@ -57,7 +54,6 @@ def run_service(
         settings=settings,
         partitions=partitions_of(decider.ledger, settings.partitions),
         background=background,
-        new_loop=new_loop,
     )
     host.run()
 
