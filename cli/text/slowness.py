@@ -18,6 +18,7 @@ ACTIONS = {
 }
 PLACED = "job.placed.v1"
 PLANNED, APPLIED = "mitigation.planned.v1", "mitigation.applied.v1"
+PLAN_ENDED = "mitigation.cleared.v1"
 LEVELS = {
     "redistribute": "give slow workers fewer micro-batches (in the training framework)",
     "adapt_schedule": "adapt the pipeline schedule (in the training framework)",
@@ -153,9 +154,12 @@ def _actions(timeline: Sequence[Row], since: int, until: int) -> Iterator[str]:
 def _plans(fault_id: str, timeline: Sequence[Row]) -> Iterator[str]:
     """Return a line per plan that helps the fault, and whether it was approved or how to."""
     tries: dict[str, list[Row]] = {}
+    ends: dict[str, str] = {}
     for row in timeline:
         if row["type"] == APPLIED:
             tries.setdefault(str(_data(row)["plan_id"]), []).append(row)
+        elif row["type"] == PLAN_ENDED:
+            ends[str(_data(row)["plan_id"])] = str(_data(row).get("reason") or "")
     for row in timeline:
         plan = _data(row)
         if row["type"] != PLANNED or fault_id not in cast("Sequence[str]", plan["fault_ids"]):
@@ -166,10 +170,14 @@ def _plans(fault_id: str, timeline: Sequence[Row]) -> Iterator[str]:
         gain = _number(plan, "expected_gain_s")
         costs = f"{lost:.0f} s lost so far, {stop:.0f} s of stop, {gain:.0f} s expected gain"
         yield f"  plan {plan['plan_id']} at {clock(row['at'])}: {level}; {costs}"
-        yield _applied(str(plan["plan_id"]), tries.get(str(plan["plan_id"]), ()))
+        name = str(plan["plan_id"])
+        yield _applied(name, tries.get(name, ()), ends.get(name))
 
 
-def _applied(plan_id: str, tries: Sequence[Row]) -> str:
+def _applied(plan_id: str, tries: Sequence[Row], end: str | None) -> str:
+    """Return who applied the plan, or how to; one that has ended cannot be approved any more."""
+    if not tries and end is not None:
+        return f"    not applied; it is over: {ENDS.get(end, end)}"
     if not tries:
         return f"    not approved; berth faults approve {plan_id}"
     first = tries[0]

@@ -102,6 +102,10 @@ def test_a_plan_says_what_it_costs_and_how_to_approve_it() -> None:
         "migrate the workers of n7; 90 s lost so far, 60 s of stop, 300 s expected gain"
     )
     assert text[4] == "    not approved; berth faults approve j1/1/migrate/1"
+    end = {"plan_id": "j1/1/migrate/1", "reason": "job_ended"}
+    over = row("mitigation.cleared.v1", 1_020_000, **end)
+    text = slowness_lines([suspected, planned, over], NOW)
+    assert text[4] == "    not applied; it is over: the job's attempt ended"
     applied = row("mitigation.applied.v1", 1_020_000, plan_id="j1/1/migrate/1")
     assert slowness_lines([suspected, planned, applied], NOW)[4].startswith("    approved at ")
     again = row("mitigation.applied.v1", 1_060_000, plan_id="j1/1/migrate/1")
