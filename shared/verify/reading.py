@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
@@ -93,7 +93,7 @@ async def read_topics(
     try:
         while True:
             polled = await tail.poll(installation.quiet_s)
-            if not polled and all(reached[tp] >= ends[tp] for tp in tps):
+            if not polled and await _pass_removed(installation.log, reached, ends):
                 until_s = min(until_s, monotonic() + installation.catch_up_s)
                 if is_complete() or monotonic() >= until_s:
                     return
@@ -104,6 +104,17 @@ async def read_topics(
                     yield tp, entry
     finally:
         await tail.stop()
+
+
+async def _pass_removed(log: Log, reached: dict[TP, int], ends: Mapping[TP, int]) -> bool:
+    """Go on behind records that retention removed meanwhile; return whether all ends are reached.
+
+    Without it a partition that is emptied while it is read would never end.
+    """
+    for tp, end in ends.items():
+        if reached[tp] < end:
+            reached[tp] = max(reached[tp], await log.begin(tp))
+    return all(reached[tp] >= end for tp, end in ends.items())
 
 
 @dataclass(slots=True)

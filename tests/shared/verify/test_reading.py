@@ -25,6 +25,7 @@ from shared.verify.reading import (
     read_events,
     read_inputs,
     read_ledgers,
+    read_topics,
 )
 from shared.verify.workers import ReadyWorker
 from tests.patience import PATIENCE_S
@@ -163,3 +164,25 @@ async def test_a_dead_letter_names_its_record_in_its_headers() -> None:
     broker.append(TP("dead", 0), b"bytes", headers=headers)
     dead = await read_dead_letters(installation(broker))
     assert dead == {("reports", 2, 31): hashlib.sha256(b"bytes").hexdigest()}
+
+
+class Emptied(MemoryLog):
+    """Retention removes all of a topic, once a reader has asked where it begins and ends."""
+
+    begins_asked = 0
+
+    async def begin(self, tp: TP) -> int:
+        begin = await super().begin(tp)
+        self.begins_asked += 1
+        if self.begins_asked == 2:
+            self.broker.trim(tp, len(self.broker.entries(tp)))
+        return begin
+
+
+async def test_a_partition_that_is_emptied_while_it_is_read_has_an_end() -> None:
+    broker = MemoryBroker()
+    for _ in range(3):
+        broker.append(TP("events", 0), b"x")
+    emptied = InstallationLog(Emptied(broker), 1, quiet_s=0.01, catch_up_s=0.1)
+    async with asyncio.timeout(PATIENCE_S):
+        assert [tp async for tp, _ in read_topics(emptied, ["events"])] == []
