@@ -122,7 +122,7 @@ def _wait_until_it_runs(client: Api, job: str) -> None:
 
 
 def _cancel(client: Api, job: str) -> None:
-    """End the job; one that has ended, or that nobody can reach now, ends by itself."""
+    """End the job; one that has ended, or cannot be reached now, ends by itself."""
     try:
         client.post(f"/v1/jobs/{part(job)}/cancel", {"reason": "its shell has ended"})
     except CliError as error:

@@ -103,7 +103,7 @@ class Terminal:
 
     @property
     def events(self) -> int:
-        """What to poll for."""
+        """Events to poll for."""
         return select.POLLIN | (select.POLLOUT if self._unsent else 0)
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:

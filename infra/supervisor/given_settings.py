@@ -11,6 +11,7 @@ OIDC = frozenset(
         "oidc_audience",
         "oidc_keys",
         "oidc_ca",
+        "executor_ca",
         "oidc_leeway_s",
         "oidc_tenant",
         "oidc_role",
@@ -57,6 +58,10 @@ GIVEN: Mapping[str, frozenset[str]] = {
             "bundles",
             "tenant_bundles_gib",
             "bundles_kept_d",
+            "terminal_executors",
+            "executor_ca",
+            "terminal_idle_s",
+            "terminal_longest_s",
         }
     )
     | OIDC,

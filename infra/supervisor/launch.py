@@ -201,6 +201,8 @@ def _program(options: StackOptions, stack: RunningStack, site: Site, service: Se
     env = environment(service, site, stack.ports[service.name])
     if service.module == BY_NAME["gateway"].module:
         env["BERTH_METRICS_OF"] = metrics_of(stack)
+        if stack.tls:
+            env["BERTH_EXECUTOR_CA"] = str(stack.ca)
     if "http" in service.ports and service.user in (EXECUTOR, BY_NAME["gateway"].user):
         env["BERTH_NODE_EXECUTORS"] = executors_of(options, stack)
     env |= given_settings(service.user, os.environ)

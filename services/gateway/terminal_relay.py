@@ -28,7 +28,7 @@ USERS = frozenset((STDIN, STDIN_END, WINDOW))
 
 
 class BadFrame(ValueError):
-    """What came is no frame of a user."""
+    """The input has something that is no frame of a user."""
 
 
 def frame(kind: bytes, payload: bytes = b"") -> bytes:
@@ -61,7 +61,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Account:
-    """What is noted of a terminal at its end."""
+    """The figures of a terminal that are noted at its end."""
 
     reason: str = "left"
     exit_code: int | None = None
@@ -90,7 +90,7 @@ class TerminalResponse(Response):
         self._on_end = on_end
         self._account = Account()
         self._moved_s = monotonic()
-        self._over = self._is_told = False
+        self._over = self._is_end_sent = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -113,18 +113,18 @@ class TerminalResponse(Response):
             others = parts - {sending}
             await _cancelled(others)
             await self._executor.close()
-            if not self._is_told:
+            if not self._is_end_sent:
                 failed = any(part.exception() for part in done)
                 reasons = (part.result() for part in done if part.exception() is None)
                 self._account.reason = "cut_off" if failed else next(reasons, "left")
-                await self._tell(send, self._account.reason)
+                await self._send_end(send, self._account.reason)
             await asyncio.wait({sending}, timeout=LAST_S)
         finally:
             await _cancelled(parts)
         with suppress(OSError):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _tell(self, send: Send, reason: str) -> None:
+    async def _send_end(self, send: Send, reason: str) -> None:
         """Send the end to a user who may be gone."""
         end = {"reason": reason, "detail": "", "exit_code": None}
         with suppress(TimeoutError, OSError):
@@ -163,7 +163,7 @@ class TerminalResponse(Response):
                 end = json.loads(payload)
                 self._account.reason = str(end["reason"])[:64]
                 self._account.exit_code = end["exit_code"]
-                self._is_told = True
+                self._is_end_sent = True
                 return self._account.reason
             self._moved_s = monotonic()
             self._account.received_bytes += len(payload)

@@ -77,7 +77,7 @@ class TerminalOpened(Event):
     program: str = Field(description="first word of the command")
     opened_by: str = Field(description="key or token that opened it")
     token_sha256: str = Field(description="sha256 of the token by which it is entered; private")
-    admitted_until: int = Field(ge=0, description="ms, after which nobody enters by the token")
+    admitted_until: int = Field(ge=0, description="ms, after which the token is worth nothing")
 
 
 @event

@@ -192,7 +192,7 @@ def test_who_may_not_and_what_cannot_be(stand: Stand, job: str) -> None:
 
 
 def test_a_pool_that_does_not_permit_it(stand: Stand, job: str) -> None:
-    """What is open ends, and nothing else is opened."""
+    """Open ones end, and no other one is opened."""
     opened = in_terminal(stand, job, "sleep 600")
     permit(stand, False)
     try:

@@ -34,6 +34,7 @@ from berth_agent.node.outbox import Outbox
 from berth_agent.node.registration import Registrar
 from berth_agent.node.workers import Workers
 
+ABILITIES = {"injects": True, "keeps_secrets": True, "terminals": True}
 SessionStep = Literal["serve", "again", "behind"]
 log = logging.getLogger(__name__)
 
@@ -94,9 +95,7 @@ class Agent:
                 terms_id=self.incarnations.lease.terms.terms_id,
                 steps=self.workers.states(),
                 reports_from=self.outbox.first_n,
-                injects=True,
-                keeps_secrets=True,
-                terminals=True,
+                **ABILITIES,
                 process=self.incarnations.process,
                 network_namespace=machine.network_namespace,
             )

@@ -24,7 +24,7 @@ from berth_agent.node.agent import Agent
 from berth_agent.node.executor_access import UNAUTHENTICATED
 from berth_agent.node.http import ENDED, Connection, RequestFailed, parse_address
 from berth_agent.node.renewal import Credentials
-from berth_agent.node.terminals import Terminals
+from berth_agent.node.terminals import NodeTerminals
 
 ORDERS_WAIT_S = 20.0
 REFUSED_S = 15.0
@@ -58,7 +58,7 @@ class SessionLoop:
         self._session: OpenSession | None = None
         self._last_url = ""
         """Address of the last session, tried also if the executors name others."""
-        self._terminals = Terminals(agent)
+        self._terminals = NodeTerminals(agent)
         self._opened = threading.Condition()
         self._place = 0
 

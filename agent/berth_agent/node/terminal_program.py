@@ -51,12 +51,12 @@ class TerminalProgram:
         allocation.wake()
 
     def resize(self, rows: int, columns: int) -> None:
-        """Tell the program the size of its window; without a terminal it has none."""
+        """Set the size of the window, of which the program gets a signal; pipes have none."""
         if self.input is not None and self.input in self.outputs:
             fcntl.ioctl(self.input, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def write(self, data: bytes) -> int:
-        """Write input; return how much of it was taken. Raises OSError where nobody reads it."""
+        """Write input; return how much was taken. Raises OSError where no program reads it."""
         if self.input is None:
             return len(data)
         try:
@@ -110,7 +110,7 @@ class TerminalProgram:
                 os.fchown(slave, int(spec["uid"]), -1)
             os.fchmod(slave, 0o620 if spec.get("uid") is not None else 0o600)
             self.resize(request.rows, request.columns)
-            # Held until the step has it: a terminal that nobody has open is at its end.
+            # Held until the program has it: a terminal that no process has open is at its end.
             self._slave = slave
             self._open.add(slave)
             return os.ttyname(slave)

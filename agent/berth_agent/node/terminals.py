@@ -37,7 +37,7 @@ STARTED, END = b"S", b"X"
 log = logging.getLogger(__name__)
 
 
-class Terminals:
+class NodeTerminals:
     """Opens terminals that executors request; any thread may call it."""
 
     def __init__(self, agent: Agent) -> None:

@@ -63,7 +63,7 @@ class WebSocket:
 
     @property
     def events(self) -> int:
-        """What to poll for."""
+        """Events to poll for."""
         return select.POLLIN | (select.POLLOUT if self._to_send else 0)
 
     @property

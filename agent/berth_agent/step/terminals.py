@@ -34,7 +34,7 @@ MOST = 16
 SHELL = "/bin/sh"
 NO_SHELLS = ("", "nologin", "false")
 ANY_SHELL = (SHELL, "-c", "command -v bash >/dev/null && exec bash; exec sh")
-"""Of a container, in which nobody knows which shells there are."""
+"""Of a container, whose shells are not known here."""
 
 
 class Terminals:
@@ -82,12 +82,12 @@ class Terminals:
                 self._spec, folder, name, self._worker_pid, status, self._poll
             )
         except (OSError, ValueError, KeyError) as error:
-            _tell(status, f"{FAILED}{getattr(error, 'errno', 0) or 0}")
+            _note(status, f"{FAILED}{getattr(error, 'errno', 0) or 0}")
             os.close(status)
 
 
 class _Terminal:
-    """One program, its status, and the pipe that says whether the agent still wants it."""
+    """One program, its status, and the pipe that is open while the agent serves it."""
 
     def __init__(
         self, spec: Spec, folder: str, name: str, worker_pid: int, status: int, poll: select.poll
@@ -114,7 +114,7 @@ class _Terminal:
         poll.register(self._life, 0)
 
     def look(self, now_ms: int) -> bool:
-        """End a terminal that nobody holds any more; return whether its program has ended."""
+        """End a terminal that the agent serves no more; return whether its program has ended."""
         ended = self._reap()
         if ended is None and self.hung_up_ms is None and self._is_left():
             self.hung_up_ms = now_ms
@@ -127,7 +127,7 @@ class _Terminal:
         elif ended is not None:
             # What the program left, in other sessions too.
             processes.kill_each(self._marked())
-            _tell(self._status, f"{ENDED}{ended}")
+            _note(self._status, f"{ENDED}{ended}")
             self._close()
         return ended is not None
 
@@ -185,10 +185,10 @@ class _Program:
             os.chdir(self._spec.cwd)
             variables = self._variables()
             argv = self._argv()
-            _tell(self._status, STARTED)
+            _note(self._status, STARTED)
             exec_first(candidates_of(argv[0], variables), argv, variables)
         except OSError as error:
-            _tell(self._status, f"{FAILED}{error.errno or 0}")
+            _note(self._status, f"{FAILED}{error.errno or 0}")
         finally:
             os._exit(127)
 
@@ -234,7 +234,7 @@ def _shell_of(variables: dict[str, str]) -> str:
     return shell if usable else SHELL
 
 
-def _tell(status: int, message: str) -> None:
+def _note(status: int, message: str) -> None:
     try:
         os.write(status, f"{message}\n".encode())
     except OSError:

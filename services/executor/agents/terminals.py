@@ -100,7 +100,7 @@ class Terminals:
             await user.prepare(request)
             await _end(user, refused.problem.reason, refused.problem.detail)
             return user
-        # From here on nobody else enters by the token.
+        # From here on the token is worth nothing.
         del self._admitted[terminal_id]
         with self._meeting(terminal_id, worker.node_id) as meeting:
             await user.prepare(request)
@@ -150,17 +150,17 @@ class Terminals:
         lane = self._lanes.get(opened.pool)
         if lane is None or not lane.caught_up.is_set():
             raise Refused(404, NOT_HERE, f"pool: {opened.pool}; not served here")
-        found = _find(lane, opened)
-        if found is None:
+        worker = _find(lane, opened)
+        if worker is None:
             try:
                 await lane.read_to_end()
             except READ_ERRORS:
                 raise unavailable("behind", "executor: its ledger is not read to the end") from None
-            found = _find(lane, opened)
-        if found is None:
+            worker = _find(lane, opened)
+        if worker is None:
             detail = f"job {opened.job_id}: its worker {opened.worker} does not run on a node now"
             raise Refused(409, "worker_not_running", detail)
-        return found
+        return worker
 
     def _session(self, worker: AgentWorker) -> Session:
         """Return the session of the worker's node. Raises Refused."""
@@ -192,7 +192,7 @@ class Terminals:
     async def _relay(
         self, user: web.WebSocketResponse, agent: web.WebSocketResponse, meeting: Meeting
     ) -> None:
-        """Pass on both directions until one side is gone; then the other one is told."""
+        """Pass on both directions until one side is gone; then the other one is closed."""
         parts = [
             asyncio.ensure_future(self._pass_on(user, agent, meeting.node_id)),
             asyncio.ensure_future(self._pass_on(agent, user, meeting.node_id)),

@@ -141,7 +141,7 @@ async def open_terminal(request: Request, job_id: Job) -> Response:
 
 
 class _Closing(NamedTuple):
-    """What is known of a terminal when it ends."""
+    """A terminal that was opened, until its end is noted."""
 
     request: Request
     bearer: Bearer

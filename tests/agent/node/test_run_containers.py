@@ -15,12 +15,14 @@ from pathlib import Path
 import pytest
 
 from berth_agent.linux import processes
+from berth_agent.node.allocation import read_folder
 from berth_agent.node.config import Config
 from berth_agent.node.containers import find_engine
 from berth_agent.node.machine import probe_kernel
 from tests.agent.executor_double import ExecutorDouble
 from tests.agent.node_bench import NodeBench, a_node, launch, line, run
 from tests.agent.step_bench import until
+from tests.agent.terminal_bench import OpenTerminal
 
 ENGINE = find_engine(Config(), probe_kernel(Config()))
 BUSYBOX = shutil.which("busybox")
@@ -197,3 +199,35 @@ def test_a_container_ends_with_its_step_and_outlives_the_agent(
     mounted = Path("/proc/self/mounts").read_text()
     assert str(folder) not in mounted
     node.start()
+
+
+def test_a_terminal_is_in_the_container_and_ends_with_it(
+    double: ExecutorDouble, node: NodeBench, image: str
+) -> None:
+    name = "0/25/0/0"
+    run(double, "echo up; sleep 600", name, image=image, env={"WORD": "tin"}, tenant_number=4)
+    until(lambda: "up" in node.output(name).splitlines())
+    allocation = read_folder(f"{node.state}/allocations/0-25-0-0")
+    assert allocation is not None
+    ended = OpenTerminal(allocation, "sh", "-c", "id -u; echo $WORD; ls /bin; exit 7").end()
+    uid, word, *tools = ended.output.splitlines()
+    assert (int(uid), word) == (FIRST_UID + 4, "tin") and set(TOOLS) <= set(tools)
+    assert ended.status == f"S W{7 << 8}"
+    shell = OpenTerminal(allocation, tty=True)
+    shell.program.write(b"echo $((6 * 7)); grep CapEff /proc/self/status; exit 3\n")
+    ended = shell.end()
+    assert "42\r\n" in ended.output and "CapEff:\t0000000000000000" in ended.output
+    assert ended.status == f"S W{3 << 8}"
+    left = OpenTerminal(allocation, "sh", "-c", "trap '' HUP; echo in; sleep 613; sleep 614")
+    left.until("in")
+    mark = os.path.basename(left.program.folder)
+    assert list(processes.with_token(mark, ("BERTH_TERMINAL",)))
+    left.program.close()
+    allocation.wake()
+    until(lambda: not list(processes.with_token(mark, ("BERTH_TERMINAL",))))
+    stays = OpenTerminal(allocation, "sh", "-c", "echo in; sleep 615")
+    stays.until("in")
+    double.order("stop", name, grace_s=0.0)
+    double.wait_for("stopped", name)
+    mark = os.path.basename(stays.program.folder)
+    assert not list(processes.with_token(mark, ("BERTH_TERMINAL",)))

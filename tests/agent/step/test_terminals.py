@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from berth_agent.linux import files, processes
-from berth_agent.messages import Launch, Order, Position, TerminalRequest
+from berth_agent.messages import Launch, Order, Position
 from berth_agent.node.allocation import AllocationFolder
-from berth_agent.node.terminal_program import TerminalProgram
 from tests.agent.step_bench import StepBench, until
+from tests.agent.terminal_bench import OpenTerminal
 
 pytestmark = pytest.mark.process
 
@@ -33,67 +31,32 @@ def bench() -> Iterator[StepBench]:
         bench.close()
 
 
-class Ended(NamedTuple):
-    """What a program printed, and what its step said of it."""
-
-    output: str
-    status: str
-
-
-class OpenTerminal:
-    """A terminal of the worker, read by the test."""
-
-    def __init__(self, bench: StepBench, *command: str, tty: bool = False) -> None:
-        launch = Launch(
-            job_id="j", tenant="t", attempt=1, rank=0, world_size=1, local_rank=0,
-            local_world_size=1, node_rank=0, nodes=1, gpu_milli=1000, cpus=1.0, mem_gib=1.0,
-            grace_s=1.0,
-        )  # fmt: skip
-        order = Order(
-            kind="prepare",
-            position=Position(),
-            incarnation="a" * 32,
-            allocation_id="0/1/0/0",
-            launch=launch,
-        )
-        allocation = AllocationFolder(str(bench.folder), order, "", state=bench.state)
-        self.program = TerminalProgram(
-            allocation,
-            TerminalRequest(
-                terminal_id=secrets.token_hex(16),
-                allocation_id="0/1/0/0",
-                command=command,
-                tty=tty,
-                term="xterm" if tty else "",
-                rows=33,
-                columns=111,
-            ),
-        )
-        self.output, self.status = b"", b""
-
-    def read(self) -> bool:
-        """Read what is there; return whether the program is known to have ended."""
-        with suppress(BlockingIOError):
-            self.status += os.read(self.program.status, 100)
-        if b"S" in self.status:
-            self.program.started()
-            for descriptor in list(self.program.outputs):
-                self.output += self.program.read(descriptor) or b""
-        return b"W" in self.status or b"F" in self.status
-
-    def until(self, text: str) -> None:
-        def reached() -> bool:
-            self.read()
-            return text.encode() in self.output
-
-        until(reached)
-
-    def end(self) -> Ended:
-        until(self.read)
-        while self.program.outputs:
-            self.read()
-        self.program.close()
-        return Ended(self.output.decode(), self.status.decode().replace("\n", " ").strip())
+def opened(bench: StepBench, *command: str, tty: bool = False) -> OpenTerminal:
+    """Open a terminal in the bench's worker."""
+    launch = Launch(
+        job_id="j",
+        tenant="t",
+        attempt=1,
+        rank=0,
+        world_size=1,
+        local_rank=0,
+        local_world_size=1,
+        node_rank=0,
+        nodes=1,
+        gpu_milli=1000,
+        cpus=1.0,
+        mem_gib=1.0,
+        grace_s=1.0,
+    )
+    order = Order(
+        kind="prepare",
+        position=Position(),
+        incarnation="a" * 32,
+        allocation_id="0/1/0/0",
+        launch=launch,
+    )
+    allocation = AllocationFolder(str(bench.folder), order, "", state=bench.state)
+    return OpenTerminal(allocation, *command, tty=tty)
 
 
 def start(bench: StepBench, **values: Any) -> None:
@@ -107,7 +70,7 @@ def test_a_program_runs_in_the_workers_world(bench: StepBench, pid_namespace: bo
     bench.values["env"] |= {"GREETING": "hello"}
     start(bench, pid_namespace=pid_namespace)
     script = "pwd; echo $GREETING $BERTH_TERMINAL; cat pid; readlink /proc/self/ns/mnt; exit 7"
-    terminal = OpenTerminal(bench, "sh", "-c", script)
+    terminal = opened(bench, "sh", "-c", script)
     ended = terminal.end()
     folder, greeting, pid, mounts = ended.output.splitlines()
     assert folder == str(bench.work)
@@ -123,7 +86,7 @@ def test_a_program_runs_in_the_workers_world(bench: StepBench, pid_namespace: bo
 def test_a_terminal_has_a_size_and_its_interrupt(bench: StepBench, pid_namespace: bool) -> None:
     start(bench, pid_namespace=pid_namespace)
     script = "trap 'stty size; exit 5' INT; stty size; tty; echo $TERM; sleep 600"
-    terminal = OpenTerminal(bench, "sh", "-c", script, tty=True)
+    terminal = opened(bench, "sh", "-c", script, tty=True)
     terminal.until("xterm\r\n")
     terminal.program.resize(10, 20)
     terminal.program.write(b"\x03")
@@ -135,7 +98,7 @@ def test_a_terminal_has_a_size_and_its_interrupt(bench: StepBench, pid_namespace
 
 def test_without_a_command_there_is_a_shell(bench: StepBench) -> None:
     start(bench)
-    terminal = OpenTerminal(bench, tty=True)
+    terminal = opened(bench, tty=True)
     terminal.program.write(b"echo $((40 + 2)); exit 3\n")
     ended = terminal.end()
     assert "42\r\n" in ended.output and ended.status == f"S W{3 << 8}"
@@ -143,7 +106,7 @@ def test_without_a_command_there_is_a_shell(bench: StepBench) -> None:
 
 def test_input_ends(bench: StepBench) -> None:
     start(bench)
-    terminal = OpenTerminal(bench, "sh", "-c", "wc -c; echo failed >&2; kill -SEGV $$")
+    terminal = opened(bench, "sh", "-c", "wc -c; echo failed >&2; kill -SEGV $$")
     terminal.program.write(b"x" * 1000)
     until(lambda: bool(terminal.read()) or b"S" in terminal.status)
     terminal.program.end_input()
@@ -154,7 +117,7 @@ def test_input_ends(bench: StepBench) -> None:
 
 def test_a_command_that_is_missing(bench: StepBench) -> None:
     start(bench)
-    assert OpenTerminal(bench, "no-such-command").end().status == "S F2"
+    assert opened(bench, "no-such-command").end().status == "S F2"
 
 
 @NAMESPACES
@@ -164,7 +127,7 @@ def test_what_it_left_ends_with_it(bench: StepBench, pid_namespace: bool) -> Non
     script = (
         "trap '' HUP; setsid sh -c 'trap \"\" HUP; echo apart; sleep 611' & echo up2; sleep 612"
     )
-    terminal = OpenTerminal(bench, "sh", "-c", script)
+    terminal = opened(bench, "sh", "-c", script)
     terminal.until("apart")
     terminal.until("up2")
     mark = os.path.basename(terminal.program.folder)
@@ -178,7 +141,7 @@ def test_what_it_left_ends_with_it(bench: StepBench, pid_namespace: bool) -> Non
 @NAMESPACES
 def test_it_ends_with_the_worker(bench: StepBench, pid_namespace: bool) -> None:
     start(bench, pid_namespace=pid_namespace)
-    terminal = OpenTerminal(bench, "sh", "-c", "trap '' TERM HUP; echo in; sleep 600")
+    terminal = opened(bench, "sh", "-c", "trap '' TERM HUP; echo in; sleep 600")
     terminal.until("in\n")
     bench.stop(0.0)
     assert bench.end()["stopped"]
@@ -188,7 +151,7 @@ def test_it_ends_with_the_worker(bench: StepBench, pid_namespace: bool) -> None:
 
 def test_a_killed_step_takes_it_along(bench: StepBench) -> None:
     start(bench)
-    terminal = OpenTerminal(bench, "sh", "-c", "echo in; sleep 600")
+    terminal = opened(bench, "sh", "-c", "echo in; sleep 600")
     terminal.until("in\n")
     os.kill(bench.state["pid"], 9)
     mark = os.path.basename(terminal.program.folder)
@@ -202,7 +165,7 @@ def test_requests_that_are_wrong_harm_no_worker(bench: StepBench) -> None:
     folder.mkdir(parents=True)
     files.write_atomic(str(folder / "request.json"), b"{")
     bench.wake()
-    terminal = OpenTerminal(bench, "echo", "still here")
+    terminal = opened(bench, "echo", "still here")
     assert terminal.end().output == "still here\n"
     shutil.rmtree(folder)
     assert bench.phase == "running"
