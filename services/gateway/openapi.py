@@ -20,7 +20,7 @@ DESCRIPTIONS = {
     404: "Not found, or owned by another tenant",
     409: "In conflict with what there is, as `reason` says",
     410: "What the request needs is no longer recorded",
-    413: "Body larger than its limit, which `detail` names",
+    413: "Body larger than the bound that `detail` names: 64 KiB for most",
     415: "Body is not application/json",
     422: "Invalid request; `errors` names field, value and rule",
     429: "Rate limit exceeded; retry after Retry-After",
