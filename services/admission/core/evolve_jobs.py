@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from services.admission.core import arrays, waiting
-from services.admission.core.demand import GPU, demand_of, gang_milli_of
+from services.admission.core.demand import demand_of, gang_milli_of
 from services.admission.core.ended_jobs import EndedJob, Outcome
 from services.admission.core.state import (
     AdmissionState,
@@ -25,6 +25,7 @@ from shared.contracts.admission import (
 from shared.contracts.array_programs import array_id_of
 from shared.contracts.attempts import JobCancelled
 from shared.contracts.bookkeeping import AttemptNoted, JobSizeNoted, JobsReleased
+from shared.contracts.gang_needs import GPU
 from shared.ledger.decider import Fact
 
 

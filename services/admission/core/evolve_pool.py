@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.admission.core import waiting
-from services.admission.core.demand import node_class_of
+from services.admission.core.demand import node_kind_of
 from services.admission.core.state import AdmissionState
 from shared.contracts.admission import QuotaChanged
 from shared.contracts.bookkeeping import CapacityNoted, TenantNoted
@@ -35,8 +35,8 @@ def change_nodes(state: AdmissionState, event: CapacityNoted, fact: Fact) -> Non
     for node in event.joined:
         remove_node(state, node.node_id)
         state.nodes[node.node_id] = node
-        node_class = node_class_of(node)
-        state.node_classes[node_class] = state.node_classes.get(node_class, 0) + 1
+        node_kind = node_kind_of(node)
+        state.node_kinds[node_kind] = state.node_kinds.get(node_kind, 0) + 1
     state.nodes_settled_at = fact.at + NODE_SETTLE_MS
     waiting.requeue_by_nodes(state)
 
@@ -45,7 +45,7 @@ def remove_node(state: AdmissionState, node_id: str) -> None:
     node = state.nodes.pop(node_id, None)
     if node is None:
         return
-    node_class = node_class_of(node)
-    state.node_classes[node_class] -= 1
-    if not state.node_classes[node_class]:
-        del state.node_classes[node_class]
+    node_kind = node_kind_of(node)
+    state.node_kinds[node_kind] -= 1
+    if not state.node_kinds[node_kind]:
+        del state.node_kinds[node_kind]

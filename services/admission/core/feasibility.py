@@ -4,41 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from services.admission.core.demand import GPU, Demand, NodeClass
+from shared.contracts.gang_needs import NodeKind, Shape
 
 
-def fits(node_classes: Mapping[NodeClass, int], demand: Demand) -> bool:
-    return count_workers(node_classes, demand) >= demand.workers
+def fits(node_kinds: Mapping[NodeKind, int], shape: Shape) -> bool:
+    return count_workers(node_kinds, shape) >= shape.min_workers
 
 
-def count_workers(node_classes: Mapping[NodeClass, int], demand: Demand) -> int:
+def count_workers(node_kinds: Mapping[NodeKind, int], shape: Shape) -> int:
     """Return how many workers empty nodes hold at once; counting stops when the gang fits."""
     workers = 0
-    for node_class, nodes in node_classes.items():
-        workers += nodes * workers_per_node(node_class, demand)
-        if workers >= demand.workers:
+    for kind, nodes in node_kinds.items():
+        workers += nodes * kind.workers(shape)
+        if workers >= shape.min_workers:
             break
     return workers
-
-
-def workers_per_node(node_class: NodeClass, demand: Demand) -> int:
-    if demand.gpu_types and node_class.gpu_type not in demand.gpu_types:
-        return 0
-    selector = demand.node_selector
-    if selector and not selector.items() <= dict(node_class.labels).items():
-        return 0
-    workers = demand.workers
-    if demand.gpu_milli:
-        workers = min(workers, workers_by_gpus(node_class.gpus, demand.gpu_milli))
-    if demand.cpu_milli:
-        workers = min(workers, node_class.cpu_milli // demand.cpu_milli)
-    if demand.mem_mib:
-        workers = min(workers, node_class.mem_mib // demand.mem_mib)
-    return workers
-
-
-def workers_by_gpus(gpus: int, gpu_milli: int) -> int:
-    """Return how many workers fit the GPUs; a fraction lies on one GPU and wastes its rest."""
-    if gpu_milli < GPU:
-        return gpus * (GPU // gpu_milli)
-    return gpus // (gpu_milli // GPU)

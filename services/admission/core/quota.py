@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from services.admission.core.demand import GPU
 from services.admission.core.state import AdmissionState, JobIds, PendingJob
+from shared.contracts.gang_needs import GPU
 
 
 class QuotaShare(NamedTuple):

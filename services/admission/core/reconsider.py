@@ -51,7 +51,7 @@ def next_job(state: AdmissionState, now: int) -> PendingJob | None:
     waiting = state.waiting
     if waiting.ready:
         return state.deferred[next(iter(waiting.ready))]
-    if waiting.awaiting_nodes and state.node_classes and now >= state.nodes_settled_at:
+    if waiting.awaiting_nodes and state.node_kinds and now >= state.nodes_settled_at:
         return state.deferred[next(iter(waiting.awaiting_nodes))]
     return next_within_quota(state) or next_of_array(state)
 
@@ -89,6 +89,6 @@ def next_due(state: AdmissionState) -> int | None:
         return 0
     if waiting.ready or state.expanding or next_within_quota(state) is not None:
         return 0
-    times = [state.nodes_settled_at] if waiting.awaiting_nodes and state.node_classes else []
+    times = [state.nodes_settled_at] if waiting.awaiting_nodes and state.node_kinds else []
     times += [at for at, _ in state.retry_times[:1]]
     return min(times, default=None)

@@ -6,11 +6,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from services.admission.core.demand import Demand, NodeClass
+from services.admission.core.demand import Demand
 from services.admission.core.ended_jobs import EndedJobs, Outcome
 from shared.contracts.admission import DeferReason, QuotaChanged
 from shared.contracts.bookkeeping import NodeShape, TenantNoted
 from shared.contracts.clocks import ClockStepped
+from shared.contracts.gang_needs import NodeKind
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import AnsweredCommands
@@ -137,7 +138,7 @@ class AdmissionState:
     quotas: dict[str, QuotaChanged] = field(default_factory=dict)
     nodes: dict[str, NodeShape] = field(default_factory=dict)
     """Nodes that are present, or were lost and may come back."""
-    node_classes: dict[NodeClass, int] = field(default_factory=dict)
+    node_kinds: dict[NodeKind, int] = field(default_factory=dict)
     nodes_settled_at: int = 0
     """ms: until then nodes still come and go, and no job is rejected as infeasible."""
     deferred: dict[str, PendingJob] = field(default_factory=dict)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from services.admission.core.demand import GPU, MIB, NodeClass
 from services.admission.core.dependencies import find_status, is_own
 from services.admission.core.feasibility import count_workers
 from services.admission.core.quota import quota_queue_of, share_of
 from services.admission.core.state import AdmissionState, PendingJob
 from shared.contracts.admission import DeferReason
+from shared.contracts.gang_needs import GPU, MIB, NodeKind
 from shared.contracts.job_spec import BUNDLES_LABEL, HAS_BUNDLES, HAS_IMAGES, IMAGES_LABEL
 
 
@@ -67,16 +67,16 @@ def reject_dependency(dependency: str, job: PendingJob) -> Reject:
 
 
 def check_nodes(state: AdmissionState, job: PendingJob, now: int) -> Defer | Reject | None:
-    if not state.node_classes:
+    if not state.node_kinds:
         return Defer("no_nodes", {"nodes": 0})
-    demand = job.demand
-    workers = count_workers(state.node_classes, demand)
-    if workers >= demand.workers:
+    shape = job.demand.shape
+    workers = count_workers(state.node_kinds, shape)
+    if workers >= shape.min_workers:
         return None
     if now < state.nodes_settled_at:
         numbers: dict[str, float | str] = {
             "nodes": len(state.nodes),
-            "workers": demand.workers,
+            "workers": shape.min_workers,
             "fit": workers,
         }
         return Defer("no_nodes", numbers)
@@ -84,32 +84,32 @@ def check_nodes(state: AdmissionState, job: PendingJob, now: int) -> Defer | Rej
 
 
 def describe_infeasible(state: AdmissionState, job: PendingJob, workers: int) -> str:
-    demand = job.demand
-    if job.spec.image and not any(_runs_images(node_class) for node_class in state.node_classes):
+    shape = job.demand.shape
+    if job.spec.image and not any(map(_runs_images, state.node_kinds)):
         return (
             f"image: {job.spec.image!r}: none of the pool's nodes, {len(state.nodes)}, runs images"
         )
-    if job.spec.bundle and not any(_takes_bundles(node_class) for node_class in state.node_classes):
+    if job.spec.bundle and not any(map(_takes_bundles, state.node_kinds)):
         return (
             f"bundle: {job.spec.bundle!r}: none of the pool's nodes, {len(state.nodes)}, takes "
             "bundles: upgrade their agents"
         )
-    gpu_types = "/".join(demand.gpu_types) or "any GPU type"
-    labels = ", ".join(f"{key}={value}" for key, value in sorted(demand.node_selector.items()))
+    gpu_types = "/".join(job.spec.gpu_types) or "any GPU type"
+    labels = ", ".join(f"{key}={value}" for key, value in shape.selector)
     return (
-        f"gang.workers: {demand.workers}: the pool's nodes, {len(state.nodes)}, could hold"
-        f" {workers} worker{'' if workers == 1 else 's'} of {demand.gpu_milli / GPU:g} GPUs each"
-        f" ({gpu_types}), {demand.cpu_milli / 1000:g} cores, {demand.mem_mib / MIB:g} GiB"
+        f"gang.workers: {shape.min_workers}: the pool's nodes, {len(state.nodes)}, could hold"
+        f" {workers} worker{'' if workers == 1 else 's'} of {shape.worker_milli / GPU:g} GPUs each"
+        f" ({gpu_types}), {shape.cpu_milli / 1000:g} cores, {shape.mem_mib / MIB:g} GiB"
         + (f" on nodes with {labels}" if labels else "")
     )
 
 
-def _runs_images(node_class: NodeClass) -> bool:
-    return (IMAGES_LABEL, HAS_IMAGES) in node_class.labels
+def _runs_images(kind: NodeKind) -> bool:
+    return (IMAGES_LABEL, HAS_IMAGES) in kind.labels
 
 
-def _takes_bundles(node_class: NodeClass) -> bool:
-    return (BUNDLES_LABEL, HAS_BUNDLES) in node_class.labels
+def _takes_bundles(kind: NodeKind) -> bool:
+    return (BUNDLES_LABEL, HAS_BUNDLES) in kind.labels
 
 
 def check_quota(state: AdmissionState, job: PendingJob) -> Admit | Defer:

@@ -75,7 +75,7 @@ def requeue_by_nodes(state: AdmissionState) -> None:
     waiting = state.waiting
     ready = [job_id for job_id in waiting.ready if state.deferred[job_id].reason == "no_nodes"]
     for job_id in (*ready, *waiting.awaiting_nodes):
-        if fits(state.node_classes, state.deferred[job_id].demand):
+        if fits(state.node_kinds, state.deferred[job_id].demand.shape):
             waiting.awaiting_nodes.pop(job_id, None)
             waiting.ready[job_id] = None
         else:

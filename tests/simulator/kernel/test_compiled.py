@@ -13,13 +13,13 @@ import pytest
 from numba import njit
 
 from services.placement.core.pool.board import Board
-from services.placement.core.pool.node import Kind, Node
-from services.placement.core.pool.shape import GPU, Shape
+from services.placement.core.pool.node import Node
 from services.placement.core.pool.trial import Trial
 from services.placement.core.round import fit
 from services.priority.core import history, keys
 from services.priority.core import learned as live
 from services.priority.core.features import compute_features
+from shared.contracts.gang_needs import GPU, NodeKind, Shape
 from simulator.kernel import board, forecast, learned, ranking, state
 from simulator.kernel.codes import INPUTS, PER_HIDDEN
 from simulator.kernel.initial import initial_state
@@ -49,7 +49,7 @@ def test_a_gang_takes_the_nodes_that_the_live_best_fit_takes(seed: int) -> None:
     sizes = np.array([random.choice([4, 8, 8]) for _ in range(12)], np.int64)
     nodes = Board()
     for at, gpus in enumerate(sizes.tolist()):
-        kind = Kind("H100", gpus, 1000, 1000, ())
+        kind = NodeKind("H100", gpus, 1000, 1000, ())
         shares = [GPU] * gpus
         node = Node(f"n{at:02d}", "i", "virtual", kind, {}, shares, gpus, 1000, 1000)
         nodes.nodes[node.node_id] = node

@@ -9,8 +9,9 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from services.placement.core.pool.node import Kind, Node
+from services.placement.core.pool.node import Node
 from services.placement.core.pool.shape import GPU, Shape, Slot
+from shared.contracts.gang_needs import NodeKind
 
 
 class Fading(NamedTuple):
@@ -31,7 +32,7 @@ class Board:
     """GPU type -> (free thousandths, node id, GPU) of partly used GPUs, sorted."""
     free_gpus: dict[str, int] = field(default_factory=dict)
     """GPU type -> wholly free GPUs."""
-    kinds: dict[Kind, int] = field(default_factory=dict)
+    kinds: dict[NodeKind, int] = field(default_factory=dict)
     slow: dict[str, dict[str, float]] = field(default_factory=dict)
     """Node id -> slowdown by suspicion; healthy nodes are not in it."""
     fading: dict[str, Fading] = field(default_factory=dict)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from services.placement.core.pool.node import Kind, Machine, Node, Suspicion
-from services.placement.core.pool.shape import GPU, MIB
+from services.placement.core.pool.node import Machine, Node, Suspicion
 from services.placement.core.pool.state import Pool
+from shared.contracts.gang_needs import GPU, kind_of
 from shared.contracts.injections import FaultInjected, InjectionEnded
 from shared.contracts.node_problems import NodeProblemNoted
 from shared.contracts.nodes import (
@@ -53,20 +53,19 @@ def configure(pool: Pool, event: PoolConfigured, fact: Fact) -> None:
 
 def join(pool: Pool, event: NodeJoined, fact: Fact) -> None:
     """Add a node, or its new incarnation, with all of its capacity free but unusable GPUs."""
-    labels = tuple(sorted(event.labels.items()))
-    cpu, mem = round(event.cpus * 1000), round(event.mem_gib * MIB)
     unusable = {gpu for gpu in event.unusable_gpus if gpu < event.gpus}
     usable = event.gpus - len(unusable)
+    kind = kind_of(event.gpu_type, usable, event.cpus, event.mem_gib, event.labels)
     node = pool.board.nodes[event.node_id] = Node(
         node_id=event.node_id,
         incarnation=event.incarnation,
         backend=event.backend,
-        kind=Kind(event.gpu_type, usable, cpu, mem, labels),
+        kind=kind,
         labels=dict(event.labels),
         free=[0 if gpu in unusable else GPU for gpu in range(event.gpus)],
         whole=usable,
-        cpu_free=cpu,
-        mem_free=mem,
+        cpu_free=kind.cpu_milli,
+        mem_free=kind.mem_mib,
         rack=event.labels.get("rack", event.rack),
         machine=Machine.of(event),
         terms=terms_at_join(pool, event),

@@ -5,38 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from services.placement.core.pool.shape import GPU, Shape, Slot, limit_workers
+from services.placement.core.pool.shape import Slot
+from shared.contracts.gang_needs import GPU, MANY, NodeKind, Shape, limit_workers, matches
 from shared.contracts.node_problems import NodeProblem
 from shared.contracts.nodes import Backend, NodeJoined
 
-MANY = 1 << 30
 DISK_FULL: Final = "disk_full"
 MARK = "/"
 """Between a pid namespace and the mark of the installation that an agent belongs to."""
-
-
-class Kind(NamedTuple):
-    """Nodes of one kind hold the same when they are empty."""
-
-    gpu_type: str
-    gpus: int
-    cpu_milli: int
-    mem_mib: int
-    labels: tuple[tuple[str, str], ...]
-
-    def workers(self, shape: Shape) -> int:
-        """Return how many workers of the shape an empty node of this kind holds."""
-        if shape.types and self.gpu_type not in shape.types:
-            return 0
-        if not matches(shape, dict(self.labels)):
-            return 0
-        per_gpu = GPU // shape.milli
-        by_gpu = self.gpus // shape.gpus * per_gpu if shape.gpus else MANY
-        return limit_workers(by_gpu, shape, self.cpu_milli, self.mem_mib)
-
-
-def matches(shape: Shape, labels: dict[str, str]) -> bool:
-    return all(labels.get(key) == value for key, value in shape.selector)
 
 
 class Machine(NamedTuple):
@@ -87,7 +63,7 @@ class Node:
     node_id: str
     incarnation: str
     backend: Backend
-    kind: Kind
+    kind: NodeKind
     labels: dict[str, str]
     free: list[int]
     whole: int

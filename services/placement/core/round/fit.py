@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from services.placement.core.pool.board import Board, could_hold, named_nodes
 from services.placement.core.pool.job import Job
-from services.placement.core.pool.node import Kind
 from services.placement.core.pool.shape import GPU, Shape, Slot
 from services.placement.core.pool.trial import Trial
+from shared.contracts.gang_needs import NodeKind
 
 Avoid = tuple[str, ...] | frozenset[str]
 
@@ -79,7 +79,7 @@ def nodes_to_avoid(board: Board, job: Job, shape: Shape) -> tuple[str, ...]:
     return ()
 
 
-def would_hold(kinds: Iterable[Kind], shape: Shape) -> int:
+def would_hold(kinds: Iterable[NodeKind], shape: Shape) -> int:
     return sum(kind.workers(shape) for kind in kinds)
 
 

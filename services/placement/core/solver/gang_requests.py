@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from services.placement.core.pool.job import Job
-from services.placement.core.pool.node import Node, matches
-from services.placement.core.pool.shape import GPU, Shape
+from services.placement.core.pool.node import Node
 from services.placement.core.round.view import View
 from services.placement.core.solver.instance import GangRequest, Victim
 from services.placement.core.solver.node_classes import NodeClasses
 from services.placement.core.solver.objective import MIGRATION, STOP, size_milli, stop_price, weight
 from services.placement.core.solver.places import workers_later, workers_now
 from services.placement.core.solver.window import Candidate, Window
+from shared.contracts.gang_needs import GPU, Shape, matches
 
 HOMES = 32
 """Classes of nodes that one job chooses among."""

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from services.admission.core.demand import node_class_of
+from services.admission.core.demand import node_kind_of
 from services.admission.core.evolve_pool import NODE_SETTLE_MS
 from shared.contracts.admission import JobDeferred
 from shared.contracts.bookkeeping import CapacityNoted
@@ -13,17 +13,17 @@ DEFERRED = JobDeferred(job_id="j1", tenant="acme", reason="quota", spec=SPEC)
 
 
 def test_nodes_of_one_class_are_counted_together() -> None:
-    assert pool().node_classes == {node_class_of(shape("n1")): 2}
+    assert pool().node_kinds == {node_kind_of(shape("n1")): 2}
 
 
 def test_a_node_that_left_is_no_longer_counted() -> None:
     state = pool(CapacityNoted(left=("n1", "n2")))
-    assert (state.nodes, state.node_classes) == ({}, {})
+    assert (state.nodes, state.node_kinds) == ({}, {})
 
 
 def test_a_node_with_another_shape_replaces_itself() -> None:
     state = pool(CapacityNoted(joined=(shape("n1", gpus=4),)))
-    assert sorted((node.gpus, count) for node, count in state.node_classes.items()) == [
+    assert sorted((node.gpus, count) for node, count in state.node_kinds.items()) == [
         (4, 1),
         (8, 1),
     ]

@@ -4,19 +4,20 @@ from typing import Any
 
 import pytest
 
-from services.admission.core.demand import Demand, demand_of, node_class_of
-from services.admission.core.feasibility import count_workers, fits, workers_by_gpus
+from services.admission.core.demand import demand_of, node_kind_of
+from services.admission.core.feasibility import count_workers, fits
+from shared.contracts.gang_needs import Shape
 from shared.contracts.job_spec import JobSpec
 from tests.services.admission.core.cases import shape
 
-TWO_NODES = {node_class_of(shape("n1", labels={"rack": "r1"})): 2}
+TWO_NODES = {node_kind_of(shape("n1", labels={"rack": "r1"})): 2}
 
 
-def demand(workers: int = 1000, **spec: Any) -> Demand:
+def needs(workers: int = 1000, **spec: Any) -> Shape:
     resources = ("gpus_per_worker", "cpus_per_worker", "mem_gib_per_worker")
     gang = {name: spec.pop(name) for name in resources if name in spec}
     fields = {"name": "train", "gang": {"workers": workers, **gang}, **spec}
-    return demand_of(JobSpec.model_validate(fields))
+    return demand_of(JobSpec.model_validate(fields)).shape
 
 
 @pytest.mark.parametrize(
@@ -33,15 +34,9 @@ def demand(workers: int = 1000, **spec: Any) -> Demand:
     ],
 )
 def test_the_scarcest_resource_bounds_the_workers(spec: dict[str, Any], workers: int) -> None:
-    assert count_workers(TWO_NODES, demand(**spec)) == workers
+    assert count_workers(TWO_NODES, needs(**spec)) == workers
 
 
 def test_a_gang_fits_if_all_its_workers_do() -> None:
-    assert fits(TWO_NODES, demand(16))
-    assert not fits(TWO_NODES, demand(17))
-
-
-def test_the_rest_of_a_shared_gpu_is_lost_to_equal_workers() -> None:
-    assert workers_by_gpus(2, 600) == 2
-    assert workers_by_gpus(2, 500) == 4
-    assert workers_by_gpus(5, 2000) == 2
+    assert fits(TWO_NODES, needs(16))
+    assert not fits(TWO_NODES, needs(17))
