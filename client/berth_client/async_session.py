@@ -143,10 +143,9 @@ class AsyncSession:
 
     async def _stream(self, call: Call[Any], alive: bool) -> AsyncIterator[StreamEvent]:
         http, options, reader = self._http, transport.request_of(call), transport.EventReader()
+        stream = http.stream(call.method, call.path, timeout=transport.STREAM_TIMEOUT_S, **options)
         with transport.failures(self.place.url):
-            async with http.stream(
-                call.method, call.path, timeout=transport.STREAM_TIMEOUT_S, **options
-            ) as response:
+            async with stream as response:
                 if response.status_code >= 400:
                     await response.aread()
                     transport.content_of(response)

@@ -140,12 +140,8 @@ class Session:
 
     def _stream(self, call: Call[Any], alive: bool) -> Iterator[StreamEvent]:
         http, options, reader = self._http, transport.request_of(call), transport.EventReader()
-        with (
-            transport.failures(self.place.url),
-            http.stream(
-                call.method, call.path, timeout=transport.STREAM_TIMEOUT_S, **options
-            ) as response,
-        ):
+        stream = http.stream(call.method, call.path, timeout=transport.STREAM_TIMEOUT_S, **options)
+        with transport.failures(self.place.url), stream as response:
             if response.status_code >= 400:
                 response.read()
                 transport.content_of(response)

@@ -205,15 +205,15 @@ class WithoutAwait(ast.NodeTransformer):
     """Makes of the class for asyncio the one that a thread calls."""
 
     def visit(self, node: ast.AST) -> ast.AST:
-        plain = super().visit(node)
+        plain: ast.AST = super().visit(node)
         for field in ("id", "attr", "name"):
             if (name := getattr(plain, field, None)) in NAMES:
                 setattr(plain, field, NAMES[name])
         if type(plain).__name__.startswith("Async"):
             plain.__class__ = getattr(ast, type(plain).__name__.removeprefix("Async"))
         match plain:
-            case ast.Await(value):
-                return value
+            case ast.Await():
+                return plain.value
             case ast.With(items, [ast.With(more, body)]):
                 return ast.With([*items, *more], body)
             case ast.For(ast.Name(row), rows, [ast.Expr(ast.Yield(ast.Name(same)))]) if row == same:
