@@ -97,7 +97,7 @@ def release_text(node: Row) -> str:
     bound_ms = node["lost_after_ms"]
     silence = "" if bound_ms is None else f", or after {span(bound_ms)} without a heartbeat"
     return (
-        f"if its agent lives, {REJOINS}. Else its GPUs are held until it has rebooted{silence};"
+        f"if its agent lives, it {REJOINS.removeprefix('its agent ')}. Else its GPUs are held until it has rebooted{silence};"
         f" `berth nodes lost {node['node_id']} --powered-off` frees them if the machine is off"
     )
 
