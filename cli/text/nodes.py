@@ -96,8 +96,9 @@ def release_text(node: Row) -> str:
     """Return what frees the GPUs of a node that is declared lost."""
     bound_ms = node["lost_after_ms"]
     silence = "" if bound_ms is None else f", or after {span(bound_ms)} without a heartbeat"
+    rejoins = REJOINS.removeprefix("its agent ")
     return (
-        f"if its agent lives, it {REJOINS.removeprefix('its agent ')}. Else its GPUs are held until it has rebooted{silence};"
+        f"if its agent lives, it {rejoins}. Else its GPUs are held until it has rebooted{silence};"
         f" `berth nodes lost {node['node_id']} --powered-off` frees them if the machine is off"
     )
 
