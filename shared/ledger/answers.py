@@ -37,32 +37,57 @@ def fold_answer(state: AnswersCommands, event: Answer, fact: Fact) -> None:
 
 def accept_command(item: Input, of: str, *, tenant: str = "", duplicate: bool = False) -> Decision:
     """Return the acceptance of a command about `of`; the tenant is the sender by default."""
-    return item.decision(
-        construct(
-            CommandAccepted,
-            command_id=item.id,
-            command_type=_type_of(item),
-            of=of,
-            tenant=tenant or item.tenant,
-            principal=item.principal or None,
-            duplicate=duplicate,
-        )
-    )
+    about = (item.id, _type_of(item), of, tenant or item.tenant)
+    return item.decision(accepted(*about, principal=item.principal, duplicate=duplicate))
 
 
 def refuse_command(item: Input, of: str, reason: str, detail: str, *, tenant: str = "") -> Decision:
     """Return the refusal of a command about `of`: a code for machines, a detail for people."""
-    return item.decision(
-        construct(
-            CommandRefused,
-            command_id=item.id,
-            command_type=_type_of(item),
-            of=of,
-            tenant=tenant or item.tenant,
-            principal=item.principal or None,
-            reason=reason,
-            detail=detail,
-        )
+    about = (item.id, _type_of(item), of, tenant or item.tenant)
+    return item.decision(refused(*about, reason, detail, principal=item.principal))
+
+
+def accepted(
+    command_id: str,
+    command_type: str,
+    of: str,
+    tenant: str,
+    *,
+    principal: str = "",
+    duplicate: bool = False,
+) -> CommandAccepted:
+    """Return the acceptance of a command that may have been decided on long ago."""
+    return construct(
+        CommandAccepted,
+        command_id=command_id,
+        command_type=command_type,
+        of=of,
+        tenant=tenant,
+        principal=principal or None,
+        duplicate=duplicate,
+    )
+
+
+def refused(
+    command_id: str,
+    command_type: str,
+    of: str,
+    tenant: str,
+    reason: str,
+    detail: str,
+    *,
+    principal: str = "",
+) -> CommandRefused:
+    """Return the refusal of a command that may have been decided on long ago."""
+    return construct(
+        CommandRefused,
+        command_id=command_id,
+        command_type=command_type,
+        of=of,
+        tenant=tenant,
+        principal=principal or None,
+        reason=reason,
+        detail=detail,
     )
 
 

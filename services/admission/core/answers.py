@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from services.admission.core.ended_jobs import Outcome
-from shared.contracts.command_answers import CommandAccepted, CommandRefused
-from shared.contracts.construct import construct
 from shared.contracts.job_commands import CancelJob
+from shared.ledger.answers import Answer, accepted, refused
 
 
-def answer_cancel(
-    command_id: str, job_id: str, outcome: Outcome, tenant: str
-) -> CommandAccepted | CommandRefused:
+def answer_cancel(command_id: str, job_id: str, outcome: Outcome, tenant: str) -> Answer:
     """Accept the cancel, or refuse it if the job or array ended before it could be cancelled."""
+    about = (command_id, CancelJob.TYPE, job_id, tenant)
     if outcome == "cancelled":
-        return construct(
-            CommandAccepted,
-            command_id=command_id,
-            command_type=CancelJob.TYPE,
-            of=job_id,
-            tenant=tenant,
-        )
-    return CommandRefused(
-        command_id=command_id,
-        command_type=CancelJob.TYPE,
-        of=job_id,
-        tenant=tenant,
-        reason="already_finished",
-        detail=f"job_id: {job_id!r}: already {outcome}",
-    )
+        return accepted(*about)
+    return refused(*about, "already_finished", f"job_id: {job_id!r}: already {outcome}")
