@@ -40,6 +40,18 @@ BROKEN = [
     ("layers", "services/publisher/broken_layer.py", "cli.api.target"),
     ("layers", "simulator/broken_layer.py", "benchmarks.spine"),
     ("core", "shared/ledger/broken_clock.py", "time"),
+    ("shared", "shared/ledger/broken_layer.py", "shared.telemetry.setup"),
+    ("shared", "shared/telemetry/broken_layer.py", "shared.bus.kafka"),
+    (
+        "placement",
+        "services/placement/core/pool/broken_layer.py",
+        "services.placement.core.round.view",
+    ),
+    (
+        "placement",
+        "services/placement/core/round/broken_layer.py",
+        "services.placement.core.decide",
+    ),
     ("lane", "shared/bus/draft.py", "time"),
     ("lane", "shared/bus/rounds.py", "time"),
     ("archive", "shared/bus/archive/cut.py", "time"),
