@@ -218,7 +218,7 @@ class Lane(Generic[S]):
     async def stop(self) -> None:
         """Store a snapshot for the next owner and stop the client, once `run` has ended."""
         self._locals.abandon()
-        if not self._rounds.is_running:
+        if not self._rounds.is_unfinished:
             await self._checkpoints.store(self._committer.replica)
         await self._client.stop()
 

@@ -58,7 +58,7 @@ class Rounds(Generic[S]):
         failpoints: Failpoints,
         on_accepted: OnAccepted | None,
     ) -> None:
-        self.is_running = False
+        self.is_unfinished = False
         """Whether a round is under way, or was ended by an error."""
         self.step_input: Callable[[int], Local] | None = None
         """Makes the input that a step of the clock by so many ms is for the decider."""
@@ -81,7 +81,7 @@ class Rounds(Generic[S]):
 
         Raises LaneHalted where no input is to blame, or too many are.
         """
-        self.is_running = True
+        self.is_unfinished = True
         started_ns = self._clock.now_ns()
         now = self._observe_clock()
         batch, draft = self._gatherer.draw(), Draft(now)
@@ -94,7 +94,7 @@ class Rounds(Generic[S]):
             await self._quarantine(batch, draft, error, started_ns)
         else:
             await self._finish(batch, draft, started_ns)
-        self.is_running = False
+        self.is_unfinished = False
         self._gatherer.end_round(self._clock.monotonic_s())
         await self._checkpoints.store_if_due(self._committer.replica)
 
