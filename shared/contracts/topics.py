@@ -130,8 +130,28 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
         "node.uncordoned.v1",
     },
     "throttle": ACCESS_FACTS | {"endpoint.configured.v2", "endpoint.deleted.v1"},
+    "executor": JOB_ENDS
+    | {
+        "allocation.released.v1",
+        "array.ended.v1",
+        "array.program-noted.v1",
+        "fault.injected.v1",
+        "fault.injection-ended.v1",
+        "job.enqueued.v1",
+        "job.migrated.v1",
+        "job.placed.v1",
+        "job.preempted.v1",
+        "job.resized.v1",
+        "job.start-failed.v1",
+        "job.started.v1",
+        "job.stop-requested.v1",
+        "node.joined.v1",
+        "node.lost.v1",
+        "node.problem-noted.v1",
+        "pool.configured.v1",
+    },
 }
-"""Events of other ledgers that a decider reacts to; it skips all others without decoding them."""
+"""Events of other ledgers that a decider or an executor reacts to; others are not decoded."""
 
 CUSTODIAN: dict[str, str] = {
     "access.commands": "access",

@@ -4,50 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from shared.contracts.admission import ArrayEnded
-from shared.contracts.attempts import (
-    AllocationReleased,
-    JobCancelled,
-    JobFailed,
-    JobMigrated,
-    JobPreempted,
-    JobResized,
-    JobStarted,
-    JobStartFailed,
-    JobStopRequested,
-    JobSucceeded,
-)
-from shared.contracts.injections import FaultInjected, InjectionEnded
-from shared.contracts.node_problems import NodeProblemNoted
-from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import ArrayProgramNoted, JobEnqueued, JobPlaced
-from shared.contracts.pools import PoolConfigured
+from shared.contracts.topics import CONSUMED_EVENTS
 
-CONSUMED = frozenset(
-    cls.TYPE.rpartition(".")[0]
-    for cls in (
-        AllocationReleased,
-        ArrayEnded,
-        ArrayProgramNoted,
-        FaultInjected,
-        InjectionEnded,
-        JobCancelled,
-        JobEnqueued,
-        JobFailed,
-        JobMigrated,
-        JobPlaced,
-        JobPreempted,
-        JobResized,
-        JobStarted,
-        JobStartFailed,
-        JobStopRequested,
-        JobSucceeded,
-        NodeJoined,
-        NodeLost,
-        NodeProblemNoted,
-        PoolConfigured,
-    )
-)
+CONSUMED = frozenset(type_.rpartition(".")[0] for type_ in CONSUMED_EVENTS["executor"])
 """Wire types without their version."""
 
 

@@ -29,6 +29,7 @@ from shared.contracts.attempts import (
 from shared.contracts.base import Event
 from shared.contracts.checkpoint import kept_ms, restart_ms, speed
 from shared.contracts.injections import FaultInjected, InjectionEnded
+from shared.contracts.node_problems import NodeProblemNoted
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import Allocation, ArrayProgramNoted, JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
@@ -66,8 +67,8 @@ def _on_job(state: ExecutorState, event: Event) -> None:
             state.jobs[e.job_id] = TrackedJob(e.tenant, e.spec)
         case JobSucceeded() | JobFailed() | JobCancelled() as e:
             state.jobs.pop(e.job_id, None)
-        case ArrayProgramNoted() | ArrayEnded():
-            pass  # Virtual workers run no program.
+        case ArrayProgramNoted() | ArrayEnded() | NodeProblemNoted():
+            pass  # Virtual workers run no program, and virtual nodes have no problems.
         case _:
             raise unknown_event("placement", event)
 
