@@ -1,4 +1,4 @@
-"""How the engines of an LLM endpoint do, in words."""
+"""Puts the state of the engines of an LLM endpoint into words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a running job is by its own reports, in words."""
+"""Puts the progress that a running job reports into words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long topics keep their records: ledgers for ever, prompts and answers as it is set."""
+"""Sets the retention of topics: ledgers for ever, prompts and answers as it is set."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which GPUs a job gets, and its life on them."""
+"""Decides which GPUs a job gets, and its life on them."""

@@ -23,7 +23,7 @@ NODES_PER_OFFER = 32
 NOTE_EVERY_MS = 30_000
 """The silence of a suspected node is noted so often: a restart of placement loses no more of it."""
 LONGEST_NOTED_MS = 60_000
-"""Of a node that is never lost by silence no more is noted."""
+"""The longest silence that is noted of a node that is never lost by silence."""
 LEAST_NOTES_PER_LOSS = 4
 """A silence that proves a loss sooner is noted so many times before it does."""
 LOOKS = 10

@@ -61,7 +61,7 @@ class Rounds(Generic[S]):
         self.is_unfinished = False
         """Whether a round is under way, or was ended by an error."""
         self.step_input: Callable[[int], Local] | None = None
-        """Makes the input that a step of the clock by so many ms is for the decider."""
+        """Makes the input by which the decider notes a step of the clock, in ms."""
         self._decider = decider
         self._tp = tp
         self._client = client

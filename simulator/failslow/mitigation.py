@@ -1,4 +1,4 @@
-"""How much of the time lost to faults mitigation saves, beside a clairvoyant optimum.
+"""The share of time lost to faults that mitigation saves, beside a clairvoyant optimum.
 
 One installation runs the trainings of all seeds one after another; the durations that it learns
 begin empty and are kept from training to training. A fault loses the time of iterations beyond the

@@ -1,4 +1,4 @@
-"""How long the reports of an incarnation that is over are still sent, before they are given up."""
+"""The time for which reports of an incarnation that is over are still sent."""
 
 from __future__ import annotations
 

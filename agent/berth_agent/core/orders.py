@@ -1,4 +1,4 @@
-"""Which orders are carried out: those of this incarnation, in order, under an active lease."""
+"""The orders that are carried out: those of this incarnation, in order, under an active lease."""
 
 from __future__ import annotations
 

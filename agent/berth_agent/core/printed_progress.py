@@ -1,4 +1,4 @@
-"""How far a training is by what it prints: bars of tqdm, `iteration 12/100`, `Epoch 3/10`.
+"""The progress of a training by what it prints: bars of tqdm, `iteration 12/100`, `Epoch 3/10`.
 
 The text is a worker's and may be anything: what is read is short, each pattern takes time that
 grows with its length alone, and numbers have few digits. Bars also count parts of a training: an

@@ -1,4 +1,4 @@
-"""How far a training is, and how long its iterations take by the node's clock."""
+"""The progress of a training, and the time of its iterations by the node's clock."""
 
 from __future__ import annotations
 

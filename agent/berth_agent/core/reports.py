@@ -1,4 +1,4 @@
-"""Which report follows from the state of a worker, each once."""
+"""Derives reports from the state of a worker, each once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ended workers' files are kept for inspection."""
+"""Selects the ended workers whose files are kept for inspection."""
 
 from __future__ import annotations
 

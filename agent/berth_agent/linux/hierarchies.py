@@ -1,4 +1,4 @@
-"""Where the agent may make control groups: version 1 or 2, whichever is writable."""
+"""Finds where the agent may make control groups: version 1 or 2, whichever is writable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a node reaches its executors: their addresses, its credential, and the CA that it trusts."""
+"""Access to executors: their addresses, its credential, and the CA that it trusts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a worker ended: the reason and the detail that users see. Pure."""
+"""The end of a worker: the reason and the detail that users see. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the twin is from real runs, and the estimate from the twin."""
+"""Measures the distance of the twin from real runs, and of the estimate from the twin."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""In what order the waiting jobs of a pool should go."""
+"""Decides the order of the waiting jobs of a pool."""

@@ -1,4 +1,4 @@
-"""Which ends teach history a run time: a tenant must not make its jobs look short at no cost."""
+"""Selects the ends that teach history a run time, so that no job looks short at no cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long an endpoint has been without an engine that can serve."""
+"""The time that an endpoint has been without an engine that can serve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a prompt is, for an estimate of its tokens before any engine counts them."""
+"""The size of a prompt, for an estimate of its tokens before any engine counts them."""
 
 from __future__ import annotations
 

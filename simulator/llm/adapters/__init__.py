@@ -1,1 +1,1 @@
-"""Which LoRA adapters share an engine: a twin of the engine, a fast estimate, and a plan."""
+"""Plans which LoRA adapters share an engine: a twin of the engine, a fast estimate, and a plan."""

@@ -1,4 +1,4 @@
-"""Why attempts ended: by a fault that was meant to end them, or by the control plane."""
+"""Classifies why attempts ended: by a fault that was meant to end them, or by the control plane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which groups communicate more slowly than their peers: those worth a validation."""
+"""Finds groups that communicate more slowly than their peers: those worth a validation."""
 
 from __future__ import annotations
 

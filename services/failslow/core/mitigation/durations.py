@@ -1,4 +1,4 @@
-"""How long faults last, learned from those that were observed.
+"""Durations of faults, learned from those that were observed.
 
 The estimate is that of Kaplan and Meier, as the end of a fault is not seen once its node was left.
 It is mixed with a prior under which a fault lasts as long again as it has lasted: where nothing

@@ -1,4 +1,4 @@
-"""Which level to apply now: the least expected loss, within a bound for the worst case.
+"""Chooses the level to apply now: the least expected loss, within a bound for the worst case.
 
 Loss is the time by which an iteration takes longer than a healthy one, summed since the fault
 began, and the time for which levels stopped the job. Three rules, in this order:

@@ -1,4 +1,4 @@
-"""How long a job on GPUs is protected from being stopped, migrated or resized."""
+"""The time for which a job on GPUs is protected from being stopped, migrated or resized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a budget has no room for a request, in words and figures."""
+"""Explains why a budget has no room for a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many requests of many queues go before a counter, without naming them one by one."""
+"""Counts the requests of many queues that go before a counter, without naming them one by one."""
 
 from __future__ import annotations
 
