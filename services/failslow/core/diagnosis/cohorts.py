@@ -1,4 +1,4 @@
-"""Groups ranks that do the same work: those that differ along the axis of data parallelism alone."""
+"""Groups of ranks that do the same work: they differ along the axis of data parallelism alone."""
 
 from __future__ import annotations
 
