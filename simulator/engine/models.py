@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from services import priority
 from services.priority.core import learned
 from services.priority.core.learned import BadModel, LearnedModel, LearnedModels
 from shared.contracts.pools import PoolConfigured
 
-FOLDER = Path(learned.__file__).parents[1] / "models"
+FOLDER = Path(str(priority.__file__)).parent / "models"
 
 
 def load_models(pool: PoolConfigured) -> LearnedModels:
