@@ -36,7 +36,7 @@ REASONS = {
 }
 
 
-class Window(NamedTuple):
+class WindowSize(NamedTuple):
     """The size of a terminal."""
 
     rows: int
@@ -47,14 +47,14 @@ class Window(NamedTuple):
         return self.rows.to_bytes(2, "big") + self.columns.to_bytes(2, "big")
 
 
-def window() -> Window:
+def window() -> WindowSize:
     """Return the size of the user's terminal."""
     try:
         raw = fcntl.ioctl(0, termios.TIOCGWINSZ, b"\0" * 8)
     except OSError:
-        return Window(24, 80)
+        return WindowSize(24, 80)
     rows, columns, _, _ = struct.unpack("HHHH", raw)
-    return Window(rows or 24, columns or 80)
+    return WindowSize(rows or 24, columns or 80)
 
 
 def run_in_worker(

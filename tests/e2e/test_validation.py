@@ -9,9 +9,9 @@ from contextlib import ExitStack
 import pytest
 
 from infra.supervisor.stack import AGENT as OWN_AGENT
+from tests.e2e.agents.jobs import berth
 from tests.e2e.joined import JoinedNode, a_joined_node
 from tests.e2e.stand import Stand, a_stand
-from tests.e2e.test_agents import berth
 from tests.e2e.test_training import BLOCKS, ROOT, USER, run_block
 
 NODES = ("val-0", "val-1", "val-2")

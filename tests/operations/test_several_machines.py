@@ -231,15 +231,10 @@ def agent(site: Site, node: str, pool: str = "gpu", *flags: str) -> Iterator[Pat
     words = ("join", site.url(""), "--token-file", str(token), "--ca", str(site.ca))
     done = host.run([*command, *words, "--node-id", folder.name, *state], env)
     assert done.returncode == 0, done.stderr
-    config = folder / "config.toml"
-    config.write_text("private_tmp = false\n")  # Jobs read and write the folder of the test.
     settings = ("--run", str(folder / "run"), "--gpus", "1", "--gpu-type", "a100", *flags)
     with (folder / "agent.log").open("wb") as log:
         running = subprocess.Popen(
-            host.command([*command, "--config", str(config), "run", *state, *settings]),
-            env=env,
-            stdout=log,
-            stderr=log,
+            host.command([*command, "run", *state, *settings]), env=env, stdout=log, stderr=log
         )
         try:
             yield folder

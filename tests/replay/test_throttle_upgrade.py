@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import lzma
 import shutil
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ import pytest
 from services.throttle.core.decide import Throttle
 from services.throttle.core.disciplines.budgets import Budget
 from services.throttle.core.state import EndpointState
-from shared.bus.clock import LedgerClock
+from shared.bus.clock import LedgerClock, Reading, WallClock
 from shared.bus.fold_key import key_of_state
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker, MemoryLog
@@ -38,11 +39,11 @@ LEDGER = TP("throttle", 0)
 LAST_AT = 1795528621511
 
 
-class UpgradeClock(LedgerClock):
+class UpgradeClock(WallClock):
     """A second after the last record: the requests that wait have not timed out."""
 
-    def now_ms(self, last_at: int) -> int:
-        return LAST_AT + 1_000
+    def read(self) -> Reading:
+        return Reading(LAST_AT + 1_000, time.monotonic(), 0, 0)
 
 
 def former_ledger() -> MemoryBroker:
@@ -58,7 +59,7 @@ async def upgraded(broker: MemoryBroker, data: Path) -> AsyncIterator[Lane[Endpo
     key = key_of_state(EndpointState)
     snapshots: Snapshots[EndpointState] = Snapshots(data, "throttle", 0, key)
     settings = LaneSettings(window_ms=1)
-    client, clock = MemoryLog(broker), UpgradeClock()
+    client, clock = MemoryLog(broker), LedgerClock(UpgradeClock())
     lane = Lane(Throttle(), 0, client, snapshots=snapshots, settings=settings, clock=clock)
     await lane.start()
     task = asyncio.create_task(lane.run())

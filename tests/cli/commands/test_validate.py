@@ -45,10 +45,15 @@ def test_an_applied_candidate_changes_the_settings_that_it_names_and_no_others(
     api = RecordingApi()
     monkeypatch.setattr(validate_command, "api", lambda data: api)
     monkeypatch.setattr(validate_command, "await_answer", lambda client, receipt: receipt)
-    validate_command._apply(RecordedPool("p", pool), candidate, None)
+    validate_command._apply(RecordedPool("p", pool), candidate, "it waits less", None)
     ((path, body),) = api.bodies
     assert path == "/v1/pools/p"
-    assert body == {"pool": "p", "if_version": version_of(pool), **settings}
+    assert body == {
+        "pool": "p",
+        "if_version": version_of(pool),
+        **settings,
+        "reason": "it waits less",
+    }
 
 
 def test_hours_since_a_change_of_policy() -> None:

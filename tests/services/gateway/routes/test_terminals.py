@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.gateway.core.field_errors import InvalidBody
-from services.gateway.core.strict import NotJson
+from services.gateway.core.field_errors import InvalidBody, NotJson
 from services.gateway.problem import ApiError
 from services.gateway.routes.terminals import TerminalOpening, _opening
 from services.gateway.terminal_relay import BadFrame, frame, frames

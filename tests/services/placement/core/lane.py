@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import TypeVar
 
 from services.placement.core.decide import Placement
 from services.placement.core.pool.job import Job
@@ -35,6 +36,8 @@ START = 1_700_000_000_000
 ORDER = count(START)
 """Jobs are submitted in the order in which a test makes them."""
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+E = TypeVar("E", bound=Event)
 
 
 @dataclass(slots=True)
@@ -234,7 +237,7 @@ def kinds(events: Sequence[Event]) -> list[str]:
     return [type(event).__name__ for event in events]
 
 
-def only(kind: type[Event], events: Sequence[Event]) -> list[Event]:
+def only(kind: type[E], events: Sequence[Event]) -> list[E]:
     return [event for event in events if type(event) is kind]
 
 

@@ -45,7 +45,7 @@ def test_a_reason_is_published_once_and_again_when_it_changes() -> None:
     assert isinstance(held, JobHeld)
     assert (held.reason, held.short_gpus) == ("no_capacity", 2)
     assert held.detail["free_gpus"] == 0
-    assert only(JobHeld, pool.submit(job("b", 4), after_ms=100))[0].reason == "no_node_fits"  # type: ignore[attr-defined]
+    assert only(JobHeld, pool.submit(job("b", 4), after_ms=100))[0].reason == "no_node_fits"
     assert only(JobHeld, pool.feed(after_ms=100)) == []
     pool.node("n2", gpus=4)
     assert (pool.job("a").phase, pool.job("b").hold_reason) == ("placed", "no_capacity")

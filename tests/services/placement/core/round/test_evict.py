@@ -61,7 +61,7 @@ def test_spot_jobs_yield_to_any_other_job_and_stop_none() -> None:
     pool = lane("n1", gpus=1)
     pool.run(job("a", spot=True, priority_class="high", preemptible=False))
     events = pool.submit(job("b", priority_class="low"))
-    assert [event.reason for event in only(JobPreempted, events)] == ["spot_reclaimed"]  # type: ignore[attr-defined]
+    assert [event.reason for event in only(JobPreempted, events)] == ["spot_reclaimed"]
     pool.stopped("a", after_ms=100)
     pool.ready("b")
     assert victims(pool, high={"spot": True, "priority_class": "system"}) == []
@@ -134,7 +134,7 @@ def test_two_jobs_of_a_round_do_not_count_on_the_same_victim() -> None:
     pool = lane("n1", gpus=2)
     pool.run(job("a"), job("b"))
     events = pool.submit(job("h1", priority_class="high"), job("h2", priority_class="high"))
-    assert sorted(event.by_job_id for event in only(JobPreempted, events)) == ["h1", "h2"]  # type: ignore[attr-defined]
+    assert sorted(event.by_job_id for event in only(JobPreempted, events)) == ["h1", "h2"]
 
 
 def test_a_claim_ends_with_the_job_that_made_it() -> None:
