@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.parts.command import Json, serve
+from services.priority.core.caches.feature_cache import FeatureCache
 from services.priority.core.decide import Priority
-from services.priority.core.feature_cache import FeatureCache
-from services.priority.core.features import compute_features
-from services.priority.core.learned import LearnedModel
-from services.priority.core.state import Queue
+from services.priority.core.learned.features import compute_features
+from services.priority.core.learned.model import LearnedModel
+from services.priority.core.state import PriorityState
 from shared.contracts.base import Event
 from shared.contracts.pools import LOG_SCORE_MARGIN, PoolConfigured
 from shared.contracts.ranking import Finished, NodeGpus, QueueChanged, QueueEntry, Running, Started
@@ -98,7 +98,7 @@ async def run(options: RankingOptions, report_line: ReportLine) -> Json:
 class QueueTurnover:
     """Changes of the queue between two rankings."""
 
-    queue: Queue
+    queue: PriorityState
     now: int
     jobs: int = 0
 
@@ -146,7 +146,7 @@ def numpy_network(name: str) -> Callable[[Floats, Floats], Floats]:
     return scores
 
 
-def make_queue(options: RankingOptions) -> Queue:
+def make_queue(options: RankingOptions) -> PriorityState:
     """Return a pool with finished jobs in its history, running jobs, and many more waiting."""
     draw = random.Random(7)
     decider = Priority()
@@ -198,7 +198,7 @@ def make_queue(options: RankingOptions) -> Queue:
     return queue
 
 
-def evolve(decider: Priority, queue: Queue, event: Event, at: int) -> None:
+def evolve(decider: Priority, queue: PriorityState, event: Event, at: int) -> None:
     decider.evolve(queue, Fact(event, "priority", 0, 1, 0, at))
 
 

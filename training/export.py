@@ -6,7 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from services.priority.core.features import SCHEMA
+from services.priority.core.learned.features import SCHEMA
 from simulator.kernel.network import OPSET, Floats, network
 
 

@@ -19,8 +19,8 @@ from berth_agent.linux.clocks import boot_ms, wall_ms
 from berth_agent.node import claim, identity, machine, run, status
 from berth_agent.node import config as settings
 from berth_agent.node.config import Config, ConfigError
+from berth_agent.node.folder_access import make_passable
 from berth_agent.node.http import RequestFailed, parse_address
-from berth_agent.node.passage import make_passable
 
 FLAGS = {
     "state": "state folder",

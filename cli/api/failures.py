@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from berth_client import BerthError, place, transport
+from berth_client import BerthError, installation, transport
 from berth_client.errors import NO_ANSWER
 from cli.errors import BadInput, CliError, NotFound, Refused, TooManyRequests, Unreachable
 
 WITHOUT_ANSWER = frozenset(
     {
         NO_ANSWER,
-        place.NO_STACK,
-        place.BAD_FILE,
+        installation.NO_STACK,
+        installation.BAD_FILE,
         transport.BAD_ADDRESS,
         transport.NOT_BERTH,
         transport.UNTRUSTED,
@@ -40,7 +40,7 @@ def _cli_error(error: BerthError, folder: Path | None) -> CliError:
     match error.status, error.reason:
         case 404 | 410, _:
             return NotFound(text)
-        case (400 | 405 | 413 | 415 | 422, _) | (0, place.BAD_FILE | transport.BAD_ADDRESS):
+        case (400 | 405 | 413 | 415 | 422, _) | (0, installation.BAD_FILE | transport.BAD_ADDRESS):
             return BadInput(text)
         case 401 | 403 | 409, _:
             return Refused(text)

@@ -28,27 +28,27 @@ class Api(Client):
 
     @property
     def url(self) -> str:
-        return self.place.url
+        return self.installation.url
 
     @property
     def ca(self) -> str:
         """File of the CA that is trusted beside the system's, empty for none."""
-        return self.place.ca
+        return self.installation.ca
 
     def send(self, call: Call[T]) -> T:
-        with cli_errors(self.place.folder):
+        with cli_errors(self.installation.folder):
             return super().send(call)
 
     def stream(
         self, path: str, query: Query | None = None, *, alive: bool = False
     ) -> Iterator[StreamEvent]:
-        with cli_errors(self.place.folder):
+        with cli_errors(self.installation.folder):
             yield from super().stream(path, query, alive=alive)
 
     def follow(
         self, path: str, query: Query | None = None, report: Report = ignore, away_s: float = AWAY_S
     ) -> Iterator[StreamEvent]:
-        with cli_errors(self.place.folder):
+        with cli_errors(self.installation.folder):
             yield from super().follow(path, query, report, away_s)
 
     def get(self, path: str, query: Query | None = None) -> Json:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from berth_client import place
-from berth_client.place import (
+from berth_client import installation
+from berth_client.installation import (
     CA,
     DATA,
     DATA_VARIABLE,
@@ -15,11 +15,11 @@ from berth_client.place import (
     SIMULATION_DATA,
     STACK_FILE,
     URL,
-    find_place,
+    find_installation,
     read_stack,
 )
-from berth_client.place import Place as Target
-from berth_client.place import stack_folder as data_dir
+from berth_client.installation import InstallationAddress as Target
+from berth_client.installation import stack_folder as data_dir
 from cli.api.failures import cli_errors
 
 __all__ = [
@@ -42,7 +42,7 @@ __all__ = [
 def target(data: Path | None) -> Target:
     """Return the target from `BERTH_URL` and `BERTH_KEY`, else from the stack's files."""
     with cli_errors():
-        return find_place(data)
+        return find_installation(data)
 
 
 def no_stack(folder: Path) -> str:
@@ -53,7 +53,7 @@ def no_stack(folder: Path) -> str:
 def key_of(folder: Path) -> str:
     """Return the key in the folder of a stack, empty without one."""
     with cli_errors():
-        return place.key_of(folder)
+        return installation.key_of(folder)
 
 
 def store_key(folder: Path, key: str) -> Path:

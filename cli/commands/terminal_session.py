@@ -66,8 +66,8 @@ def run_in_worker(
     if is_tty:
         size = window()
         opening |= {"term": os.environ.get("TERM", ""), "rows": size.rows, "columns": size.columns}
-    with cli_errors(client.place.folder):
-        terminal = Terminal(client.place, job, opening)
+    with cli_errors(client.installation.folder):
+        terminal = Terminal(client.installation, job, opening)
         try:
             with _raw(is_tty and os.isatty(0)), _resizes(is_tty) as resized:
                 return _Relay(terminal, resized).run()

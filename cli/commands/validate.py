@@ -19,9 +19,9 @@ from cli.input.arguments import AsJson, Data
 from cli.text.output import emit, lines, report_line, table
 
 if TYPE_CHECKING:
+    from simulator.engine.candidate import TrialCandidate, TrialResult
     from simulator.engine.policy_change import Choice
     from simulator.engine.recorded import RecordedPool
-    from simulator.engine.trial import TrialCandidate, TrialResult
 
 
 def validate(
@@ -59,9 +59,9 @@ def validate(
     Another policy is recommended only where its waits are shorter beyond chance, and once in
     --pause-h hours at most: --apply may run from a timer.
     """
+    from simulator.engine.candidate import candidates, run_trial
     from simulator.engine.policy_change import change_reason, choose_trial
     from simulator.engine.recorded import InsufficientHistory, build_scenario
-    from simulator.engine.trial import candidates, run_trial
 
     if apply and ledgers is not None:
         raise BadInput("--apply cannot be combined with --ledgers")
@@ -115,7 +115,7 @@ async def _past(pool: str, ledgers: Path | None, data: Path | None) -> RecordedP
 
 def _apply(past: RecordedPool, best: TrialCandidate, reason: str, data: Path | None) -> None:
     """Apply the recommended settings to the pool; other settings stay, the reason is recorded."""
-    from simulator.engine.trial import update_command
+    from simulator.engine.candidate import update_command
 
     assert past.pool is not None, "a scenario was made of it"
     client = api(data)

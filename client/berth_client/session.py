@@ -12,9 +12,9 @@ from berth_client import answers, calls, transport
 from berth_client.calls import Call, Query
 from berth_client.errors import BerthError
 from berth_client.following import AGAIN_S, AWAY_S, Continuation, Report, ignore
-from berth_client.place import Place
+from berth_client.installation import InstallationAddress
 from berth_client.transport import RETRIES, StreamEvent
-from berth_client.waiting import place_of
+from berth_client.waiting import installation_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -34,12 +34,12 @@ class Session:
         folder: Path | None = None,
         retries: int = RETRIES,
     ) -> None:
-        self._connect(place_of(url, key, ca, folder), retries)
+        self._connect(installation_of(url, key, ca, folder), retries)
 
-    def _connect(self, place: Place, retries: int) -> None:
-        self.place = place
+    def _connect(self, installation: InstallationAddress, retries: int) -> None:
+        self.installation = installation
         self._retries = retries
-        self._options = transport.options_of(place)
+        self._options = transport.options_of(installation)
         self._opened: httpx2.Client | None = None
 
     @property
@@ -47,7 +47,7 @@ class Session:
         if self._opened is None:
             import httpx2
 
-            trust = transport.trust_of(self.place)
+            trust = transport.trust_of(self.installation)
             self._opened = httpx2.Client(**self._options, verify=trust)
         return self._opened
 
@@ -134,14 +134,14 @@ class Session:
 
     def _exchange(self, call: Call[Any]) -> Any:
         http, options = self._http, transport.request_of(call)
-        with transport.failures(self.place.url):
+        with transport.failures(self.installation.url):
             response = http.request(call.method, call.path, **options)
         return transport.content_of(response)
 
     def _stream(self, call: Call[Any], alive: bool) -> Iterator[StreamEvent]:
         http, options, reader = self._http, transport.request_of(call), transport.EventReader()
         stream = http.stream(call.method, call.path, timeout=transport.STREAM_TIMEOUT_S, **options)
-        with transport.failures(self.place.url), stream as response:
+        with transport.failures(self.installation.url), stream as response:
             if response.status_code >= 400:
                 response.read()
                 transport.content_of(response)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from urllib.parse import quote, urlsplit
 
 from berth_client.errors import NO_ANSWER, BerthError
-from berth_client.place import Place
+from berth_client.installation import InstallationAddress
 from berth_client.transport import BAD_ADDRESS, NOT_BERTH, UNTRUSTED, problem_of, trust_of
 
 MEDIA = "application/vnd.berth.terminal"
@@ -67,15 +67,17 @@ class Chunks:
 class Terminal:
     """An open terminal. Nothing blocks but `__init__`, which returns once its program runs."""
 
-    def __init__(self, place: Place, job_id: str, opening: Mapping[str, object]) -> None:
+    def __init__(
+        self, installation: InstallationAddress, job_id: str, opening: Mapping[str, object]
+    ) -> None:
         """Open it. Raises BerthError."""
         self._unsent = bytearray()
         self._frames = bytearray()
-        self._url = place.url
-        self._socket = self._connect(place)
+        self._url = installation.url
+        self._socket = self._connect(installation)
         try:
             self._socket.settimeout(OPEN_S)
-            self._socket.sendall(self._head(place, job_id))
+            self._socket.sendall(self._head(installation, job_id))
             self.send(OPENING, json.dumps(dict(opening)).encode())
             self._socket.sendall(self._unsent)
             self._unsent.clear()
@@ -149,12 +151,12 @@ class Terminal:
             del self._frames[:end]
         return whole
 
-    def _connect(self, place: Place) -> socket.socket:
-        address = urlsplit(place.url)
+    def _connect(self, installation: InstallationAddress) -> socket.socket:
+        address = urlsplit(installation.url)
         if address.scheme not in ("http", "https") or not address.hostname:
-            detail = f"invalid address: {place.url!r}; must be http or https"
+            detail = f"invalid address: {installation.url!r}; must be http or https"
             raise BerthError(0, BAD_ADDRESS, detail)
-        trust = trust_of(place)
+        trust = trust_of(installation)
         port = address.port or (443 if address.scheme == "https" else 80)
         connected: socket.socket | None = None
         try:
@@ -169,13 +171,13 @@ class Terminal:
                 connected.close()
             raise self._lost(error) from error
 
-    def _head(self, place: Place, job_id: str) -> bytes:
-        address = urlsplit(place.url)
+    def _head(self, installation: InstallationAddress, job_id: str) -> bytes:
+        address = urlsplit(installation.url)
         path = f"{address.path.rstrip('/')}/v1/jobs/{quote(job_id, safe='')}/terminal"
         lines = [f"POST {path} HTTP/1.1", f"Host: {address.netloc.rpartition('@')[2]}"]
         lines += [f"Content-Type: {MEDIA}", "Transfer-Encoding: chunked", "Connection: close"]
         lines += [f"Accept: {MEDIA}, application/json"]
-        lines += [f"Authorization: Bearer {place.key}"] if place.key else []
+        lines += [f"Authorization: Bearer {installation.key}"] if installation.key else []
         return "\r\n".join([*lines, "", ""]).encode()
 
     def _answer(self) -> Chunks:

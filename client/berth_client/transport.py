@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from berth_client.calls import Call
 from berth_client.errors import NO_ANSWER, BerthError, InvalidField
-from berth_client.place import BAD_FILE, Place
+from berth_client.installation import BAD_FILE, InstallationAddress
 
 if TYPE_CHECKING:
     import httpx2
@@ -33,17 +33,17 @@ class StreamEvent(NamedTuple):
     id: str = ""
 
 
-def options_of(place: Place) -> dict[str, Any]:
+def options_of(installation: InstallationAddress) -> dict[str, Any]:
     """Return the arguments of the HTTP client. Raises BerthError for a bad address."""
-    address = urlsplit(place.url)
+    address = urlsplit(installation.url)
     if address.scheme not in ("http", "https") or not address.hostname:
-        detail = f"invalid address: {place.url!r}; must be http or https"
+        detail = f"invalid address: {installation.url!r}; must be http or https"
         raise BerthError(0, BAD_ADDRESS, detail)
     headers = {"Accept": "application/json"}
-    if place.key:
-        headers["Authorization"] = f"Bearer {place.key}"
+    if installation.key:
+        headers["Authorization"] = f"Bearer {installation.key}"
     return {
-        "base_url": place.url.rstrip("/"),
+        "base_url": installation.url.rstrip("/"),
         "headers": headers,
         "timeout": TIMEOUT_S,
         # Neither proxies nor passwords of this machine: a gateway is addressed directly.
@@ -51,16 +51,16 @@ def options_of(place: Place) -> dict[str, Any]:
     }
 
 
-def trust_of(place: Place) -> ssl.SSLContext | bool:
+def trust_of(installation: InstallationAddress) -> ssl.SSLContext | bool:
     """Return whom a connection trusts. Raises BerthError for a bad file."""
-    if not place.url.startswith("https:"):
+    if not installation.url.startswith("https:"):
         return False
     context = ssl.create_default_context()
     try:
-        if place.ca:
-            context.load_verify_locations(cafile=place.ca)
+        if installation.ca:
+            context.load_verify_locations(cafile=installation.ca)
     except OSError as error:
-        detail = f"{place.ca}: {error.strerror or 'no PEM certificates'}"
+        detail = f"{installation.ca}: {error.strerror or 'no PEM certificates'}"
         raise BerthError(0, BAD_FILE, detail) from None
     return context
 

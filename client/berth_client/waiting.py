@@ -11,7 +11,7 @@ from berth_client import answers
 from berth_client.calls import Call
 from berth_client.errors import BerthError
 from berth_client.following import AWAY_S
-from berth_client.place import CA, KEY, Place, find_place
+from berth_client.installation import CA, KEY, InstallationAddress, find_installation
 
 ENDED: frozenset[answers.Phase] = frozenset({"rejected", "succeeded", "failed", "cancelled"})
 ANSWER_S = 30.0
@@ -22,13 +22,19 @@ UNKNOWN_S = 30.0
 """How long a job may be unknown: its submission is accepted before the read models have it."""
 
 
-def place_of(url: str | None, key: str | None, ca: str | None, folder: Path | None) -> Place:
-    """Return the place that is named, as far as it is; the rest is as `find_place` has it."""
+def installation_of(
+    url: str | None, key: str | None, ca: str | None, folder: Path | None
+) -> InstallationAddress:
+    """Return the one that is named, as far as it is; the rest is as `find_installation` has it."""
     if url is None:
-        place = find_place(folder)
-        return Place(place.url, key or place.key, ca or place.ca, place.folder)
+        installation = find_installation(folder)
+        return InstallationAddress(
+            installation.url, key or installation.key, ca or installation.ca, installation.folder
+        )
     environ = os.environ
-    return Place(url, environ.get(KEY, "") if key is None else key, ca or environ.get(CA, ""))
+    return InstallationAddress(
+        url, environ.get(KEY, "") if key is None else key, ca or environ.get(CA, "")
+    )
 
 
 def is_answered(answer: Any, call: Call[Any], is_late: bool) -> bool:

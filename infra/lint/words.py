@@ -17,7 +17,7 @@ VAGUE = frozenset({"asked", "came", "each", "given", "got", "here", "made", "no"
 """Words that say nothing of what an identifier of the product holds; tests may use them."""
 UNCLEAR_PARTS = frozenset({"ask", "asks", "beat", "knows", "tell", "tells", "wants"})
 """Words that are no part of a name of the product, such as `may_beat`; tests may use them."""
-RETIRED_BELOW: dict[str, frozenset[str]] = {}
+RETIRED_BELOW: dict[str, frozenset[str]] = {"services/placement/": frozenset({"draft"})}
 """Words that the glossary retires for the names of one folder of the product."""
 OPENINGS = ("Who ", "Whose ", "Nobody ", "What ")
 """A docstring is a sentence about the code, not the answer to a question."""

@@ -20,7 +20,7 @@ from infra.supervisor.configuration import Program, render
 from infra.supervisor.external import ExternalKafka, ExternalPostgres
 from infra.supervisor.given_settings import given_settings, given_step_settings
 from infra.supervisor.listening import Listen
-from infra.supervisor.logs import last_words, mark_start, path_of
+from infra.supervisor.logs import last_log_lines, mark_start, path_of
 from infra.supervisor.running import OPERATOR_KEY, Broker, RunningStack
 from infra.supervisor.stack import (
     BY_NAME,
@@ -39,7 +39,7 @@ from shared.contracts.topics import LANES
 from shared.secret_keys import FILE, make_keys
 
 POLL_S = 0.1
-KEPT = (
+INHERITED_VARIABLES = (
     "PATH",
     "HOME",
     "USER",
@@ -218,22 +218,22 @@ def _supervise(options: StackOptions, stack: RunningStack) -> None:
     make_own(socket.parent, 0o700)
     config.touch(mode=0o600)
     config.write_text(render(stack.data_dir, socket, _programs(options, stack)))
-    forgetful = "broker" if stack.broker == "embedded" else ""
-    command = [sys.executable, "-P", "-m", "infra.supervisor.supervisord", str(config), forgetful]
+    volatile = "broker" if stack.broker == "embedded" else ""
+    command = [sys.executable, "-P", "-m", "infra.supervisor.supervisord", str(config), volatile]
     with (stack.data_dir / "logs" / "stack.log").open("ab") as log:
         process = subprocess.Popen(
             [*(tied("TERM") if options.foreground else ()), *command],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=None if options.foreground else log,
-            env={name: os.environ[name] for name in KEPT if name in os.environ},
+            env={name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ},
             start_new_session=True,
         )
     _SUPERVISORS[stack.data_dir] = process
     outside.own(stack, process.pid)
     _wait(stack, "stack", lambda: process.poll() is not None or control.is_up(stack.data_dir))
     if process.returncode is not None:
-        raise DidNotStart(f"the supervisor ended: {last_words(stack.data_dir, 'stack')}")
+        raise DidNotStart(f"the supervisor ended: {last_log_lines(stack.data_dir, 'stack')}")
 
 
 def _site(options: StackOptions, stack: RunningStack) -> Site:
@@ -278,7 +278,7 @@ def _wait(stack: RunningStack, name: str, is_ready: Callable[[], bool]) -> None:
     ends = time.monotonic() + START_S
     while not is_ready():
         if time.monotonic() > ends:
-            log, words = path_of(stack.data_dir, name), last_words(stack.data_dir, name)
+            log, words = path_of(stack.data_dir, name), last_log_lines(stack.data_dir, name)
             raise DidNotStart(f"{name} is not ready after {START_S:g} s; its log {log}: {words}")
         time.sleep(POLL_S)
 
@@ -286,7 +286,7 @@ def _wait(stack: RunningStack, name: str, is_ready: Callable[[], bool]) -> None:
 def _run(stack: RunningStack, step: SetupStep, site: Site, needs: list[Future[None]]) -> None:
     for need in needs:
         need.result()
-    env = {name: os.environ[name] for name in KEPT if name in os.environ}
+    env = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
     done = subprocess.run(
         [sys.executable, "-P", *step.arguments],
         env=env | step_environment(step, site) | given_step_settings(step.name, os.environ),

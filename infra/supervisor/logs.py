@@ -23,7 +23,7 @@ def mark_start(data_dir: Path) -> None:
     (folder / STARTS).write_text(json.dumps(sizes))
 
 
-def last_words(data_dir: Path, name: str) -> str:
+def last_log_lines(data_dir: Path, name: str) -> str:
     """Return the last lines of a process's log since the start of the stack, as one line."""
     path = path_of(data_dir, name)
     raw = path.read_bytes() if path.exists() else b""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from infra.machine.process import DidNotStart
 from infra.supervisor import control, local_node
-from infra.supervisor.logs import last_words, path_of
+from infra.supervisor.logs import last_log_lines, path_of
 from infra.supervisor.running import RunningStack, load
 from infra.supervisor.stack import AGENT
 from infra.supervisor.supervisord import STOPPED
@@ -75,7 +75,7 @@ def _not_ready(stack: RunningStack, name: str, timeout_s: float) -> str:
         reason = f"after {timeout_s:g} s: {why_not_ready(port) if port else 'it says no reason'}"
     else:
         reason = f"as the stack has ended: {why_stopped(stack.data_dir) or 'by a stop'}"
-    log, words = path_of(stack.data_dir, name), last_words(stack.data_dir, name)
+    log, words = path_of(stack.data_dir, name), last_log_lines(stack.data_dir, name)
     return (
         f"{name} is not ready {reason}; its log {log}: {words}; mend what it names, then run "
         "`berth up` again"
@@ -86,7 +86,7 @@ def refuse_ended(data_dir: Path) -> None:
     """Raise DidNotStart if a service has ended for good, as after a broken ledger."""
     for state in control.processes(data_dir):
         if state.state == ENDED:
-            raise DidNotStart(f"{state.name} has ended: {last_words(data_dir, state.name)}")
+            raise DidNotStart(f"{state.name} has ended: {last_log_lines(data_dir, state.name)}")
 
 
 def is_serving(stack: RunningStack, name: str) -> bool:

@@ -73,9 +73,9 @@ def make_process(config: Any, group: Any = None) -> StackProcess:
 class StackSupervisor(Supervisor):  # type: ignore[misc]
     """Stops the stack when a process dies whose in-memory data the others depend on."""
 
-    def __init__(self, options: WarmOptions, forgetful: str) -> None:
+    def __init__(self, options: WarmOptions, volatile_program: str) -> None:
         super().__init__(options)
-        self._forgetful = forgetful
+        self._volatile_program = volatile_program
         poll = options.poller.poll
         # Its own loop looks once a second, which a killed service would have to wait for.
         options.poller.poll = lambda timeout: poll(min(timeout, LOOK_EVERY_S))
@@ -97,13 +97,13 @@ class StackSupervisor(Supervisor):  # type: ignore[misc]
 
     def _on_exit(self, event: events.ProcessStateEvent) -> None:
         running = self.options.mood == SupervisorStates.RUNNING
-        if running and event.process.config.name == self._forgetful:
+        if running and event.process.config.name == self._volatile_program:
             self.options.mood = SupervisorStates.SHUTDOWN
             (Path(self.options.logfile).parent.parent / STOPPED).write_text(BROKER_ENDED + "\n")
             sys.stderr.write(f"berth: {BROKER_ENDED}\n")
 
 
-def main(config: str, forgetful: str) -> None:
+def main(config: str, volatile_program: str) -> None:
     """Run the supervisor in this process until it is stopped."""
     options = WarmOptions()
     options.realize(["-c", config, "-n"], doc=__doc__)
@@ -112,7 +112,7 @@ def main(config: str, forgetful: str) -> None:
         for process in group.process_configs:
             process.make_process = partial(make_process, process)
     with suppress(asyncore_25.ExitNow):
-        StackSupervisor(options, forgetful).main()
+        StackSupervisor(options, volatile_program).main()
     options.close_httpservers()
     options.close_logger()
 

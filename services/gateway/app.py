@@ -73,7 +73,7 @@ def build(gateway: Gateway) -> FastAPI:
 
     app = FastAPI(title="Berth", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.gateway = gateway
-    problem.install_problem_handlers(app, gateway.attempts.count)
+    problem.install_problem_handlers(app, gateway.denials.count)
     openapi.install_openapi(app)
     for routes in ROUTES:
         app.include_router(routes.router)

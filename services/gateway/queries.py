@@ -92,7 +92,7 @@ ORDER BY last.waiting_since DESC, e.at DESC, e.seq DESC, e.idx DESC LIMIT 1
 """
 """The last estimate of the tenant's last waiting job before this one with as many GPUs."""
 
-LINE_ESTIMATE = """
+NEW_JOB_ESTIMATE = """
 SELECT e.at, e.data FROM (
   SELECT o.job_id, o.waiting_since FROM job_placement o
   JOIN job_admission a ON a.job_id = o.job_id AND a.gpus = $3

@@ -15,7 +15,7 @@ from berth_client.answers import StartInterval
 from services.gateway.core.strict import Body
 from services.gateway.database import Database
 from services.gateway.problem import ApiError
-from services.gateway.queries import LINE_ESTIMATE
+from services.gateway.queries import NEW_JOB_ESTIMATE
 from shared.contracts.registry import Bearer
 
 WAIT_S = 0.05
@@ -82,7 +82,7 @@ class QueueStarts:
 
     async def _query(self, bearer: Bearer, kind: Kind) -> StartInterval | None:
         try:
-            row = await self._database.row(bearer, LINE_ESTIMATE, *kind)
+            row = await self._database.row(bearer, NEW_JOB_ESTIMATE, *kind)
         except ApiError:
             self._away_until = time.monotonic() + AWAY_S
             return None

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from fastapi import Request
 
 from services.gateway.access import AccessDirectory
-from services.gateway.attempts import DeniedAttempts
 from services.gateway.bundles import Bundles
 from services.gateway.database import Database
+from services.gateway.denials import DeniedAttempts
 from services.gateway.hub import EventHub
 from services.gateway.ingress import Ingress
 from services.gateway.join_limits import JoinLimits
@@ -83,7 +83,7 @@ class Gateway:
     hub: EventHub
     database: Database
     starts: QueueStarts
-    attempts: DeniedAttempts
+    denials: DeniedAttempts
     open_log: Callable[[], Log]
     buckets: TokenBuckets
     streams: StreamPlaces
@@ -108,7 +108,7 @@ class Gateway:
         A recorded simulation has no services, so nothing is sent.
         """
         reading = (self.access, self.outbox, self.hub)
-        sending = (self.ingress, self.attempts, self.bundles)
+        sending = (self.ingress, self.denials, self.bundles)
         parts = reading if self.settings.recorded else (*reading, *sending)
         tasks = [supervise(part.run(), type(part).__name__) for part in parts]
         tasks.append(supervise(run_upkeep(self.telemetry.metrics), "upkeep"))
@@ -144,7 +144,7 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
     )
     hub = EventHub(open_log, settings.partitions, settings.stream_queue)
     database = Database(settings.postgres)
-    attempts = DeniedAttempts(outbox, settings.instance or "gateway")
+    denials = DeniedAttempts(outbox, settings.instance or "gateway")
     return Gateway(
         settings,
         telemetry,
@@ -154,7 +154,7 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
         hub,
         database,
         QueueStarts(database),
-        attempts,
+        denials,
         open_log,
         TokenBuckets(rate),
         StreamPlaces(settings.stream_limits, lambda: access.view.active_tenants),

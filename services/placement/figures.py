@@ -72,7 +72,7 @@ def nodes(pool: Pool, label: tuple[str]) -> Iterator[Figure]:
 
 def state_of(pool: Pool, node: Node) -> str:
     """Return the state of a node that is not lost; a silent one is suspected to be."""
-    if node.suspicion is not None:
+    if node.silence is not None:
         return "silent"
     return "cordoned" if node.node_id in pool.cordons else "alive"
 

@@ -63,11 +63,11 @@ class Watcher:
         The clock is read after the fold of the ledger, so that a count is never too long.
         """
         at_s = self._clock()
-        suspected = [node for node in self._nodes() if node.suspicion is not None]
-        offsets = [node.suspicion.offset for node in suspected if node.suspicion is not None]
+        suspected = [node for node in self._nodes() if node.silence is not None]
+        offsets = [node.silence.offset for node in suspected if node.silence is not None]
         for node in suspected:
-            if node.suspicion is not None:
-                self._silence.resume(silence_key(node), node.suspicion, at_s)
+            if node.silence is not None:
+                self._silence.resume(silence_key(node), node.silence, at_s)
         self._silence.watch(map(silence_key, self._nodes()), at_s)
         await self._log.start(min(offsets, default=None))
 
@@ -97,7 +97,7 @@ class Watcher:
         """Read on at the end; the silence in the ledger is taken back, as it proves nothing."""
         await self._log.start_anew()
         self._silence.begin_anew(self._clock())
-        suspected = [silence_key(node) for node in self._nodes() if node.suspicion is not None]
+        suspected = [silence_key(node) for node in self._nodes() if node.silence is not None]
         for keys in chunks(suspected, NODES_PER_OFFER):
             silent = tuple(SilentNode(silent_ms=0, **key._asdict()) for key in keys)
             await self._lane.offer(NodesSilent(nodes=silent, offset=self._log.position))
@@ -146,7 +146,7 @@ class Watcher:
         heard = {
             node.node_id: node.incarnation
             for node in self._nodes()
-            if node.suspicion is not None and self._silence.of(node.node_id).heard_since_noted
+            if node.silence is not None and self._silence.of(node.node_id).heard_since_noted
         }
         if heard:
             await self._lane.offer(NodesHeard(nodes=heard))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from services.placement.core.pool.node import Node, Suspicion
+from services.placement.core.pool.node import Node, NotedSilence
 from shared.contracts.reports import Alive, Heartbeats
 
 T = TypeVar("T")
@@ -56,13 +56,13 @@ class Silence:
     def __init__(self) -> None:
         self._nodes: dict[str, SilenceCount] = {}
 
-    def resume(self, key: SilenceKey, suspicion: Suspicion, at_s: float) -> None:
-        """Go on with a count of an earlier reader; it must read on from `suspicion.offset`."""
+    def resume(self, key: SilenceKey, noted: NotedSilence, at_s: float) -> None:
+        """Go on with a count of an earlier reader; it must read on from `noted.offset`."""
         self._nodes[key.node_id] = SilenceCount(
             key,
-            heard_s=at_s - suspicion.silent_ms / 1000,
-            from_offset=suspicion.offset,
-            noted_ms=suspicion.silent_ms,
+            heard_s=at_s - noted.silent_ms / 1000,
+            from_offset=noted.offset,
+            noted_ms=noted.silent_ms,
         )
 
     def begin_anew(self, at_s: float) -> None:

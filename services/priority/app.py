@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.priority.core.decide import Priority
-from services.priority.core.state import Queue
+from services.priority.core.state import PriorityState
 from services.priority.figures import figures
 from services.priority.model_files import read_models
 from services.priority.settings import PrioritySettings
@@ -19,7 +19,7 @@ def run(settings: PrioritySettings) -> None:
     telemetry = start_telemetry("priority", settings)
     serve_metrics(telemetry, settings, "priority")
 
-    async def recall(lane: Lane[Queue]) -> None:
+    async def recall(lane: Lane[PriorityState]) -> None:
         telemetry.spans.remember_waiting(lane.state.waiting.values())
         if (last := lane.state.last_order) is not None:
             by = last.policy

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from services.priority.core.decide import pause_ms
-from services.priority.core.fair_share import used_gpu_s
-from services.priority.core.state import Queue
+from services.priority.core.policies.fair_share import used_gpu_s
+from services.priority.core.state import PriorityState
 from shared.contracts.base import Millis
 from shared.telemetry.figures import Figure
 
@@ -14,7 +14,7 @@ TENANTS_MOST = 50
 """Limit of a label's values: beyond it the tenants that used most are shown."""
 
 
-def figures(queue: Queue, now: Millis) -> Iterator[Figure]:
+def figures(queue: PriorityState, now: Millis) -> Iterator[Figure]:
     """Yield the figures of one lane; none of a lane without a pool."""
     if queue.pool is None:
         return
@@ -37,7 +37,7 @@ def shares(amounts: Mapping[str, float]) -> dict[str, float]:
     return {name: amount / total if total else 0.0 for name, amount in amounts.items()}
 
 
-def fairness_gap(queue: Queue, use: Mapping[str, float]) -> float:
+def fairness_gap(queue: PriorityState, use: Mapping[str, float]) -> float:
     """Return the greatest excess of a tenant's use over its fair share, among those with jobs."""
     active = {job.tenant for job in queue.jobs.values()}
     weight = shares({name: queue.weights.get(name, 1.0) for name in active})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from services.priority.core.learned import BadModel, LearnedModel, load_model
+from services.priority.core.learned.model import BadModel, LearnedModel, load_model
 
 log = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from services.throttle.dispatch import Dispatcher
 from services.throttle.figures import figures
 from services.throttle.heap import settle_heap
 from services.throttle.interaction_key import InteractionIds, read_interaction_key
-from services.throttle.proxy.admission import Admission
 from services.throttle.proxy.app import OpenAiProxy
 from services.throttle.proxy.authentication import Authenticator
 from services.throttle.proxy.connection import connections
+from services.throttle.proxy.open_requests import OpenRequests
 from services.throttle.proxy.prompts import PromptTokenizer
 from services.throttle.proxy.serve import RequestServer
 from services.throttle.settings import ThrottleSettings
@@ -122,7 +122,7 @@ class ThrottleShell:
         certificate = server_certificate(settings)
         telemetry.metrics.watch_certificate(certificate)
         self._tls = certificate.context if certificate is not None else None
-        self.admission = Admission(settings.admission_limits)
+        self.open_requests = OpenRequests(settings.open_request_limits)
         self.port = 0
         self.serving = asyncio.Event()
 
@@ -174,7 +174,7 @@ class ThrottleShell:
             self._held,
             self._prompts,
             secrets.token_bytes(16),
-            self.admission,
+            self.open_requests,
             self._ids,
         )
         proxy = OpenAiProxy(authenticator, server, self._telemetry.spans)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from services.throttle.proxy.admission import MIB, AdmissionLimits
+from services.throttle.proxy.open_requests import MIB, OpenRequestLimits
 from shared.contracts.topics import PROMPTS_KEPT_H
 from shared.oidc.settings import OidcSettings
 
@@ -54,8 +54,8 @@ class ThrottleSettings(OidcSettings):
     )
 
     @property
-    def admission_limits(self) -> AdmissionLimits:
-        return AdmissionLimits(
+    def open_request_limits(self) -> OpenRequestLimits:
+        return OpenRequestLimits(
             self.open_requests,
             self.tenant_open_requests,
             self.open_body_mib * MIB,

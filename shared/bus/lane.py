@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from shared.bus.checkpoints import Checkpoints
 from shared.bus.clock import LedgerClock
 from shared.bus.commit import Committer
 from shared.bus.failpoints import Failpoints
@@ -18,6 +17,7 @@ from shared.bus.inbox import Delivery, Inbox
 from shared.bus.local_inputs import LocalInputs
 from shared.bus.log import Log
 from shared.bus.rounds import OnAccepted, Rounds
+from shared.bus.snapshot_policy import SnapshotPolicy
 from shared.bus.snapshots import Snapshots
 from shared.contracts.base import Command, Event, Local, Model
 from shared.ledger.clock_steps import last_step
@@ -74,7 +74,7 @@ class Lane(Generic[S]):
         self._clock = clock or LedgerClock()
         self._locals = LocalInputs(self.tp.key)
         self._gatherer = Gatherer(self.inbox, self._locals, self._settings.window_ms / 1000)
-        self._checkpoints = Checkpoints(
+        self._snapshot_policy = SnapshotPolicy(
             snapshots,
             self._clock,
             every=self._settings.snapshot_every,
@@ -94,7 +94,7 @@ class Lane(Generic[S]):
             self._gatherer,
             self._locals,
             self._committer,
-            self._checkpoints,
+            self._snapshot_policy,
             self._clock,
             self._settings.failpoints,
             on_accepted,
@@ -146,11 +146,11 @@ class Lane(Generic[S]):
         The start and each round do so; call it also while the lane is idle, for a disk that was
         full then.
         """
-        self._checkpoints.mark_if_due(self.cursor)
+        self._snapshot_policy.mark_if_due(self.cursor)
 
     async def keep_marked(self) -> None:
         """Store the cursor of appends that came too soon after a mark; runs until cancelled."""
-        await self._checkpoints.keep_marked(lambda: self.cursor)
+        await self._snapshot_policy.keep_marked(lambda: self.cursor)
 
     async def start(self) -> None:
         """Fold the ledger; afterwards `next_offsets` is valid.
@@ -159,12 +159,12 @@ class Lane(Generic[S]):
         again before it has written much does not fold more and more.
         """
         await self._client.start()
-        self._committer.replica.reader.cursor = marked = self._checkpoints.marked()
+        self._committer.replica.reader.cursor = marked = self._snapshot_policy.marked()
         await self._committer.refold()
         self._clock.restore(last_step(self.state))
         if self.cursor != marked:
             self.mark()
-        await self._checkpoints.store_if_due(self._committer.replica)
+        await self._snapshot_policy.store_if_due(self._committer.replica)
 
     async def deliver(self, tp: TP, offset: int, value: bytes | None) -> Delivery:
         """Take one record of an input. Blocks while the lane has enough to do.
@@ -219,7 +219,7 @@ class Lane(Generic[S]):
         """Store a snapshot for the next owner and stop the client, once `run` has ended."""
         self._locals.abandon()
         if not self._rounds.is_unfinished:
-            await self._checkpoints.store(self._committer.replica)
+            await self._snapshot_policy.store(self._committer.replica)
         await self._client.stop()
 
     def _due_in_s(self) -> float | None:

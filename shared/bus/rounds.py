@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 from traceback import format_tb
 from typing import Generic, TypeVar
 
-from shared.bus.checkpoints import Checkpoints
 from shared.bus.clock import LedgerClock
 from shared.bus.commit import Committer, send
 from shared.bus.draft import Draft, build_record, draft_facts
 from shared.bus.failpoints import Failpoints
-from shared.bus.flood import Flood
 from shared.bus.gather import Batch, Gatherer
 from shared.bus.ids import new_id
 from shared.bus.local_inputs import LocalInputs
 from shared.bus.log import Log
 from shared.bus.parts import Part, Raising, blame, only, parts_of
 from shared.bus.quarantine import PartQuarantine, culprit_of, describe, quarantine
+from shared.bus.quarantine_limits import QuarantineLimits
 from shared.bus.quarantine_retries import QuarantineRetries
+from shared.bus.snapshot_policy import SnapshotPolicy
 from shared.contracts.base import Local
 from shared.ledger.decider import Decider, Decision, Fact
 from shared.ledger.errors import BusError, LaneHalted, TooLarge
@@ -53,7 +53,7 @@ class Rounds(Generic[S]):
         gatherer: Gatherer,
         locals_: LocalInputs,
         committer: Committer[S],
-        checkpoints: Checkpoints[S],
+        snapshot_policy: SnapshotPolicy[S],
         clock: LedgerClock,
         failpoints: Failpoints,
         on_accepted: OnAccepted | None,
@@ -69,11 +69,11 @@ class Rounds(Generic[S]):
         self._inbox = gatherer.inbox
         self._locals = locals_
         self._committer = committer
-        self._checkpoints = checkpoints
+        self._snapshot_policy = snapshot_policy
         self._clock = clock
         self._failpoints = failpoints
         self._on_accepted = on_accepted
-        self._flood = Flood(tp.key)
+        self._limits = QuarantineLimits(tp.key)
         self._retries = QuarantineRetries(client, tp, self._inbox.decoder)
 
     async def run_one(self) -> None:
@@ -96,7 +96,7 @@ class Rounds(Generic[S]):
             await self._finish(batch, draft, started_ns)
         self.is_unfinished = False
         self._gatherer.end_round(self._clock.monotonic_s())
-        await self._checkpoints.store_if_due(self._committer.replica)
+        await self._snapshot_policy.store_if_due(self._committer.replica)
 
     @property
     def _cursor(self) -> Cursor:
@@ -129,7 +129,7 @@ class Rounds(Generic[S]):
         )
 
     async def _finish(self, batch: Batch, draft: Draft, started_ns: int) -> None:
-        self._flood.note_decided(batch.inputs)
+        self._limits.note_decided(batch.inputs)
         if draft.facts or self._inbox.silent + len(batch.records) >= MAX_SILENT:
             await self._commit(batch, draft, started_ns)
         else:
@@ -153,7 +153,7 @@ class Rounds(Generic[S]):
         culprit = culprit_of(batch)
         if culprit is None:
             raise LaneHalted(f"{self._tp.key}: a wake: {describe(error, [])}") from error
-        self._flood.check(batch.inputs)
+        self._limits.check(batch.inputs)
         log.error("input quarantined: %s", describe(error, batch.inputs), extra=self._where(error))
         closing = await quarantine(self._client, culprit, error, self._tp.topic, self._event_id)
         closed = Draft(self._now(), is_final=True)
@@ -163,7 +163,7 @@ class Rounds(Generic[S]):
             raise LaneHalted(f"{self._tp.key}: without input: {describe(second, [])}") from second
         closed.used = None
         if await self._commit(batch, closed, started_ns):
-            self._flood.note_quarantined(batch.inputs)
+            self._limits.note_quarantined(batch.inputs)
 
     async def _quarantine_parts(self, batch: Batch, started_ns: int) -> bool:
         """Quarantine the parts on which the decider raises, and decide the others; one record holds
@@ -219,12 +219,12 @@ class Rounds(Generic[S]):
             return True
         apart = {(part.input.id, part.entry) for part, _ in raising}
         rest = [part.alone for part in parts if (part.input.id, part.entry) not in apart]
-        flood = self._flood.after(rest, [part.alone for part, _ in raising])
+        limits = self._limits.after(rest, [part.alone for part, _ in raising])
         for part, error in raising:
             reason = describe(error, [part.alone])
             log.error("input quarantined: %s", reason, extra=self._where(error))
         if await self._commit(batch, draft, started_ns):
-            self._flood = flood
+            self._limits = limits
         return True
 
     def _where(self, error: Exception) -> dict[str, str]:
@@ -246,12 +246,12 @@ class Rounds(Generic[S]):
         offset = await self._send(value)
         if offset != cursor.next:
             await committer.learn(record)
-            self._checkpoints.mark_if_due(self._cursor)
+            self._snapshot_policy.mark_if_due(self._cursor)
             return False
         committer.accept(offset, record)
         self._gatherer.grow()
         self._inbox.note_used(used.records)
-        self._checkpoints.mark_if_due(self._cursor)
+        self._snapshot_policy.mark_if_due(self._cursor)
         self._locals.resolve(used.locals, draft.facts)
         self._locals.note_begun(draft.facts)
         self.report(draft.facts, draft.parents, started_ns)
@@ -286,7 +286,7 @@ class Rounds(Generic[S]):
 
     async def _refold(self) -> None:
         await self._committer.refold()
-        self._checkpoints.mark_if_due(self._cursor)
+        self._snapshot_policy.mark_if_due(self._cursor)
 
     async def _send(self, value: bytes) -> int | None:
         return await send(self._client, self._tp, value, self._failpoints)

@@ -128,7 +128,7 @@ class JobPreempted(Event):
     )
 
 
-MoveReason = Literal["drain", "slow_node", "defragment", "balance"]
+MigrationReason = Literal["drain", "slow_node", "defragment", "balance"]
 
 
 @event
@@ -145,7 +145,7 @@ class JobMigrated(Event):
     job_id: JobId = Field(description="the job that migrates")
     tenant: str = Field(description="tenant that owns the job")
     attempt: int = Field(ge=1, description="number of the attempt")
-    reason: MoveReason = Field(description="machine-readable")
+    reason: MigrationReason = Field(description="machine-readable")
     by_job_id: str = Field("", description="the job that gets its GPUs; empty: none in particular")
     from_nodes: tuple[str, ...] = Field(description="nodes on which it ran")
     to_nodes: tuple[str, ...] = Field(description="nodes on which it will continue")

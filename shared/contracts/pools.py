@@ -27,7 +27,7 @@ BasePolicy = Literal[
     "srtf",
     "srsf",
 ]
-"""Base policies of a queue; `services/priority/core/keys.py` holds the formula of each."""
+"""Base policies of a queue; `services/priority/core/policies/keys.py` holds the formula of each."""
 RuntimeSource = Literal["user", "history", "oracle"]
 """Source of the run times that a policy uses; `oracle` reads the simulated duration."""
 QueueMode = Literal["strict", "skip", "easy"]

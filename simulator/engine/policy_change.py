@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.engine.trial import TrialResult
+from simulator.engine.candidate import TrialResult
 from simulator.metrics.bootstrap import Gain, gain, hours
 
 LEAST_GAIN = 0.05

@@ -13,11 +13,11 @@ from shared.bus.tail import LedgerTail
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import Finished, QueueChanged, QueueEntry
 from shared.ledger.reader import Accepted
+from simulator.engine.candidate import policy_of
 from simulator.engine.lane import LANE
 from simulator.engine.options import TIME_SCALE
 from simulator.engine.scenario import LEASE_S, START_TIMEOUT_S, Scenario
 from simulator.engine.sizing import PLENTY_CPUS, PLENTY_MEM_GIB, window_of
-from simulator.engine.trial import policy_of
 from simulator.workload.rows import WorkloadJob
 
 LEDGER = "priority"

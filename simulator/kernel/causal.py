@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from services.priority.core.history import BINS
+from services.priority.core.history.distributions import BINS
 from simulator.kernel import estimates, keys
 from simulator.kernel.compiled import SOURCES, entry
 from simulator.kernel.state import Bools, Floats, Ints

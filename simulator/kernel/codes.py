@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.priority.core.features import CONTEXT_S
+from services.priority.core.learned.features import CONTEXT_S
 
 FCFS, SMALLEST, SJF, SAF, F1, WFP3, UNICEP, MULTIFACTOR, LAS, SRTF, SRSF, GITTINS, LEARNED = range(
     13

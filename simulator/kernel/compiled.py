@@ -11,7 +11,8 @@ from numba import njit
 
 from services.placement.core.pool import loss_budget
 from services.placement.core.round import progress
-from services.priority.core import history, keys
+from services.priority.core.history import distributions as history
+from services.priority.core.policies import keys
 
 F = TypeVar("F", bound=Callable[..., Any])
 _WITHIN = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.priority.core.history import LEVELS
+from services.priority.core.history.distributions import LEVELS
 from simulator.kernel import attempts, board, keys
 from simulator.kernel.allocations import shift_all
 from simulator.kernel.codes import NEVER

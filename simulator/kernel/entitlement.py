@@ -1,8 +1,8 @@
-"""Entitled jobs: the scalar twin of `services.priority.core.entitlement`; all tenants weigh 1."""
+"""Entitled jobs: the scalar twin of priority's `ranking.entitlement`; all tenants weigh 1."""
 
 from __future__ import annotations
 
-from services.priority.core.keys import LIFT
+from services.priority.core.policies.keys import LIFT
 from simulator.kernel import ranking
 from simulator.kernel.compiled import compiled
 from simulator.kernel.sorting import sort

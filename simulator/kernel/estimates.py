@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from services.priority.core.history import CUT_SHORT_S, FADE, LEVELS, TRUST
+from services.priority.core.history.distributions import CUT_SHORT_S, FADE, LEVELS, TRUST
 from shared.contracts.pools import default_of
 from simulator.kernel import keys
 from simulator.kernel.compiled import compiled

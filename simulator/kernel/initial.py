@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from services.placement.core.pool import loss_budget
-from services.priority.core.history import BINS, fill_prior
+from services.priority.core.history.distributions import BINS, fill_prior
 from simulator.kernel import state
 from simulator.kernel.codes import (
     COLUMNS,

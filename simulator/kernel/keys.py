@@ -7,7 +7,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from services.priority.core import history, keys
+from services.priority.core.history import distributions as history
+from services.priority.core.policies import keys
 from simulator.kernel.compiled import compiled
 
 F = TypeVar("F")

@@ -1,4 +1,4 @@
-"""The learned policy: the scalar twin of `services.priority.core.features` and of its network."""
+"""The learned policy: the scalar twin of priority's `learned.features` and of its network."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.priority.core.keys import LIFT
+from services.priority.core.policies.keys import LIFT
 from simulator.kernel import learned, ranking
 from simulator.kernel.codes import CONTEXT_MS, LEARNED, MULTIFACTOR, WAITING, WFP3
 from simulator.kernel.compiled import compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from services.priority.core.policies import LEAST_KEY
+from services.priority.core.policies.base_policies import LEAST_KEY
 from simulator.kernel import exploration, forecast, keys, learned, progress
 from simulator.kernel.codes import (
     F1,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from services.placement.core.pool import loss_budget, overdue
-from services.priority.core.history import BINS
+from services.priority.core.history.distributions import BINS
 from shared.contracts.pools import (
     EasyRuntime,
     PreemptionProtection,

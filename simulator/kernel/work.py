@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from services.priority.core.history import LEVELS
+from services.priority.core.history.distributions import LEVELS
 from shared.contracts.job_names import name_pattern
 from simulator.workload.columns import Columns
 

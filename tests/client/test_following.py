@@ -53,7 +53,9 @@ def test_a_stream_that_breaks_off_is_opened_again_with_one_message(api: Client) 
     reported: list[str] = []
     events = list(api.follow("/x", {}, reported.append, away_s=PATIENCE_S))
     assert events == [("x", "1", ""), ("x", "1", ""), ("x", "2", ""), ("end", "{}", "")]
-    broken = f"{api.place.url} is not reachable: the stream broke off; trying again for up to"
+    broken = (
+        f"{api.installation.url} is not reachable: the stream broke off; trying again for up to"
+    )
     assert [line.startswith(broken) for line in reported] == [True, False, True, False]
     assert reported[1::2] == ["connected again", "connected again"]
 

@@ -28,9 +28,9 @@ class Reader:
     def __post_init__(self) -> None:
         offsets = []
         for node in self.nodes():
-            if node.suspicion is not None:
-                self.silence.resume(silence_key(node), node.suspicion, self.now_s)
-                offsets.append(node.suspicion.offset)
+            if node.silence is not None:
+                self.silence.resume(silence_key(node), node.silence, self.now_s)
+                offsets.append(node.silence.offset)
         self.silence.watch(map(silence_key, self.nodes()), self.now_s)
         self.position = min([*offsets, len(self.log)]) if self.goes_on else len(self.log)
 
@@ -62,7 +62,7 @@ class Reader:
             nodes={
                 node.node_id: node.incarnation
                 for node in self.nodes()
-                if node.suspicion is not None and self.silence.of(node.node_id).heard_since_noted
+                if node.silence is not None and self.silence.of(node.node_id).heard_since_noted
             }
         )
 

@@ -400,7 +400,7 @@ class World:
         """The broker loses what was not read; the reader notices, and takes its counts back."""
         self.reader.lose_unread(self.now_s)
         self.silences.clear()
-        suspected = [node for node in self.reader.nodes() if node.suspicion is not None]
+        suspected = [node for node in self.reader.nodes() if node.silence is not None]
         anew = tuple(self.reader.silent_node(node, self.now_s) for node in suspected)
         self.feed("local", NodesSilent(nodes=anew, offset=self.reader.position))
 

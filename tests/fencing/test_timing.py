@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from berth_agent.core.lease import Lease
 from berth_agent.messages import Terms
-from services.placement.core.pool.node import Suspicion
+from services.placement.core.pool.node import NotedSilence
 from services.placement.heartbeats import next_note_ms
 from services.placement.silence import Silence, SilenceKey
 from shared.contracts.pools import PoolConfigured, PoolSettings
@@ -85,7 +85,7 @@ def lost_at_s(schedule: list[str]) -> int:
         if second == "restart":
             silence = Silence()
             if noted_ms:
-                silence.resume(KEY, Suspicion(noted_ms, 0), now_s)
+                silence.resume(KEY, NotedSilence(noted_ms, 0), now_s)
             silence.watch([KEY], now_s)
         elif second == "readable":
             silent_ms = silence.of(KEY.node_id).silent_ms(now_s)

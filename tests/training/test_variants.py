@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from services.priority.core.learned import model_name
+from services.priority.core.learned.model import model_name
 from shared.contracts.pools import PoolConfigured
 from simulator.engine.models import FOLDER
 from simulator.kernel.weights import untrained

@@ -10,7 +10,7 @@ from berth_agent import file_names
 from berth_agent.linux import files
 from berth_agent.node.allocation import AllocationFolder, folder_name, move_to_ended, read_folder
 from berth_agent.node.config import Config
-from berth_agent.node.passage import make_passable
+from berth_agent.node.folder_access import make_passable
 from berth_agent.node.secret_folder import SecretFolder
 
 

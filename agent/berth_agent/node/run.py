@@ -33,13 +33,13 @@ from berth_agent.node.claim import IdentityClaim
 from berth_agent.node.cleaning import Cleaning
 from berth_agent.node.config import Config
 from berth_agent.node.containers import Containers, find_engine
+from berth_agent.node.folder_access import check_passage
 from berth_agent.node.folders import Folders
 from berth_agent.node.http import Connection, parse_address
 from berth_agent.node.identity import read_identity
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.launcher import Launcher
 from berth_agent.node.measuring import Measuring
-from berth_agent.node.passage import check_passage
 from berth_agent.node.renewal import Credentials
 from berth_agent.node.reporting import Reporting
 from berth_agent.node.scratch import Scratch

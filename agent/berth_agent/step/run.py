@@ -9,7 +9,7 @@ from berth_agent.linux import cgroups, memory, processes
 from berth_agent.linux.clocks import boot_ms
 from berth_agent.linux.signals import signal
 from berth_agent.step import world
-from berth_agent.step.drill import Drill
+from berth_agent.step.injected_worker import InjectedWorker
 from berth_agent.step.limits import Limits
 from berth_agent.step.outcome import Outcome
 from berth_agent.step.pause import Pause
@@ -52,7 +52,9 @@ class Run:
         self._killed_ms: int | None = None
         self._init_dead = False
         self._pause = Pause(spec, self.worker)
-        self._drill = Drill(spec, output, watch, lambda: bool(self._limits.ending.reason))
+        self._injected_worker = InjectedWorker(
+            spec, output, watch, lambda: bool(self._limits.ending.reason)
+        )
         self._frozen = False
         self._stuck = False
         self._terminals: Terminals | None = None
@@ -101,7 +103,7 @@ class Run:
         if not self._init_dead:
             doubtful = lease.is_doubtful(now_ms) and not lease.is_over(now_ms)
             self._note_frozen(doubtful)
-            self._pause.hold(doubtful or self._drill.stops_at(now_ms))
+            self._pause.hold(doubtful or self._injected_worker.stops_at(now_ms))
             self._signal(now_ms)
         if self._terminals is not None:
             self._terminals.look(now_ms)
@@ -169,7 +171,9 @@ class Run:
         if self._init_dead:
             return SWEEP_MS
         now_ms = boot_ms()
-        due_ms = min(self._limits.next_ms(self._watch.lease, now_ms), self._drill.next_ms(now_ms))
+        due_ms = min(
+            self._limits.next_ms(self._watch.lease, now_ms), self._injected_worker.next_ms(now_ms)
+        )
         terminals_ms = self._terminals.next_ms() if self._terminals is not None else POLL_MS
         return max(1, min(POLL_MS, due_ms, terminals_ms))
 

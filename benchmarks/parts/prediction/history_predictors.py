@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.parts.prediction.jobs import Floats, JobHistory
-from services.priority.core.history import FADE, PRIOR, SMOOTHED, TRUST, VALUES, bin_of
-from services.priority.core.intervals import IntervalCalibration, RunTimeInterval
+from services.priority.core.history.distributions import (
+    FADE,
+    PRIOR,
+    SMOOTHED,
+    TRUST,
+    VALUES,
+    bin_of,
+)
+from services.priority.core.history.intervals import IntervalCalibration, RunTimeInterval
 
 LEVELS = np.array([0.1, 0.5, 0.9])
 

@@ -15,13 +15,13 @@ import numpy as np
 from benchmarks.parts.policies.continuous import Replay, replay_of
 from benchmarks.parts.prediction.jobs import JUDGED_FROM, Floats
 from benchmarks.parts.prediction.waiting_estimate import WaitingEstimate
-from services.priority.core.history import VALUES
-from services.priority.core.start_calibration import (
+from services.priority.core.history.distributions import VALUES
+from services.priority.core.history.start_calibration import (
     StartCalibration,
     shift_interval,
     simulated_intervals,
 )
-from services.priority.core.starts import Load, simulate_starts
+from services.priority.core.starts.simulated_starts import Load, simulate_starts
 from shared.contracts.pools import QueueMode
 from simulator.kernel.causal import distributions_of
 from simulator.kernel.run import Rules, simulate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from services.priority.core.start_calibration import StartCalibration, StartInterval
+from services.priority.core.history.start_calibration import StartCalibration, StartInterval
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.failslow.core.mitigation.breaker import Breaker
-from services.failslow.core.mitigation.care import OpenPlan
+from services.failslow.core.mitigation.mitigation_state import OpenPlan
 from services.failslow.core.planning import applied
 from services.failslow.core.state import FailSlowState
 from shared.contracts.breaker import BreakerChanged
@@ -18,30 +18,30 @@ from shared.ledger.decider import Decision
 
 def settle_plans(state: FailSlowState) -> Iterator[Decision]:
     """Apply plans of Berth that wait, oldest first, and note when the breaker opens or closes."""
-    if state.pool is None or not (state.care.plans or state.fleet.is_breaker_open):
+    if state.pool is None or not (state.mitigation.plans or state.fleet.is_breaker_open):
         return
     blocked = ""
     if state.pool.mitigation == "automatic":
-        for own in [plan for plan in state.care.plans.values() if may_apply(plan)]:
-            if has_room(state, own):
-                gang = state.gangs.get(own.job_id)
+        for open_plan in [plan for plan in state.mitigation.plans.values() if may_apply(plan)]:
+            if has_room(state, open_plan):
+                gang = state.gangs.get(open_plan.job_id)
                 yield Decision(
-                    applied(own, is_automatic=True), "", gang.traceparent if gang else ""
+                    applied(open_plan, is_automatic=True), "", gang.traceparent if gang else ""
                 )
             else:
-                blocked = blocked or own.plan_id
+                blocked = blocked or open_plan.plan_id
     if bool(blocked) != state.fleet.is_breaker_open:
         yield Decision(breaker_of(state, blocked))
 
 
-def may_apply(own: OpenPlan) -> bool:
-    return own.plan.actor == "berth" and not own.is_applied
+def may_apply(open_plan: OpenPlan) -> bool:
+    return open_plan.plan.actor == "berth" and not open_plan.is_applied
 
 
-def has_room(state: FailSlowState, own: OpenPlan) -> bool:
+def has_room(state: FailSlowState, open_plan: OpenPlan) -> bool:
     """Whether all nodes that the plan cordons may be out of use as well."""
     out = state.fleet.out_of_use
-    wanted = [node for node in own.plan.node_ids if node not in out]
+    wanted = [node for node in open_plan.plan.node_ids if node not in out]
     return len(breaker(state).allowed(wanted, len(state.fleet.nodes), out)) == len(wanted)
 
 

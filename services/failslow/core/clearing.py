@@ -27,5 +27,5 @@ def lost_gpu_s(state: FailSlowState, fault: TrackedFault, now: int) -> float:
     gang = state.gang_of(fault)
     if gang is None:
         return 0.0
-    lost_s = state.care.lost_by_s(fault.job_id, fault.fault_id, state.cluster_s(now))
+    lost_s = state.mitigation.lost_by_s(fault.job_id, fault.fault_id, state.cluster_s(now))
     return lost_s * gang.gpus

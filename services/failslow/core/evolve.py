@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from services.failslow.core.fold_care import (
-    account_move,
+from services.failslow.core.fold_mitigation import (
+    account_migration,
     apply_plan,
-    begin_care,
-    begin_move,
-    end_care,
+    begin_migration,
+    end_fault,
     end_plan,
-    measure_move,
+    follow_fault,
+    measure_migration,
     note_plan,
 )
 from services.failslow.core.state import JOB, FailSlowState, GangState, SlowPace, TrackedFault
@@ -74,17 +74,17 @@ def open_fault(state: FailSlowState, event: FaultSuspected, fact: Fact) -> None:
         gang.counts[fault.rank] = int(count)
         if event.kind == "job":
             gang.pace = SlowPace(event.peers_s, event.slowdown, event.work)
-        begin_care(state, event, fact)
+        follow_fault(state, event, fact)
 
 
 def clear_fault(state: FailSlowState, event: FaultCleared, fact: Fact) -> None:
-    end_care(state, event, fact)
+    end_fault(state, event, fact)
     close_in_gang(state, event.fault_id, mute=False)
     state.close(event.fault_id, "cleared")
 
 
 def dismiss_fault(state: FailSlowState, event: FaultDismissed, fact: Fact) -> None:
-    end_care(state, event, fact)
+    end_fault(state, event, fact)
     close_in_gang(state, event.fault_id, mute=True)
     state.close(event.fault_id, "false_alarm" if event.false_alarm else "dismissed")
 
@@ -120,7 +120,7 @@ def learn_pace(state: FailSlowState, event: PaceLearned, fact: Fact) -> None:
 
 def configure(state: FailSlowState, event: PoolConfigured, fact: Fact) -> None:
     state.pool = event
-    state.care.assume(event.migration_cost_s)
+    state.mitigation.assume(event.migration_cost_s)
 
 
 FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
@@ -131,9 +131,9 @@ FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
     MitigationPlanned: note_plan,
     MitigationApplied: apply_plan,
     MitigationCleared: end_plan,
-    MitigationCarriedOut: begin_move,
-    MitigationMeasured: measure_move,
-    MitigationAccounted: account_move,
+    MitigationCarriedOut: begin_migration,
+    MitigationMeasured: measure_migration,
+    MitigationAccounted: account_migration,
     NodeHealthScored: ignore,
     NodesNoted: note_nodes,
     BreakerChanged: change_breaker,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.failslow.core.gangs import ENDS
-from services.failslow.core.mitigation.care import OpenPlan
 from services.failslow.core.mitigation.migration import FollowedMigration
+from services.failslow.core.mitigation.mitigation_state import OpenPlan
 from services.failslow.core.state import FailSlowState
 from shared.contracts.attempts import JobCancelled, JobFailed, JobMigrated, JobStarted, JobSucceeded
 from shared.contracts.mitigation_account import (
@@ -23,7 +23,7 @@ def follow_migrations(state: FailSlowState, item: Input, now: int) -> Iterator[D
     """Follow one input of the placement ledger; most are of jobs that no plan has moved."""
     match item.message:
         case JobStarted() as started:
-            migration = state.care.migrations.get(started.job_id)
+            migration = state.mitigation.migrations.get(started.job_id)
             if (
                 migration is not None
                 and migration.started_s is None
@@ -31,33 +31,36 @@ def follow_migrations(state: FailSlowState, item: Input, now: int) -> Iterator[D
             ):
                 yield item.decision(measured(state, migration, started, now))
         case message if isinstance(message, ENDS):
-            migration = state.care.migrations.get(message.job_id)
+            migration = state.mitigation.migrations.get(message.job_id)
             if migration is not None and (
                 migration.started_s is not None or isinstance(message, OVER)
             ):
                 yield item.decision(accounted(state, message.job_id, migration, now))
-            if isinstance(message, JobMigrated) and (own := plan_of(state, message)) is not None:
-                yield item.decision(carried_out(state, own, message, now))
+            if (
+                isinstance(message, JobMigrated)
+                and (open_plan := plan_of(state, message)) is not None
+            ):
+                yield item.decision(carried_out(state, open_plan, message, now))
 
 
 def plan_of(state: FailSlowState, migrated: JobMigrated) -> OpenPlan | None:
     """Return the plan that led to a migration, if one did."""
     if migrated.reason != "slow_node":
         return None
-    plans = (plan for plan in state.care.plans.values() if plan.job_id == migrated.job_id)
+    plans = (plan for plan in state.mitigation.plans.values() if plan.job_id == migrated.job_id)
     return next((plan for plan in plans if plan.is_applied and plan.plan.level == "migrate"), None)
 
 
 def carried_out(
-    state: FailSlowState, own: OpenPlan, migrated: JobMigrated, now: int
+    state: FailSlowState, open_plan: OpenPlan, migrated: JobMigrated, now: int
 ) -> MitigationCarriedOut:
-    now_s, episode = state.cluster_s(now), state.care.episodes.get(own.job_id)
+    now_s, episode = state.cluster_s(now), state.mitigation.episodes.get(open_plan.job_id)
     faults = episode.faults.values() if episode else ()
     return MitigationCarriedOut(
-        plan_id=own.plan_id,
-        fault_id=own.plan.fault_ids[0],
-        job_id=own.job_id,
-        tenant=own.tenant,
+        plan_id=open_plan.plan_id,
+        fault_id=open_plan.plan.fault_ids[0],
+        job_id=open_plan.job_id,
+        tenant=open_plan.tenant,
         attempt=migrated.attempt,
         slowdown=max((fault.slowdown for fault in faults), default=0.0),
         elapsed_s=max(0.0, now_s - episode.began_s) if episode else 0.0,
@@ -82,7 +85,7 @@ def measured(
 def accounted(
     state: FailSlowState, job_id: str, migration: FollowedMigration, now: int
 ) -> MitigationAccounted:
-    now_s, survival = state.cluster_s(now), state.care.durations.survival()
+    now_s, survival = state.cluster_s(now), state.mitigation.durations.survival()
     return MitigationAccounted(
         plan_id=migration.plan_id,
         fault_id=migration.fault_id,

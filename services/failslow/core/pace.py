@@ -15,11 +15,11 @@ from math import exp, log
 
 import numpy as np
 
-from services.failslow.core.birth import is_comparable, settled_level, slow_since_start
 from services.failslow.core.comparison import LONGEST_S, SHORTEST_S
 from services.failslow.core.detection.change import Change
 from services.failslow.core.detection.detector import Detector
 from services.failslow.core.detection.kinds import is_training
+from services.failslow.core.slow_start import is_comparable, settled_level, slow_since_start
 from services.failslow.core.state import FailSlowState, GangState
 from services.failslow.core.wait_profiles import WaitProfiles
 from shared.contracts.paces import JobPaceChanged, JobPaceSettled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
-from services.failslow.core.mitigation.care import OpenPlan
+from services.failslow.core.mitigation.mitigation_state import OpenPlan
 from services.failslow.core.state import FailSlowState
 from shared.contracts.mitigation import (
     ApproveMitigation,
@@ -22,7 +22,7 @@ def due_at(state: FailSlowState) -> int | None:
     """Return the ms when the next plan is due, None without any or where none is made."""
     if not makes_plans(state):
         return None
-    due = (episode.due_s for episode in state.care.episodes.values())
+    due = (episode.due_s for episode in state.mitigation.episodes.values())
     first_s = min((due_s for due_s in due if due_s is not None), default=None)
     return None if first_s is None else ledger_ms(state, first_s)
 
@@ -37,14 +37,14 @@ def plan_due(state: FailSlowState, now: int) -> Iterator[Decision]:
     if not makes_plans(state):
         return
     now_s = state.cluster_s(now)
-    for job_id, episode in list(state.care.episodes.items()):
+    for job_id, episode in list(state.mitigation.episodes.items()):
         if episode.due_s is None or episode.due_s > now_s:
             continue
-        plan, gang = state.care.due_plan(job_id), state.gangs.get(job_id)
+        plan, gang = state.mitigation.due_plan(job_id), state.gangs.get(job_id)
         if plan is None:
             continue
         event = MitigationPlanned(
-            plan_id=f"{job_id}/{episode.attempt}/{plan.level}/{state.care.plans_so_far + 1}",
+            plan_id=f"{job_id}/{episode.attempt}/{plan.level}/{state.mitigation.plans_so_far + 1}",
             job_id=job_id,
             tenant=episode.tenant,
             attempt=episode.attempt,
@@ -70,56 +70,61 @@ def end_plans(
     state: FailSlowState, job_id: str, reason: str, cause: str = ""
 ) -> Iterator[Decision]:
     """End the plans of a gang without open faults."""
-    if job_id in state.care.episodes:
+    if job_id in state.mitigation.episodes:
         return
-    for own in [plan for plan in state.care.plans.values() if plan.job_id == job_id]:
+    for open_plan in [plan for plan in state.mitigation.plans.values() if plan.job_id == job_id]:
         event = MitigationCleared(
-            plan_id=own.plan_id, job_id=own.job_id, tenant=own.tenant, reason=reason
+            plan_id=open_plan.plan_id,
+            job_id=open_plan.job_id,
+            tenant=open_plan.tenant,
+            reason=reason,
         )
         yield Decision(event, cause)
 
 
 def approve(state: FailSlowState, item: Input, command: ApproveMitigation) -> Iterator[Decision]:
     """Accept and apply the plan, or refuse with a reason code."""
-    own = state.care.plans.get(command.plan_id)
-    refusal = refusal_of(state, own)
-    if refusal or own is None:
+    open_plan = state.mitigation.plans.get(command.plan_id)
+    refusal = refusal_of(state, open_plan)
+    if refusal or open_plan is None:
         detail = f"plan_id: {command.plan_id!r}"
         yield refuse_command(item, command.plan_id, refusal, detail)
         return
     yield accept_command(item, command.plan_id)
-    yield item.decision(applied(own, reason=command.reason))
+    yield item.decision(applied(open_plan, reason=command.reason))
     yield item.decision(state.strictness.adjusted(state.name, "worker", false_alarm=False))
 
 
-def applied(own: OpenPlan, *, reason: str = "", is_automatic: bool = False) -> MitigationApplied:
+def applied(
+    open_plan: OpenPlan, *, reason: str = "", is_automatic: bool = False
+) -> MitigationApplied:
     """Return that the plan is applied, by an operator or by the pool, which also cordons."""
     return MitigationApplied(
-        plan_id=own.plan_id,
-        job_id=own.job_id,
-        tenant=own.tenant,
-        attempt=own.attempt,
-        level=own.plan.level,
-        actor=own.plan.actor,
-        node_ids=own.plan.node_ids,
+        plan_id=open_plan.plan_id,
+        job_id=open_plan.job_id,
+        tenant=open_plan.tenant,
+        attempt=open_plan.attempt,
+        level=open_plan.plan.level,
+        actor=open_plan.plan.actor,
+        node_ids=open_plan.plan.node_ids,
         reason=reason,
-        fault_ids=own.plan.fault_ids,
+        fault_ids=open_plan.plan.fault_ids,
         by="automatic" if is_automatic else "operator",
         cordons=is_automatic,
     )
 
 
-def refusal_of(state: FailSlowState, own: OpenPlan | None) -> str:
+def refusal_of(state: FailSlowState, open_plan: OpenPlan | None) -> str:
     if state.pool is None:
         return "unknown_pool"
-    if own is None:
+    if open_plan is None:
         return "unknown_plan"
-    return "already_applied" if own.is_applied else ""
+    return "already_applied" if open_plan.is_applied else ""
 
 
 def score_node(state: FailSlowState, node_id: str, fault_id: str, now: int) -> Iterator[Decision]:
     """Publish the health of a node after a fact about it."""
-    part = state.care.health.get(node_id)
+    part = state.mitigation.health.get(node_id)
     if part is None:
         return
     event = NodeHealthScored(

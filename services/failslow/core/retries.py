@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from services.failslow.core.mitigation.care import OpenPlan
+from services.failslow.core.mitigation.mitigation_state import OpenPlan
 from services.failslow.core.planning import applied
 from services.failslow.core.state import FailSlowState
 from shared.contracts.attempts import (
@@ -50,34 +50,45 @@ def retry_plans(state: FailSlowState, inputs: Sequence[Input], now: int) -> Iter
         return
     is_room = any(isinstance(item.message, ROOM) for item in inputs)
     now_s = state.cluster_s(now)
-    for own in waiting:
-        if now_s >= own.tried_s + (LEAST_PAUSE_S if is_room else pause_s(own)):
-            gang = state.gangs.get(own.job_id)
-            yield Decision(again(own), "", gang.traceparent if gang else "")
+    for open_plan in waiting:
+        if now_s >= open_plan.tried_s + (LEAST_PAUSE_S if is_room else pause_s(open_plan)):
+            gang = state.gangs.get(open_plan.job_id)
+            yield Decision(again(open_plan), "", gang.traceparent if gang else "")
 
 
 def next_try_s(state: FailSlowState) -> float | None:
     """Return the cluster time of the next try without news of room; None without any."""
-    return min((own.tried_s + pause_s(own) for own in waiting_plans(state)), default=None)
+    return min(
+        (open_plan.tried_s + pause_s(open_plan) for open_plan in waiting_plans(state)), default=None
+    )
 
 
 def waiting_plans(state: FailSlowState) -> list[OpenPlan]:
     """Return applied migrations of running jobs that have not left, and may be tried again."""
     if state.pool is None or state.pool.mitigation == "off":
         return []
-    return [plan for plan in state.care.plans.values() if _is_waiting(state, plan)]
+    return [plan for plan in state.mitigation.plans.values() if _is_waiting(state, plan)]
 
 
-def pause_s(own: OpenPlan) -> float:
-    return float(FIRST_PAUSE_S * 2.0 ** (own.tries - 1))
+def pause_s(open_plan: OpenPlan) -> float:
+    return float(FIRST_PAUSE_S * 2.0 ** (open_plan.tries - 1))
 
 
-def again(own: OpenPlan) -> MitigationApplied:
+def again(open_plan: OpenPlan) -> MitigationApplied:
     """Return that the plan is applied, as it was the first time."""
-    return applied(own, reason=f"try {own.tries + 1}", is_automatic=own.cordons)
+    return applied(open_plan, reason=f"try {open_plan.tries + 1}", is_automatic=open_plan.cordons)
 
 
-def _is_waiting(state: FailSlowState, own: OpenPlan) -> bool:
-    gang = state.gangs.get(own.job_id)
-    is_open = own.is_applied and own.plan.level == "migrate" and own.plan.actor == "berth"
-    return is_open and own.tries < MOST_TRIES and gang is not None and gang.attempt == own.attempt
+def _is_waiting(state: FailSlowState, open_plan: OpenPlan) -> bool:
+    gang = state.gangs.get(open_plan.job_id)
+    is_open = (
+        open_plan.is_applied
+        and open_plan.plan.level == "migrate"
+        and open_plan.plan.actor == "berth"
+    )
+    return (
+        is_open
+        and open_plan.tries < MOST_TRIES
+        and gang is not None
+        and gang.attempt == open_plan.attempt
+    )

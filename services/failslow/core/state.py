@@ -7,7 +7,7 @@ from typing import Literal
 
 from services.failslow.core.fleet import Fleet
 from services.failslow.core.history import PaceBook
-from services.failslow.core.mitigation.care import Care
+from services.failslow.core.mitigation.mitigation_state import MitigationState
 from services.failslow.core.strictness import Strictness
 from shared.contracts.clocks import ClockStepped
 from shared.contracts.faults import GangWorker, SuspicionKind
@@ -82,7 +82,7 @@ class FailSlowState:
     faults: dict[str, TrackedFault] = field(default_factory=dict)
     closed: dict[str, None] = field(default_factory=dict)
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
-    care: Care = field(default_factory=Care)
+    mitigation: MitigationState = field(default_factory=MitigationState)
     fleet: Fleet = field(default_factory=Fleet)
     strictness: Strictness = field(default_factory=Strictness)
     paces: PaceBook = field(default_factory=PaceBook)

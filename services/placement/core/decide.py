@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from services.placement.core import rounds
+from services.placement.core import run_round
 from services.placement.core.answer import apply_answer
 from services.placement.core.lifecycle import arrays, gangs, health, injections, jobs, leases, ranks
 from services.placement.core.lifecycle.reports import on_report
@@ -64,7 +64,7 @@ class Placement:
         due = due_at(state)
         if due is None or due > now:
             return
-        for decision in rounds.run(state, now):
+        for decision in run_round.run(state, now):
             whole = type(decision.event) in WHOLE_DECISIONS
             yield WakeStart(*decision) if whole else decision
 

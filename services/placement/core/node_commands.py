@@ -74,6 +74,6 @@ def refuse_unknown(pool: Pool, node_id: str, item: Input) -> Decision:
 
 
 def heard_detail(node: Node) -> str:
-    silent_s = node.suspicion.silent_ms // 1000 if node.suspicion else 0
+    silent_s = node.silence.silent_ms // 1000 if node.silence else 0
     least_s = leases.POWERED_OFF_AFTER_MS // 1000
     return f"silence of {node.node_id}: {silent_s} s; at least {least_s} s are allowed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from services.priority.core.state import Queue
+from services.priority.core.state import PriorityState
 from services.priority.core.teaching import End, teaches
 from shared.contracts.admission import JobAdmitted
 from shared.contracts.attempts import (
@@ -103,7 +103,7 @@ class QueueChanges:
         )
 
 
-def add_input(state: Queue, changes: QueueChanges, item: Input, message: Event) -> None:
+def add_input(state: PriorityState, changes: QueueChanges, item: Input, message: Event) -> None:
     """Add one event of admission or placement."""
     match message:
         case JobAdmitted():
@@ -123,7 +123,7 @@ def add_input(state: Queue, changes: QueueChanges, item: Input, message: Event) 
             add_run_event(state, changes, item.at, message)
 
 
-def add_run_event(state: Queue, changes: QueueChanges, at: int, message: Event) -> None:
+def add_run_event(state: PriorityState, changes: QueueChanges, at: int, message: Event) -> None:
     """Add an event of a job's run."""
     match message:
         case JobPlaced():
@@ -186,7 +186,7 @@ def requeue(changes: QueueChanges, job_id: str) -> None:
     changes.requeued[job_id] = None
 
 
-def end_job(state: Queue, changes: QueueChanges, at: int, message: End) -> None:
+def end_job(state: PriorityState, changes: QueueChanges, at: int, message: End) -> None:
     job_id = message.job_id
     worked_ms = work_ms(state, changes, job_id, at)
     kept_before_ms = stops_of(state, changes, job_id).kept_ms if worked_ms else 0
@@ -205,7 +205,7 @@ def end_job(state: Queue, changes: QueueChanges, at: int, message: End) -> None:
     changes.left[job_id] = None
 
 
-def release_gpus(state: Queue, changes: QueueChanges, job_id: str, at: int) -> None:
+def release_gpus(state: PriorityState, changes: QueueChanges, job_id: str, at: int) -> None:
     """Charge the GPU-seconds of a job that no longer holds GPUs to its tenant."""
     run = changes.running.pop(job_id, None) or current_run(state, changes, job_id)
     changes.idle[job_id] = None
@@ -223,7 +223,7 @@ class CurrentRun(NamedTuple):
     since: int
 
 
-def current_run(state: Queue, changes: QueueChanges, job_id: str) -> CurrentRun | None:
+def current_run(state: PriorityState, changes: QueueChanges, job_id: str) -> CurrentRun | None:
     """Return the run in the state, unless this batch has ended it."""
     job = state.jobs.get(job_id)
     if job is None or job.phase != "running" or job_id in changes.idle:
@@ -232,7 +232,9 @@ def current_run(state: Queue, changes: QueueChanges, job_id: str) -> CurrentRun 
     return CurrentRun(job.tenant, table.get(row, "held_gpus"), int(table.get(row, "since_ms")))
 
 
-def stop_run(state: Queue, changes: QueueChanges, job_id: str, at: int, saves: bool = True) -> None:
+def stop_run(
+    state: PriorityState, changes: QueueChanges, job_id: str, at: int, saves: bool = True
+) -> None:
     """End the running attempt.
 
     A stopped job keeps its work up to its last checkpoint, a program that failed keeps nothing.
@@ -254,7 +256,7 @@ def stop_run(state: Queue, changes: QueueChanges, job_id: str, at: int, saves: b
     changes.progressed.pop(job_id, None)
 
 
-def work_ms(state: Queue, changes: QueueChanges, job_id: str, at: int) -> int:
+def work_ms(state: PriorityState, changes: QueueChanges, job_id: str, at: int) -> int:
     """Return wall ms of useful work since the start: one after a stop first pays its cost."""
     if not (started_at := started_at_of(state, changes, job_id)):
         return 0
@@ -264,7 +266,7 @@ def work_ms(state: Queue, changes: QueueChanges, job_id: str, at: int) -> int:
     return max(0, at - started_at - cost)
 
 
-def started_at_of(state: Queue, changes: QueueChanges, job_id: str) -> int:
+def started_at_of(state: PriorityState, changes: QueueChanges, job_id: str) -> int:
     """Return when the attempt that works now was started, ms; 0: none does."""
     if job_id in changes.started:
         return changes.started[job_id]
@@ -282,7 +284,7 @@ class AttemptTotals(NamedTuple):
     restarts: int
 
 
-def stops_of(state: Queue, changes: QueueChanges, job_id: str) -> AttemptTotals | Stopped:
+def stops_of(state: PriorityState, changes: QueueChanges, job_id: str) -> AttemptTotals | Stopped:
     """Return the totals of the job's earlier attempts."""
     if job_id in changes.stopped:
         return changes.stopped[job_id]
@@ -290,7 +292,7 @@ def stops_of(state: Queue, changes: QueueChanges, job_id: str) -> AttemptTotals 
     return AttemptTotals(*state.table.totals(job.row)) if job else AttemptTotals(0, 0, 0)
 
 
-def find_entry(state: Queue, changes: QueueChanges, job_id: str) -> QueueEntry | None:
+def find_entry(state: PriorityState, changes: QueueChanges, job_id: str) -> QueueEntry | None:
     if job_id in changes.entered:
         return changes.entered[job_id]
     job = state.jobs.get(job_id)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from services.priority.core.caches.last_order import changes_since
 from services.priority.core.changes import QueueChanges, add_input
 from services.priority.core.drift import report_drift
 from services.priority.core.evolve import evolve
-from services.priority.core.last_order import changes_since
-from services.priority.core.learned import LearnedModels
-from services.priority.core.policies import order_survives_departures
-from services.priority.core.ranking import rank
-from services.priority.core.start_estimates import estimate_starts, estimates_due
-from services.priority.core.state import Queue
+from services.priority.core.learned.model import LearnedModels
+from services.priority.core.policies.base_policies import order_survives_departures
+from services.priority.core.ranking.rank_pool import rank
+from services.priority.core.starts.start_estimates import estimate_starts, estimates_due
+from services.priority.core.state import PriorityState
 from shared.contracts.base import Event
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import QueueRanked
@@ -38,10 +38,10 @@ class Priority:
     def __init__(self, models: LearnedModels | None = None) -> None:
         self._models: LearnedModels = models or {}
 
-    def initial(self, partition: int) -> Queue:
-        return Queue(partition)
+    def initial(self, partition: int) -> PriorityState:
+        return PriorityState(partition)
 
-    def decide(self, state: Queue, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
+    def decide(self, state: PriorityState, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
         yield from note_steps(inputs, state.pool, self.ledger, now)
         changes = QueueChanges()
         for item in inputs:
@@ -60,17 +60,17 @@ class Priority:
                 yield from report_drift(state)
             yield from rank_and_estimate(state, self._models, now)
 
-    def evolve(self, state: Queue, fact: Fact) -> None:
+    def evolve(self, state: PriorityState, fact: Fact) -> None:
         evolve(state, fact)
 
-    def next_wake(self, state: Queue) -> int | None:
+    def next_wake(self, state: PriorityState) -> int | None:
         if not state.waiting or state.pool is None:
             return None
         pause = pause_ms(state, state.pool)
         return None if pause is None else state.ranked_at + pause
 
 
-def rank_and_estimate(state: Queue, models: LearnedModels, now: int) -> Iterator[Decision]:
+def rank_and_estimate(state: PriorityState, models: LearnedModels, now: int) -> Iterator[Decision]:
     """Yield the ranking, and from time to time when the jobs start in that order."""
     is_due = publishes_predictions(state) and estimates_due(
         len(state.waiting), state.ranked_at, now
@@ -85,7 +85,7 @@ def rank_and_estimate(state: Queue, models: LearnedModels, now: int) -> Iterator
             yield from estimate_starts(state, order.ranked, now)
 
 
-def recorded(state: Queue, order: QueueRanked) -> QueueRanked | QueueReranked:
+def recorded(state: PriorityState, order: QueueRanked) -> QueueRanked | QueueReranked:
     """Return the event that records a ranking: its changes, or all of it."""
     if state.pool is None or not state.pool.rank_changes:
         return order
@@ -93,18 +93,18 @@ def recorded(state: Queue, order: QueueRanked) -> QueueRanked | QueueReranked:
     return changes or order.model_copy(update={"changes_follow": True})
 
 
-def publishes_predictions(state: Queue) -> bool:
+def publishes_predictions(state: PriorityState) -> bool:
     return state.pool is not None and state.pool.publish_predictions
 
 
-def pause_ms(state: Queue, pool: PoolConfigured) -> int | None:
+def pause_ms(state: PriorityState, pool: PoolConfigured) -> int | None:
     """Return the time to the next ranking; None while the last one holds until a change."""
     if not state.dirty:
         return None if pool.rank_ms == 0 and order_survives_departures(pool) else REFRESH_MS
     return pool.rank_ms if state.head in state.waiting else min(HEAD_MS, pool.rank_ms)
 
 
-def rank_due(state: Queue, now: int) -> bool:
+def rank_due(state: PriorityState, now: int) -> bool:
     if not state.waiting or state.pool is None:
         return False
     pause = pause_ms(state, state.pool)

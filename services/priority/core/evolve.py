@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from services.priority.core.degradation import degraded_key
+from services.priority.core.caches.last_order import order_of
 from services.priority.core.folding import apply_changes
-from services.priority.core.last_order import order_of
-from services.priority.core.state import Queue
+from services.priority.core.ranking.degradation import degraded_key
+from services.priority.core.state import PriorityState
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.clocks import ClockStepped
@@ -25,49 +25,49 @@ from shared.ledger.decider import Fact
 from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, note_clock_step
 
 
-def apply_ranking(state: Queue, event: QueueRanked, fact: Fact) -> None:
+def apply_ranking(state: PriorityState, event: QueueRanked, fact: Fact) -> None:
     state.last_order = order_of(event) if event.changes_follow else None
     end_ranking(state, event.ranked[0].job_id if event.ranked else "", event.context, fact.at)
 
 
-def apply_reranking(state: Queue, event: QueueReranked, fact: Fact) -> None:
+def apply_reranking(state: PriorityState, event: QueueReranked, fact: Fact) -> None:
     assert state.last_order is not None, "changes without the order that they change"
     state.last_order.apply(event)
     end_ranking(state, next(iter(state.last_order.waiting), ""), event.context, fact.at)
 
 
-def end_ranking(state: Queue, head: str, context: tuple[float, ...], at: int) -> None:
+def end_ranking(state: PriorityState, head: str, context: tuple[float, ...], at: int) -> None:
     state.head, state.ranked_at, state.dirty = head, at, False
     if context:
         state.context, state.context_at = context, at
 
 
-def note_shadow(state: Queue, event: ShadowRanked, fact: Fact) -> None:
+def note_shadow(state: PriorityState, event: ShadowRanked, fact: Fact) -> None:
     state.shadowed_at = fact.at
 
 
-def degrade_policy(state: Queue, event: PolicyDegraded, fact: Fact) -> None:
+def degrade_policy(state: PriorityState, event: PolicyDegraded, fact: Fact) -> None:
     state.degraded[degraded_key(event.learned, event.shadow)] = event.detail
 
 
-def restore_policy(state: Queue, event: PolicyRestored, fact: Fact) -> None:
+def restore_policy(state: PriorityState, event: PolicyRestored, fact: Fact) -> None:
     state.degraded.pop(degraded_key(event.learned, event.shadow), None)
 
 
-def note_estimate(state: Queue, event: JobStartEstimated, fact: Fact) -> None:
+def note_estimate(state: PriorityState, event: JobStartEstimated, fact: Fact) -> None:
     if event.job_id in state.jobs:
         state.starts.note(event, fact.at, state.time_scale)
 
 
-def note_drift(state: Queue, event: IntervalsDrifted, fact: Fact) -> None:
+def note_drift(state: PriorityState, event: IntervalsDrifted, fact: Fact) -> None:
     state.coverage.drifted = True
 
 
-def note_recovery(state: Queue, event: IntervalsRecovered, fact: Fact) -> None:
+def note_recovery(state: PriorityState, event: IntervalsRecovered, fact: Fact) -> None:
     state.coverage.drifted = False
 
 
-def configure(state: Queue, event: PoolConfigured, fact: Fact) -> None:
+def configure(state: PriorityState, event: PoolConfigured, fact: Fact) -> None:
     """Take new settings: the next ranking is recorded in full; a policy that they do not name is
     not degraded.
     """
@@ -78,12 +78,12 @@ def configure(state: Queue, event: PoolConfigured, fact: Fact) -> None:
     state.degraded = {name: detail for name, detail in state.degraded.items() if name in named}
 
 
-def weigh_tenant(state: Queue, event: TenantNoted, fact: Fact) -> None:
+def weigh_tenant(state: PriorityState, event: TenantNoted, fact: Fact) -> None:
     state.weights[event.tenant] = event.weight
     state.dirty = True
 
 
-FOLDS: dict[type[Event], EventFold[Queue]] = {
+FOLDS: dict[type[Event], EventFold[PriorityState]] = {
     QueueChanged: apply_changes,
     QueueRanked: apply_ranking,
     QueueReranked: apply_reranking,

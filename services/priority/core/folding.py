@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from services.priority.core.intervals import RunTimeInterval
-from services.priority.core.policies import order_survives_departures
-from services.priority.core.reported import left_after_stop_s, note_report
-from services.priority.core.rest import rest_of
-from services.priority.core.state import DecayedUsage, JobPhase, PoolJob, Queue
-from services.priority.core.table import PARKED, RUNNING, WAITING
+from services.priority.core.history.intervals import RunTimeInterval
+from services.priority.core.history.rest import rest_of
+from services.priority.core.policies.base_policies import order_survives_departures
+from services.priority.core.queue.reported import left_after_stop_s, note_report
+from services.priority.core.queue.table import PARKED, RUNNING, WAITING
+from services.priority.core.state import DecayedUsage, JobPhase, PoolJob, PriorityState
 from shared.contracts.job_spec import PRIORITY_CLASSES
 from shared.contracts.ranking import (
     RANKED_MOST,
@@ -29,7 +29,7 @@ INTERVAL = ("low_s", "middle_s", "high_s")
 PHASES: dict[JobPhase, int] = {"waiting": WAITING, "running": RUNNING, "parked": PARKED}
 
 
-def apply_changes(state: Queue, event: QueueChanged, fact: Fact) -> None:
+def apply_changes(state: PriorityState, event: QueueChanged, fact: Fact) -> None:
     """Learn from jobs that ended before estimating those that entered: both may come at once."""
     dirty = state.dirty or changes_order(state, event)
     for end in event.finished:
@@ -46,7 +46,7 @@ def apply_changes(state: Queue, event: QueueChanged, fact: Fact) -> None:
     state.dirty = dirty
 
 
-def apply_runs(state: Queue, event: QueueChanged) -> None:
+def apply_runs(state: PriorityState, event: QueueChanged) -> None:
     """Apply stops, then starts: a batch may stop a job and start it again."""
     for stop in event.stopped:
         stop_job(state, stop)
@@ -62,7 +62,7 @@ def apply_runs(state: Queue, event: QueueChanged) -> None:
             note_report(state.table, job.row, report.ends_at, state.time_scale)
 
 
-def apply_phases(state: Queue, event: QueueChanged) -> None:
+def apply_phases(state: PriorityState, event: QueueChanged) -> None:
     for job_id in event.requeued:
         requeue(state, job_id)
     for job_id in event.parked:
@@ -71,7 +71,7 @@ def apply_phases(state: Queue, event: QueueChanged) -> None:
         leave(state, job_id)
 
 
-def set_node_gpus(state: Queue, node: NodeGpus) -> None:
+def set_node_gpus(state: PriorityState, node: NodeGpus) -> None:
     """Set the GPUs of a node; the context of networks is stale then."""
     state.context = ()
     if node.gpus:
@@ -80,7 +80,7 @@ def set_node_gpus(state: Queue, node: NodeGpus) -> None:
         state.nodes.pop(node.node_id, None)
 
 
-def changes_order(state: Queue, event: QueueChanged) -> bool:
+def changes_order(state: PriorityState, event: QueueChanged) -> bool:
     """Return whether the ranking may differ.
 
     A start or a stop alone changes no score, and without a job that leaves the last ranking may
@@ -91,7 +91,7 @@ def changes_order(state: Queue, event: QueueChanged) -> bool:
     return bool(event.running or event.parked or event.left) and not only_shrinks(state)
 
 
-def only_shrinks(state: Queue) -> bool:
+def only_shrinks(state: PriorityState) -> bool:
     """Return whether the last ranking, without the jobs that leave, is the ranking of the rest.
 
     It is if it names all waiting jobs and no score depends on other jobs.
@@ -102,7 +102,7 @@ def only_shrinks(state: Queue) -> bool:
     )
 
 
-def learn(state: Queue, event: QueueChanged, end: Finished) -> None:
+def learn(state: PriorityState, event: QueueChanged, end: Finished) -> None:
     """Learn a run time whatever ended the job, unless its end says nothing of it: policies
     estimate how long GPUs will be held.
     """
@@ -122,7 +122,7 @@ def learn(state: Queue, event: QueueChanged, end: Finished) -> None:
         state.history.learn(entry.tenant, entry.user, entry.name, entry.gpus, end.ran_s)
 
 
-def enter(state: Queue, entry: QueueEntry) -> None:
+def enter(state: PriorityState, entry: QueueEntry) -> None:
     """Add a job, unless its end came first: two ledgers have no order between them."""
     if entry.job_id in state.gone_early:
         state.gone_early.discard(entry.job_id)
@@ -138,7 +138,7 @@ def enter(state: Queue, entry: QueueEntry) -> None:
     set_phase(state, entry.job_id, job, job.phase)
 
 
-def fill_row(state: Queue, row: int, entry: QueueEntry) -> None:
+def fill_row(state: PriorityState, row: int, entry: QueueEntry) -> None:
     estimate = state.history.estimate(entry.tenant, entry.user, entry.name, entry.gpus)
     table = state.table
     table.move(row, PARKED)
@@ -171,7 +171,7 @@ def fill_row(state: Queue, row: int, entry: QueueEntry) -> None:
         estimate_rest(state, row)
 
 
-def estimate_rest(state: Queue, row: int) -> None:
+def estimate_rest(state: PriorityState, row: int) -> None:
     """Estimate the rest of a job that goes on from its last checkpoint."""
     chances = state.table.distribution[row].tolist()
     kept_s = state.table.get(row, "kept_ms") / 1000.0 * state.time_scale
@@ -179,7 +179,7 @@ def estimate_rest(state: Queue, row: int) -> None:
     state.table.put(row, left_s=left_s, gittins_s=gittins_s)
 
 
-def stop_job(state: Queue, stop: Stopped) -> None:
+def stop_job(state: PriorityState, stop: Stopped) -> None:
     job = state.jobs.get(stop.job_id)
     if job is None:
         return
@@ -197,7 +197,7 @@ def stop_job(state: Queue, stop: Stopped) -> None:
         estimate_rest(state, row)
 
 
-def hold_gpus(state: Queue, run: Running) -> None:
+def hold_gpus(state: PriorityState, run: Running) -> None:
     job = state.jobs.get(run.job_id)
     if job is None:
         job = state.jobs[run.job_id] = PoolJob(
@@ -210,17 +210,17 @@ def hold_gpus(state: Queue, run: Running) -> None:
     set_phase(state, run.job_id, job, "running")
 
 
-def requeue(state: Queue, job_id: str) -> None:
+def requeue(state: PriorityState, job_id: str) -> None:
     if job := state.jobs.get(job_id):
         set_phase(state, job_id, job, "waiting")
 
 
-def park(state: Queue, job_id: str) -> None:
+def park(state: PriorityState, job_id: str) -> None:
     if job := state.jobs.get(job_id):
         set_phase(state, job_id, job, "parked")
 
 
-def set_phase(state: Queue, job_id: str, job: PoolJob, phase: JobPhase) -> None:
+def set_phase(state: PriorityState, job_id: str, job: PoolJob, phase: JobPhase) -> None:
     """Change a job's phase; policies see it only once its entry is known."""
     job.phase = phase
     state.mark(job_id)
@@ -234,7 +234,7 @@ def set_phase(state: Queue, job_id: str, job: PoolJob, phase: JobPhase) -> None:
         state.waiting[job_id] = job.entry
 
 
-def leave(state: Queue, job_id: str) -> None:
+def leave(state: PriorityState, job_id: str) -> None:
     job = state.jobs.pop(job_id, None)
     state.starts.drop(job_id)
     state.waiting.pop(job_id, None)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from services.priority.core.accuracy import Accuracy
-from services.priority.core.coverage import Coverage
-from services.priority.core.history import History
-from services.priority.core.intervals import IntervalCalibration
-from services.priority.core.last_order import LastOrder
-from services.priority.core.open_estimates import OpenEstimates
-from services.priority.core.order_cache import OrderCache
-from services.priority.core.queue_view import Clock, QueueView, view_of
-from services.priority.core.running_order import RunningOrder
-from services.priority.core.table import JobTable
+from services.priority.core.caches.last_order import LastOrder
+from services.priority.core.caches.order_cache import OrderCache
+from services.priority.core.caches.running_order import RunningOrder
+from services.priority.core.history.accuracy import Accuracy
+from services.priority.core.history.coverage import Coverage
+from services.priority.core.history.distributions import History
+from services.priority.core.history.intervals import IntervalCalibration
+from services.priority.core.history.open_estimates import OpenEstimates
+from services.priority.core.queue.queue_view import Clock, QueueView, view_of
+from services.priority.core.queue.table import JobTable
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.clocks import ClockStepped
 from shared.contracts.pools import PoolConfigured, default_of
@@ -53,7 +53,7 @@ class DecayedUsage:
 
 
 @dataclass(slots=True)
-class Queue:
+class PriorityState:
     """One pool's lane; only `evolve` changes it."""
 
     partition: int

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from services.priority.core.history import CUT_SHORT_S
-from services.priority.core.state import Queue
+from services.priority.core.history.distributions import CUT_SHORT_S
+from services.priority.core.state import PriorityState
 from shared.contracts.attempts import JobCancelled, JobFailed, JobSucceeded
 from shared.contracts.ranking import QueueEntry
 
 End: TypeAlias = JobSucceeded | JobFailed | JobCancelled
 
 
-def teaches(state: Queue, entry: QueueEntry | None, end: End, ran_s: float) -> bool:
+def teaches(state: PriorityState, entry: QueueEntry | None, end: End, ran_s: float) -> bool:
     """Return whether history learns the run time of an ended job, in cluster s.
 
     Of a job that failed or was cancelled at once, only that it outlived its prediction: its end
@@ -25,7 +25,7 @@ def teaches(state: Queue, entry: QueueEntry | None, end: End, ran_s: float) -> b
     return not is_cut_short or ran_s > predicted_s(state, entry)
 
 
-def predicted_s(state: Queue, entry: QueueEntry) -> float:
+def predicted_s(state: PriorityState, entry: QueueEntry) -> float:
     """Return the mean run time that was predicted when the job came, or now if that is now."""
     job = state.jobs.get(entry.job_id)
     if job is not None and job.entry is not None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from services.throttle.proxy.admission import OpenEntry
+from services.throttle.proxy.open_requests import OpenEntry
 from services.throttle.relay.errors import ErrorAnswer, refuse
 from services.throttle.relay.large_json import LARGE_BYTES
 from services.throttle.relay.prompt_size import PromptSize, prompt_size

@@ -13,11 +13,11 @@ from aiohttp import web
 from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.dispatch import Dispatcher
 from services.throttle.interaction_key import InteractionIds
-from services.throttle.proxy.admission import Admission, OpenEntry
 from services.throttle.proxy.authentication import Authenticator, find_endpoint
 from services.throttle.proxy.bodies import BodyReader
 from services.throttle.proxy.engine_call import answer_count, engine_call, failed_answer
 from services.throttle.proxy.lookup import Dispatchers, choose_dispatcher, unavailable
+from services.throttle.proxy.open_requests import OpenEntry, OpenRequests
 from services.throttle.proxy.options import RequestOptions, read_options
 from services.throttle.proxy.prompts import PromptTokenizer, PromptTokens
 from services.throttle.proxy.rate_headers import rate_headers
@@ -64,7 +64,7 @@ class RequestServer:
         dispatchers: Dispatchers,
         prompts: PromptTokenizer,
         prefix_key: bytes,
-        admission: Admission,
+        open_requests: OpenRequests,
         interaction_ids: InteractionIds,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -75,7 +75,7 @@ class RequestServer:
         self._prefix_key = prefix_key
         self._ids = interaction_ids
         self._clock = clock
-        self._admission = admission
+        self._open_requests = open_requests
         self._bodies = BodyReader()
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class RequestServer:
 
     async def serve(self, request: web.Request, route: Route, span: OpenSpan) -> web.StreamResponse:
         """Raises ErrorAnswer for a request that is not served."""
-        with self._admission.enter() as entry:
+        with self._open_requests.enter() as entry:
             read = await self._read(request, route, entry)
             return await self._serve(request, read, span)
 

@@ -10,8 +10,8 @@ import pytest
 from cli.commands import validate as validate_command
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.settings_version import version_of
+from simulator.engine.candidate import TrialCandidate
 from simulator.engine.recorded import RecordedPool
-from simulator.engine.trial import TrialCandidate
 
 
 class RecordingApi:

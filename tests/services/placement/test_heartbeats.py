@@ -151,7 +151,7 @@ async def test_a_suspected_node_is_heard_again(stage: Stage) -> None:
         await stage.after(watcher, LEASE_S + 1, beats=("n1",))
         await stage.after(watcher, 1, beats=("n1", "n2"))
         assert [event.node_id for event in stage.events(NodeHeard)] == ["n2"]
-        assert stage.node("n2").suspicion is None
+        assert stage.node("n2").silence is None
         await stage.after(watcher, LOST_S - 2, beats=("n1", "n2"))
         assert not stage.events(NodeLost)
 
@@ -219,8 +219,8 @@ async def test_a_lost_tail_lets_all_counts_begin_anew(stage: Stage) -> None:
         await stage.after(watcher, LEASE_S + 1, beats=("n1",))
         cut_tail(stage.broker, TOPIC, 3)
         await stage.after(watcher, 1)
-        assert stage.node("n2").suspicion is not None
-        assert stage.node("n2").suspicion.silent_ms == 0  # type: ignore[union-attr]
+        assert stage.node("n2").silence is not None
+        assert stage.node("n2").silence.silent_ms == 0  # type: ignore[union-attr]
         await stage.after(watcher, LOST_S - 2)
         assert not stage.events(NodeLost)
         await stage.after(watcher, 4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.placement.core.pool.node import Suspicion
+from services.placement.core.pool.node import NotedSilence
 from services.placement.silence import Silence, SilenceKey, chunks
 from shared.contracts.reports import Alive, Heartbeats
 
@@ -62,7 +62,7 @@ def test_a_new_incarnation_and_dropped_terms_begin_anew() -> None:
 
 def test_a_reader_goes_on_with_the_count_of_an_earlier_one() -> None:
     silence = Silence()
-    silence.resume(A, Suspicion(silent_ms=40_000, offset=7), 100)
+    silence.resume(A, NotedSilence(silent_ms=40_000, offset=7), 100)
     silence.watch([A], 101)
     assert silence.of("a").silent_ms(101) == 41_000
     silence.note(6, beat(), 102)
@@ -73,7 +73,7 @@ def test_a_reader_goes_on_with_the_count_of_an_earlier_one() -> None:
 
 def test_after_lost_records_all_counts_begin_anew() -> None:
     silence = Silence()
-    silence.resume(A, Suspicion(silent_ms=40_000, offset=7), 100)
+    silence.resume(A, NotedSilence(silent_ms=40_000, offset=7), 100)
     silence.begin_anew(110)
     assert silence.of("a").silent_ms(111) == 1000
 

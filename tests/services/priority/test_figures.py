@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from services.priority import figures as module
-from services.priority.core.state import Queue
+from services.priority.core.state import PriorityState
 from services.priority.figures import figures
 from shared.testing.decider import AT, given, run
 from tests.services.priority.core.lane import PRIORITY, admitted, placed, pool
 
 
-def values(queue: Queue, at: int) -> dict[tuple[str, ...], float]:
+def values(queue: PriorityState, at: int) -> dict[tuple[str, ...], float]:
     result = list(figures(queue, at))
     assert len({(name, labels) for name, _, labels in result}) == len(result)
     return {(name.removeprefix("berth_"), *labels): value for name, value, labels in result}
 
 
-def busy() -> Queue:
+def busy() -> PriorityState:
     state = given(PRIORITY, pool("fair_share"))
     jobs = [admitted("r"), admitted("b", tenant="blue")]
     run(
@@ -64,4 +64,4 @@ def test_a_degraded_policy_is_counted() -> None:
     state = busy()
     state.degraded["learned:x"] = "bad_model"
     assert values(state, AT)["policies_degraded", "p"] == 1
-    assert list(figures(Queue(0), AT)) == []
+    assert list(figures(PriorityState(0), AT)) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from services.priority.core.learned import BadModel, LearnedModel
+from services.priority.core.learned.model import BadModel, LearnedModel
 from services.priority.model_files import read_models
 from services.priority.settings import SHIPPED
 from tests.services.priority.core.networks import manifest, network

@@ -88,7 +88,7 @@ async def test_what_another_process_appended_is_marked_by_the_fold_of_a_start(tw
 async def test_the_fact_of_a_rival_that_won_an_append_is_marked(
     twin: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shared.bus.checkpoints.MARK_EVERY_S", 0.0)
+    monkeypatch.setattr("shared.bus.snapshot_policy.MARK_EVERY_S", 0.0)
     lane, _ = twin.make_lane(snapshots=True)
     rival, _ = twin.make_lane()
     for one in (rival, lane):

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.bus.flood import MOST_IN_A_ROW
 from shared.bus.inbox import ACCESS
 from shared.bus.lane import Lane
 from shared.bus.memory import MemoryLog
 from shared.bus.parts import MOST_RAISING, find_bytes
+from shared.bus.quarantine_limits import MOST_IN_A_ROW
 from shared.contracts.access import RetryInput, SkipInput
 from shared.contracts.attempts import JobStarted
 from shared.contracts.codec import decode_command, encode, encode_event

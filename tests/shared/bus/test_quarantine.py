@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from shared.bus.flood import MOST_IN_A_ROW, MOST_OF_LATEST
 from shared.bus.lane import Lane
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.quarantine import describe, place_of
+from shared.bus.quarantine_limits import MOST_IN_A_ROW, MOST_OF_LATEST
 from shared.contracts.base import Event
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.job_commands import CancelJob, SubmitJob

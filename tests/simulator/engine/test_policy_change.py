@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from simulator.engine.candidate import TrialCandidate, TrialResult
 from simulator.engine.policy_change import Choice, change_reason, choose_trial
-from simulator.engine.trial import TrialCandidate, TrialResult
 from simulator.metrics.outcome import HOUR_S, Floats, Ints
 
 HOURS = 96

@@ -16,9 +16,10 @@ from services.placement.core.pool.board import Board
 from services.placement.core.pool.node import Node
 from services.placement.core.pool.trial import Trial
 from services.placement.core.round import fit
-from services.priority.core import history, keys
-from services.priority.core import learned as live
-from services.priority.core.features import compute_features
+from services.priority.core.history import distributions as history
+from services.priority.core.learned import model as live
+from services.priority.core.learned.features import compute_features
+from services.priority.core.policies import keys
 from shared.contracts.gang_needs import GPU, NodeKind, Shape
 from simulator.kernel import board, forecast, learned, ranking, state
 from simulator.kernel.codes import INPUTS, PER_HIDDEN

@@ -48,7 +48,7 @@ def note_silence(pool: Pool, message: NodesSilent, now: int, cause: str) -> Iter
             continue
         if silent.silent_ms >= pool.lost_after_ms(node):
             yield from lose(pool, node, "silent", now, cause, silent_ms=silent.silent_ms)
-        elif silent.silent_ms >= pool.suspect_after_ms(node) or node.suspicion is not None:
+        elif silent.silent_ms >= pool.suspect_after_ms(node) or node.silence is not None:
             yield UnitStart(suspect_node(pool, node, silent, message.offset), cause)
 
 
@@ -67,7 +67,7 @@ def note_heard(pool: Pool, message: NodesHeard, cause: str) -> Iterator[Decision
     """End the suspicion of nodes that sent a heartbeat."""
     for node_id, incarnation in sorted(message.nodes.items()):
         node = pool.board.nodes.get(node_id)
-        if node is not None and node.incarnation == incarnation and node.suspicion is not None:
+        if node is not None and node.incarnation == incarnation and node.silence is not None:
             yield UnitStart(NodeHeard(node_id=node_id, incarnation=incarnation), cause)
 
 
@@ -99,7 +99,7 @@ def declare_lost(
 
 def is_heard(node: Node) -> bool:
     """Return whether the node may have been heard in the last minute, as far as the ledger says."""
-    return node.suspicion is None or node.suspicion.silent_ms < POWERED_OFF_AFTER_MS
+    return node.silence is None or node.silence.silent_ms < POWERED_OFF_AFTER_MS
 
 
 def note_stuck(pool: Pool, report: WorkerStuck, cause: str) -> Iterator[Decision]:

@@ -138,7 +138,7 @@ def lose(
             reason=reason,
             silent_s=silent_ms / 1000,
             powered_off=powered_off,
-            heard=reason == "declared" and not powered_off and node.suspicion is None,
+            heard=reason == "declared" and not powered_off and node.silence is None,
             detail=detail,
         )
         yield UnitStart(event, cause)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.placement.core.pool.node import Machine, Node, Suspicion
+from services.placement.core.pool.node import Machine, Node, NotedSilence
 from services.placement.core.pool.state import Pool
 from shared.contracts.gang_needs import GPU, kind_of
 from shared.contracts.injections import FaultInjected, InjectionEnded
@@ -195,14 +195,14 @@ def hold_back(pool: Pool, event: NodeHeldBack, fact: Fact) -> None:
 
 def suspect(pool: Pool, event: NodeSuspected, fact: Fact) -> None:
     node = pool.board.nodes[event.node_id]
-    node.suspicion = Suspicion(event.silent_ms, event.offset)
+    node.silence = NotedSilence(event.silent_ms, event.offset)
     update_index(pool, node)
     pool.mark_unreported()
 
 
 def hear(pool: Pool, event: NodeHeard, fact: Fact) -> None:
     node = pool.board.nodes[event.node_id]
-    node.suspicion = None
+    node.silence = None
     update_index(pool, node)
     pool.touch(fact.at)
     pool.mark_unreported()
@@ -214,7 +214,7 @@ def apply_terms(pool: Pool, event: NodeTermsApplied, fact: Fact) -> None:
     terms = list(node.terms)
     for older in terms[: terms.index(event.terms_id)]:
         del node.terms[older]
-    node.suspicion = None
+    node.silence = None
     update_index(pool, node)
 
 
@@ -230,7 +230,7 @@ def reindex(pool: Pool, node_id: str, at: int) -> None:
 def update_index(pool: Pool, node: Node) -> None:
     """Index the node if something may start on it, else take it off the indexes."""
     allowed = pool.settings is None or node.backend in pool.settings.backends
-    present = node.lost_at is None and node.suspicion is None and node.takes_work
+    present = node.lost_at is None and node.silence is None and node.takes_work
     if allowed and present and node.node_id not in pool.cordons:
         pool.board.index(node)
     else:

@@ -48,7 +48,7 @@ def namespaces_of(machine: Machine) -> tuple[str, str]:
     return machine.pid_namespace, machine.pid_namespace.partition(MARK)[0]
 
 
-class Suspicion(NamedTuple):
+class NotedSilence(NamedTuple):
     """The silence of a node, as far as the ledger knows."""
 
     silent_ms: int
@@ -76,7 +76,7 @@ class Node:
     machine: Machine = Machine()
     terms: dict[str, float | None] = field(default_factory=dict)
     """Terms that may still be in use, oldest first: id -> `stop_after_s`, None to keep workers."""
-    suspicion: Suspicion | None = None
+    silence: NotedSilence | None = None
     """Set while nothing is heard of it."""
     problems: frozenset[NodeProblem] = frozenset()
     indexed: bool = False
@@ -95,7 +95,7 @@ class Node:
 
     @property
     def is_alive(self) -> bool:
-        return self.lost_at is None and self.suspicion is None
+        return self.lost_at is None and self.silence is None
 
     def room(self, shape: Shape) -> int:
         """Return how many workers with whole GPUs (or none) fit now."""

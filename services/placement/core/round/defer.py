@@ -23,7 +23,7 @@ class DeferralSearch:
 
     def __init__(self, view: View, trial: Trial, plan: Plan) -> None:
         self._view = view
-        self._draft = trial
+        self._trial = trial
         self._plan = plan
         rules = view.rank_rules
         self._left = SEARCHES_PER_ROUND if rules is not None and rules.records_deferrals else 0
@@ -47,14 +47,14 @@ class DeferralSearch:
         victims = [one for one in self._view.victims.of(job) if one.job_id not in taken]
         order = sorted(later.values(), key=lambda peer: (peer.until_ms, peer.job_id))
         victims += [self._view.running[peer.job_id] for peer in order]
-        if are_too_few(self._draft, shape, victims):
+        if are_too_few(self._trial, shape, victims):
             return None
-        mark = len(self._draft.log)
+        mark = len(self._trial.log)
         try:
-            stopped = shortlist(self._draft, shape, job, victims)
-            eviction = spare_victims(self._draft, shape, job, stopped)
+            stopped = shortlist(self._trial, shape, job, victims)
+            eviction = spare_victims(self._trial, shape, job, stopped)
         finally:
-            self._draft.rollback(mark)
+            self._trial.rollback(mark)
         if eviction is None:
             return None
         needed = [one for one in eviction.victims if one.job_id in later]

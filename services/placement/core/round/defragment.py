@@ -53,7 +53,7 @@ class DefragmentationSearch:
 
     def __init__(self, view: View, trial: Trial, plan: Plan) -> None:
         self._view = view
-        self._draft = trial
+        self._trial = trial
         self._plan = plan
         self._scattered: set[Shape] = set()
         self._nodes: list[NodeToEmpty] | None = None
@@ -67,20 +67,20 @@ class DefragmentationSearch:
             return []
         if self.served == DEFRAGMENTED_PER_ROUND or self._searches == TRIES_PER_ROUND:
             return []
-        if not may_defragment(self._view, self._draft, shape):
+        if not may_defragment(self._view, self._trial, shape):
             return []
         self._searches += 1
         if self._nodes is None:
             self._nodes = nodes_to_empty(self._view)
-        result = defragment(self._draft, self._nodes, job, shape, self._busy())
+        result = defragment(self._trial, self._nodes, job, shape, self._busy())
         if result is None:
             self._scattered.add(shape)
             return []
         self.served += 1
         for migration in result.migrations:
-            self._draft.take(migration.slots)
+            self._trial.take(migration.slots)
         self._plan.migrations += result.migrations
-        return self._draft.reserve(result.slots)
+        return self._trial.reserve(result.slots)
 
     def _busy(self) -> frozenset[str]:
         """Return the jobs that the plan stops, and the nodes on which it starts some."""

@@ -125,7 +125,7 @@ class RoomCounter:
     """The number of workers of one shape that fit, updated slot by slot as GPUs come back."""
 
     def __init__(self, trial: Trial, shape: Shape, avoid: Avoid) -> None:
-        self._draft = trial
+        self._trial = trial
         self._shape = shape
         self._avoid = avoid
         board = trial.board
@@ -137,9 +137,9 @@ class RoomCounter:
 
     def give(self, slots: Iterable[Slot]) -> None:
         for slot in slots:
-            node = self._draft.board.nodes[slot.node_id]
+            node = self._trial.board.nodes[slot.node_id]
             before = self._of(node)
-            self._draft.give((slot,))
+            self._trial.give((slot,))
             self._workers += self._of(node) - before
 
     def fits(self) -> bool:

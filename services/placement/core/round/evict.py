@@ -22,7 +22,7 @@ class EvictionSearch:
 
     def __init__(self, view: View, trial: Trial, plan: Plan, evict: Evict) -> None:
         self._view = view
-        self._draft = trial
+        self._trial = trial
         self._plan = plan
         self._evict = evict
         self._hopeless = Failures()
@@ -43,7 +43,7 @@ class EvictionSearch:
         if self._searches == SEARCHES_PER_ROUND:
             return []
         self._searches += 1
-        eviction = self._evict(self._view, self._draft, job, shape, self._plan.stopped_jobs())
+        eviction = self._evict(self._view, self._trial, job, shape, self._plan.stopped_jobs())
         if eviction is None:
             if not self._view.is_out_of_turn(job):
                 # Such a job says nothing of those behind it, which may have more victims.
@@ -52,7 +52,7 @@ class EvictionSearch:
             return []
         self.served += 1
         self._plan.evictions += [victims.eviction(victim, job) for victim in eviction.victims]
-        return self._draft.reserve(eviction.slots)
+        return self._trial.reserve(eviction.slots)
 
     def _repeat_later(self, job: Job) -> None:
         """Request another round when the next victim is no longer protected."""

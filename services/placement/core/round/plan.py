@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from services.placement.core.pool.job import Job, ProtectionRule
 from services.placement.core.pool.shape import Slot
-from shared.contracts.attempts import MoveReason
+from shared.contracts.attempts import MigrationReason
 from shared.contracts.placement import HoldReason
 
 
@@ -40,7 +40,7 @@ class Migration(NamedTuple):
 
     job: Job
     slots: list[Slot]
-    reason: MoveReason
+    reason: MigrationReason
     by: Job | None = None
     """The job that gets what this one leaves."""
 

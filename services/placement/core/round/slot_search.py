@@ -15,24 +15,24 @@ class SlotSearch:
     """The search for slots on one trial, on which slots are only taken."""
 
     def __init__(self, trial: Trial, place: Place = place) -> None:
-        self._draft = trial
+        self._trial = trial
         self._place = place
         self._failures = Failures()
 
     def place(self, shape: Shape, avoid: Avoid) -> list[Slot]:
         """Take slots for the gang on the trial and return them; none if it does not fit."""
-        if too_few(self._draft.board, shape) or self._failures.covers(shape, avoid):
+        if too_few(self._trial.board, shape) or self._failures.covers(shape, avoid):
             return []
-        slots = self._place(self._draft, shape, avoid)
+        slots = self._place(self._trial, shape, avoid)
         if not slots:
             self._failures.add(shape, avoid)
         return slots
 
     def has_room(self, shape: Shape, avoid: Avoid) -> bool:
         """Whether the gang fits; nothing stays taken."""
-        mark = len(self._draft.log)
+        mark = len(self._trial.log)
         slots = self.place(shape, avoid)
-        self._draft.rollback(mark)
+        self._trial.rollback(mark)
         return bool(slots)
 
 

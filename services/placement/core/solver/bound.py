@@ -142,7 +142,7 @@ def freed_gpus(cls: NodeClass) -> int:
 def price_of(instance: Instance, victim: Victim) -> int:
     """Return the least price of a stop: that of a migration only where its gang finds free GPUs."""
     request = victim.request
-    if victim.move_price >= victim.price:
+    if victim.migration_price >= victim.price:
         return victim.price
     room = sum(
         len(instance.classes[index].nodes)
@@ -150,7 +150,7 @@ def price_of(instance: Instance, victim: Victim) -> int:
         for index in request.classes
     )
     is_movable = request.is_share or room >= request.min_workers
-    return victim.move_price if request.classes and is_movable else victim.price
+    return victim.migration_price if request.classes and is_movable else victim.price
 
 
 def stops_least(instance: Instance, request: GangRequest) -> int | None:

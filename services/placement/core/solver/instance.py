@@ -86,7 +86,7 @@ class Victim:
     attempt: int
     price: int
     """Price of stopping it: lost work, restart, and the GPUs it loses."""
-    move_price: int
+    migration_price: int
     """Price of migrating it: lost work and restart."""
     request: GangRequest
     """Its need elsewhere; without classes it may not migrate."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 from services.placement.core.solver.capacity import Capacity
 from services.placement.core.solver.instance import GangRequest, Instance
 from services.placement.core.solver.objective import at_speed, node_unit, rack_unit
-from services.placement.core.solver.places import Place, bins_of, workers_later, workers_now
+from services.placement.core.solver.places import NodeBundle, bins_of, workers_later, workers_now
 from services.placement.core.solver.variables import GangVariables, Var, Variables, need_of, total
 
 
 class RoundModel(Variables):
     """The whole model, built once per instance; `solve.py` runs it and reads the plan back."""
 
-    def __init__(self, instance: Instance, places: list[Place]) -> None:
+    def __init__(self, instance: Instance, places: list[NodeBundle]) -> None:
         super().__init__(instance, places)
         self.gangs = [self.starter(request) for request in instance.requests]
         self.stops = [self.bool() for _ in instance.victims]
@@ -50,7 +50,7 @@ class RoundModel(Variables):
         gang = GangVariables(victim.request, self.bool())
         self.spread(gang)
         self.gain.append((self.stops[index], -victim.price))
-        self.gain.append((gang.begins, victim.price - victim.move_price))
+        self.gain.append((gang.begins, victim.price - victim.migration_price))
         self.cp.add(gang.begins <= self.stops[index] if gang.workers else gang.begins == 0)
         return gang
 

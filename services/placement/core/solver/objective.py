@@ -150,7 +150,7 @@ def node_cost(request: GangRequest, nodes: int) -> int:
 def stops_cost(instance: Instance, plan: RoundPlan) -> int:
     moved = {migration.victim for migration in plan.migrations}
     return sum(
-        instance.victims[index].move_price if index in moved else instance.victims[index].price
+        instance.victims[index].migration_price if index in moved else instance.victims[index].price
         for index in plan.stops
     )
 

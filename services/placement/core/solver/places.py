@@ -25,7 +25,7 @@ MANY = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeBundle:
     """One node, or a bundle of nodes of one class."""
 
     cls: int
@@ -55,12 +55,12 @@ def workers_later(cls: NodeClass, request: GangRequest) -> int:
     return min(request.max_workers, limit_workers(by_gpu, request, cpu, mem))
 
 
-def layout(instance: Instance, plan: RoundPlan, singles: int = SINGLES) -> list[Place]:
+def layout(instance: Instance, plan: RoundPlan, singles: int = SINGLES) -> list[NodeBundle]:
     """Return places for all nodes of the instance, such that they can express the plan."""
     used = usage(plan)
     total = sum(len(cls.nodes) for cls in instance.classes)
     per_class = max(1, singles // max(1, len(instance.classes)))
-    places_of_all: list[Place] = []
+    places_of_all: list[NodeBundle] = []
     for index, cls in enumerate(instance.classes):
         most = len(cls.nodes) if total <= singles else min(per_class, singles)
         places = split(instance, index, used, most)
@@ -69,7 +69,7 @@ def layout(instance: Instance, plan: RoundPlan, singles: int = SINGLES) -> list[
     return places_of_all
 
 
-def split(instance: Instance, index: int, used: Usage, most: int) -> list[Place]:
+def split(instance: Instance, index: int, used: Usage, most: int) -> list[NodeBundle]:
     """Return single nodes, those of which the plan takes most GPUs first; then a bundle.
 
     Besides the nodes that the plan mixes, single nodes are those it touches least.
@@ -80,8 +80,8 @@ def split(instance: Instance, index: int, used: Usage, most: int) -> list[Place]
     unmixed = [node for node in nodes if node.node_id not in mixed]
     bundled = unmixed[: max(0, len(unmixed) - max(0, most - len(mixed)))]
     in_bundle = {node.node_id for node in bundled}
-    places = [Place(index, (node,), True) for node in nodes if node.node_id not in in_bundle]
-    return [*places, Place(index, tuple(bundled), False)] if bundled else places
+    places = [NodeBundle(index, (node,), True) for node in nodes if node.node_id not in in_bundle]
+    return [*places, NodeBundle(index, tuple(bundled), False)] if bundled else places
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from ortools.sat.python import cp_model
 
 from services.placement.core.solver.instance import GangRequest, Instance, NodeClass
 from services.placement.core.solver.objective import NodeRemainder
-from services.placement.core.solver.places import Place
+from services.placement.core.solver.places import NodeBundle
 
 Var = Any
 """A variable or a linear expression of CP-SAT; the library has no types."""
@@ -44,7 +44,7 @@ class Load:
 class Variables:
     """The variables by place and by gang, and the objective so far."""
 
-    def __init__(self, instance: Instance, places: list[Place]) -> None:
+    def __init__(self, instance: Instance, places: list[NodeBundle]) -> None:
         self.instance = instance
         self.places = places
         self.cp = cp_model.CpModel()

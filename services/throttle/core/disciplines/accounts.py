@@ -1,4 +1,4 @@
-"""Accounts of the tenants of an endpoint, and the lines in which their requests wait."""
+"""Accounts of the tenants of an endpoint, and the fair queues in which their requests wait."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class Accounts:
 
 
 @dataclass(slots=True, eq=False)
-class Queue:
-    """The waiting requests of one tenant in one line."""
+class TenantQueue:
+    """The waiting requests of one tenant in one fair queue."""
 
     account: Account
     requests: deque[ServedRequest] = field(default_factory=deque)
@@ -71,11 +71,11 @@ class Queue:
     """Those of all its requests."""
     output_limits: int = 0
     entry: Entry = field(default=(0.0, 0, ""), compare=False, repr=False)
-    """Its valid entry in the heap of its line; any other is to be thrown away."""
+    """Its valid entry in the heap of its fair queue; any other is to be thrown away."""
 
     @property
     def key(self) -> Entry:
-        """Return where it stands in the order of its line."""
+        """Return where it stands in the order of its fair queue."""
         account = self.account
         return account.counter, self.requests[0].queued_at, account.tenant
 
@@ -107,7 +107,7 @@ class Queue:
 
 
 @dataclass(slots=True)
-class Line:
+class FairQueue:
     """Queues of tenants; the one with the smallest counter is at the front.
 
     Ties go by the arrival of the first request, then by the tenant's name. Queues are found by a
@@ -117,12 +117,12 @@ class Line:
     queues, and is no part of the state that a replay gives.
     """
 
-    queues: dict[str, Queue] = field(default_factory=dict)
+    queues: dict[str, TenantQueue] = field(default_factory=dict)
     heap: list[Entry] = field(default_factory=list, compare=False, repr=False)
     waiting: int = 0
-    """Requests in the line."""
+    """Requests in the fair queue."""
     appended: int = 0
-    """Requests that were ever in the line."""
+    """Requests that were ever in the fair queue."""
     profile: tuple[int, TurnProfile] | None = field(default=None, compare=False, repr=False)
     """The turns of all queues, and `appended` when they were counted."""
 
@@ -152,7 +152,7 @@ class Line:
     def append(self, account: Account, request: ServedRequest) -> None:
         queue = self.queues.get(account.tenant)
         if queue is None:
-            queue = self.queues[account.tenant] = Queue(account)
+            queue = self.queues[account.tenant] = TenantQueue(account)
             queue.add(request)
             self._index(queue)
         else:
@@ -161,7 +161,7 @@ class Line:
         self.appended += 1
 
     def remove(self, request: ServedRequest) -> bool:
-        """Take a request out of the line; return whether its tenant has no other in it.
+        """Take a request out of the fair queue; return whether its tenant has no other in it.
 
         One that is served is the first of its queue.
         """
@@ -182,7 +182,7 @@ class Line:
         if queue is not None and account.counter < queue.entry[0]:
             self._index(queue)
 
-    def front(self) -> Queue | None:
+    def front(self) -> TenantQueue | None:
         """Return the queue of the smallest counter; None if no request waits."""
         heap, queues = self.heap, self.queues
         while heap:
@@ -199,7 +199,7 @@ class Line:
 
     @property
     def spread(self) -> float:
-        """The largest counter in the line, less the smallest."""
+        """The largest counter in the fair queue, less the smallest."""
         counters = [queue.account.counter for queue in self.queues.values()]
         return max(counters) - min(counters) if counters else 0.0
 
@@ -207,9 +207,9 @@ class Line:
         front = self.front()
         return front.requests[0] if front else None
 
-    def near_front(self, slack: float, most: int) -> list[Queue]:
+    def near_front(self, slack: float, most: int) -> list[TenantQueue]:
         """Return queues in their order: counters at most `slack` above that of the front."""
-        near: list[Queue] = []
+        near: list[TenantQueue] = []
         entries: list[Entry] = []
         while len(near) < most and (queue := self.front()) is not None:
             if near and queue.account.counter > near[0].account.counter + slack:
@@ -221,7 +221,7 @@ class Line:
         return near
 
     def competition(self, account: Account, counter: float, first: int = 0) -> Competition:
-        """Return the queues that a new request of the account competes with in this line."""
+        """Return the queues that a new request of the account competes with in this fair queue."""
         own = self.queues.get(account.tenant)
         others = [queue.competing() for queue in self.queues.values() if queue is not own]
         requests = own.requests if own is not None else ()
@@ -234,7 +234,7 @@ class Line:
         self.heap = [queue.entry for queue in self.queues.values()]
         heapq.heapify(self.heap)
 
-    def _index(self, queue: Queue) -> None:
+    def _index(self, queue: TenantQueue) -> None:
         """Enter the queue: it is new, or its key has shrunk."""
         if len(self.heap) > 2 * len(self.queues) + MOST_STALE:
             self.reindex()
@@ -243,19 +243,21 @@ class Line:
             heapq.heappush(self.heap, queue.entry)
 
 
-def lift(account: Account, lines: tuple[Line, ...], last_emptied: Account | None) -> None:
+def lift(account: Account, queues: tuple[FairQueue, ...], last_emptied: Account | None) -> None:
     """Raise the counter of a tenant that joins from idle, since idle time gives no credit.
 
     It becomes at least that of the account at the front or, when no tenant waits, that of the
     account whose queue became empty last (the branch of algorithm 2 of the VTC paper that its
     published code leaves out).
     """
-    account.counter = max(account.counter, level(lines, last_emptied, account.counter))
+    account.counter = max(account.counter, level(queues, last_emptied, account.counter))
 
 
-def level(lines: tuple[Line, ...], last_emptied: Account | None, otherwise: float = 0.0) -> float:
+def level(
+    queues: tuple[FairQueue, ...], last_emptied: Account | None, otherwise: float = 0.0
+) -> float:
     """Return the smallest counter of a waiting tenant, else of the one that waited last."""
-    fronts = [front.account.counter for line in lines if (front := line.front()) is not None]
+    fronts = [front.account.counter for queue in queues if (front := queue.front()) is not None]
     if fronts:
         return min(fronts)
     return last_emptied.counter if last_emptied is not None else otherwise

@@ -84,7 +84,7 @@ class NearEqual(ServingOrder):
         self.order.withdraw(request)
 
     def next_request(self) -> ServedRequest | None:
-        queues = self.order.line.near_front(self.slack, MOST_COMPARED)
+        queues = self.order.queue.near_front(self.slack, MOST_COMPARED)
         # The queues come in the order of their counters, and `min` returns the first of equals.
         return min((queue.requests[0] for queue in queues), key=self._penalties, default=None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from services.throttle.core.disciplines.accounts import Account, Accounts, Line, level, lift
+from services.throttle.core.disciplines.accounts import Account, Accounts, FairQueue, level, lift
 from services.throttle.core.disciplines.competition import (
     MOST_AHEAD,
     Ahead,
@@ -47,35 +47,35 @@ class Vtc(ServingOrder):
     lifts: bool = True
     most_forecast: float = MOST_FORECAST
     accounts: Accounts = field(default_factory=Accounts)
-    line: Line = field(default_factory=Line)
+    queue: FairQueue = field(default_factory=FairQueue)
     last_emptied: Account | None = None
 
     def enqueue(self, request: ServedRequest) -> None:
         account = self.accounts.of(request.tenant)
-        if self.lifts and account.tenant not in self.line.queues:
-            lift(account, (self.line,), self.last_emptied)
-        self.line.append(account, request)
+        if self.lifts and account.tenant not in self.queue.queues:
+            lift(account, (self.queue,), self.last_emptied)
+        self.queue.append(account, request)
 
     def withdraw(self, request: ServedRequest) -> None:
-        if self.line.remove(request):
+        if self.queue.remove(request):
             self.last_emptied = self.accounts.of(request.tenant)
 
     def next_request(self) -> ServedRequest | None:
-        return self.line.first_request()
+        return self.queue.first_request()
 
     def competition(self, request: ServedRequest) -> Competition:
         account = self.accounts.of(request.tenant)
-        return self.line.competition(account, self._counter_in_line(account))
+        return self.queue.competition(account, self._counter_in_queue(account))
 
     def ahead(self, request: ServedRequest, length: ExpectedLength) -> Ahead:
         account = self.accounts.of(request.tenant)
-        return self.line.ahead(account, self._counter_in_line(account), length, MOST_AHEAD)
+        return self.queue.ahead(account, self._counter_in_queue(account), length, MOST_AHEAD)
 
-    def _counter_in_line(self, account: Account) -> float:
+    def _counter_in_queue(self, account: Account) -> float:
         """Return the counter with which a new request of the account would wait."""
         counter = account.counter
-        if self.lifts and account.tenant not in self.line.queues:
-            counter = max(counter, level((self.line,), self.last_emptied, counter))
+        if self.lifts and account.tenant not in self.queue.queues:
+            counter = max(counter, level((self.queue,), self.last_emptied, counter))
         return counter
 
     def start(self, request: ServedRequest) -> None:
@@ -126,15 +126,15 @@ class Vtc(ServingOrder):
 
     @property
     def level(self) -> float:
-        return level((self.line,), self.last_emptied)
+        return level((self.queue,), self.last_emptied)
 
     @property
     def spread(self) -> float:
-        return self.line.spread
+        return self.queue.spread
 
     def rebase(self) -> None:
         self.accounts.rebase(float(math.floor(self.level)))
-        self.line.reindex()
+        self.queue.reindex()
 
     def _settle(self, account: Account, request: ServedRequest) -> None:
         prompt_tokens = request.prompt_tokens
@@ -146,7 +146,7 @@ class Vtc(ServingOrder):
 
     def _charge_or_refund(self, account: Account, due: float) -> None:
         if due < 0:
-            self.line.refund(account, -due)
+            self.queue.refund(account, -due)
         else:
             account.charge(due)
 

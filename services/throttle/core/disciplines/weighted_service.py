@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from services.throttle.core.disciplines.accounts import Account, Accounts, Line, level, lift
+from services.throttle.core.disciplines.accounts import Account, Accounts, FairQueue, level, lift
 from services.throttle.core.disciplines.competition import Competition
 from services.throttle.core.disciplines.profiles import CallProfiles
 from services.throttle.core.disciplines.request import ServedRequest
@@ -32,18 +32,18 @@ class WeightedService(ServingOrder):
 
     profiles: CallProfiles = field(default_factory=CallProfiles)
     accounts: Accounts = field(default_factory=Accounts)
-    in_progress: Line = field(default_factory=Line)
-    first_calls: Line = field(default_factory=Line)
+    in_progress: FairQueue = field(default_factory=FairQueue)
+    first_calls: FairQueue = field(default_factory=FairQueue)
     last_emptied: Account | None = None
 
     def enqueue(self, request: ServedRequest) -> None:
         account = self.accounts.of(request.tenant)
         if not self._waits(account):
             lift(account, (self.in_progress, self.first_calls), self.last_emptied)
-        self._line(request).append(account, request)
+        self._queue(request).append(account, request)
 
     def withdraw(self, request: ServedRequest) -> None:
-        self._line(request).remove(request)
+        self._queue(request).remove(request)
         account = self.accounts.of(request.tenant)
         if not self._waits(account):
             self.last_emptied = account
@@ -53,13 +53,13 @@ class WeightedService(ServingOrder):
 
     def competition(self, request: ServedRequest) -> Competition:
         account = self.accounts.of(request.tenant)
-        lines = (self.in_progress, self.first_calls)
+        queues = (self.in_progress, self.first_calls)
         counter = account.counter
         if not self._waits(account):
-            counter = max(counter, level(lines, self.last_emptied, counter))
-        line = self._line(request)
+            counter = max(counter, level(queues, self.last_emptied, counter))
+        queue = self._queue(request)
         first = 0 if request.is_in_progress else self.in_progress.waiting
-        return line.competition(account, counter, first)
+        return queue.competition(account, counter, first)
 
     def start(self, request: ServedRequest) -> None:
         self.withdraw(request)
@@ -79,7 +79,7 @@ class WeightedService(ServingOrder):
         due = self.profiles.prices.user * (prompt_tokens - request.prompt_tokens)
         account = self.accounts.of(request.tenant)
         if due < 0:
-            self._line(request).refund(account, -due / request.unit_cost)
+            self._queue(request).refund(account, -due / request.unit_cost)
         else:
             account.charge(due / request.unit_cost)
 
@@ -99,7 +99,7 @@ class WeightedService(ServingOrder):
         self.in_progress.reindex()
         self.first_calls.reindex()
 
-    def _line(self, request: ServedRequest) -> Line:
+    def _queue(self, request: ServedRequest) -> FairQueue:
         return self.in_progress if request.is_in_progress else self.first_calls
 
     def _waits(self, account: Account) -> bool:

@@ -76,7 +76,7 @@ def test_later_plans_reckon_with_the_cost_that_was_measured() -> None:
     assert isinstance(measured, MitigationMeasured)
     assert (measured.attempt, measured.gpus) == (2, 4)
     assert measured.cost_s == pytest.approx(20 + 30)
-    assert state.care.costs.of("migrate").cost_s == pytest.approx(120 + (50 - 120) / 4)
+    assert state.mitigation.costs.of("migrate").cost_s == pytest.approx(120 + (50 - 120) / 4)
     assert started_again(state) == [], "once"
 
 
@@ -88,7 +88,7 @@ def test_the_gain_is_estimated_when_the_job_ends() -> None:
     assert isinstance(account, MitigationAccounted)
     assert (account.ran_s, account.gpus, account.cost_s) == (3600, 4, 50)
     assert 0 < account.avoided_s < 5400 / 3
-    assert not state.care.migrations
+    assert not state.mitigation.migrations
 
 
 def test_a_job_that_ends_before_it_runs_again_has_cost_only() -> None:

@@ -94,7 +94,7 @@ def test_a_recovery_ends_the_plan() -> None:
     assert (
         MitigationCleared(plan_id=plan_id, job_id="j1", tenant="acme", reason="recovered") in events
     )
-    assert not state.care.plans
+    assert not state.mitigation.plans
     assert FAILSLOW.next_wake(state) is None
 
 
@@ -104,7 +104,7 @@ def test_the_end_of_the_job_ends_the_plan() -> None:
     done = JobSucceeded(job_id="j1", tenant="acme", attempt=1)
     events = run(FAILSLOW, state, [an_input(done, "placement")])
     assert [e.reason for e in events if isinstance(e, MitigationCleared)] == ["job_ended"]
-    assert not state.care.episodes
+    assert not state.mitigation.episodes
 
 
 def test_the_health_of_a_node_is_published_and_taken_back() -> None:

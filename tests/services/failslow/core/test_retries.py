@@ -93,7 +93,7 @@ def test_a_pool_without_mitigation_tries_nothing_again() -> None:
 def test_a_plan_that_an_operator_approved_is_tried_again_without_a_cordon() -> None:
     state = slow_gang(POOL)
     until_no_plan_is_due(state)
-    (plan_id,) = (name for name in state.care.plans if "migrate" in name)
+    (plan_id,) = (name for name in state.mitigation.plans if "migrate" in name)
     approve = ApproveMitigation(plan_id=plan_id)
     run(FAILSLOW, state, [an_input(approve, "commands")])
     due = FAILSLOW.next_wake(state)

@@ -48,7 +48,7 @@ def test_an_approved_plan_confirms_the_kind() -> None:
     marked(state, "j1/1/2/1")
     suspected(state, "j3", SLOWER)
     until_no_plan_is_due(state)
-    plan_id = next(iter(state.care.plans))
+    plan_id = next(iter(state.mitigation.plans))
     run(FAILSLOW, state, [an_input(ApproveMitigation(plan_id=plan_id), "commands")])
     assert suspected(state, "j4", SLOW)
     assert state.strictness.of("worker").confirmed == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from services.priority.core.decide import Priority
-from services.priority.core.state import Queue
+from services.priority.core.state import PriorityState
 from shared.contracts.admission import JobAdmitted
 from shared.contracts.attempts import JobPreempted, JobRequeued, JobStarted, JobSucceeded
 from shared.contracts.base import Event
@@ -85,9 +85,9 @@ def only(events: list[Event], kind: type[E]) -> E:
     return match
 
 
-def ranked(state: Queue, inputs: list[Input], now: int = AT) -> QueueRanked:
+def ranked(state: PriorityState, inputs: list[Input], now: int = AT) -> QueueRanked:
     return only(run(PRIORITY, state, inputs, now), QueueRanked)
 
 
-def order(state: Queue, inputs: list[Input], now: int = AT) -> list[str]:
+def order(state: PriorityState, inputs: list[Input], now: int = AT) -> list[str]:
     return [job.job_id for job in ranked(state, inputs, now).ranked]

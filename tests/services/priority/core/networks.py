@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.priority.core.features import SCHEMA
-from services.priority.core.learned import LearnedModel, load_model
-from services.priority.core.schema import FeatureSchema
+from services.priority.core.learned.features import SCHEMA
+from services.priority.core.learned.model import LearnedModel, load_model
+from services.priority.core.learned.schema import FeatureSchema
 
 OPSET = 17
 F, C = len(SCHEMA.columns), len(SCHEMA.context)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from services.priority.core.queue_view import QueueView
-from services.priority.core.state import Queue
+from services.priority.core.queue.queue_view import QueueView
+from services.priority.core.state import PriorityState
 from shared.contracts.ranking import (
     Finished,
     Progressed,
@@ -30,13 +30,15 @@ def holding(job: str, tenant: str = "red", gpus: float = 1, since: int = AT) -> 
     return Running(job_id=job, tenant=tenant, gpus=gpus, since=since)
 
 
-def queue(*entries: QueueEntry, running: tuple[Running, ...] = (), **settings: Any) -> Queue:
+def queue(
+    *entries: QueueEntry, running: tuple[Running, ...] = (), **settings: Any
+) -> PriorityState:
     """Return a queue of these jobs; `settings` are of its pool."""
     changed = QueueChanged(pool="p", entered=entries, running=running)
     return given(PRIORITY, pool(**settings), changed)
 
 
-def change(state: Queue, at: int = AT, **fields: Any) -> Queue:
+def change(state: PriorityState, at: int = AT, **fields: Any) -> PriorityState:
     return fold(PRIORITY, state, [QueueChanged(pool="p", **fields)], at=at)
 
 
@@ -58,7 +60,7 @@ def ids_at(view: QueueView, places: list[int]) -> str:
     return "".join(view.job_ids[places])
 
 
-def happen(chance: Random, state: Queue, names: list[str], now: int) -> None:
+def happen(chance: Random, state: PriorityState, names: list[str], now: int) -> None:
     """Let one thing happen to one of the jobs, and sometimes to the history of all."""
     name = chance.choice(names)
     match chance.randrange(8):

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from services.priority.core.state import Queue
+from services.priority.core.state import PriorityState
 from shared.contracts.attempts import (
     JobAttemptFailed,
     JobCancelled,
@@ -42,7 +42,7 @@ SAVES: dict[str, Any] = {
 }
 
 
-def totals(state: Queue, job: str) -> dict[str, float]:
+def totals(state: PriorityState, job: str) -> dict[str, float]:
     return {name: state.table.get(state.jobs[job].row, name) for name in RUNS}
 
 

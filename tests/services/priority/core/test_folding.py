@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from services.priority.core.state import Queue
+from services.priority.core.state import PriorityState
 from shared.contracts.ranking import Finished, NodeGpus, QueueRanked, Ranked
 from shared.testing.decider import AT, fold
 from tests.services.priority.core.lane import PRIORITY
 from tests.services.priority.core.queues import change, entry, holding, queue
 
 
-def ranked_queue(**settings: Any) -> Queue:
+def ranked_queue(**settings: Any) -> PriorityState:
     ranked = QueueRanked(
         pool="p", base_policy="fcfs", waiting=2, ranked=(Ranked(job_id="a", score=1.0),)
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from services.priority.core.queue_view import Clock
-from services.priority.core.state import HALF_LIFE_S, DecayedUsage, Queue
+from services.priority.core.queue.queue_view import Clock
+from services.priority.core.state import HALF_LIFE_S, DecayedUsage, PriorityState
 from shared.testing.decider import AT
 from tests.services.priority.core.queues import queue
 
@@ -25,13 +25,13 @@ def test_the_half_life_is_in_wall_seconds_of_the_pool() -> None:
 
 
 def test_a_lane_without_a_pool_has_the_defaults() -> None:
-    state = Queue(3)
+    state = PriorityState(3)
     assert (state.name, state.time_scale, state.half_life_wall_s) == ("", 1.0, HALF_LIFE_S)
     assert state.capacity_gpus == 0.0
 
 
 def test_tenants_are_numbered_in_the_order_of_their_first_job() -> None:
-    state = Queue(0)
+    state = PriorityState(0)
     assert [state.number_of(tenant) for tenant in ("b", "a", "b")] == [0, 1, 0]
 
 
@@ -39,4 +39,4 @@ def test_the_clock_of_a_pool_begins_with_its_first_job() -> None:
     state = queue(time_scale=60.0)
     state.origin = AT
     assert state.clock(AT + 2_000) == Clock(AT + 2_000, AT, 60.0)
-    assert Queue(0).clock(AT).origin == 0
+    assert PriorityState(0).clock(AT).origin == 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.priority.core.history import CUT_SHORT_S
-from services.priority.core.state import Queue
+from services.priority.core.history.distributions import CUT_SHORT_S
+from services.priority.core.state import PriorityState
 from shared.contracts.attempts import JobCancelled, JobFailed, JobSucceeded
 from shared.contracts.base import Event
 from shared.contracts.ranking import QueueChanged
@@ -26,12 +26,12 @@ ENDS = {
 }
 
 
-def samples(state: Queue) -> float:
+def samples(state: PriorityState) -> float:
     """Return how many run times history holds of the tenant's jobs."""
     return state.history.estimate("red", "u", "n", 1).samples
 
 
-def end(event: Event, ran_s: float, guarded: bool = True) -> Queue:
+def end(event: Event, ran_s: float, guarded: bool = True) -> PriorityState:
     state = given(PRIORITY, pool(guard_predictions=guarded))
     run(PRIORITY, state, [admitted("a", user="u", name="n"), *running("a")])
     at = AT + round(ran_s * 1000)

@@ -83,7 +83,7 @@ async def test_a_body_that_is_sent_too_slowly_is_refused(
         assert head.startswith(b"HTTP/1.1 408 ")
         assert json.loads(body)["error"]["code"] == "body_timeout"
         writer.close()
-        await until(lambda: not stack.shell.admission.all.requests)
+        await until(lambda: not stack.shell.open_requests.all.requests)
 
 
 async def test_ten_thousand_headers_are_refused(tmp_path: Path) -> None:
@@ -108,35 +108,35 @@ async def test_a_body_of_50_mb_is_refused(tmp_path: Path, names_its_length: bool
         except aiohttp.ClientConnectionError:
             # The connection was closed while the client still wrote.
             pass
-        assert not stack.shell.admission.all.body_bytes
+        assert not stack.shell.open_requests.all.body_bytes
         assert (await post(client, chat()))[0] == 200
 
 
 async def test_requests_above_the_bound_of_a_tenant_are_refused(tmp_path: Path) -> None:
     async with serving(tmp_path, SLOW, **limited(tenant_open_requests=2)) as (stack, client):
         holders = [asyncio.create_task(post(client, chat(max_tokens=LONG))) for _ in range(2)]
-        await until(lambda: stack.shell.admission.all.requests == 2)
+        await until(lambda: stack.shell.open_requests.all.requests == 2)
         status, body, headers = await post(client, chat())
         assert (status, body["error"]["code"]) == (429, "tenant_busy")
         assert headers["retry-after"] == "1"
         async with stack.client("other-1.sesame") as other:
             waiting = asyncio.create_task(post(other, chat(max_tokens=LONG)))
-            await until(lambda: stack.shell.admission.all.requests == 3)
+            await until(lambda: stack.shell.open_requests.all.requests == 3)
         for task in (*holders, waiting):
             task.cancel()
-        await until(lambda: not stack.shell.admission.all.requests)
+        await until(lambda: not stack.shell.open_requests.all.requests)
 
 
 async def test_waiting_bodies_above_the_bound_are_refused(tmp_path: Path) -> None:
     text = "x" * (MIB * 3 // 4)
     async with serving(tmp_path, SLOW, **limited(tenant_open_body_mib=1)) as (stack, client):
         holder = asyncio.create_task(post(client, chat(max_tokens=LONG, text=text)))
-        await until(lambda: stack.shell.admission.all.body_bytes > len(text))
+        await until(lambda: stack.shell.open_requests.all.body_bytes > len(text))
         status, body, _ = await post(client, chat(text=text))
         assert (status, body["error"]["code"]) == (429, "tenant_busy")
         assert "bodies of the tenant's open requests" in body["error"]["message"]
         holder.cancel()
-        await until(lambda: not stack.shell.admission.all.body_bytes)
+        await until(lambda: not stack.shell.open_requests.all.body_bytes)
 
 
 async def test_a_client_that_never_reads_frees_its_slot(

@@ -96,7 +96,7 @@ async def ends(
                     is_clean = False
             finished = await settled(stack)
             await until(lambda: not stack.lane.state.running)
-            await until(lambda: not stack.shell.admission.all.requests)
+            await until(lambda: not stack.shell.open_requests.all.requests)
             await asyncio.wait_for(raw.closed.wait(), PATIENCE_S)
     return finished, response.status, data, is_clean
 

@@ -128,7 +128,7 @@ def test_a_report_of_terms_ends_a_suspicion() -> None:
     pool.submit(job("a"), after_ms=100)
     assert pool.job("a").phase == "waiting"
     assert kinds(report_terms(pool, "n1")) == ["NodeHeard", "NodeTermsApplied"]
-    assert pool.state.board.nodes["n1"].suspicion is None
+    assert pool.state.board.nodes["n1"].silence is None
     pool.feed(after_ms=100)
     assert pool.job("a").phase == "placed"
     assert pool.heard("n1") == []
@@ -183,7 +183,7 @@ def test_a_count_that_began_anew_replaces_the_silence_in_the_ledger() -> None:
     pool.silent("n1", silent_ms=500_000)
     (anew,) = pool.silent("n1", silent_ms=0, offset=3)
     assert isinstance(anew, NodeSuspected)
-    suspicion = pool.state.board.nodes["n1"].suspicion
+    suspicion = pool.state.board.nodes["n1"].silence
     assert suspicion is not None and suspicion == (0, 3)
 
 

@@ -11,7 +11,7 @@ from services.placement.core.lifecycle.restarts import RESTART_MOST_S
 from shared.contracts.attempts import JobPreempted, JobStarted
 from shared.contracts.reports import ProgressReported, WorkerProgressed
 from tests.services.placement.core.lane import Lane, job, only
-from tests.services.placement.core.test_rounds_progress import outranked, pool_running
+from tests.services.placement.core.test_run_round_progress import outranked, pool_running
 
 ASSUMED = {"assumed_restart_s": 90.0, "use_progress": True}
 

@@ -6,7 +6,7 @@ from shared.contracts.attempts import JobPreempted
 from shared.contracts.base import Event
 from shared.contracts.placement import JobHeld, JobStopDeferred
 from tests.services.placement.core.lane import Lane, only
-from tests.services.placement.core.test_rounds_progress import outranked, pool_running, saving
+from tests.services.placement.core.test_run_round_progress import outranked, pool_running, saving
 
 
 def deferrals(events: list[Event]) -> list[JobStopDeferred]:

@@ -90,7 +90,7 @@ def test_scattered_gpus_hold_no_worker_that_needs_more_of_them_side_by_side() ->
     victim = Victim("v", 1, 10, 10, replace(small, job_id="v"))
     assert most_value(Instance((cls,), (small, large), (victim,))) == 100
     emptied = replace(cls, victim_shares=(VictimShare(0, 4, 0, 0),), nodes=nodes[:1])
-    held = replace(victim, request=replace(small, job_id="v", gpus=4), price=30, move_price=30)
+    held = replace(victim, request=replace(small, job_id="v", gpus=4), price=30, migration_price=30)
     assert most_value(Instance((emptied,), (large,), (held,))) == 800 - 30
 
 

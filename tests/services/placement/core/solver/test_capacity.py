@@ -16,7 +16,7 @@ from services.placement.core.solver.instance import (
     VictimShare,
 )
 from services.placement.core.solver.objective import score
-from services.placement.core.solver.places import Place
+from services.placement.core.solver.places import NodeBundle
 from services.placement.core.solver.variables import Variables, total
 
 NO_WORKER = NextWorker()
@@ -29,7 +29,7 @@ def node_class(whole: int = 4, partial: tuple[int, ...] = (), victim: int = 0) -
 
 
 def variables(cls: NodeClass, next_worker: NextWorker = NO_WORKER) -> Variables:
-    model = Variables(Instance((cls,), (), (), next_worker), [Place(0, cls.nodes, True)])
+    model = Variables(Instance((cls,), (), (), next_worker), [NodeBundle(0, cls.nodes, True)])
     model.stops = [model.bool()]
     return model
 

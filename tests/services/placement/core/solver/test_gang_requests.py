@@ -27,7 +27,7 @@ def test_a_job_that_may_stop_another_names_its_victims_and_what_they_cost() -> N
     (request,) = instance.requests
     (victim,) = instance.victims
     assert request.victims == (0,) and victim.job_id == "low0"
-    assert victim.price > victim.move_price > 0
+    assert victim.price > victim.migration_price > 0
     assert not victim.request.classes, "no other node has room for it"
 
 

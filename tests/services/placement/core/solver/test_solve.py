@@ -303,7 +303,7 @@ def test_a_victim_that_fits_elsewhere_moves() -> None:
     assert result.plan.stops == (migration.victim,) and [
         slot.node_id for slot in migration.slots
     ] == ["b"]
-    assert result.terms["lost_work"] == -instance.victims[0].move_price
+    assert result.terms["lost_work"] == -instance.victims[0].migration_price
 
 
 @st.composite

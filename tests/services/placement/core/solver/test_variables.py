@@ -6,7 +6,7 @@ from ortools.sat.python import cp_model
 
 from services.placement.core.pool.shape import GPU
 from services.placement.core.solver.instance import FreeNode, GangRequest, Instance, NodeClass
-from services.placement.core.solver.places import Place
+from services.placement.core.solver.places import NodeBundle
 from services.placement.core.solver.variables import Variables, free_of, need_of, total
 
 
@@ -21,8 +21,8 @@ def request(workers: int, milli: int = GPU) -> GangRequest:
 def variables(*requests: GangRequest) -> Variables:
     """Return the variables of two classes; the second one has a single node and a bundle."""
     classes = node_class("a"), node_class("b", 8)
-    places = [Place(at, classes[at].nodes, single) for at, single in ((0, True), (1, True))]
-    places.append(Place(1, classes[1].nodes, False))
+    places = [NodeBundle(at, classes[at].nodes, single) for at, single in ((0, True), (1, True))]
+    places.append(NodeBundle(1, classes[1].nodes, False))
     return Variables(Instance(classes, requests), places)
 
 

@@ -19,12 +19,12 @@ def order_of(*preferences: Preference, slack: float = 50, **counters: float) -> 
     for number, (tenant, counter) in enumerate(counters.items()):
         order.enqueue(a_request(tenant, tenant, at=number))
         order.order.accounts.of(tenant).counter = counter
-    order.order.line.reindex()
+    order.order.queue.reindex()
     return order
 
 
 def waiting(order: NearEqual, tenant: str) -> ServedRequest:
-    return order.order.line.queues[tenant].requests[0]
+    return order.order.queue.queues[tenant].requests[0]
 
 
 def test_of_nearly_equal_tenants_the_earliest_deadline_is_next() -> None:

@@ -138,7 +138,7 @@ def test_a_rebase_changes_no_order() -> None:
     for tenant, value in (("a", 1e9 + 3), ("b", 1e9 + 1), ("c", 1e9 + 2)):
         queued(order, a_request(tenant, tenant))
         order.accounts.of(tenant).counter = value
-    order.line.reindex()
+    order.queue.reindex()
     assert order.level == 1e9 + 1
     order.rebase()
     assert [counter(order, tenant) for tenant in "abc"] == [2, 0, 1]

@@ -1,0 +1,161 @@
+"""The open faults of each gang, what they have cost so far, and when a plan for them is due.
+
+An episode lasts from the first open fault of a gang until none is open. Loss is counted by the
+worst of them. The due time follows from the episode alone, so that a lane wakes once, and finds the
+same plan after a restart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from services.failslow.core.health.score import PartHealth
+from services.failslow.core.mitigation.costs import CostBook
+from services.failslow.core.mitigation.durations import DurationBook
+from services.failslow.core.mitigation.levels import BY_NAME
+from services.failslow.core.mitigation.migration import FollowedMigration
+from services.failslow.core.mitigation.plan import GangLoss, MitigationPlan, OpenFault, Planner
+from services.failslow.core.mitigation.policy import lost_share
+from shared.contracts.mitigation import LevelName
+
+APPLICABLE = (BY_NAME["redistribute"], BY_NAME["migrate"])
+"""The levels that help a worker of which no more is known than that it computes slowly."""
+FIRST_LOOK_S = 5.0
+LOOKS = 20
+LOOK_GROWTH = 1.5
+"""Times at which a plan may fall due, up to three hours after the last change."""
+
+
+@dataclass(slots=True)
+class OpenPlan:
+    """A plan that waits for an operator, or was approved."""
+
+    plan_id: str
+    job_id: str
+    tenant: str
+    attempt: int
+    plan: MitigationPlan
+    tries: int = 0
+    """How often it was applied: more than once where there was no room."""
+    tried_s: float = 0.0
+    """Cluster time of the last one."""
+    cordons: bool = False
+
+    @property
+    def is_applied(self) -> bool:
+        return self.tries > 0
+
+
+@dataclass(slots=True)
+class Episode:
+    """`at_s` is the time of the last change; times are cluster seconds."""
+
+    tenant: str
+    attempt: int
+    began_s: float
+    at_s: float
+    lost_s: float = 0.0
+    faults: dict[str, OpenFault] = field(default_factory=dict)
+    began_by_fault_s: dict[str, float] = field(default_factory=dict)
+    planned: tuple[LevelName, ...] = ()
+    due_s: float | None = None
+
+    def loss_at(self, now_s: float) -> GangLoss:
+        worst = max((fault.slowdown for fault in self.faults.values()), default=0.0)
+        lost_s = self.lost_s + max(0.0, now_s - self.at_s) * lost_share(worst)
+        return GangLoss(now_s - self.began_s, lost_s, 0.0, self.planned)
+
+
+@dataclass(slots=True)
+class MitigationState:
+    """Episodes by job, plans by id, and the memory that outlives both."""
+
+    episodes: dict[str, Episode] = field(default_factory=dict)
+    plans: dict[str, OpenPlan] = field(default_factory=dict)
+    plans_so_far: int = 0
+    durations: DurationBook = field(default_factory=DurationBook)
+    health: dict[str, PartHealth] = field(default_factory=dict)
+    costs: CostBook = field(default_factory=CostBook)
+    migrations: dict[str, FollowedMigration] = field(default_factory=dict)
+    """Migrations of which the gain is not estimated yet, by job."""
+
+    def open_fault(
+        self, job_id: str, tenant: str, attempt: int, fault: OpenFault, now_s: float
+    ) -> None:
+        episode = self.episodes.setdefault(job_id, Episode(tenant, attempt, now_s, now_s))
+        self._advance(episode, now_s)
+        episode.faults[fault.fault_id] = fault
+        episode.began_by_fault_s[fault.fault_id] = now_s
+        self._schedule(episode)
+        self.health.setdefault(fault.node_id, PartHealth()).note_fault(
+            fault.fault_id, fault.slowdown, now_s
+        )
+
+    def close_fault(self, job_id: str, fault_id: str, now_s: float, *, ended: bool) -> None:
+        """Note the end of a fault; not `ended` where it may go on unseen."""
+        episode = self.episodes.get(job_id)
+        if episode is None or fault_id not in episode.faults:
+            return
+        self._advance(episode, now_s)
+        del episode.faults[fault_id]
+        self.durations.note(now_s - episode.began_by_fault_s.pop(fault_id), ended=ended)
+        if episode.faults:
+            self._schedule(episode)
+        else:
+            del self.episodes[job_id]
+
+    def lost_by_s(self, job_id: str, fault_id: str, now_s: float) -> float:
+        """Return what the faults of a gang have cost, where this is the last open one of them."""
+        episode = self.episodes.get(job_id)
+        if episode is None or list(episode.faults) != [fault_id]:
+            return 0.0
+        return episode.loss_at(now_s).lost_s
+
+    def assume(self, migration_s: float) -> None:
+        """Take over the cost of a migration that the pool's settings assume."""
+        self.costs.assumed_s["migrate"] = migration_s
+        for episode in self.episodes.values():
+            self._schedule(episode)
+
+    def take_back(self, node_id: str, fault_id: str, now_s: float) -> None:
+        """Note that a fault was a false alarm."""
+        if (part := self.health.get(node_id)) is not None:
+            part.take_back(fault_id, now_s)
+
+    def note_plan(self, plan: OpenPlan, now_s: float) -> None:
+        self.plans_so_far += 1
+        self.plans[plan.plan_id] = plan
+        episode = self.episodes.get(plan.job_id)
+        if episode is not None:
+            self._advance(episode, now_s)
+            episode.planned += (plan.plan.level,)
+            self._schedule(episode)
+
+    def end_plan(self, plan_id: str) -> None:
+        self.plans.pop(plan_id, None)
+
+    def due_plan(self, job_id: str) -> MitigationPlan | None:
+        """Return the plan of an episode as of its due time."""
+        episode = self.episodes[job_id]
+        if episode.due_s is None:
+            return None
+        return self._plan(episode, episode.due_s)
+
+    def _plan(self, episode: Episode, now_s: float) -> MitigationPlan | None:
+        faults = tuple(episode.faults.values())
+        planner = Planner(APPLICABLE, self.costs)
+        return planner.plan(faults, episode.loss_at(now_s), self.durations.survival())
+
+    def _schedule(self, episode: Episode) -> None:
+        """Find the first time from the last change on at which a plan is worth its cost."""
+        time_s, step_s = episode.at_s, FIRST_LOOK_S
+        episode.due_s = None
+        for _ in range(LOOKS):
+            if self._plan(episode, time_s) is not None:
+                episode.due_s = time_s
+                return
+            time_s, step_s = time_s + step_s, step_s * LOOK_GROWTH
+
+    def _advance(self, episode: Episode, now_s: float) -> None:
+        episode.lost_s = episode.loss_at(now_s).lost_s
+        episode.at_s = max(episode.at_s, now_s)

@@ -1,0 +1,1 @@
+"""Values kept from ranking to ranking; results are the same without them."""

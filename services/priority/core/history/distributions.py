@@ -1,0 +1,289 @@
+"""Distributions of run times, learnt from the jobs that ended.
+
+Run times are counted in logarithmic bins, per group of similar jobs (all; the same GPUs; tenant;
+user; name), and old samples fade. A new job's distribution shrinks each group's counts towards
+that of the wider group (a chain of Dirichlet posteriors), so a user without history gets the
+distribution of the tenant. From it follow quantiles, the expected rest of a job that has run for a
+while, and its Gittins rank (Gittins 1989; Tiresias, NSDI '19): the least expected service per
+chance of an end.
+
+The functions use scalars and arrays only: the simulator's kernel compiles them.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.priority.core.history.job_groups import GroupRows, HistoryGroup, KindOfJob, groups
+
+Floats: TypeAlias = NDArray[np.float64]
+
+BINS = 48
+PER_OCTAVE = 2.0
+"""Bin b holds run times from 2^(b/2) to 2^((b+1)/2) s: 1 s to 194 days."""
+
+LEVELS = 8
+"""Groups of a job, widest first: see `job_groups.groups`."""
+FADE = (5000.0, 140.0, 1000.0, 150.0, 3.0, 8.0, 5.0, 60.0)
+"""Samples after which an old one counts 1/e, per level: the short ones follow what is run today."""
+TRUST = (20.0, 45.0, 200.0, 50.0, 9.0, 3.0, 15.0, 40.0)
+"""Samples that the wider group's distribution is worth beside the level's own counts."""
+
+CUT_SHORT_S = 60.0
+"""Cluster s; a job that failed or was cancelled earlier most likely did none of its work."""
+
+VALUES: Floats = np.asarray(2.0 ** ((np.arange(BINS) + 0.5) / PER_OCTAVE), np.float64)
+"""Run time that represents each bin, in s."""
+
+
+def bin_of(run_s: float) -> int:
+    """Return the bin of a run time in s."""
+    if run_s <= 1.0:
+        return 0
+    return min(BINS - 1, int(math.log2(run_s) * PER_OCTAVE))
+
+
+def add_sample(counts: Floats, at: int, fade: float) -> None:
+    """Add a run time to the bin `at` of `counts` [BINS] and its neighbours; old ones fade."""
+    keep = 1.0 - 1.0 / fade
+    for b in range(BINS):
+        counts[b] *= keep
+    counts[at] += 0.5
+    counts[max(0, at - 1)] += 0.25
+    counts[min(BINS - 1, at + 1)] += 0.25
+
+
+def shrink(counts: Floats, trust: float, p: Floats) -> None:
+    """Turn the wider group's distribution `p` [BINS] into that of this group.
+
+    Without samples `p` stays as it is, to the last bit: `History.estimate` skips such groups.
+    """
+    total = trust
+    for b in range(BINS):
+        total += counts[b]
+    if total == trust:
+        return
+    for b in range(BINS):
+        p[b] = (counts[b] + trust * p[b]) / total
+
+
+def fill_prior(p: Floats) -> None:
+    """Fill `p` with the prior: every bin from 1 s to a week is equally likely."""
+    for b in range(BINS):
+        p[b] = 1.0 / 40.0 if b < 40 else 1e-6
+
+
+def bin_start_s(b: int) -> float:
+    """Return the begin of bin b, in s.
+
+    Ranks see a job's attained time in such steps only (as Tiresias' queues do), so that jobs do not
+    overtake one another at every moment.
+    """
+    return 0.0 if b == 0 else 2.0 ** (b / PER_OCTAVE)
+
+
+def mean_left_s(p: Floats, attained_s: float) -> float:
+    """Return the expected rest, in s, of a job that has run for `attained_s`."""
+    first = bin_of(attained_s)
+    begun = bin_start_s(first)
+    mass = 0.0
+    left = 0.0
+    for b in range(first, BINS):
+        mass += p[b]
+        left += p[b] * (VALUES[b] - begun)
+    return left / mass if mass > 0.0 else attained_s + 1.0
+
+
+def gittins_s(p: Floats, attained_s: float) -> float:
+    """Return the least expected service per chance of an end within it, in s: lower goes first.
+
+    min over D of E[min(S - a, D) | S > a] / P(S - a <= D | S > a), D at the bins' values.
+    """
+    first = bin_of(attained_s)
+    begun = bin_start_s(first)
+    mass = 0.0
+    for b in range(first, BINS):
+        mass += p[b]
+    best = 1e18
+    ended = 0.0
+    spent = 0.0
+    for b in range(first, BINS):
+        step = VALUES[b] - begun
+        ended += p[b]
+        spent += p[b] * step
+        if ended > 0.0:
+            best = min(best, (spent + (mass - ended) * step) / ended)
+    return best
+
+
+def quantile_s(p: Floats, q: float) -> float:
+    """Return the run time that a share `q` of such jobs does not exceed."""
+    total = 0.0
+    for b in range(BINS):
+        total += p[b]
+    ended = 0.0
+    for b in range(BINS):
+        ended += p[b]
+        if ended >= q * total:
+            return float(VALUES[b])
+    return float(VALUES[BINS - 1])
+
+
+def _over_floats(function: Callable[..., float]) -> Callable[..., float]:
+    """Return the same code over a list of Python's floats: five times faster than over an array."""
+    values = {**function.__globals__, "VALUES": VALUES.tolist()}
+    return types.FunctionType(function.__code__, values, function.__name__)
+
+
+mean_left_of = _over_floats(mean_left_s)
+gittins_of = _over_floats(gittins_s)
+
+PRIOR: Floats = np.zeros(BINS)
+fill_prior(PRIOR)
+QUANTILES = (0.1, 0.5, 0.9)
+_VALUES_S: list[float] = VALUES.tolist()
+
+SMOOTHED: Floats = np.diag(np.full(BINS, 0.5))
+SMOOTHED += np.diag(np.full(BINS - 1, 0.25), 1) + np.diag(np.full(BINS - 1, 0.25), -1)
+"""Counts that `add_sample` adds for each bin, without those beyond the first or the last."""
+
+KEEP, TRUSTED, COUNTS = 0, 1, 2
+"""Columns of a group's row; its counts begin at the last of them."""
+FIRST_GROUPS = 64
+
+
+def gittins_ranks(ended: Floats, spent: Floats, steps: Floats) -> Floats:
+    """Return `gittins_s` of distributions along the first axis, [BINS] or [BINS, n].
+
+    `ended` and `spent` are running sums of the chances and of the expected service; `steps` is the
+    service to each bin's value.
+    """
+    ranks = np.full_like(ended, 1e18)
+    np.divide(spent + (ended[-1] - ended) * steps, ended, out=ranks, where=ended > 0.0)
+    best: Floats = ranks.min(axis=0)
+    return np.minimum(best, 1e18)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Estimate for a job before it runs. `p` [BINS] is its distribution."""
+
+    mean_s: float
+    p10_s: float
+    p50_s: float
+    p90_s: float
+    samples: float
+    gittins_s: float
+    """Gittins rank before it has run."""
+    p: Floats
+    ended: list[float]
+    """Running sum of `p`."""
+
+
+def _estimate(p: Floats, samples: float) -> Estimate:
+    """Return `mean_left_s`, `quantile_s` and `gittins_s` of a job that has not run, in one pass."""
+    ended = np.add.accumulate(p)
+    spent = np.add.accumulate(p * VALUES)
+    sums: list[float] = ended.tolist()
+    mass = sums[-1]
+    p10, p50, p90 = [_VALUES_S[bisect_left(sums, q * mass)] for q in QUANTILES]
+    # These are `gittins_ranks` at half their cost: no chance of a job that has not run is 0.
+    ranks = ended[-1:] - ended
+    ranks *= VALUES
+    ranks += spent
+    ranks /= ended
+    gittins = float(np.minimum.reduce(ranks))
+    return Estimate(float(spent[-1]) / mass, p10, p50, p90, samples, gittins, p, sums)
+
+
+@dataclass(slots=True, eq=False)
+class History:
+    """Counts of the ended jobs of one pool; bounded by the number of groups.
+
+    All groups are one array, so that the eight of a job are read and written in one operation.
+    """
+
+    rows: dict[HistoryGroup, int] = field(default_factory=dict)
+    """Index of each group in `values`."""
+    values: Floats = field(default_factory=lambda: np.zeros((FIRST_GROUPS, COUNTS + BINS)))
+    """[any, 2 + BINS]: share of the counts kept at the next sample, trust of the level, counts."""
+    learnt: GroupRows = field(default_factory=GroupRows, compare=False, repr=False)
+
+    @property
+    def counts(self) -> dict[HistoryGroup, Floats]:
+        """Counts [BINS] of each group."""
+        return {group: self.values[row, COUNTS:] for group, row in self.rows.items()}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, History):
+            return NotImplemented
+        count = len(self.rows)
+        return self.rows == other.rows and np.array_equal(self.values[:count], other.values[:count])
+
+    def learn(self, tenant: str, user: str, name: str, gpus: float, run_s: float) -> None:
+        """Add the run time of an ended job to all its groups."""
+        at = bin_of(run_s)
+        rows = self._rows_of((tenant, user, name, gpus))
+        values = self.values.take(rows, 0)
+        counts = values[:, COUNTS:]
+        counts *= values[:, KEEP, None]
+        counts += SMOOTHED[at]
+        if at in (0, BINS - 1):
+            counts[:, at] += 0.25
+        self.values[rows] = values
+
+    def estimate(self, tenant: str, user: str, name: str, gpus: float) -> Estimate:
+        """Return bit for bit what `fill_prior` and `shrink` give.
+
+        Sums go from the first bin to the last, as in `accumulate`; `sum` may add otherwise.
+        """
+        rows: Sequence[int] | NDArray[np.intp] | None
+        rows = self.learnt.get((tenant, user, name, gpus))
+        if rows is None:
+            known = self.rows
+            rows = [known[group] for group in groups(tenant, user, name, gpus) if group in known]
+            if not rows:
+                return _estimate(PRIOR, 0.0)
+        values = self.values.take(rows, 0)
+        totals = np.add.accumulate(values[:, TRUSTED:], axis=1)[:, -1:]
+        p = np.empty(BINS)
+        wider = PRIOR
+        # Arrays of one number: a float costs each operation twice as much.
+        for counts, trust, total in zip(
+            values[:, COUNTS:], values[:, TRUSTED:COUNTS], totals, strict=True
+        ):
+            np.multiply(wider, trust, p)
+            np.add(p, counts, p)
+            np.divide(p, total, p)
+            wider = p
+        return _estimate(p, math.fsum(counts.tolist()))
+
+    def _rows_of(self, job: KindOfJob) -> NDArray[np.intp]:
+        """Return the rows of all groups of such a job, which it adds where they are missing."""
+        rows = self.learnt.get(job)
+        if rows is None:
+            numbers = [
+                self._row(group, level)
+                for level, group in enumerate(groups(*job))
+                if group is not None
+            ]
+            rows = self.learnt.keep(job, numbers)
+        return rows
+
+    def _row(self, group: HistoryGroup, level: int) -> int:
+        row = self.rows.get(group)
+        if row is None:
+            row = self.rows[group] = len(self.rows)
+            if row == len(self.values):
+                self.values = np.concatenate((self.values, np.zeros_like(self.values)))
+            self.values[row, KEEP] = 1.0 - 1.0 / FADE[level]
+            self.values[row, TRUSTED] = TRUST[level]
+        return row

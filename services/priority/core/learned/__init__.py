@@ -1,0 +1,1 @@
+"""Learned policies: a checked network, and the features that it reads."""

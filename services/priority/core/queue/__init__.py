@@ -1,0 +1,1 @@
+"""The jobs of a pool as columns and arrays, and their places in the order."""

@@ -1,0 +1,1 @@
+"""One ranking of a pool: the order that acts, the health of policies, and shadows."""

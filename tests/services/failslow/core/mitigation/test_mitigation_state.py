@@ -1,0 +1,68 @@
+"""Episodes of gangs: their loss, when a plan is due, and what is learned from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.failslow.core.mitigation.mitigation_state import MitigationState, OpenPlan
+from services.failslow.core.mitigation.plan import OpenFault
+
+
+def fault(number: int, slowdown: float = 0.5) -> OpenFault:
+    return OpenFault(f"j/1/{number}/1", f"n{number}", "compute", slowdown)
+
+
+def with_faults(*slowdowns: float) -> MitigationState:
+    state = MitigationState()
+    for number, slowdown in enumerate(slowdowns):
+        state.open_fault("j", "acme", 1, fault(number, slowdown), 100)
+    return state
+
+
+def test_loss_is_that_of_the_worst_fault() -> None:
+    state = with_faults(0.5, 0.25)
+    assert state.episodes["j"].loss_at(130).lost_s == pytest.approx(10)
+    state.close_fault("j", "j/1/0/1", 130, ended=True)
+    assert state.episodes["j"].loss_at(180).lost_s == pytest.approx(20)
+
+
+def test_a_plan_is_due_when_the_loss_has_reached_its_cost() -> None:
+    state = with_faults(0.5)
+    due_s = state.episodes["j"].due_s
+    assert due_s is not None
+    plan = state.due_plan("j")
+    assert plan is not None
+    assert plan.level == "redistribute"
+    assert plan.accumulated_loss_s >= plan.cost_s
+    assert state.episodes["j"].loss_at(due_s - 20).lost_s < plan.cost_s
+
+
+def test_the_next_level_follows_the_one_that_was_planned() -> None:
+    state = with_faults(0.5)
+    plan = state.due_plan("j")
+    assert plan is not None
+    state.note_plan(OpenPlan("p1", "j", "acme", 1, plan), 120)
+    following = state.due_plan("j")
+    assert following is not None
+    assert (following.level, following.node_ids) == ("migrate", ("n0",))
+    state.note_plan(OpenPlan("p2", "j", "acme", 1, following), 500)
+    assert state.due_plan("j") is None
+
+
+def test_durations_and_health_outlive_the_episode() -> None:
+    state = with_faults(0.5)
+    state.close_fault("j", "j/1/0/1", 160, ended=True)
+    state.close_fault("j", "j/1/0/1", 170, ended=True)
+    assert not state.episodes
+    assert state.durations.observed[0].duration_s == 60
+    assert state.health["n0"].score(160) == pytest.approx(1 / 1.5, abs=1e-3)
+    state.take_back("n0", "j/1/0/1", 170)
+    assert state.health["n0"].score(170) == pytest.approx(1)
+
+
+def test_unknown_ids_change_nothing() -> None:
+    state = MitigationState()
+    state.take_back("n", "f", 1)
+    state.end_plan("p")
+    state.close_fault("j", "f", 1, ended=True)
+    assert state == MitigationState()
