@@ -129,10 +129,30 @@ def configure_endpoint(view: AccessView, lanes: int, command: ConfigureEndpoint)
     event = EndpointConfigured(partition=lane, **command.model_dump(exclude={"if_version"}))
     if event == existing:
         return Grant(command.endpoint, None)
-    denial = deny_names(view, event) or deny_version(
-        "endpoint", command.endpoint, existing, command.if_version
-    )
+    denial = deny_endpoint(view, event, existing, command.if_version)
     return denial or Grant(command.endpoint, event)
+
+
+def deny_endpoint(
+    view: AccessView,
+    event: EndpointConfigured,
+    existing: EndpointConfigured | None,
+    if_version: str | None,
+) -> Denial | None:
+    """Return the denial of settings of an endpoint, or of a change that is based on others."""
+    return (
+        deny_early(view, event)
+        or deny_names(view, event)
+        or deny_version("endpoint", event.endpoint, existing, if_version)
+    )
+
+
+def deny_early(view: AccessView, event: EndpointConfigured) -> Denial | None:
+    """Return the denial of a setting that the throttle of an earlier release would pass over."""
+    if event.retraining is None or view.is_finished:
+        return None
+    detail = "retraining: is possible after `berth upgrade finish`: earlier releases lack it"
+    return Denial(event.endpoint, "upgrade_not_finished", detail)
 
 
 def deny_names(view: AccessView, event: EndpointConfigured) -> Denial | None:

@@ -7,7 +7,7 @@ from services.access.core.outcomes import (
     Grant,
     Outcome,
     deny_bound_pools,
-    deny_names,
+    deny_endpoint,
     deny_pool_members,
     deny_tenant,
     deny_version,
@@ -56,9 +56,7 @@ def update_endpoint(view: AccessView, command: UpdateEndpoint) -> Outcome:
     event = existing.model_copy(update=command.changes())
     if event == existing:
         return Grant(command.endpoint, None)
-    denial = deny_names(view, event) or deny_version(
-        "endpoint", command.endpoint, existing, command.if_version
-    )
+    denial = deny_endpoint(view, event, existing, command.if_version)
     return denial or Grant(command.endpoint, event)
 
 

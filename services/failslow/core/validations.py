@@ -30,7 +30,8 @@ from shared.contracts.validation import (
 )
 from shared.ledger.decider import Decision, Input
 
-LONGEST_S = 1e6
+SHORTEST_S, LONGEST_S = 1e-9, 1e6
+"""Times beyond these are no measurements; ratios of those between them are finite."""
 WORDS = {PROCESSOR: "processor", MEMORY: "memory"}
 LEAST_COMPARED = 3
 LINKS_OF_A_NODE = 2
@@ -62,7 +63,7 @@ class Validations:
                 continue
             own = self._of(times.job_id, gang).times_s.setdefault(times.rank, {})
             for part, time_s in zip(times.steps, times.iteration_s, strict=False):
-                if is_part(part, len(gang.workers)) and 0 < time_s <= LONGEST_S:
+                if is_part(part, len(gang.workers)) and SHORTEST_S <= time_s <= LONGEST_S:
                     own[part] = time_s
 
     def take_ended(self, state: FailSlowState) -> list[ValidationMeasured]:

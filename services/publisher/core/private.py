@@ -12,16 +12,14 @@ from shared.contracts.codec import MODULES
 
 Path = tuple[str, ...]
 
-FOREIGN: dict[str, tuple[Path, ...]] = {
-    name: (("by_job_id",),) for name in ("job.preempted.v1", "job.resized.v1")
-}
-"""Fields that name another tenant's job in an event that its own tenant reads."""
+FOREIGN = "by_job_id"
+"""Field that names another tenant's job, in an event that its own tenant reads."""
 
 
 def private_paths(model: type[BaseModel]) -> Iterator[Path]:
-    """Yield the paths of all fields that the contract marks as private."""
+    """Yield the paths of all fields that the contract marks as private, or that are foreign."""
     for name, field in model.model_fields.items():
-        if (field.description or "").endswith("private"):
+        if name == FOREIGN or (field.description or "").endswith("private"):
             yield (name,)
         elif (inner := _nested(field.annotation)) is not None:
             yield from ((name, *path) for path in private_paths(inner))
@@ -53,7 +51,6 @@ PRIVATE: dict[str, tuple[Path, ...]] = {
     kind: paths
     for module in MODULES
     for kind, event in EVENTS.items()
-    if event.__module__ == module.__name__
-    and (paths := (*private_paths(event), *FOREIGN.get(kind, ())))
+    if event.__module__ == module.__name__ and (paths := tuple(private_paths(event)))
 }
 """Paths of private fields by wire name; most events have none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.access.core.outcomes import Denial, Grant, decide_outcome
+from services.access.core.updates import update_endpoint
 from shared.contracts.access import TenantRegistered
 from shared.contracts.base import Command, Event
 from shared.contracts.endpoints import (
@@ -12,10 +13,13 @@ from shared.contracts.endpoints import (
     DeleteEndpoint,
     EndpointConfigured,
     EndpointDeleted,
+    SharedWithRetraining,
     Upstream,
 )
+from shared.contracts.pools import RELEASE, PoolConfigured
 from shared.contracts.registry import AccessView
 from shared.contracts.settings_version import version_of
+from shared.contracts.updates import UpdateEndpoint
 
 ENGINE = Upstream(name="a", url="http://engine-1:8000")
 CHAT = EndpointConfigured(
@@ -129,3 +133,16 @@ def test_only_an_endpoint_that_exists_and_that_none_falls_back_to_is_deleted() -
     user = EndpointConfigured(endpoint="m", partition=0, fallbacks=(CHAT.endpoint,))
     detail = f"endpoint: {CHAT.endpoint!r}: is a fallback of m; change that first"
     assert denial_of(command, CHAT, user) == Denial(CHAT.endpoint, "endpoint_in_use", detail)
+
+
+def test_until_the_upgrade_is_finished_no_engine_is_shared_with_retraining() -> None:
+    earlier = PoolConfigured(pool="main", partition=0, release=RELEASE - 1)
+    shared = SharedWithRetraining()
+    finished = earlier.model_copy(update={"release": RELEASE})
+    created = ConfigureEndpoint(endpoint="m", retraining=shared)
+    assert denial_of(created, earlier, CHAT).reason == "upgrade_not_finished"
+    assert event_of(created, finished, CHAT) is not None
+    changed = UpdateEndpoint(endpoint=CHAT.endpoint, retraining=shared)
+    denied = update_endpoint(view_of(earlier, CHAT), changed)
+    assert isinstance(denied, Denial) and denied.reason == "upgrade_not_finished"
+    assert isinstance(update_endpoint(view_of(finished, CHAT), changed), Grant)

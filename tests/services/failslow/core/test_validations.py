@@ -139,6 +139,7 @@ def test_reports_of_a_validation_are_collected_until_it_ends_and_suspect_no_work
 
     add(0, (PROCESSOR, 0.02), (FIRST_LINK + 1, 0.03), (FIRST_LINK + 2, 9.0), (7, 9.0))
     add(0, (MEMORY, 0.01), (PROCESSOR, 0.02))
+    add(0, (FIRST_GPU, 5e-324), (FIRST_GPU + 1, 0.0), (FIRST_GPU + 2, 1e9))
     add(1, (PROCESSOR, 0.06))
     add(1, (PROCESSOR, 9.0), allocation="0/8/0/1")
     assert evidence.take_news(state) == []

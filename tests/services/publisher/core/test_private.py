@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 
 from services.publisher.core.private import PRIVATE, strip
+from shared.contracts.base import EVENTS
 
 
 def test_command_and_environment_of_a_job_are_private() -> None:
     assert {("spec", "command"), ("spec", "env")} <= set(PRIVATE["job.admitted.v1"])
 
 
-def test_a_preemption_does_not_name_the_job_of_another_tenant() -> None:
-    assert ("by_job_id",) in PRIVATE["job.preempted.v1"]
+def test_no_event_names_the_job_of_another_tenant() -> None:
+    naming = {kind for kind, event in EVENTS.items() if "by_job_id" in event.model_fields}
+    assert {"job.preempted.v1", "job.stop-deferred.v1"} <= naming
+    for kind in naming:
+        assert ("by_job_id",) in PRIVATE.get(kind, ()), kind
 
 
 def test_stripping_keeps_all_other_fields() -> None:
