@@ -239,6 +239,8 @@ class Hello(read.Message):
     """Whether the agent takes values of secrets apart, and never to a disk."""
     terminals: bool = False
     """Whether the agent opens terminals in workers."""
+    bundles: bool = False
+    """Whether workers start with the files of a bundle."""
     process: str = ""
     """Random id of the agent's process, by which copies of one disk differ; absent: of an agent
     of an earlier release.
@@ -265,6 +267,7 @@ class Hello(read.Message):
         "injects": read.boolean(),
         "keeps_secrets": read.boolean(),
         "terminals": read.boolean(),
+        "bundles": read.boolean(),
         "process": read.text(pattern=r"^[0-9a-f]{0,32}$"),
         "network_namespace": read.text(longest=64),
     }

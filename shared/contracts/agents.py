@@ -112,6 +112,7 @@ class Hello(Model):
         False, description="whether the agent takes values of secrets apart, and never to a disk"
     )
     terminals: bool = Field(False, description="whether the agent opens terminals in workers")
+    bundles: bool = Field(False, description="whether workers start with the files of a bundle")
     process: str = Field(
         "",
         pattern=r"^[0-9a-f]{0,32}$",

@@ -34,7 +34,7 @@ from berth_agent.node.outbox import Outbox
 from berth_agent.node.registration import Registrar
 from berth_agent.node.workers import Workers
 
-ABILITIES = {"injects": True, "keeps_secrets": True, "terminals": True}
+ABILITIES = {"injects": True, "keeps_secrets": True, "terminals": True, "bundles": True}
 SessionStep = Literal["serve", "again", "behind"]
 log = logging.getLogger(__name__)
 

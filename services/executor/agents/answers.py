@@ -9,7 +9,8 @@ from services.executor.agents.sessions import Session
 from services.executor.core.agents.injection import injection_of
 from services.executor.core.agents.orders import OrderList
 from services.executor.core.agents.state import AgentPool
-from shared.contracts.agents import Order, Orders
+from shared.contracts.agents import Launch, Order, Orders
+from shared.contracts.failures import Failure
 
 MAX_CHARS = 2**20
 """Characters of programs and variables after which an answer ends: an agent reads 32 MiB, and JSON
@@ -58,12 +59,22 @@ class OrderAnswers:
             return order.model_copy(update={"injection": injection})
         if order.launch is None:
             return order
+        if order.launch.bundle and not session.takes_bundles:
+            return order.model_copy(update={"launch": _without_files(order.launch, session)})
         number = await self._number_of(order.launch.tenant)
         launch = order.launch.model_copy(update={"tenant_number": number})
         launch = await self._secrets.resolve(launch)
         if not session.keeps_secrets:
             launch = without_separation(launch)
         return order.model_copy(update={"launch": launch})
+
+
+def _without_files(launch: Launch, session: Session) -> Launch:
+    """Return a launch that fails: an agent of an earlier release would start it in an empty folder,
+    and its label, which is that of its registration, may be that of a later one."""
+    detail = f"bundle: agent {session.version} of this node takes none; upgrade it"
+    failure = Failure(reason="bundle_unreachable", detail=detail)
+    return launch.model_copy(update={"env": {}, "failure": failure})
 
 
 def _chars_of(order: Order) -> int:

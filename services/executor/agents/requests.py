@@ -111,6 +111,7 @@ class AgentRequests:
             injects=message.injects,
             keeps_secrets=message.keeps_secrets,
             opens_terminals=message.terminals,
+            takes_bundles=message.bundles,
         )
         self._sessions.open(session)
         return Welcome(

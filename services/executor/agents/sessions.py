@@ -124,6 +124,8 @@ class Session:
     """Whether the agent takes values of secrets apart from the variables."""
     opens_terminals: bool = False
     """Whether the agent opens terminals in workers."""
+    takes_bundles: bool = False
+    """Whether the agent starts workers with the files of a bundle."""
     terminals: list[TerminalRequest] = field(default_factory=list)
     """Terminals to open, until the next answer to a poll."""
     heard_s: float = field(default_factory=monotonic)

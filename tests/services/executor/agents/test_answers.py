@@ -83,6 +83,18 @@ async def test_an_agent_gets_values_apart_and_an_earlier_one_as_variables(
     assert "sesame" not in repr(state)
 
 
+async def test_an_earlier_agent_is_told_that_it_cannot_start_a_job_with_a_bundle(
+    completing: OrderAnswers,
+) -> None:
+    spec = SPEC.model_copy(update={"bundle": f"sha256:{'0' * 64}", "workdir": None})
+    state = History(POOL, joined("n1"), ENQUEUED.model_copy(update={"spec": spec}), PLACED).state
+    for takes, reason in ((True, ""), (False, "bundle_unreachable")):
+        listed = orders(state, "n1", OrderPosition())
+        answer = await completing.answer(session(takes_bundles=takes), [], state, listed, 0)
+        failures = [order.launch.failure for order in answer.orders if order.launch is not None]
+        assert [failure.reason if failure else "" for failure in failures] == [reason, reason]
+
+
 async def test_an_answer_ends_where_it_is_large_and_the_next_one_goes_on(
     completing: OrderAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
