@@ -10,13 +10,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from berth_agent.core.iteration_rows import IterationRow
+from berth_agent.core.iteration_rows import IterationRow, IterationRows
+from berth_agent.messages import Iterations
 
 SCORES, SECTIONS = "gpu_relative_perf_scores", "section_relative_perf_scores"
 ENTRIES = "entries"
 LEAST_SCORE = 1e-3
 NS = 1e9
 LEAST_COLLECTIVES = 2
+LEAST_OWN_S = 1e-6
+"""Less is no time of work: a score may be infinite."""
 
 
 def row_of(data: bytes, rank: int, step: int) -> IterationRow:
@@ -29,10 +32,15 @@ def row_of(data: bytes, rank: int, step: int) -> IterationRow:
         raise ValueError("not an object; a report of NVRx or a dump of the flight recorder is read")
     try:
         if SCORES in document or SECTIONS in document:
-            return _of_scores(document, rank, step)
-        return _of_collectives(document, step)
+            row = _of_scores(document, rank, step)
+        else:
+            row = _of_collectives(document, step)
     except (TypeError, KeyError, AttributeError, OverflowError) as error:
         raise ValueError(f"not of the form of its tool: {error!r}") from None
+    if row.own_s is None or row.own_s < LEAST_OWN_S:
+        raise ValueError(f"own work of {row.own_s} s; {LEAST_OWN_S} s is the least")
+    Iterations.from_json(IterationRows([row]).message("read", rank, rank).to_json())
+    return row
 
 
 def _of_scores(document: Mapping[str, Any], rank: int, step: int) -> IterationRow:

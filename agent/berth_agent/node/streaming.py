@@ -8,9 +8,10 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from berth_agent import file_names
 from berth_agent.linux import files
@@ -18,11 +19,9 @@ from berth_agent.linux.clocks import boot_ms
 from berth_agent.messages import (
     MAX_LINES,
     STREAM_PATH,
-    Checkpoint,
     Iterations,
     Measurements,
     PrintedLines,
-    Progress,
     Stream,
 )
 from berth_agent.node import newest_reports
@@ -103,52 +102,54 @@ class Streaming:
         """Send what there is; nothing counts as sent before the answer."""
         self._sync()
         iterations = self._unsent.due(self._most_parts)
-        checkpoints = self._checkpoints.due(MAX_WORKERS, self._started_at)
-        progress = self._progress.due(MAX_WORKERS, self._started_at)
         read = list(self._read_output(self._most_parts - len(iterations)))
-        measured = self._take_measured()
-        if not (read or iterations or checkpoints or progress or measured):
+        newest = {
+            "checkpoints": self._checkpoints.due(MAX_WORKERS, self._started_at),
+            "progress": self._progress.due(MAX_WORKERS, self._started_at),
+            "measured": self._take_measured(),
+        }
+        if not (read or iterations or any(newest.values())):
             return
         printed = tuple(lines for _, lines in read)
         try:
-            self._post(session, connection, printed, iterations, checkpoints, progress, measured)
+            self._post(session, connection, printed=printed, iterations=iterations, **newest)
         except RequestFailed as failure:
             if failure.status not in REFUSED:
                 raise
-            self._checkpoints.note_sent(checkpoints)
-            self._progress.note_sent(progress)
+            self._send_apart(session, connection, newest)
             if len(printed) + len(iterations) > 1:
                 self._most_parts = (len(printed) + len(iterations)) // 2
                 return
             log.warning("stream: left out: %s", failure)
             self._note_sent(read, iterations)
-            notes = (_left_out(lines, failure) for lines in printed)
-            self._post(session, connection, tuple(notes), ())
+            notes = tuple(_left_out(lines, failure) for lines in printed)
+            self._post(session, connection, printed=notes)
         else:
             self._most_parts = min(MAX_WORKERS, 2 * self._most_parts)
-            self._checkpoints.note_sent(checkpoints)
-            self._progress.note_sent(progress)
+            self._note_newest_sent(newest)
             self._note_sent(read, iterations)
 
-    def _post(
-        self,
-        session: OpenSession,
-        connection: Connection,
-        printed: tuple[PrintedLines, ...],
-        iterations: tuple[Iterations, ...],
-        checkpoints: tuple[Checkpoint, ...] = (),
-        progress: tuple[Progress, ...] = (),
-        measured: Measurements | None = None,
+    def _send_apart(
+        self, session: OpenSession, connection: Connection, newest: Mapping[str, Any]
     ) -> None:
-        message = Stream(
-            session_id=session.session_id,
-            printed=printed,
-            iterations=iterations,
-            checkpoints=checkpoints,
-            progress=progress,
-            measured=measured,
-        )
+        """Send each kind in a message of its own: the one that was refused had parts of others."""
+        for kind, value in newest.items():
+            try:
+                if value:
+                    self._post(session, connection, **{kind: value})
+            except RequestFailed as failure:
+                if failure.status not in REFUSED:
+                    raise
+                log.warning("stream: %s left out: %s", kind, failure)
+        self._note_newest_sent(newest)
+
+    def _post(self, session: OpenSession, connection: Connection, **parts: Any) -> None:
+        message = Stream(session_id=session.session_id, **parts)
         connection.exchange(STREAM_PATH, message.to_json(), self._sessions.request_s())
+
+    def _note_newest_sent(self, newest: Mapping[str, Any]) -> None:
+        self._checkpoints.note_sent(newest["checkpoints"])
+        self._progress.note_sent(newest["progress"])
 
     def _note_sent(
         self, read: list[tuple[OutputFollower, PrintedLines]], iterations: tuple[Iterations, ...]

@@ -52,6 +52,16 @@ def test_time_between_collectives_is_own_work() -> None:
         encoded({"gpu_relative_perf_scores": {"1": 1}}),
         encoded({"gpu_relative_perf_scores": [1]}),
         encoded({"gpu_relative_perf_scores": {"0": "1e999"}, "x": 1}).replace(b'"1e999"', b"[]"),
+        encoded(
+            {
+                "entries": [
+                    {"time_created_ns": n, "time_discovered_completed_ns": n + 1}
+                    for n in (0, 10**20)
+                ]
+            }
+        ),
+        encoded({"gpu_relative_perf_scores": {"0": float("inf")}}),
+        encoded({"gpu_relative_perf_scores": {"0": 1e308}}),
         pickle.dumps(a_training([30, 75])[0]),
     ],
 )

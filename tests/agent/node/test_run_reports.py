@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -183,6 +184,28 @@ def test_the_progress_of_a_training_is_sent_with_the_pace_of_the_node(
     [progress] = next(stream.progress for stream in double.streamed if stream.progress)
     assert (progress.allocation_id, progress.steps_total) == (W, 10**6)
     assert 0.05 <= progress.iteration_s <= progress.ran_ms / 1000
+
+
+def test_a_message_that_is_refused_for_one_worker_loses_no_checkpoint(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    """The executor takes no iterations of more than a second."""
+
+    def fault(endpoint: str, message: Any) -> None:
+        if endpoint == "stream" and any(max(i.iteration_s) > 1 for i in message.iterations):
+            raise Refuse(400)
+
+    double.before = fault
+    script = (
+        "import sys, time; sys.path.insert(0, sys.argv[1]); from berth_reporter import *\n"
+        "for step in range(10**6): report(step, 1e6); checkpoint(7); time.sleep(0.05)"
+    )
+    reporter = str(Path(__file__).parents[3] / "reporter")
+    double.order("prepare", W, launch=launch([sys.executable, "-c", script, reporter]))
+    double.wait_for("ready", W)
+    until((node.run_folder / "telemetry" / "0-5-0-0").exists)
+    double.order("go", W)
+    double.wait(lambda: any(c.step == 7 for s in double.streamed for c in s.checkpoints))
 
 
 def test_a_bar_that_is_printed_is_progress_where_the_job_enables_it(
