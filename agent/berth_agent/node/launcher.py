@@ -80,11 +80,11 @@ class Launcher:
         user = self._users.user_of(launch.tenant, launch.tenant_number, launch.user)
         attempt = UNSAFE.sub("_", f"{launch.job_id}.{launch.attempt}")
         private = self._folders.make_work(allocation, f"{attempt}.{launch.rank}", user.owner)
-        if launch.bundle:
-            self._place_bundle(allocation, private, user)
         login, problem = dict[str, str](), ""
         if not image_id:
             login, problem = self._read_login(allocation, user, user.home or private)
+        if launch.bundle:
+            self._place_bundle(allocation, private, user)
         own = own_variables(
             launch, node_id=self._node_id, token=allocation.token, telemetry=telemetry
         )

@@ -1,4 +1,4 @@
-"""The environment of a login shell, read once per user."""
+"""The environment of a login shell, read once per user who has a home."""
 
 from __future__ import annotations
 
@@ -43,14 +43,15 @@ class LoginEnvironments:
     ) -> tuple[dict[str, str], str]:
         """Return the variables that a worker of the user begins with, and why some are left out.
 
-        HOME is the given one; `token` marks the shell and `groups` are its control groups. The
-        environment of a profile that failed is read again with the next worker.
+        HOME is the given one; `token` marks the shell and `groups` are its control groups. It is
+        read again with the next worker where the profile failed, or HOME is a worker's own folder,
+        whose files are not those of the next.
         """
         problem = ""
         known = self._known.get(user.uid)
         if known is None:
             known, problem = self._read(user, home, token, groups)
-        if not problem:
+        if user.home and not problem:
             self._known[user.uid] = known
         return {**known, "HOME": home, **self._config.environment}, problem
 

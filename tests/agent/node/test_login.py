@@ -29,11 +29,15 @@ class LoginBench:
         self.token = f"login-{os.getpid()}:{home.name}"
 
     def read(
-        self, profile: str, pid_namespace: bool = True, known: LoginEnvironments | None = None
+        self,
+        profile: str,
+        pid_namespace: bool = True,
+        known: LoginEnvironments | None = None,
+        has_home: bool = True,
     ) -> tuple[dict[str, str], str]:
         (self.home / ".bash_profile").write_text(profile)
         environments = known or LoginEnvironments(Config(), pid_namespace)
-        user = WorkerUser(None, os.getegid(), (), "", "")
+        user = WorkerUser(None, os.getegid(), (), str(self.home) if has_home else "", "")
         return environments.of_user(user, str(self.home), self.token, ())
 
     def living(self) -> list[int]:
@@ -97,6 +101,12 @@ def test_a_profile_that_failed_is_read_again_and_one_that_worked_is_not(bench: L
     assert bench.read("exit 1", known=known)[1]
     assert bench.read("export A=1", known=known)[0]["A"] == "1"
     assert bench.read("export A=2", known=known)[0]["A"] == "1"
+
+
+def test_what_a_worker_has_in_its_own_folder_is_no_profile_of_the_next(bench: LoginBench) -> None:
+    known = LoginEnvironments(Config(), pid_namespaces=True)
+    assert bench.read("export A=1", known=known, has_home=False)[0]["A"] == "1"
+    assert "A" not in bench.read("", known=known, has_home=False)[0]
 
 
 def test_a_profile_that_hangs_delays_no_other_tenant(bench: LoginBench, tmp_path: Path) -> None:
