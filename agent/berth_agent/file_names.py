@@ -49,8 +49,6 @@ ALIVE = "alive"
 TERMS = "terms"
 SCRATCH_NAME = "scratch"
 """Names the folder that the worker shares with others of its job."""
-BUNDLE = "bundle.tar.gz"
-"""The archive of a bundle, until it is unpacked."""
 TERMINALS = "terminals"
 """Folder of a folder for each terminal that is open; in it the five names below."""
 

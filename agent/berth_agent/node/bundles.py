@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-import errno
 import hashlib
 import json
 import os
+import select
 import subprocess
-import tarfile
 import threading
 from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TypeVar
 
-from berth_agent import file_names
+from berth_agent.linux import cgroups
 from berth_agent.messages import (
     BUNDLE_PATH,
     PART_BYTES,
@@ -29,7 +28,7 @@ from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.config import Config
 from berth_agent.node.http import Connection, RequestFailed
 from berth_agent.node.machine import isolated_command
-from berth_agent.node.unpack import FULL, OUTSIDE, TOO_LARGE
+from berth_agent.node.unpack import FULL, UNUSABLE
 from berth_agent.node.users import WorkerUser
 from berth_agent.reading import Message
 from berth_agent.step.checks import StartRefused
@@ -44,11 +43,6 @@ POLL_S = 0.2
 GIB = 2**30
 SHOWN_CHARS = 300
 M = TypeVar("M", bound=Message)
-
-
-def can_unpack() -> bool:
-    """Whether this Python unpacks archives within a folder: 3.11 does from 3.11.4 on."""
-    return hasattr(tarfile, "data_filter")
 
 
 class Bundles:
@@ -79,36 +73,21 @@ class Bundles:
         `groups` are control groups for that, and `stopped` returns why the worker is not needed any
         more, empty while it is. Raises StartRefused, OSError.
         """
-        archive = allocation.path(file_names.BUNDLE)
-        try:
-            self._fetch(allocation, archive, stopped)
-            self._unpack(archive, folder, user, groups, stopped)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            raise StartRefused("disk_full", f"bundle: {error.strerror}", False) from None
-        finally:
-            if os.path.exists(archive):
-                os.unlink(archive)
-
-    def _fetch(self, allocation: AllocationFolder, path: str, stopped: Callable[[], str]) -> None:
-        """Write the archive, each part of which is checked by its name."""
         source = _Source(self._connect, self._closing, stopped, allocation.allocation_id)
+        unpacking: _Unpacking | None = None
         try:
-            with open(path, "wb") as file:
-                for index, name in enumerate(source.names(allocation.launch.bundle)):
-                    file.write(source.part(index, name))
+            names = source.names(allocation.launch.bundle)
+            unpacking = _Unpacking(self._command(folder, user, groups), stopped)
+            for index, name in enumerate(names):
+                if not unpacking.write(source.part(index, name)):
+                    break
+            _check_unpacked(*unpacking.end(), cgroups.oom_kills(groups) > 0)
         finally:
             source.close()
+            if unpacking is not None:
+                unpacking.close()
 
-    def _unpack(
-        self,
-        archive: str,
-        folder: str,
-        user: WorkerUser,
-        groups: Sequence[str],
-        stopped: Callable[[], str],
-    ) -> None:
+    def _command(self, folder: str, user: WorkerUser, groups: Sequence[str]) -> list[str]:
         request = {
             "folder": folder,
             "uid": user.uid,
@@ -118,33 +97,70 @@ class Bundles:
             "cgroups": list(groups),
             "most_bytes": round(self._config.bundle_gib * GIB),
         }
-        command = isolated_command(
+        return isolated_command(
             "from berth_agent.node.unpack import main; sys.exit(main())", json.dumps(request)
         )
-        with open(archive, "rb") as source:
-            process = subprocess.Popen(
-                command,
-                stdin=source,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-            )
-        ends_s = monotonic() + UNPACK_S
+
+
+class _Unpacking:
+    """A process that unpacks the parts of an archive as they come."""
+
+    def __init__(self, command: Sequence[str], stopped: Callable[[], str]) -> None:
+        """`stopped` returns why the worker is not needed any more. Raises OSError."""
+        self._stopped = stopped
+        self._left_s = UNPACK_S
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+        )
+        assert self._process.stdin is not None and self._process.stderr is not None
+        self._input, self._errors = self._process.stdin, self._process.stderr
+        os.set_blocking(self._input.fileno(), False)
+
+    def write(self, part: bytes) -> bool:
+        """Write a part; return False if the process has ended. Raises StartRefused, OSError."""
+        poll = select.poll()
+        poll.register(self._input, select.POLLOUT)
+        left = memoryview(part)
+        while left:
+            self._wait(lambda: bool(poll.poll(POLL_S * 1000)))
+            try:
+                left = left[os.write(self._input.fileno(), left) :]
+            except BrokenPipeError:
+                return False
+        return True
+
+    def end(self) -> tuple[int, str]:
+        """Return the exit code, and what the process wrote of errors. Raises StartRefused."""
+        self._input.close()
+        self._wait(self._has_ended)
+        return self._process.returncode, self._errors.read().decode(errors="replace")
+
+    def close(self) -> None:
+        """End the process, if it has not."""
+        self._process.kill()
+        self._process.wait()
+        self._input.close()
+        self._errors.close()
+
+    def _has_ended(self) -> bool:
         try:
-            while process.poll() is None:
-                _check_stopped(stopped)
-                if monotonic() > ends_s:
-                    detail = f"bundle: not unpacked within {UNPACK_S:g} s"
-                    raise StartRefused("bundle_unreachable", detail, False)
-                try:
-                    process.wait(POLL_S)
-                except subprocess.TimeoutExpired:
-                    continue
-        finally:
-            process.kill()
-            _, errors = process.communicate()
-        _check_unpacked(process.returncode, errors)
+            self._process.wait(POLL_S)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _wait(self, is_ready: Callable[[], bool]) -> None:
+        """Wait for the process, which may take so long in all. Raises StartRefused."""
+        begun_s = monotonic()
+        while not is_ready():
+            _check_stopped(self._stopped)
+            if monotonic() - begun_s > self._left_s:
+                raise _unreachable(f"not unpacked within {UNPACK_S:g} s")
+        self._left_s -= monotonic() - begun_s
 
 
 class _Source:
@@ -218,14 +234,19 @@ class _Source:
                 raise _unreachable(problem)
 
 
-def _check_unpacked(code: int, errors: str) -> None:
-    """Raise StartRefused unless the archive was unpacked."""
+def _check_unpacked(code: int, errors: str, is_too_large: bool) -> None:
+    """Raise StartRefused unless the archive was unpacked.
+
+    `is_too_large`: the kernel killed the process for the memory of its groups.
+    """
     line = (errors.strip().splitlines() or [f"exit code {code}"])[-1][-SHOWN_CHARS:]
     if code == 0:
         return
     if code == FULL:
         raise StartRefused("disk_full", f"bundle: {line}", False)
-    if code in (OUTSIDE, TOO_LARGE):
+    if is_too_large:
+        line = "unpacking it takes more memory than the job has"
+    if code == UNUSABLE or is_too_large:
         raise StartRefused("bundle_unusable", f"bundle: {line}", True)
     raise StartRefused("start_failed", f"bundle: {line}", False)
 

@@ -28,7 +28,7 @@ from berth_agent.messages import (
 from berth_agent.node import machine, status
 from berth_agent.node.agent import Agent
 from berth_agent.node.allocation import AllocationFolder
-from berth_agent.node.bundles import Bundles, can_unpack
+from berth_agent.node.bundles import Bundles
 from berth_agent.node.claim import IdentityClaim
 from berth_agent.node.cleaning import Cleaning
 from berth_agent.node.config import Config
@@ -255,7 +255,7 @@ class Runtime:
             TMP_LABEL: "job" if self._kernel.mounts else "shared",
             USER_LABEL: "tenant" if own_users else "agent",
             IMAGES_LABEL: HAS_IMAGES if self._engine else "no",
-            BUNDLES_LABEL: HAS_BUNDLES if can_unpack() else "no",
+            BUNDLES_LABEL: HAS_BUNDLES,
         }
 
     def _address(self) -> str:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,6 @@ def test_a_worker_starts_in_its_folder_with_the_files(
     assert printed[:2] == ["X = 'bundled'", f"{PART_BYTES + 10}:{owner}"]
     assert printed[2] == str(node.state / "work" / "j1.1.0")
     assert printed[3:] == ["pkg", "run.sh", "weights"]
-    assert not list(node.state.glob("**/bundle.tar.gz"))
 
 
 def link_out() -> bytes:
@@ -84,6 +84,29 @@ def link_out() -> bytes:
     return archive(
         (entry("out", type=tarfile.SYMTYPE, linkname="/tmp"), b""), (entry("out/file"), b"x")
     )
+
+
+def long_way_out() -> bytes:
+    """Return an archive whose links lead out by a path that is longer than the kernel resolves:
+    what `realpath` says of it is not where it leads (CVE-2025-4517)."""
+    steps, path, members = "abcdefghijklmnop", "", []
+    for step in steps:
+        members.append((entry(f"{path}{'d' * 247}", type=tarfile.DIRTYPE), b""))
+        members.append((entry(f"{path}{step}", type=tarfile.SYMTYPE, linkname="d" * 247), b""))
+        path += f"{'d' * 247}/"
+    up = f"{'/'.join(steps)}/{'l' * 254}"
+    members.append((entry(up, type=tarfile.SYMTYPE, linkname="../" * len(steps)), b""))
+    members.append((entry("escape", type=tarfile.SYMTYPE, linkname=f"{up}/../out"), b""))
+    return archive(*members, (entry("escape/new"), b"x"))
+
+
+def long_name() -> bytes:
+    """Return a small archive of which a header takes 400 MiB."""
+    member = entry("././@LongLink", type=tarfile.GNUTYPE_LONGNAME, size=400 * 2**20)
+    squeeze = zlib.compressobj(9, wbits=31)
+    parts = [squeeze.compress(member.tobuf(tarfile.GNU_FORMAT))]
+    parts += [squeeze.compress(b"a" * 2**20) for _ in range(400)]
+    return b"".join([*parts, squeeze.flush()])
 
 
 HOSTILE: dict[str, Callable[[], bytes]] = {
@@ -94,6 +117,14 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "device": lambda: archive((entry("null", type=tarfile.CHRTYPE, devmajor=1, devminor=3), b"")),
     "not an archive": lambda: b"\x1f\x8b" + b"x" * 100,
     "half an archive": lambda: archive((entry("zeros"), os.urandom(4096)))[:-2000],
+    "half an archive, large": lambda: archive((entry("zeros"), os.urandom(2**16)))[:-2000],
+    "a long way out": long_way_out,
+    "a header of 400 MiB": long_name,
+    "a long name": lambda: archive((entry("a" * 300), b"x")),
+    "a long path": lambda: archive((entry("a/" * 2500 + "a"), b"x")),
+    "a file below a file": lambda: archive((entry("a"), b"x"), (entry("a/b"), b"x")),
+    "NUL in a name": lambda: archive((entry("a", pax_headers={"path": "a\0b"}), b"x")),
+    "a negative size": lambda: archive((entry("a", pax_headers={"size": "-5"}), b"x")),
 }
 
 
@@ -110,7 +141,11 @@ def test_what_leaves_the_folder_is_refused_for_good(
     for number, (kind, make) in enumerate(HOSTILE.items()):
         failure = refusal(double, offered(double, make()), f"0/{number + 5}/0/0")
         assert (failure.reason, failure.permanent) == ("bundle_unusable", True), kind
-    assert not list(node.state.glob("**/above")) and not Path("/tmp/file").exists()
+    assert (
+        not list(node.state.glob("**/above"))
+        and not list(node.state.glob("**/out"))
+        and not Path("/tmp/file").exists()
+    )
 
 
 def test_a_bundle_that_grows_is_refused(double: ExecutorDouble) -> None:
@@ -130,6 +165,16 @@ def test_bytes_that_the_name_does_not_promise_start_nothing(
     failure = refusal(double, name)
     assert (failure.reason, failure.permanent) == ("bundle_unreachable", False)
     assert "another SHA-256" in failure.detail
+
+
+def test_files_of_a_bundle_are_no_profile_of_its_shell(double: ExecutorDouble) -> None:
+    content = archive((entry(".bash_profile"), b"export PLANTED=1\n"))
+    first = UID - 1 if os.geteuid() == 0 else 0
+    with a_node(double, login_shell=True, uid_first=first) as node:
+        double.wait_for("registration")
+        run(double, "ls -A; env", bundle=offered(double, content), tenant_number=1)
+        assert double.wait_for("exited", W).exit_code == 0
+        assert ".bash_profile" in node.output(W) and "PLANTED" not in node.output(W)
 
 
 def test_a_bundle_that_is_gone_is_named(double: ExecutorDouble, node: NodeBench) -> None:
@@ -161,5 +206,32 @@ def test_files_and_bytes_are_counted(tmp_path: Path) -> None:
     many = archive((entry("a"), b"x" * 10), (entry("b"), b"x" * 10))
     unpack.unpack(io.BytesIO(many), str(tmp_path), 20)
     assert (tmp_path / "b").read_bytes() == b"x" * 10
-    with pytest.raises(unpack.TooLarge):
+    with pytest.raises(unpack.Unusable):
         unpack.unpack(io.BytesIO(many), str(tmp_path), 19)
+
+
+def test_links_come_last_and_lead_to_what_their_archive_has(tmp_path: Path) -> None:
+    content = archive(
+        (entry("top", type=tarfile.SYMTYPE, linkname="pkg/../pkg/mod.py"), b""),
+        (entry("pkg/back", type=tarfile.SYMTYPE, linkname="../run.sh"), b""),
+        (entry("./pkg/mod.py"), b"1"),
+        (entry("run.sh", mode=0o4777), b"2"),
+    )
+    for _ in range(2):  # A start that was interrupted is begun again in the same folder.
+        unpack.unpack(io.BytesIO(content), str(tmp_path), 20)
+    assert (tmp_path / "top").read_bytes() == b"1"
+    assert (tmp_path / "pkg" / "back").read_bytes() == b"2"
+    assert (tmp_path / "run.sh").stat().st_mode & 0o7022 == 0
+    through = archive(
+        (entry("dir", type=tarfile.SYMTYPE, linkname="pkg"), b""), (entry("dir/mod.py"), b"3")
+    )
+    with pytest.raises(OSError):
+        unpack.unpack(io.BytesIO(through), str(tmp_path), 20)
+    assert (tmp_path / "pkg" / "mod.py").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("mtime", ["nan", "inf", "1e300"])
+def test_times_of_files_are_not_looked_at(tmp_path: Path, mtime: str) -> None:
+    content = archive((entry("a", pax_headers={"mtime": mtime}), b"x"))
+    unpack.unpack(io.BytesIO(content), str(tmp_path), 20)
+    assert (tmp_path / "a").read_bytes() == b"x"
