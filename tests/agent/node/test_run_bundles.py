@@ -118,6 +118,9 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "not an archive": lambda: b"\x1f\x8b" + b"x" * 100,
     "half an archive": lambda: archive((entry("zeros"), os.urandom(4096)))[:-2000],
     "half an archive, large": lambda: archive((entry("zeros"), os.urandom(2**16)))[:-2000],
+    "refused before its end": lambda: archive(
+        (entry("../above"), b"x"), (entry("weights"), os.urandom(3 * PART_BYTES))
+    ),
     "a long way out": long_way_out,
     "a header of 400 MiB": long_name,
     "a long name": lambda: archive((entry("a" * 300), b"x")),

@@ -83,7 +83,7 @@ async def test_an_agent_gets_values_apart_and_an_earlier_one_as_variables(
     assert "sesame" not in repr(state)
 
 
-async def test_an_earlier_agent_is_told_that_it_cannot_start_a_job_with_a_bundle(
+async def test_an_earlier_agent_gets_a_start_that_fails_for_a_job_with_a_bundle(
     completing: OrderAnswers,
 ) -> None:
     spec = SPEC.model_copy(update={"bundle": f"sha256:{'0' * 64}", "workdir": None})
