@@ -169,6 +169,9 @@ def main() -> int:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return _fail(FULL, error)
         return _fail(FAILED if error.errno == errno.EIO else UNUSABLE, error)
+    except MemoryError:
+        rule = f"{MOST_MEMORY_BYTES} bytes of memory are allowed"
+        return _fail(UNUSABLE, Unusable(f"its headers take too much: {rule}"))
     except Exception as error:
         return _fail(UNUSABLE, error)
     return 0
