@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Collection, Iterator
+import shutil
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,11 +32,23 @@ RENEWED = timedelta(days=1)
 """Age after which an object is written again when it is used."""
 AT_ONCE = 16
 """Requests to the store at the same time."""
+PAGE = 1000
+"""Objects of a list that are in memory at the same time."""
+BLOCK_BYTES = 4096
+"""Bytes for which an object counts at least, which bounds their number."""
+GIB = 2**30
+LEAST_FREE_BYTES = 4 * GIB
+LEAST_FREE_SHARE = 0.05
+"""A folder's disk keeps this share of it free, `LEAST_FREE_BYTES` at most."""
 FOLDER_MODE = 0o700
 
 
 class StoreUnreachable(Exception):
     """The folder or the bucket cannot be used now; the text names it and the reason."""
+
+
+class StoreFull(Exception):
+    """The disk of the folder has too little free space for more; the text says how much."""
 
 
 class BundleStore:
@@ -50,24 +63,35 @@ class BundleStore:
         name = _name(tenant, "manifests", bundle.removeprefix(NAME_PREFIX))
         return await self._head(name) is not None
 
-    async def missing(self, tenant: str, parts: Collection[str]) -> list[str]:
-        """Return the parts that are to be sent: those that are not there, or not used for long."""
+    async def has_part(self, tenant: str, sha256: str) -> bool:
+        """Whether a part is there."""
+        return await self._head(_name(tenant, "parts", sha256)) is not None
+
+    async def missing(self, tenant: str, manifest: Manifest) -> list[str]:
+        """Return the parts that are to be sent.
+
+        These are not there, were not used for long, or have another size than the manifest says:
+        damaged ones are sent again, and a manifest of other sizes is never complete.
+        """
         oldest, places = _now() - RENEWED, asyncio.Semaphore(AT_ONCE)
 
-        async def is_missing(part: str) -> bool:
+        async def is_missing(part: str, size: int) -> bool:
             async with places:
                 present = await self._head(_name(tenant, "parts", part))
-            return present is None or present["last_modified"] < oldest
+            return present is None or present["last_modified"] < oldest or present["size"] != size
 
-        wanted = list(dict.fromkeys(parts))
-        answers = await asyncio.gather(*map(is_missing, wanted))
-        return [part for part, is_gone in zip(wanted, answers, strict=True) if is_gone]
+        sizes = manifest.sizes
+        answers = await asyncio.gather(*(is_missing(*item) for item in sizes.items()))
+        return [part for part, is_gone in zip(sizes, answers, strict=True) if is_gone]
 
     async def put_part(self, tenant: str, body: bytes) -> None:
-        await self._put(_name(tenant, "parts", _sha256(body)), body)
+        """Store a part. Raises StoreFull."""
+        await self._check_free()
+        await self._put(_name(tenant, "parts", await _sha256(body)), body)
 
     async def put_manifest(self, tenant: str, manifest: Manifest) -> None:
-        """Store a manifest, of which no part is missing."""
+        """Store a manifest, of which no part is missing. Raises StoreFull."""
+        await self._check_free()
         name = _name(tenant, "manifests", manifest.bundle.removeprefix(NAME_PREFIX))
         await self._put(name, manifest.content)
 
@@ -84,15 +108,15 @@ class BundleStore:
         return await self._get(tenant, "parts", sha256)
 
     async def stored_bytes(self, tenant: str) -> int:
-        """Return the bytes of the tenant's objects."""
-        return sum([item["size"] for item in await self._list(f"{tenant}/")])
+        """Return the bytes of the tenant's objects, as they count."""
+        return sum([counted_bytes(item["size"]) async for item in self._list(f"{tenant}/")])
 
     async def remove_unused(self, keep: timedelta) -> int:
         """Remove what was not used for this long; return the bytes that were freed."""
-        if not self._address.startswith(PREFIX) and not Path(self._address).is_dir():
+        if self._is_folder and not Path(self._address).is_dir():
             return 0
         oldest = _now() - keep
-        old = [item for item in await self._list("") if item["last_modified"] < oldest]
+        old = [item async for item in self._list("") if item["last_modified"] < oldest]
         with self._reaching():
             for item in old:
                 try:
@@ -111,7 +135,7 @@ class BundleStore:
                 body = bytes(await present.bytes_async())
             except FileNotFoundError:
                 return None
-        if _sha256(body) != sha256:
+        if await _sha256(body) != sha256:
             return None
         if present.meta["last_modified"] < _now() - RENEWED:
             await self._put(name, body)
@@ -128,9 +152,27 @@ class BundleStore:
         with self._reaching():
             await (await self._store()).put_async(name, body, use_multipart=False)
 
-    async def _list(self, prefix: str) -> list[ObjectMeta]:
+    async def _list(self, prefix: str) -> AsyncIterator[ObjectMeta]:
+        """Yield what is stored; a page of it is in memory."""
         with self._reaching():
-            return [item async for page in (await self._store()).list(prefix) for item in page]
+            async for page in (await self._store()).list(prefix, chunk_size=PAGE):
+                for item in page:
+                    yield item
+
+    async def _check_free(self) -> None:
+        """Raise StoreFull where other data of the disk needs what is left of it."""
+        if not self._is_folder:
+            return
+        with self._reaching():
+            await self._store()
+            disk = await asyncio.to_thread(shutil.disk_usage, self._address)
+        least = min(LEAST_FREE_BYTES, disk.total * LEAST_FREE_SHARE)
+        if disk.free < least:
+            raise StoreFull(f"{disk.free / GIB:.1f} GiB free; {least / GIB:.1f} GiB are left free")
+
+    @property
+    def _is_folder(self) -> bool:
+        return not self._address.startswith(PREFIX)
 
     async def _store(self) -> ObjectStore:
         if self._opened is None:
@@ -146,6 +188,11 @@ class BundleStore:
         except (BaseError, OSError, BadArchiveAddress, ArchiveUnreachable) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0][:500]
             raise StoreUnreachable(f"bundles: {reason}") from None
+
+
+def counted_bytes(size: int) -> int:
+    """Return the bytes for which an object of this size counts: the blocks of a disk."""
+    return max(1, -(-size // BLOCK_BYTES)) * BLOCK_BYTES
 
 
 def _open(address: str) -> ObjectStore:
@@ -165,8 +212,8 @@ def _name(tenant: str, kind: Kind, sha256: str) -> str:
     return f"{tenant}/{kind}/{sha256}"
 
 
-def _sha256(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()
+async def _sha256(body: bytes) -> str:
+    return (await asyncio.to_thread(hashlib.sha256, body)).hexdigest()
 
 
 def _now() -> datetime:

@@ -5,23 +5,34 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
 
 from services.gateway.problem import ApiError, unavailable
 from services.gateway.settings import GatewaySettings
-from shared.bundle_store import BundleStore, StoreUnreachable
+from shared.bundle_store import GIB, BundleStore, StoreFull, StoreUnreachable, counted_bytes
 from shared.contracts.bundles import Manifest
 
-GIB = 2**30
 COUNTED_S = 60.0
 """Time for which a count of a tenant's bytes is taken for right, but for what comes meanwhile."""
+COUNTING_SHARE = 0.05
+"""Share of the time that counts of one tenant take at most: a long one is right for longer."""
 FIRST_REMOVAL_S = 60.0
 REMOVAL_S = 6 * 3600.0
 MOST_TENANTS = 4096
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a tenant stores."""
+
+    stored_bytes: int = 0
+    right_until_s: float = 0.0
+    counting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Bundles:
@@ -31,29 +42,26 @@ class Bundles:
         self._store = BundleStore(settings.bundles) if settings.bundles else None
         self._most_bytes = round(settings.tenant_bundles_gib * GIB)
         self._keep = timedelta(days=settings.bundles_kept_d)
-        self._counted: dict[str, tuple[float, int]] = {}
+        self._usages: dict[str, Usage] = {}
 
     async def has(self, tenant: str, bundle: str) -> bool:
         return await self._reach(lambda store: store.has(tenant, bundle))
 
-    async def put_part(self, tenant: str, body: bytes) -> None:
+    async def put_part(self, tenant: str, sha256: str, body: bytes) -> None:
         """Store a part. Raises a 409 above the tenant's bound."""
-        stored = await self._stored_bytes(tenant)
-        if stored + len(body) > self._most_bytes:
-            detail = (
-                f"bundles of tenant {tenant}: {stored / GIB:.2f} GiB; at most "
-                f"{self._most_bytes / GIB:g} GiB are stored, each for {self._keep.days} days "
-                "after its last use"
-            )
-            raise ApiError(409, "bundles_full", detail)
+        is_new = not await self._reach(lambda store: store.has_part(tenant, sha256))
+        await self._take_room(tenant, len(body) if is_new else 0)
         await self._reach(lambda store: store.put_part(tenant, body))
-        counted_s, count = self._counted[tenant]
-        self._counted[tenant] = (counted_s, count + len(body))
 
     async def put_manifest(self, tenant: str, manifest: Manifest) -> list[str]:
-        """Store a manifest, and return the parts that have to be sent before it is."""
-        missing = await self._reach(lambda store: store.missing(tenant, manifest.parts))
+        """Store a manifest, and return the parts that have to be sent before it is.
+
+        Raises a 409 above the tenant's bound.
+        """
+        missing = await self._reach(lambda store: store.missing(tenant, manifest))
         if not missing:
+            is_new = not await self._reach(lambda store: store.has(tenant, manifest.bundle))
+            await self._take_room(tenant, len(manifest.content) if is_new else 0)
             await self._reach(lambda store: store.put_manifest(tenant, manifest))
         return missing
 
@@ -72,23 +80,47 @@ class Bundles:
                 continue
             if freed:
                 log.info("removed bundles that were not used", extra={"bytes": freed})
-                self._counted.clear()
+                for usage in self._usages.values():
+                    usage.right_until_s = 0.0
 
-    async def _stored_bytes(self, tenant: str) -> int:
-        now_s = asyncio.get_running_loop().time()
-        counted_s, count = self._counted.get(tenant, (-COUNTED_S, 0))
-        if now_s - counted_s >= COUNTED_S:
-            count = await self._reach(lambda store: store.stored_bytes(tenant))
-            if len(self._counted) >= MOST_TENANTS:
-                self._counted.clear()
-            self._counted[tenant] = (now_s, count)
-        return count
+    async def _take_room(self, tenant: str, new_bytes: int) -> None:
+        """Count an object before it is stored, so that those of other requests find no room.
+
+        Nothing is new of an object that is there already: 0 bytes.
+        """
+        if not new_bytes:
+            return
+        usage = await self._usage(tenant)
+        if usage.stored_bytes + counted_bytes(new_bytes) > self._most_bytes:
+            detail = (
+                f"bundles of tenant {tenant}: {usage.stored_bytes / GIB:.2f} GiB; at most "
+                f"{self._most_bytes / GIB:g} GiB are stored, each for {self._keep.days} days "
+                "after its last use"
+            )
+            raise ApiError(409, "bundles_full", detail)
+        usage.stored_bytes += counted_bytes(new_bytes)
+
+    async def _usage(self, tenant: str) -> Usage:
+        if tenant not in self._usages and len(self._usages) >= MOST_TENANTS:
+            self._usages.clear()
+        usage, time = self._usages.setdefault(tenant, Usage()), asyncio.get_running_loop().time
+        async with usage.counting:
+            began_s = time()
+            if began_s >= usage.right_until_s:
+                count = await self._reach(lambda store: store.stored_bytes(tenant))
+                usage.stored_bytes = count
+                usage.right_until_s = time() + max(COUNTED_S, (time() - began_s) / COUNTING_SHARE)
+        return usage
 
     async def _reach(self, request: Callable[[BundleStore], Awaitable[T]]) -> T:
         if self._store is None:
             raise unavailable("no_bundles", "BERTH_BUNDLES of the gateway is not set")
         try:
             return await request(self._store)
+        except StoreFull as error:
+            log.warning("bundles are refused: the disk is full", extra={"reason": str(error)})
+            detail = "the disk of bundles has too little free space"
+            raise unavailable("bundles_disk_full", detail) from None
         except StoreUnreachable as error:
             # Its place is of no concern to the tenant.
             log.warning("bundles cannot be reached", extra={"reason": str(error)})

@@ -39,11 +39,19 @@ class Manifest(Model):
     def bundle(self) -> str:
         return NAME_PREFIX + hashlib.sha256(self.content).hexdigest()
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The bytes that each part has."""
+        full = dict.fromkeys(self.parts[:-1], PART_BYTES)
+        return full | {self.parts[-1]: self.size_bytes - PART_BYTES * (len(self.parts) - 1)}
+
     def fault(self) -> str:
         """Return what is wrong with its size, empty if nothing is."""
-        full = (len(self.parts) - 1) * PART_BYTES
-        if full < self.size_bytes <= full + PART_BYTES:
-            return ""
-        return f"size_bytes: {self.size_bytes}: {len(self.parts)} parts have {full + 1} to " + str(
-            full + PART_BYTES
-        )
+        full, count = (len(self.parts) - 1) * PART_BYTES, len(self.parts)
+        if not full < self.size_bytes <= full + PART_BYTES:
+            allowed = f"{full + 1} to {full + PART_BYTES}"
+            return f"size_bytes: {self.size_bytes}: {count} parts have {allowed}"
+        if self.parts[-1] in self.parts[:-1] and self.size_bytes < full + PART_BYTES:
+            allowed = f"{full + PART_BYTES}, as the last part occurs before"
+            return f"size_bytes: {self.size_bytes}: {count} parts have {allowed}"
+        return ""

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.bundle_store import RENEWED, BundleStore, StoreUnreachable
-from shared.contracts.bundles import Manifest
+from shared import bundle_store
+from shared.bundle_store import BLOCK_BYTES, RENEWED, BundleStore, StoreFull, StoreUnreachable
+from shared.contracts.bundles import PART_BYTES, Manifest
 from tests import s3_server
 
 BODY = b"part" * 1000
@@ -35,9 +36,9 @@ def age(folder: Path, by: timedelta) -> None:
 
 
 async def store_all(store: BundleStore, tenant: str = "ada") -> None:
-    assert await store.missing(tenant, MANIFEST.parts) == [PART]
+    assert await store.missing(tenant, MANIFEST) == [PART]
     await store.put_part(tenant, BODY)
-    assert await store.missing(tenant, MANIFEST.parts) == []
+    assert await store.missing(tenant, MANIFEST) == []
     await store.put_manifest(tenant, MANIFEST)
 
 
@@ -50,9 +51,9 @@ async def check(store: BundleStore) -> None:
     assert await store.part("ada", PART) == BODY
     assert await store.part("ada", "0" * 64) is None
     assert not await store.has("bob", MANIFEST.bundle)
-    assert await store.missing("bob", MANIFEST.parts) == [PART]
+    assert await store.missing("bob", MANIFEST) == [PART]
     assert await store.manifest("bob", MANIFEST.bundle) is None
-    assert await store.stored_bytes("ada") == len(BODY) + len(MANIFEST.content)
+    assert await store.stored_bytes("ada") == 2 * BLOCK_BYTES
     assert await store.remove_unused(timedelta(days=2)) == 0
     assert await store.remove_unused(timedelta(seconds=-60)) > 0
     assert not await store.has("ada", MANIFEST.bundle)
@@ -82,9 +83,9 @@ async def test_a_use_renews_what_is_old(folder: Path) -> None:
     store = BundleStore(str(folder))
     await store_all(store)
     age(folder, LONG)
-    assert await store.missing("ada", MANIFEST.parts) == [PART], "an upload renews it"
+    assert await store.missing("ada", MANIFEST) == [PART], "an upload renews it"
     assert await store.part("ada", PART) == BODY
-    assert await store.missing("ada", MANIFEST.parts) == [], "as does a start"
+    assert await store.missing("ada", MANIFEST) == [], "as does a start"
     assert await store.remove_unused(RENEWED) == len(MANIFEST.content)
 
 
@@ -107,3 +108,39 @@ async def test_a_store_that_cannot_be_used_says_why(tmp_path: Path) -> None:
 async def test_without_uploads_nothing_is_made(folder: Path) -> None:
     assert await BundleStore(str(folder)).remove_unused(RENEWED) == 0
     assert not folder.exists()
+
+
+async def test_no_object_is_too_small_to_count(folder: Path) -> None:
+    store = BundleStore(str(folder))
+    for number in range(5):
+        await store.put_part("ada", bytes([number]))
+    await store.put_part("ada", bytes(BLOCK_BYTES + 1))
+    assert await store.stored_bytes("ada") == 7 * BLOCK_BYTES
+
+
+async def test_parts_of_another_size_than_the_manifest_says_are_missing(folder: Path) -> None:
+    store = BundleStore(str(folder))
+    small, full = b"x", bytes(PART_BYTES)
+    names = [hashlib.sha256(body).hexdigest() for body in (small, full)]
+    for body in (small, full):
+        await store.put_part("ada", body)
+    ends_small = Manifest(parts=(names[1], names[1], names[0]), size_bytes=2 * PART_BYTES + 1)
+    assert await store.missing("ada", ends_small) == []
+    longer = Manifest(parts=ends_small.parts, size_bytes=2 * PART_BYTES + 2)
+    assert await store.missing("ada", longer) == [names[0]]
+    begins_small = Manifest(parts=(names[0], names[1]), size_bytes=2 * PART_BYTES)
+    assert await store.missing("ada", begins_small) == [names[0]]
+
+
+async def test_a_disk_that_is_almost_full_takes_no_more(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = BundleStore(str(folder))
+    await store.put_part("ada", BODY)
+    monkeypatch.setattr(bundle_store, "LEAST_FREE_SHARE", 1.0)
+    monkeypatch.setattr(bundle_store, "LEAST_FREE_BYTES", 2**62)
+    with pytest.raises(StoreFull, match="GiB free"):
+        await store.put_part("ada", b"more")
+    with pytest.raises(StoreFull):
+        await store.put_manifest("ada", MANIFEST)
+    assert await store.part("ada", PART) == BODY

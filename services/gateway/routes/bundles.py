@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from typing import Annotated
 
@@ -66,10 +67,10 @@ async def put_part(request: Request, sha256: Part, tenant: OfTenant = None) -> R
     """Store a part of a bundle, of 1 MiB at most."""
     gateway, owner = await _open(request, tenant)
     body = await raw_body(request, PART_BYTES)
-    if hashlib.sha256(body).hexdigest() != sha256:
+    if (await asyncio.to_thread(hashlib.sha256, body)).hexdigest() != sha256:
         rule = f"is not that of the body, which has {len(body)} bytes"
         raise InvalidBody([FieldError(field="sha256", value=sha256, rule=rule)])
-    await gateway.bundles.put_part(owner, body)
+    await gateway.bundles.put_part(owner, sha256, body)
     return json_response({"sha256": sha256, "size_bytes": len(body)})
 
 

@@ -28,5 +28,12 @@ def test_the_name_is_that_of_the_bytes_that_clients_and_agents_hash() -> None:
     ],
 )
 def test_all_parts_but_the_last_are_full(parts: int, size_bytes: int, is_right: bool) -> None:
-    manifest = Manifest(parts=(SHA256,) * parts, size_bytes=size_bytes)
-    assert (manifest.fault() == "") == is_right
+    names = tuple(f"{number:064x}" for number in range(parts))
+    assert (Manifest(parts=names, size_bytes=size_bytes).fault() == "") == is_right
+
+
+def test_a_part_that_occurs_twice_is_full() -> None:
+    parts = (SHA256, SHA256)
+    assert Manifest(parts=parts, size_bytes=2 * PART_BYTES).fault() == ""
+    fault = Manifest(parts=parts, size_bytes=PART_BYTES + 1).fault()
+    assert fault == "size_bytes: 1048577: 2 parts have 2097152, as the last part occurs before"

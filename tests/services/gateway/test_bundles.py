@@ -1,0 +1,86 @@
+"""What a tenant stores stays within its bound, whatever its objects are."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from services.gateway.bundles import Bundles
+from services.gateway.problem import ApiError
+from services.gateway.settings import GatewaySettings
+from shared import bundle_store
+from shared.bundle_store import BLOCK_BYTES, BundleStore
+from shared.contracts.bundles import PART_BYTES, Manifest
+
+FULL = bytes(PART_BYTES)
+FULL_NAME = hashlib.sha256(FULL).hexdigest()
+BLOCKS = 260
+"""Blocks that a tenant stores: one full part has 256."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "bundles"
+
+
+@pytest.fixture
+def bundles(folder: Path) -> Bundles:
+    bound_gib = BLOCKS * BLOCK_BYTES / 2**30
+    settings = SimpleNamespace(
+        bundles=str(folder), tenant_bundles_gib=bound_gib, bundles_kept_d=30.0
+    )
+    return Bundles(cast("GatewaySettings", settings))
+
+
+def manifest_of(parts: int) -> Manifest:
+    """Return one of the manifests that a single full part suffices for."""
+    return Manifest(parts=(FULL_NAME,) * parts, size_bytes=parts * PART_BYTES)
+
+
+async def put(bundles: Bundles, body: bytes) -> None:
+    await bundles.put_part("ada", hashlib.sha256(body).hexdigest(), body)
+
+
+async def status_of(request: Awaitable[Any]) -> tuple[int, str]:
+    try:
+        await request
+    except ApiError as error:
+        return error.status, error.reason
+    return 200, ""
+
+
+STORED, REFUSED = (200, ""), (409, "bundles_full")
+
+
+async def test_manifests_count(bundles: Bundles) -> None:
+    await put(bundles, FULL)
+    answers = [await status_of(bundles.put_manifest("ada", manifest_of(n))) for n in range(1, 7)]
+    assert answers == [STORED] * 4 + [REFUSED] * 2
+
+
+async def test_what_is_there_already_counts_once(bundles: Bundles) -> None:
+    for _ in range(2 * BLOCKS // 256 + 2):
+        await put(bundles, FULL)
+        assert await bundles.put_manifest("ada", manifest_of(1)) == []
+
+
+async def test_tiny_parts_count_as_blocks_also_at_once(bundles: Bundles, folder: Path) -> None:
+    await put(bundles, FULL)
+    bodies = [number.to_bytes(2, "big") for number in range(12)]
+    answers = await asyncio.gather(*(status_of(put(bundles, body)) for body in bodies))
+    assert sorted(answers) == [STORED] * 4 + [REFUSED] * 8
+    assert await BundleStore(str(folder)).stored_bytes("ada") == BLOCKS * BLOCK_BYTES
+
+
+async def test_a_full_disk_is_a_problem_of_the_installation(
+    bundles: Bundles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle_store, "LEAST_FREE_SHARE", 1.0)
+    monkeypatch.setattr(bundle_store, "LEAST_FREE_BYTES", 2**62)
+    assert await status_of(put(bundles, FULL)) == (503, "bundles_disk_full")
