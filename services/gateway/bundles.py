@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Usage:
-    """What a tenant stores."""
+    """The bytes that a tenant stores."""
 
     stored_bytes: int = 0
     right_until_s: float = 0.0

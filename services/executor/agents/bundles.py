@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import logging
 from collections import OrderedDict
@@ -37,8 +38,8 @@ class Bundles:
 
     async def part(
         self, lane: AgentLane, node: EnrolledNode, allocation_id: str, index: int
-    ) -> BundlePart:
-        """Return one part of the bundle of a worker."""
+    ) -> bytes:
+        """Return one part of the bundle of a worker: a BundlePart in JSON."""
         tenant, bundle = _bundle_of(lane, node, allocation_id)
         manifest = await self._manifest(tenant, bundle)
         if index >= len(manifest.parts):
@@ -50,7 +51,8 @@ class Bundles:
             raise _unreachable(error) from None
         if body is None:
             raise _missing(bundle)
-        return BundlePart(base64=base64.b64encode(body).decode())
+        # Milliseconds, in which the loop serves heartbeats.
+        return await asyncio.to_thread(_encoded, body)
 
     async def _manifest(self, tenant: str, bundle: str) -> Manifest:
         known = self._known.get((tenant, bundle))
@@ -81,6 +83,10 @@ def _bundle_of(lane: AgentLane, node: EnrolledNode, allocation_id: str) -> tuple
         detail = f"allocation_id: {allocation_id!r}; no worker of this node with a bundle"
         raise Refused(404, "bundle_missing", detail)
     return worker.launch.tenant, worker.launch.bundle
+
+
+def _encoded(body: bytes) -> bytes:
+    return BundlePart(base64=base64.b64encode(body).decode()).model_dump_json().encode()
 
 
 def _missing(bundle: str) -> Refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from time import monotonic_ns
@@ -35,6 +36,9 @@ from shared.rate import NS, Rate, TokenBuckets
 HEADER_BYTES = 8 * KIB
 FAILED = Rate(1, 100)
 """Wrong credentials of one address."""
+JSON = "application/json"
+WRITE_S = 20.0
+"""Time for the body of a large answer."""
 
 log = logging.getLogger(__name__)
 M = TypeVar("M", bound=BaseModel)
@@ -103,10 +107,6 @@ class AgentApi:
         return answer
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        answer = await self._answer(request)
-        return _json(answer) if answer is not None else web.Response(status=204)
-
-    async def _answer(self, request: web.Request) -> BaseModel | None:
         expected = REQUESTS.get(request.match_info["name"])
         if expected is None:
             raise Refused(404, "not_found", f"path: {request.path[:64]!r}; {PATHS} are allowed")
@@ -116,6 +116,15 @@ class AgentApi:
             message = expected.message.model_validate_json(body)
         except ValidationError as error:
             raise malformed(error) from None
+        if isinstance(message, BundlePartRequest):
+            async with self._requests.part(node, message) as part:
+                return await _written(request, part)
+        answer = await self._answer(request, node, message, len(body))
+        return _json(answer) if answer is not None else web.Response(status=204)
+
+    async def _answer(
+        self, request: web.Request, node: EnrolledNode, message: BaseModel, size_bytes: int
+    ) -> BaseModel | None:
         match message:
             case Hello():
                 return await self._requests.hello(node, message, request.remote or "")
@@ -125,14 +134,12 @@ class AgentApi:
             case OrdersRequest():
                 return await self._requests.orders(node, message)
             case ReportsRequest():
-                return await self._requests.reports(node, message, len(body))
+                return await self._requests.reports(node, message, size_bytes)
             case Stream():
                 await self._requests.stream(node, message)
                 return None
             case BundleRequest():
                 return await self._requests.bundle(node, message)
-            case BundlePartRequest():
-                return await self._requests.part(node, message)
             case _:
                 raise TypeError(f"no answer to {type(message).__name__}")
 
@@ -172,8 +179,24 @@ def _credential(request: web.Request) -> str:
     return parse_bearer(request.headers.get("Authorization"))
 
 
+async def _written(request: web.Request, body: bytes) -> web.Response:
+    """Return a response whose body the client has taken; the connection of a slow one is dropped.
+
+    Else the bodies of all requests of a client that reads none would be in memory.
+    """
+    response = web.Response(body=body, content_type=JSON)
+    try:
+        async with asyncio.timeout(WRITE_S):
+            await response.prepare(request)
+            await response.write_eof()
+    except (TimeoutError, ConnectionError):
+        if request.transport is not None:
+            request.transport.abort()
+    return response
+
+
 def _json(
     message: BaseModel, status: int = 200, headers: dict[str, str] | None = None
 ) -> web.Response:
     body = message.model_dump_json(exclude_none=True).encode()
-    return web.Response(body=body, status=status, headers=headers, content_type="application/json")
+    return web.Response(body=body, status=status, headers=headers, content_type=JSON)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic_ns
+from weakref import WeakValueDictionary
 
-from services.executor.agents.refusal import limited
+from services.executor.agents.refusal import Refused, limited
 from shared.rate import NS, Rate, TokenBuckets
 
 HEARTBEATS = Rate(10, 100)
@@ -15,6 +18,11 @@ REQUESTS = Rate(100, 1000)
 BYTES = Rate(1024 * 1024, 8 * 1024 * 1024)
 REPORTS = Rate(200, 2000)
 LINES = Rate(2000, 20_000)
+PART_BYTES_SENT = Rate(32 * 1024 * 1024, 64 * 1024 * 1024)
+"""Bytes of parts of bundles, as they are sent."""
+NODE_PARTS = 2
+PARTS = 8
+"""Parts that are read and sent at the same time, to one node and to all."""
 LONGEST_WAIT_S = 3.0
 """Longer waits are the client's: it would take the request for lost."""
 MOST_WAITING = 8
@@ -56,6 +64,41 @@ class ResourceLimit:
                 del self._waiting[node_id]
 
 
+class Places:
+    """Requests that are answered at the same time, of one node and of all."""
+
+    def __init__(self, resource: str, of_node: int, total: int) -> None:
+        self._resource = resource
+        self._of_node, self._of_all = of_node, total
+        self._total = asyncio.Semaphore(total)
+        self._nodes: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._waiting: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def taken(self, node_id: str) -> AsyncIterator[None]:
+        """Hold a place; raises a 429 instead of a long wait, and if many requests wait already."""
+        own = self._nodes.setdefault(node_id, asyncio.Semaphore(self._of_node))
+        if self._waiting[node_id] >= MOST_WAITING:
+            raise self._refused()
+        async with AsyncExitStack() as held:
+            self._waiting[node_id] += 1
+            try:
+                async with asyncio.timeout(LONGEST_WAIT_S):
+                    await held.enter_async_context(own)
+                    await held.enter_async_context(self._total)
+            except TimeoutError:
+                raise self._refused() from None
+            finally:
+                self._waiting[node_id] -= 1
+                if not self._waiting[node_id]:
+                    del self._waiting[node_id]
+            yield
+
+    def _refused(self) -> Refused:
+        shown = f"{self._of_node} at once per node, {self._of_all} of all nodes"
+        return limited(self._resource, shown, 1)
+
+
 class NodeLimits:
     """The limits of an executor. A client that keeps to the protocol waits, and is not refused."""
 
@@ -65,3 +108,5 @@ class NodeLimits:
         self.bytes = ResourceLimit("bytes", BYTES)
         self.reports = ResourceLimit("reports", REPORTS)
         self.lines = ResourceLimit("lines", LINES)
+        self.parts = Places("parts of bundles", NODE_PARTS, PARTS)
+        self.part_bytes = ResourceLimit("bytes of bundles", PART_BYTES_SENT)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -38,7 +39,6 @@ from shared.bus.clock import now_ms
 from shared.contracts.agents import (
     Acknowledged,
     BundleManifest,
-    BundlePart,
     BundlePartRequest,
     BundleRequest,
     Heartbeat,
@@ -232,11 +232,16 @@ class AgentRequests:
         self._sessions.get(node.node_id, message.session_id)
         return await self._bundles.manifest(self._lane(node), node, message.allocation_id)
 
-    async def part(self, node: EnrolledNode, message: BundlePartRequest) -> BundlePart:
-        """Return one part of the bundle of a worker of the node."""
+    @asynccontextmanager
+    async def part(self, node: EnrolledNode, message: BundlePartRequest) -> AsyncIterator[bytes]:
+        """Yield one part of a bundle, in JSON; it has its place in memory until the block ends."""
         self._sessions.get(node.node_id, message.session_id)
         lane = self._lane(node)
-        return await self._bundles.part(lane, node, message.allocation_id, message.index)
+        await self.limits.part_bytes.take(node.node_id, 0)
+        async with self.limits.parts.taken(node.node_id):
+            part = await self._bundles.part(lane, node, message.allocation_id, message.index)
+            self.limits.part_bytes.spend(node.node_id, len(part))
+            yield part
 
     def _lane(self, node: EnrolledNode) -> AgentLane:
         lane = self._lanes.get(node.pool)

@@ -1,4 +1,4 @@
-"""What a tenant stores stays within its bound, whatever its objects are."""
+"""A tenant stores no more than its bound, whatever its objects are."""
 
 from __future__ import annotations
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
+import json
+import os
+import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,16 +16,29 @@ from typing import Any, cast
 
 import pytest
 
+from services.executor.agents import http, limits
 from services.executor.agents.bundles import Bundles
 from services.executor.agents.lane import AgentLane
 from services.executor.agents.refusal import Refused
 from shared.bundle_store import BundleStore
-from shared.contracts.bundles import Manifest
+from shared.contracts.agents import BundlePart
+from shared.contracts.bundles import PART_BYTES, Manifest
 from shared.contracts.node_registry import EnrolledNode
-from tests.services.executor.core.agents.history import allocation, running
+from shared.rate import Rate
+from tests.patience import PATIENCE_S
+from tests.services.executor.agents.installation import Agent, Installation
+from tests.services.executor.core.agents.history import (
+    ENQUEUED,
+    PLACED,
+    allocation,
+    joined,
+    running,
+)
 
 BODY = b"part"
 MANIFEST = Manifest(parts=(hashlib.sha256(BODY).hexdigest(),), size_bytes=len(BODY))
+REQUESTED = 12
+"""Parts that are requested by one connection."""
 
 
 @pytest.fixture
@@ -56,7 +73,7 @@ async def test_manifest_and_parts_of_its_own_worker(lane: AgentLane, store: Bund
     bundles, node = Bundles(store), node_of(lane)
     assert (await bundles.manifest(lane, node, allocation(1))).parts == MANIFEST.parts
     part = await bundles.part(lane, node, allocation(1), 0)
-    assert base64.b64decode(part.base64) == BODY
+    assert base64.b64decode(BundlePart.model_validate_json(part).base64) == BODY
     answer = await refused(lambda: bundles.part(lane, node, allocation(1), 1))
     assert answer == (400, "malformed")
     answer = await refused(lambda: bundles.part(lane, node_of(lane, True), allocation(1), 0))
@@ -78,3 +95,91 @@ async def test_a_store_that_is_away_is_tried_again(lane: AgentLane, tmp_path: Pa
     for bundles in (away, Bundles(None)):
         answer = await refused(partial(bundles.manifest, lane, node_of(lane), allocation(1)))
         assert answer == (503, "bundle_unreachable")
+
+
+async def placed(site: Installation, folder: Path, body: bytes) -> str:
+    """Store a bundle of one part; return the allocation on n1 of a gang that starts with it."""
+    store, sha256 = BundleStore(str(folder)), hashlib.sha256(body).hexdigest()
+    manifest = Manifest(parts=(sha256,), size_bytes=len(body))
+    await store.put_part(ENQUEUED.tenant, body)
+    await store.put_manifest(ENQUEUED.tenant, manifest)
+    spec = ENQUEUED.spec.model_copy(update={"bundle": manifest.bundle})
+    enqueued = ENQUEUED.model_copy(update={"spec": spec})
+    site.placement.write([joined("n1"), joined("n2"), enqueued])
+    return f"{site.placement.write([PLACED])}/1"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Installation:
+    return Installation(tmp_path, bundles=str(tmp_path / "bundles"))
+
+
+def part_request(agent: Agent, allocation_id: str) -> dict[str, object]:
+    return {"session_id": agent.session_id, "allocation_id": allocation_id, "index": 0}
+
+
+async def test_who_reads_no_part_has_few_in_memory_and_loses_its_connections(
+    site: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "WRITE_S", 0.2)
+    monkeypatch.setattr(limits, "LONGEST_WAIT_S", PATIENCE_S)
+    allocation_id = await placed(site, tmp_path / "bundles", os.urandom(PART_BYTES))
+    async with site.serving() as server, site.agent("n1") as agent:
+        await agent.hello()
+        sent = [await unread_parts(site.port, agent, allocation_id) for _ in range(6)]
+        places = server._requests.limits.parts
+        async with asyncio.timeout(PATIENCE_S):
+            while places._waiting["n1"] < 4:
+                await asyncio.sleep(0.01)
+            assert places._total._value == limits.PARTS - limits.NODE_PARTS
+            assert await agent.send_heartbeat(1) == 204
+            while places._waiting or places._total._value < limits.PARTS:
+                await asyncio.sleep(0.01)
+            for reader, writer in sent:
+                assert await rest_of(reader) < REQUESTED * PART_BYTES, "dropped, not sent"
+                writer.close()
+        monkeypatch.setattr(http, "WRITE_S", PATIENCE_S)
+        status, answer = await agent.post("part", part_request(agent, allocation_id))
+        assert status == 200 and len(base64.b64decode(answer["base64"])) == PART_BYTES
+
+
+async def unread_parts(
+    port: int, agent: Agent, allocation_id: str
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Send requests for more than the kernel buffers, by a connection that takes a few KiB."""
+    own = socket.socket()
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    own.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(own, ("127.0.0.1", port))
+    reader, writer = await asyncio.open_connection(sock=own, limit=1024)
+    body = json.dumps(part_request(agent, allocation_id))
+    request = (
+        f"POST /agent/v1/part HTTP/1.1\r\nHost: x\r\n"
+        f"Authorization: {agent.headers['Authorization']}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n{body}"
+    )
+    writer.write(REQUESTED * request.encode())
+    return reader, writer
+
+
+async def rest_of(reader: asyncio.StreamReader) -> int:
+    """Return the bytes that a connection gets until it ends."""
+    count = 0
+    try:
+        while chunk := await reader.read(65536):
+            count += len(chunk)
+    except ConnectionError:
+        pass
+    return count
+
+
+async def test_bytes_of_parts_are_limited_per_node(
+    site: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "PART_BYTES_SENT", Rate(1, 2048))
+    allocation_id = await placed(site, tmp_path / "bundles", os.urandom(1024))
+    async with site.serving(), site.agent("n1") as agent:
+        await agent.hello()
+        answers = [await agent.post("part", part_request(agent, allocation_id)) for _ in range(4)]
+        assert [status for status, _ in answers] == [200, 200, 429, 429]
+        assert answers[3][1]["detail"].startswith("bytes of bundles: 1 a second")

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from services.executor.agents.limits import MOST_WAITING, ResourceLimit
+from services.executor.agents import limits
+from services.executor.agents.limits import MOST_WAITING, Places, ResourceLimit
 from services.executor.agents.refusal import Refused
 from shared.rate import Rate
 
@@ -53,3 +54,36 @@ async def test_only_so_many_requests_of_a_node_wait() -> None:
     await asyncio.sleep(0)
     assert not again.done(), "room is free again, so that it waits"
     again.cancel()
+
+
+async def test_only_so_many_requests_of_a_node_and_of_all_have_a_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "LONGEST_WAIT_S", 0.05)
+    places = Places("parts", 2, 3)
+    async with places.taken("n1"), places.taken("n1"):
+        with pytest.raises(Refused, match="parts: 2 at once per node, 3 of all nodes") as refused:
+            await places.taken("n1").__aenter__()
+        assert (refused.value.status, refused.value.retry_after_s) == (429, 1)
+        async with places.taken("n2"):
+            with pytest.raises(Refused):
+                await places.taken("n3").__aenter__()
+        async with places.taken("n3"):
+            pass
+    async with places.taken("n1"), places.taken("n1"):
+        pass
+
+
+async def test_who_waits_for_a_place_gets_it_and_only_so_many_wait() -> None:
+    places, left = Places("parts", 1, 1), asyncio.Event()
+
+    async def take() -> None:
+        async with places.taken("n1"):
+            await left.wait()
+
+    taken = [asyncio.create_task(take()) for _ in range(1 + MOST_WAITING)]
+    await asyncio.sleep(0)
+    with pytest.raises(Refused):
+        await places.taken("n1").__aenter__()
+    left.set()
+    await asyncio.gather(*taken)
