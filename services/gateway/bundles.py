@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from time import monotonic_ns
 from typing import TypeVar
 
-from services.gateway.problem import ApiError, unavailable
+from services.gateway.problem import ApiError, limited, unavailable
 from services.gateway.settings import GatewaySettings
 from shared.bundle_store import GIB, BundleStore, StoreFull, StoreUnreachable, counted_bytes
 from shared.contracts.bundles import Manifest
+from shared.rate import NS, Rate, TokenBuckets
 
 COUNTED_S = 60.0
 """Time for which a count of a tenant's bytes is taken for right, but for what comes meanwhile."""
 COUNTING_SHARE = 0.05
 """Share of the time that counts of one tenant take at most: a long one is right for longer."""
+PARTS = Rate(256, 8192)
+"""Parts of a tenant that are looked for: a short request names up to 1024."""
+TURNS = 4
+"""Requests that look for parts at the same time; one of each tenant."""
 FIRST_REMOVAL_S = 60.0
 REMOVAL_S = 6 * 3600.0
 MOST_TENANTS = 4096
@@ -33,6 +40,7 @@ class Usage:
     stored_bytes: int = 0
     right_until_s: float = 0.0
     counting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Bundles:
@@ -43,6 +51,8 @@ class Bundles:
         self._most_bytes = round(settings.tenant_bundles_gib * GIB)
         self._keep = timedelta(days=settings.bundles_kept_d)
         self._usages: dict[str, Usage] = {}
+        self._parts = TokenBuckets(PARTS)
+        self._turns = asyncio.Semaphore(TURNS)
 
     async def has(self, tenant: str, bundle: str) -> bool:
         return await self._reach(lambda store: store.has(tenant, bundle))
@@ -56,9 +66,10 @@ class Bundles:
     async def put_manifest(self, tenant: str, manifest: Manifest) -> list[str]:
         """Store a manifest, and return the parts that have to be sent before it is.
 
-        Raises a 409 above the tenant's bound.
+        Raises a 409 above the tenant's bound, a 429 for more parts than its rate.
         """
-        missing = await self._reach(lambda store: store.missing(tenant, manifest))
+        async with self._turn(tenant, len(manifest.parts)):
+            missing = await self._reach(lambda store: store.missing(tenant, manifest))
         if not missing:
             is_new = not await self._reach(lambda store: store.has(tenant, manifest.bundle))
             await self._take_room(tenant, len(manifest.content) if is_new else 0)
@@ -83,6 +94,16 @@ class Bundles:
                 for usage in self._usages.values():
                     usage.right_until_s = 0.0
 
+    @asynccontextmanager
+    async def _turn(self, tenant: str, parts: int) -> AsyncIterator[None]:
+        """Wait for the other requests that look for parts. Raises a 429."""
+        now_ns = monotonic_ns()
+        if wait_ns := self._parts.wait_ns(tenant, now_ns):
+            raise limited(f"parts of the bundles of tenant {tenant}", PARTS, wait_ns / NS)
+        self._parts.spend(tenant, now_ns, parts)
+        async with self._usage(tenant).turn, self._turns:
+            yield
+
     async def _take_room(self, tenant: str, new_bytes: int) -> None:
         """Count an object before it is stored, so that those of other requests find no room.
 
@@ -90,7 +111,8 @@ class Bundles:
         """
         if not new_bytes:
             return
-        usage = await self._usage(tenant)
+        usage = self._usage(tenant)
+        await self._count(tenant, usage)
         if usage.stored_bytes + counted_bytes(new_bytes) > self._most_bytes:
             detail = (
                 f"bundles of tenant {tenant}: {usage.stored_bytes / GIB:.2f} GiB; at most "
@@ -100,17 +122,20 @@ class Bundles:
             raise ApiError(409, "bundles_full", detail)
         usage.stored_bytes += counted_bytes(new_bytes)
 
-    async def _usage(self, tenant: str) -> Usage:
+    def _usage(self, tenant: str) -> Usage:
         if tenant not in self._usages and len(self._usages) >= MOST_TENANTS:
             self._usages.clear()
-        usage, time = self._usages.setdefault(tenant, Usage()), asyncio.get_running_loop().time
+        return self._usages.setdefault(tenant, Usage())
+
+    async def _count(self, tenant: str, usage: Usage) -> None:
+        """Count the tenant's bytes, unless a count is right still."""
+        time = asyncio.get_running_loop().time
         async with usage.counting:
             began_s = time()
             if began_s >= usage.right_until_s:
                 count = await self._reach(lambda store: store.stored_bytes(tenant))
                 usage.stored_bytes = count
                 usage.right_until_s = time() + max(COUNTED_S, (time() - began_s) / COUNTING_SHARE)
-        return usage
 
     async def _reach(self, request: Callable[[BundleStore], Awaitable[T]]) -> T:
         if self._store is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Awaitable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,12 +12,13 @@ from typing import Any, cast
 
 import pytest
 
-from services.gateway.bundles import Bundles
+from services.gateway.bundles import TURNS, Bundles
 from services.gateway.problem import ApiError
 from services.gateway.settings import GatewaySettings
 from shared import bundle_store
 from shared.bundle_store import BLOCK_BYTES, BundleStore
 from shared.contracts.bundles import PART_BYTES, Manifest
+from shared.rate import Rate, TokenBuckets
 
 FULL = bytes(PART_BYTES)
 FULL_NAME = hashlib.sha256(FULL).hexdigest()
@@ -84,3 +86,38 @@ async def test_a_full_disk_is_a_problem_of_the_installation(
     monkeypatch.setattr(bundle_store, "LEAST_FREE_SHARE", 1.0)
     monkeypatch.setattr(bundle_store, "LEAST_FREE_BYTES", 2**62)
     assert await status_of(put(bundles, FULL)) == (503, "bundles_disk_full")
+
+
+async def test_parts_are_looked_for_at_a_rate_of_their_tenant(
+    bundles: Bundles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundles, "_parts", TokenBuckets(Rate(0.1, 2000)))
+    absent = Manifest(parts=tuple(f"{n:064x}" for n in range(1024)), size_bytes=2**30)
+    for _ in range(2):
+        assert len(await bundles.put_manifest("ada", absent)) == 1024
+    with pytest.raises(ApiError) as refused:
+        await bundles.put_manifest("ada", absent)
+    assert refused.value.status == 429 and int(refused.value.headers["Retry-After"]) > 100
+    assert await bundles.put_manifest("bob", manifest_of(1)) == [FULL_NAME]
+
+
+async def test_one_request_of_a_tenant_and_few_of_all_look_for_parts(
+    bundles: Bundles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking: Counter[str] = Counter()
+    most: list[tuple[int, int]] = []
+    missing = BundleStore.missing
+
+    async def watched(store: BundleStore, tenant: str, manifest: Manifest) -> list[str]:
+        looking[tenant] += 1
+        most.append((max(looking.values()), looking.total()))
+        try:
+            return await missing(store, tenant, manifest)
+        finally:
+            looking[tenant] -= 1
+
+    monkeypatch.setattr(BundleStore, "missing", watched)
+    tenants = [f"t{number}" for number in range(8)] * 3
+    await asyncio.gather(*(bundles.put_manifest(name, manifest_of(1)) for name in tenants))
+    assert len(most) == len(tenants)
+    assert (max(one for one, _ in most), max(total for _, total in most)) == (1, TURNS)
