@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import ValidationError
 
@@ -32,6 +32,8 @@ RENEWED = timedelta(days=1)
 """Age after which an object is written again when it is used."""
 AT_ONCE = 16
 """Requests to the store at the same time."""
+NAME_BYTES = 67
+"""Bytes of each part in a manifest."""
 PAGE = 1000
 """Objects of a list that are in memory at the same time."""
 BLOCK_BYTES = 4096
@@ -51,6 +53,15 @@ class StoreFull(Exception):
     """The disk of the folder has too little free space for more; the text says how much."""
 
 
+class StoredManifest(NamedTuple):
+    """The head of a stored manifest."""
+
+    parts: int
+    """Parts that it may name at most, by its size."""
+    is_old: bool
+    """Whether it was not used for `RENEWED`."""
+
+
 class BundleStore:
     """Bundles at a folder, or at an address `s3://BUCKET/PREFIX?...`; raises StoreUnreachable."""
 
@@ -58,10 +69,33 @@ class BundleStore:
         self._address = address
         self._opened: ObjectStore | None = None
 
-    async def has(self, tenant: str, bundle: str) -> bool:
-        """Whether the bundle is there: its manifest, which is stored after all of its parts."""
+    async def stored(self, tenant: str, bundle: str) -> StoredManifest | None:
+        """Return what is known of a bundle by its manifest, which is stored after its parts."""
         name = _name(tenant, "manifests", bundle.removeprefix(NAME_PREFIX))
-        return await self._head(name) is not None
+        present = await self._head(name)
+        if present is None:
+            return None
+        is_old = present["last_modified"] < _now() - RENEWED
+        return StoredManifest(-(-present["size"] // NAME_BYTES), is_old)
+
+    async def renew(self, tenant: str, bundle: str) -> bool:
+        """Write again what was not used for long of a bundle; return whether nothing is missing."""
+        oldest, places = _now() - RENEWED, asyncio.Semaphore(AT_ONCE)
+        manifest = await self._read_manifest(tenant, bundle)
+        if manifest is None:
+            return False
+
+        async def is_there(part: str) -> bool:
+            async with places:
+                present = await self._head(_name(tenant, "parts", part))
+                if present is None or present["last_modified"] >= oldest:
+                    return present is not None
+                return await self.part(tenant, part) is not None
+
+        if not all(await asyncio.gather(*map(is_there, manifest.sizes))):
+            return False
+        # The manifest last: while it is old, the parts are looked for again.
+        return await self.manifest(tenant, bundle) is not None
 
     async def has_part(self, tenant: str, sha256: str) -> bool:
         """Whether a part is there."""
@@ -97,7 +131,13 @@ class BundleStore:
 
     async def manifest(self, tenant: str, bundle: str) -> Manifest | None:
         """Return the manifest of a bundle, None where there is none."""
-        body = await self._get(tenant, "manifests", bundle.removeprefix(NAME_PREFIX))
+        return await self._read_manifest(tenant, bundle, is_use=True)
+
+    async def _read_manifest(
+        self, tenant: str, bundle: str, is_use: bool = False
+    ) -> Manifest | None:
+        sha256 = bundle.removeprefix(NAME_PREFIX)
+        body = await self._get(tenant, "manifests", sha256, is_use)
         try:
             return None if body is None else Manifest.model_validate_json(body)
         except ValidationError:
@@ -115,19 +155,29 @@ class BundleStore:
         """Remove what was not used for this long; return the bytes that were freed."""
         if self._is_folder and not Path(self._address).is_dir():
             return 0
-        oldest = _now() - keep
-        old = [item async for item in self._list("") if item["last_modified"] < oldest]
-        with self._reaching():
-            for item in old:
-                try:
-                    await (await self._store()).delete_async(item["path"])
-                except FileNotFoundError:
-                    # Another gateway has removed it.
-                    continue
-        return sum(item["size"] for item in old)
+        oldest, freed = _now() - keep, 0
+        # No manifest is left without its parts.
+        for kind in ("manifests", "parts"):
+            async for item in self._list(""):
+                if item["path"].split("/")[1:2] == [kind] and item["last_modified"] < oldest:
+                    freed += await self._remove(item["path"], oldest)
+        return freed
 
-    async def _get(self, tenant: str, kind: Kind, sha256: str) -> bytes | None:
-        """Return an object, which is written again where its last use is long ago."""
+    async def _remove(self, name: str, oldest: datetime) -> int:
+        """Remove an object that is still old, as it may have been used since it was listed."""
+        present = await self._head(name)
+        if present is None or present["last_modified"] >= oldest:
+            return 0
+        with self._reaching():
+            try:
+                await (await self._store()).delete_async(name)
+            except FileNotFoundError:
+                # Another gateway has removed it.
+                return 0
+        return present["size"]
+
+    async def _get(self, tenant: str, kind: Kind, sha256: str, is_use: bool = True) -> bytes | None:
+        """Return an object; a use writes it again where the last one is long ago."""
         name = _name(tenant, kind, sha256)
         with self._reaching():
             try:
@@ -137,7 +187,7 @@ class BundleStore:
                 return None
         if await _sha256(body) != sha256:
             return None
-        if present.meta["last_modified"] < _now() - RENEWED:
+        if is_use and present.meta["last_modified"] < _now() - RENEWED:
             await self._put(name, body)
         return body
 

@@ -55,7 +55,15 @@ class Bundles:
         self._turns = asyncio.Semaphore(TURNS)
 
     async def has(self, tenant: str, bundle: str) -> bool:
-        return await self._reach(lambda store: store.has(tenant, bundle))
+        """Whether the bundle is there; one that was not used for long is renewed.
+
+        Raises a 429 for more parts than the tenant's rate.
+        """
+        stored = await self._reach(lambda store: store.stored(tenant, bundle))
+        if stored is None or not stored.is_old:
+            return stored is not None
+        async with self._turn(tenant, stored.parts):
+            return await self._reach(lambda store: store.renew(tenant, bundle))
 
     async def put_part(self, tenant: str, sha256: str, body: bytes) -> None:
         """Store a part. Raises a 409 above the tenant's bound."""
@@ -71,8 +79,8 @@ class Bundles:
         async with self._turn(tenant, len(manifest.parts)):
             missing = await self._reach(lambda store: store.missing(tenant, manifest))
         if not missing:
-            is_new = not await self._reach(lambda store: store.has(tenant, manifest.bundle))
-            await self._take_room(tenant, len(manifest.content) if is_new else 0)
+            stored = await self._reach(lambda store: store.stored(tenant, manifest.bundle))
+            await self._take_room(tenant, 0 if stored else len(manifest.content))
             await self._reach(lambda store: store.put_manifest(tenant, manifest))
         return missing
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import AsyncIterator, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +16,9 @@ from shared import bundle_store
 from shared.bundle_store import BLOCK_BYTES, RENEWED, BundleStore, StoreFull, StoreUnreachable
 from shared.contracts.bundles import PART_BYTES, Manifest
 from tests import s3_server
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
 
 BODY = b"part" * 1000
 PART = hashlib.sha256(BODY).hexdigest()
@@ -46,17 +50,18 @@ async def check(store: BundleStore) -> None:
     """Check what holds for each kind of store."""
     assert await store.stored_bytes("ada") == 0
     await store_all(store)
-    assert await store.has("ada", MANIFEST.bundle)
+    stored = await store.stored("ada", MANIFEST.bundle)
+    assert stored is not None and not stored.is_old and stored.parts >= 1
     assert await store.manifest("ada", MANIFEST.bundle) == MANIFEST
     assert await store.part("ada", PART) == BODY
     assert await store.part("ada", "0" * 64) is None
-    assert not await store.has("bob", MANIFEST.bundle)
+    assert await store.stored("bob", MANIFEST.bundle) is None
     assert await store.missing("bob", MANIFEST) == [PART]
     assert await store.manifest("bob", MANIFEST.bundle) is None
     assert await store.stored_bytes("ada") == 2 * BLOCK_BYTES
     assert await store.remove_unused(timedelta(days=2)) == 0
     assert await store.remove_unused(timedelta(seconds=-60)) > 0
-    assert not await store.has("ada", MANIFEST.bundle)
+    assert await store.stored("ada", MANIFEST.bundle) is None
 
 
 async def test_bundles_of_tenants_are_kept_apart_in_a_folder(folder: Path) -> None:
@@ -144,3 +149,49 @@ async def test_a_disk_that_is_almost_full_takes_no_more(
     with pytest.raises(StoreFull):
         await store.put_manifest("ada", MANIFEST)
     assert await store.part("ada", PART) == BODY
+
+
+async def test_a_submission_renews_all_of_a_bundle_that_has_all(folder: Path) -> None:
+    store = BundleStore(str(folder))
+    await store_all(store)
+    age(folder, LONG)
+    stored = await store.stored("ada", MANIFEST.bundle)
+    assert stored is not None and stored.is_old
+    assert await store.renew("ada", MANIFEST.bundle)
+    assert await store.missing("ada", MANIFEST) == []
+    assert await store.remove_unused(RENEWED) == 0
+    age(folder, LONG)
+    (folder / "ada" / "parts" / PART).unlink()
+    assert not await store.renew("ada", MANIFEST.bundle)
+    stored = await store.stored("ada", MANIFEST.bundle)
+    assert stored is not None and stored.is_old, "what is not whole is not renewed"
+    assert not await store.renew("bob", MANIFEST.bundle)
+
+
+async def test_what_is_used_after_the_listing_stays_and_manifests_go_first(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = BundleStore(str(folder))
+    await store_all(store)
+    await store.put_part("ada", b"another")
+    age(folder, LONG)
+    removed, listed = [], BundleStore._list
+
+    async def used_when_listed(self: BundleStore, prefix: str) -> AsyncIterator[ObjectMeta]:
+        items = [item async for item in listed(self, prefix)]
+        await self.part("ada", PART)
+        for item in items:
+            yield item
+
+    remove = BundleStore._remove
+
+    async def noted(self: BundleStore, name: str, oldest: datetime) -> int:
+        removed.append(name.split("/")[1])
+        return await remove(self, name, oldest)
+
+    monkeypatch.setattr(BundleStore, "_list", used_when_listed)
+    monkeypatch.setattr(BundleStore, "_remove", noted)
+    freed = await store.remove_unused(RENEWED)
+    assert freed == len(MANIFEST.content) + len(b"another")
+    assert await store.part("ada", PART) == BODY
+    assert removed[0] == "manifests" and "parts" in removed

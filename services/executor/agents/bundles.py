@@ -6,6 +6,7 @@ import asyncio
 import base64
 import logging
 from collections import OrderedDict
+from time import monotonic
 
 from services.executor.agents.lane import AgentLane
 from services.executor.agents.output import other_node
@@ -17,6 +18,8 @@ from shared.contracts.node_registry import EnrolledNode
 
 KNOWN = 256
 """Manifests that are kept: a node requests a bundle part by part."""
+KNOWN_S = 86400.0
+"""Time for which one is kept: the store renews what is read."""
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +29,7 @@ class Bundles:
 
     def __init__(self, store: BundleStore | None) -> None:
         self._store = store
-        self._known: OrderedDict[tuple[str, str], Manifest] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], tuple[float, Manifest]] = OrderedDict()
 
     async def manifest(
         self, lane: AgentLane, node: EnrolledNode, allocation_id: str
@@ -55,15 +58,15 @@ class Bundles:
         return await asyncio.to_thread(_encoded, body)
 
     async def _manifest(self, tenant: str, bundle: str) -> Manifest:
-        known = self._known.get((tenant, bundle))
-        if known is None:
+        until_s, known = self._known.get((tenant, bundle), (0.0, None))
+        if known is None or monotonic() >= until_s:
             try:
                 known = await self._opened().manifest(tenant, bundle)
             except StoreUnreachable as error:
                 raise _unreachable(error) from None
             if known is None:
                 raise _missing(bundle)
-            self._known[tenant, bundle] = known
+            self._known[tenant, bundle] = (monotonic() + KNOWN_S, known)
             if len(self._known) > KNOWN:
                 self._known.popitem(last=False)
         return known

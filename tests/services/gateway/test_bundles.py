@@ -16,9 +16,10 @@ from services.gateway.bundles import TURNS, Bundles
 from services.gateway.problem import ApiError
 from services.gateway.settings import GatewaySettings
 from shared import bundle_store
-from shared.bundle_store import BLOCK_BYTES, BundleStore
+from shared.bundle_store import BLOCK_BYTES, RENEWED, BundleStore
 from shared.contracts.bundles import PART_BYTES, Manifest
 from shared.rate import Rate, TokenBuckets
+from tests.shared.test_bundle_store import LONG, age
 
 FULL = bytes(PART_BYTES)
 FULL_NAME = hashlib.sha256(FULL).hexdigest()
@@ -121,3 +122,17 @@ async def test_one_request_of_a_tenant_and_few_of_all_look_for_parts(
     await asyncio.gather(*(bundles.put_manifest(name, manifest_of(1)) for name in tenants))
     assert len(most) == len(tenants)
     assert (max(one for one, _ in most), max(total for _, total in most)) == (1, TURNS)
+
+
+async def test_a_bundle_that_jobs_name_stays(bundles: Bundles, folder: Path) -> None:
+    await put(bundles, FULL)
+    manifest = manifest_of(1)
+    assert await bundles.put_manifest("ada", manifest) == []
+    age(folder, LONG)
+    assert await bundles.has("ada", manifest.bundle)
+    assert not await bundles.has("bob", manifest.bundle)
+    store = BundleStore(str(folder))
+    assert await store.remove_unused(RENEWED) == 0
+    age(folder, LONG)
+    (folder / "ada" / "parts" / FULL_NAME).unlink()
+    assert not await bundles.has("ada", manifest.bundle)

@@ -8,7 +8,9 @@ import hashlib
 import json
 import os
 import socket
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +18,7 @@ from typing import Any, cast
 
 import pytest
 
-from services.executor.agents import http, limits
+from services.executor.agents import bundles, http, limits
 from services.executor.agents.bundles import Bundles
 from services.executor.agents.lane import AgentLane
 from services.executor.agents.refusal import Refused
@@ -34,6 +36,7 @@ from tests.services.executor.core.agents.history import (
     joined,
     running,
 )
+from tests.shared.test_bundle_store import LONG, age
 
 BODY = b"part"
 MANIFEST = Manifest(parts=(hashlib.sha256(BODY).hexdigest(),), size_bytes=len(BODY))
@@ -70,16 +73,35 @@ async def test_manifest_and_parts_of_its_own_worker(lane: AgentLane, store: Bund
     tenant = lane.state.workers[allocation(1)].launch.tenant
     await store.put_part(tenant, BODY)
     await store.put_manifest(tenant, MANIFEST)
-    bundles, node = Bundles(store), node_of(lane)
-    assert (await bundles.manifest(lane, node, allocation(1))).parts == MANIFEST.parts
-    part = await bundles.part(lane, node, allocation(1), 0)
+    known, node = Bundles(store), node_of(lane)
+    assert (await known.manifest(lane, node, allocation(1))).parts == MANIFEST.parts
+    part = await known.part(lane, node, allocation(1), 0)
     assert base64.b64decode(BundlePart.model_validate_json(part).base64) == BODY
-    answer = await refused(lambda: bundles.part(lane, node, allocation(1), 1))
+    answer = await refused(lambda: known.part(lane, node, allocation(1), 1))
     assert answer == (400, "malformed")
-    answer = await refused(lambda: bundles.part(lane, node_of(lane, True), allocation(1), 0))
+    answer = await refused(lambda: known.part(lane, node_of(lane, True), allocation(1), 0))
     assert answer == (403, "other_node")
-    answer = await refused(lambda: bundles.manifest(lane, node, "0/99/0/0"))
+    answer = await refused(lambda: known.manifest(lane, node, "0/99/0/0"))
     assert answer == (404, "bundle_missing")
+
+
+async def test_a_manifest_is_read_again_after_a_day_which_renews_it(
+    lane: AgentLane, store: BundleStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = lane.state.workers[allocation(1)].launch.tenant
+    await store.put_part(tenant, BODY)
+    await store.put_manifest(tenant, MANIFEST)
+    read, node = Bundles(store), node_of(lane)
+    await read.manifest(lane, node, allocation(1))
+    age(tmp_path / "bundles", LONG)
+    await read.manifest(lane, node, allocation(1))
+    assert await store.remove_unused(timedelta(days=2)) == 0
+    stored = await store.stored(tenant, MANIFEST.bundle)
+    assert stored is not None and stored.is_old, "it is known"
+    monkeypatch.setattr(bundles, "monotonic", lambda: time.monotonic() + bundles.KNOWN_S)
+    await read.manifest(lane, node, allocation(1))
+    stored = await store.stored(tenant, MANIFEST.bundle)
+    assert stored is not None and not stored.is_old
 
 
 async def test_that_of_another_tenant_is_not_there(lane: AgentLane, store: BundleStore) -> None:
@@ -92,8 +114,8 @@ async def test_that_of_another_tenant_is_not_there(lane: AgentLane, store: Bundl
 async def test_a_store_that_is_away_is_tried_again(lane: AgentLane, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     away = Bundles(BundleStore(str(tmp_path / "file")))
-    for bundles in (away, Bundles(None)):
-        answer = await refused(partial(bundles.manifest, lane, node_of(lane), allocation(1)))
+    for read in (away, Bundles(None)):
+        answer = await refused(partial(read.manifest, lane, node_of(lane), allocation(1)))
         assert answer == (503, "bundle_unreachable")
 
 
@@ -118,29 +140,43 @@ def part_request(agent: Agent, allocation_id: str) -> dict[str, object]:
     return {"session_id": agent.session_id, "allocation_id": allocation_id, "index": 0}
 
 
-async def test_who_reads_no_part_has_few_in_memory_and_loses_its_connections(
+async def test_a_node_that_reads_no_part_has_few_in_memory(
     site: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "WRITE_S", 0.2)
-    monkeypatch.setattr(limits, "LONGEST_WAIT_S", PATIENCE_S)
+    monkeypatch.setattr(http, "WRITE_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(limits, "LONGEST_WAIT_S", 10 * PATIENCE_S)
     allocation_id = await placed(site, tmp_path / "bundles", os.urandom(PART_BYTES))
     async with site.serving() as server, site.agent("n1") as agent:
         await agent.hello()
         sent = [await unread_parts(site.port, agent, allocation_id) for _ in range(6)]
         places = server._requests.limits.parts
         async with asyncio.timeout(PATIENCE_S):
-            while places._waiting["n1"] < 4:
+            while (taken := limits.PARTS - places._total._value, places._waiting["n1"]) != (2, 4):
+                assert taken <= limits.NODE_PARTS
                 await asyncio.sleep(0.01)
-            assert places._total._value == limits.PARTS - limits.NODE_PARTS
-            assert await agent.send_heartbeat(1) == 204
-            while places._waiting or places._total._value < limits.PARTS:
-                await asyncio.sleep(0.01)
-            for reader, writer in sent:
-                assert await rest_of(reader) < REQUESTED * PART_BYTES, "dropped, not sent"
-                writer.close()
-        monkeypatch.setattr(http, "WRITE_S", PATIENCE_S)
+        assert await agent.send_heartbeat(1) == 204
+        for _, writer in sent:
+            writer.transport.abort()
         status, answer = await agent.post("part", part_request(agent, allocation_id))
         assert status == 200 and len(base64.b64decode(answer["base64"])) == PART_BYTES
+
+
+async def test_a_connection_that_takes_no_part_is_dropped(
+    site: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "WRITE_S", 0.2)
+    allocation_id = await placed(site, tmp_path / "bundles", os.urandom(PART_BYTES))
+    async with site.serving() as server, site.agent("n1") as agent:
+        await agent.hello()
+        reader, writer = await unread_parts(site.port, agent, allocation_id)
+        async with asyncio.timeout(PATIENCE_S):
+            while not writer.is_closing():
+                writer.write(b" ")
+                await asyncio.sleep(0.01)
+            assert await rest_of(reader) < REQUESTED * PART_BYTES
+            while server._requests.limits.parts._total._value < limits.PARTS:
+                await asyncio.sleep(0.01)
+        writer.close()
 
 
 async def unread_parts(
