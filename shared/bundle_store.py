@@ -1,7 +1,7 @@
 """Stores the bundles of tenants' jobs: in a folder, or in a bucket of S3.
 
 An object is `<tenant>/<kind>/<sha256>`: tenants share none, as equal ones would show what others
-have. Objects that are not used for a while go: each upload and each start of a job renews them.
+have. Objects that are not used for a while go: uploads, submissions and starts of jobs renew them.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class GatewaySettings(OidcSettings):
         default=30,
         ge=2,
         le=3650,
-        description="Days after its last upload or start of a job after which a bundle is removed",
+        description="Days after its last use by an upload or a job after which a bundle is removed",
     )
     node_executors: NodeExecutors = ""
     terminal_executors: NodeExecutors = Field(

@@ -1,4 +1,4 @@
-"""The environment of a login shell, read once per user who has a home."""
+"""The environment of a login shell, read once per user."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ class LoginEnvironments:
         """Return the variables that a worker of the user begins with, and why some are left out.
 
         HOME is the given one; `token` marks the shell and `groups` are its control groups. It is
-        read again with the next worker where the profile failed, or HOME is a worker's own folder,
-        whose files are not those of the next.
+        read again with the next worker where the profile failed, or HOME is a worker's own folder
+        with files in it, which are not those of the next.
         """
         problem = ""
+        is_common = bool(user.home) or not os.listdir(home)
         known = self._known.get(user.uid)
         if known is None:
             known, problem = self._read(user, home, token, groups)
-        if user.home and not problem:
+        if is_common and not problem:
             self._known[user.uid] = known
         return {**known, "HOME": home, **self._config.environment}, problem
 

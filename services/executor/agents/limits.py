@@ -18,8 +18,8 @@ REQUESTS = Rate(100, 1000)
 BYTES = Rate(1024 * 1024, 8 * 1024 * 1024)
 REPORTS = Rate(200, 2000)
 LINES = Rate(2000, 20_000)
-PART_BYTES_SENT = Rate(32 * 1024 * 1024, 64 * 1024 * 1024)
-"""Bytes of parts of bundles, as they are sent."""
+PART_BYTES_SENT = Rate(64 * 1024 * 1024, 256 * 1024 * 1024)
+"""Bytes of parts of bundles as they are sent, in base64: a bundle of 1 GiB takes some 20 s."""
 NODE_PARTS = 2
 PARTS = 8
 """Parts that are read and sent at the same time, to one node and to all."""

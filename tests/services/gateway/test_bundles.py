@@ -136,3 +136,17 @@ async def test_a_bundle_that_jobs_name_stays(bundles: Bundles, folder: Path) -> 
     age(folder, LONG)
     (folder / "ada" / "parts" / FULL_NAME).unlink()
     assert not await bundles.has("ada", manifest.bundle)
+
+
+async def test_a_removal_while_a_part_is_stored_harms_nothing(
+    bundles: Bundles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = BundleStore.put_part
+
+    async def forgetting(store: BundleStore, tenant: str, body: bytes) -> None:
+        bundles._usages.clear()
+        await stored(store, tenant, body)
+
+    monkeypatch.setattr(BundleStore, "put_part", forgetting)
+    await put(bundles, FULL)
+    assert await status_of(put(bundles, b"x" + FULL[1:])) == REFUSED
