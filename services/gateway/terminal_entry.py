@@ -11,10 +11,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
+from pydantic import ValidationError
 
 from services.gateway.problem import ApiError, unavailable
 from services.gateway.settings import GatewaySettings
-from shared.contracts.terminals import END, ENTRY_PATH, MAX_FRAME_BYTES, STARTED
+from shared.contracts.terminals import END, ENTRY_PATH, MAX_FRAME_BYTES, STARTED, TerminalEnd
 
 START_S = 40.0
 """Longest s until the program runs; an executor gives its agent 15 s, and that its step 15 s."""
@@ -79,11 +80,14 @@ async def _is_started(
         return True
     if message.data[:1] != END:
         raise unavailable("terminal_cut", "the executor began with output")
-    end = json.loads(message.data[1:])
-    if end["reason"] == NOT_HERE:
+    try:
+        end = TerminalEnd.model_validate_json(message.data[1:])
+    except ValidationError:
+        raise unavailable("terminal_cut", "the node ended the terminal by no valid end") from None
+    if end.reason == NOT_HERE:
         return False
-    status = 503 if end["reason"] in ("node_not_connected", "behind", "rate_limited") else 409
-    raise ApiError(status, str(end["reason"]), str(end["detail"]))
+    status = 503 if end.reason in ("node_not_connected", "behind", "rate_limited") else 409
+    raise ApiError(status, end.reason, end.detail)
 
 
 def _keep_alive(connected: aiohttp.ClientWebSocketResponse) -> None:

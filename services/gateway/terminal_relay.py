@@ -6,19 +6,35 @@ A frame of the request and of its response: kind, one byte; length of the payloa
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from time import monotonic
+from time import monotonic, monotonic_ns
 
 import aiohttp
+from pydantic import ValidationError
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from shared.contracts.terminals import ALIVE, END, MAX_FRAME_BYTES, STDIN, STDIN_END, WINDOW
+from shared.contracts.terminals import (
+    ALIVE,
+    END,
+    MAX_FRAME_BYTES,
+    STDERR,
+    STDIN,
+    STDIN_END,
+    STDOUT,
+    WINDOW,
+    TerminalEnd,
+)
+from shared.rate import NS, Rate, TokenBuckets
 
 HEAD_BYTES = 5
+WINDOW_BYTES = 4
+FRAMES = Rate(1000, 4000)
+"""Frames of the user of a terminal, and parts of its body; what is above it waits."""
+AT_ONCE = 500
+"""Frames that are looked at before all others have their turn."""
 ALIVE_EVERY_S = 10.0
 LOOK_EVERY_S = 2.0
 LAST_S = 5.0
@@ -36,18 +52,56 @@ def frame(kind: bytes, payload: bytes = b"") -> bytes:
 
 
 async def frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Yield kinds and payloads; raises BadFrame for one that is too long."""
-    received = bytearray()
+    """Yield kinds and payloads, of those that come together as few as possible.
+
+    Raises BadFrame.
+    """
+    received, paces = bytearray(), TokenBuckets(FRAMES)
     async for chunk in chunks:
         received += chunk
-        while len(received) >= HEAD_BYTES:
-            length = int.from_bytes(received[1:HEAD_BYTES], "big")
-            if length > MAX_FRAME_BYTES:
-                raise BadFrame(f"frame: {length} bytes; at most {MAX_FRAME_BYTES} are allowed")
-            if len(received) < HEAD_BYTES + length:
-                break
-            yield bytes(received[:1]), bytes(received[HEAD_BYTES : HEAD_BYTES + length])
-            del received[: HEAD_BYTES + length]
+        paces.spend("", monotonic_ns(), 1)
+        while whole := _taken(received):
+            for one in _merged(whole):
+                yield one
+            paces.spend("", monotonic_ns(), len(whole))
+            while wait_ns := paces.wait_ns("", monotonic_ns()):
+                await asyncio.sleep(wait_ns / NS)
+
+
+def _taken(received: bytearray) -> list[tuple[bytes, bytes]]:
+    """Take the first whole frames, but not all of many. Raises BadFrame."""
+    whole: list[tuple[bytes, bytes]] = []
+    begin = 0
+    while len(whole) < AT_ONCE and len(received) >= (at := begin + HEAD_BYTES):
+        kind, length = bytes(received[begin : begin + 1]), int.from_bytes(received[begin + 1 : at])
+        if length > MAX_FRAME_BYTES:
+            raise BadFrame(f"frame: {length} bytes; at most {MAX_FRAME_BYTES} are allowed")
+        if kind == WINDOW and length != WINDOW_BYTES:
+            raise BadFrame(f"window: {length} bytes; must be {WINDOW_BYTES}")
+        if len(received) < at + length:
+            break
+        begin = at + length
+        whole.append((kind, bytes(received[at:begin])))
+    del received[:begin]
+    return whole
+
+
+def _merged(whole: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield input that comes together as one, and of windows the last one."""
+    last_window = max((n for n, (kind, _) in enumerate(whole) if kind == WINDOW), default=-1)
+    typed = bytearray()
+    for n, (kind, payload) in enumerate(whole):
+        if kind == WINDOW and n < last_window:
+            continue
+        if typed and (kind != STDIN or len(typed) + len(payload) > MAX_FRAME_BYTES):
+            yield STDIN, bytes(typed)
+            typed.clear()
+        if kind == STDIN:
+            typed += payload
+        else:
+            yield kind, payload
+    if typed:
+        yield STDIN, bytes(typed)
 
 
 @dataclass(slots=True)
@@ -98,6 +152,10 @@ class TerminalResponse(Response):
             await self._relay(send)
         finally:
             await self._on_end(self._account)
+        with suppress(TimeoutError, OSError):
+            # A user who does not read takes this never.
+            async with asyncio.timeout(LAST_S):
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _relay(self, send: Send) -> None:
         """Relay, say how it ended, and read on until the user has taken that.
@@ -112,7 +170,10 @@ class TerminalResponse(Response):
             self._over = True
             others = parts - {sending}
             await _cancelled(others)
-            await self._executor.close()
+            with suppress(TimeoutError):
+                # It reads on until the executor closes too, which a full connection delays.
+                async with asyncio.timeout(LAST_S):
+                    await self._executor.close()
             if not self._is_end_sent:
                 failed = any(part.exception() for part in done)
                 reasons = (part.result() for part in done if part.exception() is None)
@@ -121,15 +182,12 @@ class TerminalResponse(Response):
             await asyncio.wait({sending}, timeout=LAST_S)
         finally:
             await _cancelled(parts)
-        with suppress(OSError):
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_end(self, send: Send, reason: str) -> None:
         """Send the end to a user who may be gone."""
-        end = {"reason": reason, "detail": "", "exit_code": None}
         with suppress(TimeoutError, OSError):
             async with asyncio.timeout(LAST_S):
-                await self._send(send, frame(END, json.dumps(end).encode()))
+                await self._send(send, _end_frame(TerminalEnd(reason=reason)))
 
     async def _send_input(self) -> str:
         """Return why there is no more of it: a user who leaves ends the terminal."""
@@ -158,15 +216,26 @@ class TerminalResponse(Response):
             if message.type is not aiohttp.WSMsgType.BINARY:
                 return "cut_off"
             kind, payload = message.data[:1], message.data[1:]
-            await self._send(send, frame(kind, payload))
             if kind == END:
-                end = json.loads(payload)
-                self._account.reason = str(end["reason"])[:64]
-                self._account.exit_code = end["exit_code"]
-                self._is_end_sent = True
-                return self._account.reason
+                return await self._end_by(send, payload)
+            if kind not in (STDOUT, STDERR):
+                return "cut_off"
+            await self._send(send, frame(kind, payload))
+            # A user who reads at once would leave no other one their turn.
+            await asyncio.sleep(0)
             self._moved_s = monotonic()
             self._account.received_bytes += len(payload)
+
+    async def _end_by(self, send: Send, payload: bytes) -> str:
+        """Send the end that the node states; one that is malformed is a cut."""
+        try:
+            end = TerminalEnd.model_validate_json(payload)
+        except ValidationError:
+            return "cut_off"
+        self._account.reason, self._account.exit_code = end.reason, end.exit_code
+        self._is_end_sent = True
+        await self._send(send, _end_frame(end))
+        return end.reason
 
     async def _send(self, send: Send, body: bytes) -> None:
         await send({"type": "http.response.body", "body": body, "more_body": True})
@@ -182,6 +251,10 @@ class TerminalResponse(Response):
                 return "longest_time"
             if monotonic() - self._moved_s >= self._limits.idle_s:
                 return "idle"
+
+
+def _end_frame(end: TerminalEnd) -> bytes:
+    return frame(END, end.model_dump_json().encode())
 
 
 async def _cancelled(tasks: Collection[asyncio.Future[str]]) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
-from shared.contracts.base import Command, Event, JobId, Name, command, event
+from shared.contracts.base import Command, Event, JobId, Model, Name, command, event
 
 ENTRY_PATH: Final = "/terminals/v1"
 """Path of terminals at executors for the gateway, `/<id>`: WebSockets with the token as bearer.
@@ -26,6 +26,16 @@ STDOUT, STDERR, STARTED, END, ALIVE = b"O", b"R", b"S", b"X", b"P"
 """Kinds of frames for the user: output, the program runs, its end as JSON, and nothing at all."""
 
 TerminalId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+
+
+class TerminalEnd(Model):
+    """The payload of an end, as JSON; a node wrote it, and may be a hostile one."""
+
+    reason: str = Field(pattern=r"^[a-z_]{1,64}$", description="machine-readable: snake_case")
+    detail: str = Field("", max_length=1024, description="explanation")
+    exit_code: int | None = Field(
+        None, ge=0, le=255, description="of its program; absent: it was cut off"
+    )
 
 
 @command

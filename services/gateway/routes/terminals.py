@@ -123,14 +123,17 @@ async def open_terminal(request: Request, job_id: Job) -> Response:
             executor = await stack.enter_async_context(
                 entered(gateway.settings, terminal_id, token, wanted)
             )
-        except ApiError as error:
-            await closing.note(Account(error.reason[:64]))
+        except Exception as error:
+            reason = error.reason if isinstance(error, ApiError) else "failed"
+            await closing.note(Account(reason))
             raise
         held = stack.pop_all()
 
     async def on_end(account: Account) -> None:
-        await held.aclose()
-        await closing.note(account)
+        try:
+            await held.aclose()
+        finally:
+            await closing.note(account)
 
     limits = Limits(
         gateway.settings.terminal_idle_s,

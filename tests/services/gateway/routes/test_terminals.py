@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
 import pytest
 
+from services.gateway import terminal_relay
 from services.gateway.core.field_errors import InvalidBody, NotJson
 from services.gateway.problem import ApiError
 from services.gateway.routes.terminals import TerminalOpening, _opening
 from services.gateway.terminal_relay import BadFrame, frame, frames
 from shared.contracts.terminals import MAX_COMMAND_CHARS, MAX_FRAME_BYTES
+from shared.rate import NS, Rate
 
 
 async def parts(raw: bytes, size: int) -> AsyncIterator[bytes]:
@@ -25,9 +28,45 @@ async def opened(raw: bytes) -> TerminalOpening:
 
 @pytest.mark.parametrize("size", [1, 4, 5, 6, 1000])
 async def test_frames_come_in_parts_of_any_size(size: int) -> None:
-    sent = [(b"H", b"{}"), (b"I", b""), (b"I", bytes(300)), (b"E", b"")]
+    sent = [(b"H", b"{}"), (b"I", bytes(300)), (b"W", bytes(4)), (b"I", b"x"), (b"E", b"")]
     raw = b"".join(frame(*one) for one in sent)
     assert [one async for one in frames(parts(raw + b"I\0", size))] == sent
+
+
+async def test_input_that_comes_together_is_one_frame_and_none_is_none() -> None:
+    """Each frame costs more than its bytes, so that a user could take the whole gateway."""
+    empty = frame(b"I") * 1000
+    raw = empty + frame(b"I", b"a") * 100 + frame(b"W", b"size") + empty + frame(b"I", b"b")
+    raw += frame(b"W", b"last") + frame(b"E")
+    got = [one async for one in frames(parts(raw, len(raw)))]
+    assert len(got) < 8 and got[-2:] == [(b"W", b"last"), (b"E", b"")]
+    assert b"".join(payload for kind, payload in got if kind == b"I") == b"a" * 100 + b"b"
+    assert [one async for one in frames(parts(empty, 64))] == []
+
+
+async def test_merged_input_has_the_bound_of_a_frame() -> None:
+    raw = frame(b"I", bytes(40_000)) * 3
+    assert [len(got) async for _, got in frames(parts(raw, len(raw)))] == [40_000] * 3
+
+
+async def test_frames_above_their_rate_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(terminal_relay, "FRAMES", Rate(1000, 100))
+    monkeypatch.setattr(terminal_relay, "AT_ONCE", 50)
+    monkeypatch.setattr(terminal_relay, "monotonic_ns", lambda: round(sum(waits) * NS))
+
+    async def sleep(wait_s: float) -> None:
+        waits.append(wait_s)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    assert [one async for one in frames(parts(frame(b"I") * 1000, 500))] == []
+    assert 0.8 < sum(waits) < 1.1
+
+
+@pytest.mark.parametrize("size", [0, 3, 5])
+async def test_a_window_has_four_bytes(size: int) -> None:
+    with pytest.raises(BadFrame, match=f"window: {size} bytes; must be 4"):
+        await anext(frames(parts(frame(b"W", bytes(size)), 100)))
 
 
 async def test_a_frame_has_a_bound() -> None:
