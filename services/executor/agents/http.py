@@ -89,7 +89,8 @@ class AgentApi:
     def application(self) -> web.Application:
         app = web.Application()
         app.router.add_post(f"{AGENT_API}/{{name}}", self._refusing(self._handle))
-        TerminalApi(self._terminals, self._authenticated).add_to(app, self._refusing)
+        terminals = TerminalApi(self._terminals, self._authenticated, self._failed)
+        terminals.add_to(app, self._refusing)
         return app
 
     def _refusing(self, handle: Handler) -> Handler:

@@ -13,17 +13,25 @@ from shared.contracts.agents import TERMINAL_PATH
 from shared.contracts.keys import parse_bearer
 from shared.contracts.node_registry import EnrolledNode
 from shared.contracts.terminals import ENTRY_PATH
+from shared.rate import TokenBuckets
 
 KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 3))
 """A side that is cut off is noticed within a minute; one that only reads slowly stays."""
 
 
 class TerminalApi:
-    """Routes of terminals; `authenticated` returns the node of a request, or raises Refused."""
+    """Routes of terminals; `authenticated` returns the node of a request, or raises Refused.
+
+    `failed` counts the wrong credentials of each address.
+    """
 
     def __init__(
-        self, terminals: Terminals, authenticated: Callable[[web.Request], Awaitable[EnrolledNode]]
+        self,
+        terminals: Terminals,
+        authenticated: Callable[[web.Request], Awaitable[EnrolledNode]],
+        failed: TokenBuckets,
     ) -> None:
+        self._failed = failed
         self._terminals = terminals
         self._authenticated = authenticated
 
@@ -50,7 +58,8 @@ class TerminalApi:
     async def _of_user(self, request: web.Request) -> web.StreamResponse:
         _keep_alive(request)
         token = parse_bearer(request.headers.get("Authorization"))
-        return await self._terminals.serve_user(request, request.match_info["id"], token)
+        terminal_id = request.match_info["id"]
+        return await self._terminals.serve_user(request, terminal_id, token, self._failed)
 
 
 def _keep_alive(request: web.Request) -> None:

@@ -7,8 +7,8 @@ by its poll for orders, and connects. Neither side is read faster than the other
 from __future__ import annotations
 
 import asyncio
-import json
-from collections import Counter, OrderedDict
+import re
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,21 +20,28 @@ from pydantic import ValidationError
 from services.executor.agents.lane import READ_ERRORS, AgentLane
 from services.executor.agents.refusal import Refused, limited, unavailable
 from services.executor.agents.sessions import Session, Sessions
+from services.executor.agents.terminal_socket import (
+    CONNECT_S,
+    request_of,
+    send_end,
+    terminal_socket,
+)
 from services.executor.core.agents.state import AgentWorker
 from shared.bus.clock import now_ms
-from shared.contracts.agents import TerminalRequest
 from shared.contracts.keys import verify_secret
 from shared.contracts.node_registry import EnrolledNode
-from shared.contracts.terminals import END, MAX_FRAME_BYTES, TerminalOpened
+from shared.contracts.terminals import END, TerminalOpened
 from shared.rate import NS, Rate, TokenBuckets
 
-CONNECT_S = 15.0
-"""Longest s until each side has said what it has to say at the beginning."""
 MOST_ADMITTED = 10_000
 MOST_OPEN = 256
 MOST_OF_NODE = 32
+"""Of each of these two a tenant has at most half."""
 BYTES = Rate(2 * 1024 * 1024, 8 * 1024 * 1024)
 """Bytes of all terminals of a node in both directions; what is above it waits."""
+LEAST_CHARGED = 256
+"""Bytes for which a message counts at least: small ones cost time, not bytes."""
+TERMINAL_ID = re.compile(r"[0-9a-f]{32}")
 NOT_HERE = "not_here"
 """Reason of an executor that holds no session of the node: another one may."""
 
@@ -44,6 +51,7 @@ class Meeting:
     """A terminal that the user has entered, and that its agent may enter, once."""
 
     node_id: str
+    tenant: str
     agent: asyncio.Future[web.WebSocketResponse] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -64,7 +72,6 @@ class Terminals:
         self._catch_up = catch_up
         self._admitted: OrderedDict[str, TerminalOpened] = OrderedDict()
         self._meetings: dict[str, Meeting] = {}
-        self._of_node: Counter[str] = Counter()
         self._buckets = TokenBuckets(BYTES)
 
     def __len__(self) -> int:
@@ -85,27 +92,29 @@ class Terminals:
                 meeting.over.set()
 
     async def serve_user(
-        self, request: web.Request, terminal_id: str, token: str
+        self, request: web.Request, terminal_id: str, token: str, failed: TokenBuckets
     ) -> web.StreamResponse:
         """Serve the side of the gateway, which gets the reason of a refusal as an end.
 
-        Raises Refused for a wrong token.
+        Raises Refused for a wrong token, of which `failed` permits each address some.
         """
-        opened = await self._authenticated(terminal_id, token)
-        user = _socket()
+        opened = await self._authenticated(terminal_id, token, request.remote or "", failed)
+        user = terminal_socket()
         try:
             worker = await self._worker(opened)
             session = self._session(worker)
+            self._check_places(worker.node_id, opened.tenant)
         except Refused as refused:
             await user.prepare(request)
-            await _end(user, refused.problem.reason, refused.problem.detail)
+            await send_end(user, refused.problem.reason, refused.problem.detail)
             return user
         # From here on the token is worth nothing.
-        del self._admitted[terminal_id]
-        with self._meeting(terminal_id, worker.node_id) as meeting:
+        if self._admitted.pop(terminal_id, None) is None:
+            raise unknown()
+        with self._meeting(terminal_id, Meeting(worker.node_id, opened.tenant)) as meeting:
             await user.prepare(request)
             try:
-                wanted = await _request_of(user, terminal_id, worker.allocation_id)
+                wanted = await request_of(user, terminal_id, worker.allocation_id)
                 session.terminals.append(wanted)
                 session.wake.set()
                 async with asyncio.timeout(CONNECT_S):
@@ -114,7 +123,7 @@ class Terminals:
                 is_late = isinstance(error, TimeoutError)
                 reason = "node_not_connected" if is_late else "malformed"
                 detail = f"node {worker.node_id}: its agent did not connect within {CONNECT_S:g} s"
-                await _end(user, reason, detail if is_late else str(error))
+                await send_end(user, reason, detail if is_late else str(error))
                 return user
             await self._relay(user, agent, meeting)
             return user
@@ -127,7 +136,7 @@ class Terminals:
         meeting = self._meetings.get(terminal_id)
         if meeting is None or meeting.node_id != node.node_id or meeting.agent.done():
             raise Refused(404, "unknown_terminal", "terminal: not one that this node is to open")
-        agent = _socket()
+        agent = terminal_socket()
         await agent.prepare(request)
         if meeting.agent.done():
             await agent.close()
@@ -136,14 +145,30 @@ class Terminals:
         await meeting.over.wait()
         return agent
 
-    async def _authenticated(self, terminal_id: str, token: str) -> TerminalOpened:
+    async def _authenticated(
+        self, terminal_id: str, token: str, address: str, failed: TokenBuckets
+    ) -> TerminalOpened:
+        """Return the terminal; one that was opened a moment ago is looked for. Raises Refused."""
+        if opened := self._opened(terminal_id, token):
+            return opened
+        if not token or not TERMINAL_ID.fullmatch(terminal_id):
+            raise unknown()
+        if wait_ns := failed.take(address, monotonic_ns()):
+            raise limited("wrong credentials", str(failed.rate), wait_ns / NS)
         if terminal_id not in self._admitted:
             await self._catch_up()
+        opened = self._opened(terminal_id, token)
+        if opened is None:
+            raise unknown()
+        # It was right, and is not to count.
+        failed.spend(address, monotonic_ns(), -1)
+        return opened
+
+    def _opened(self, terminal_id: str, token: str) -> TerminalOpened | None:
+        """Return the terminal if the token may enter it now."""
         opened = self._admitted.get(terminal_id)
         is_right = opened is not None and verify_secret(token, opened.token_sha256)
-        if opened is None or not is_right or opened.admitted_until <= now_ms():
-            raise Refused(401, "unknown_terminal", "terminal: unknown, entered, or too late")
-        return opened
+        return opened if opened and is_right and opened.admitted_until > now_ms() else None
 
     async def _worker(self, opened: TerminalOpened) -> AgentWorker:
         """Return the running worker. Raises Refused."""
@@ -170,24 +195,30 @@ class Terminals:
         if not session.opens_terminals:
             detail = f"node {worker.node_id}: its agent {session.version} opens none; upgrade it"
             raise Refused(409, "agent_too_old", detail)
-        if self._of_node[worker.node_id] >= MOST_OF_NODE or len(self) >= MOST_OPEN:
-            shown = f"{MOST_OF_NODE} per node, {MOST_OPEN} per executor"
-            raise limited("open terminals", shown, 10.0)
         return session
 
+    def _check_places(self, node_id: str, tenant: str) -> None:
+        """Raises Refused where the node, the executor or the tenant's half of them is full."""
+        of_node = [one for one in self._meetings.values() if one.node_id == node_id]
+        for meetings, most, place in (
+            (of_node, MOST_OF_NODE, f"node {node_id}"),
+            (list(self._meetings.values()), MOST_OPEN, "its executor"),
+        ):
+            if len(meetings) >= most:
+                raise limited("open terminals", f"at most {most} on {place}", 10.0)
+            if sum(one.tenant == tenant for one in meetings) >= most // 2:
+                shown = f"at most {most // 2} of one tenant on {place}"
+                raise limited(f"open terminals of tenant {tenant}", shown, 10.0)
+
     @contextmanager
-    def _meeting(self, terminal_id: str, node_id: str) -> Iterator[Meeting]:
-        meeting = self._meetings[terminal_id] = Meeting(node_id)
-        self._of_node[node_id] += 1
+    def _meeting(self, terminal_id: str, meeting: Meeting) -> Iterator[Meeting]:
+        self._meetings[terminal_id] = meeting
         try:
             yield meeting
         finally:
             meeting.over.set()
             meeting.agent.cancel()
             del self._meetings[terminal_id]
-            self._of_node[node_id] -= 1
-            if not self._of_node[node_id]:
-                del self._of_node[node_id]
 
     async def _relay(
         self, user: web.WebSocketResponse, agent: web.WebSocketResponse, meeting: Meeting
@@ -215,15 +246,22 @@ class Terminals:
     ) -> None:
         while True:
             message = await source.receive()
-            if message.type is not WSMsgType.BINARY:
+            if message.type is not WSMsgType.BINARY or not message.data:
                 return
-            self._buckets.spend(node_id, monotonic_ns(), len(message.data))
+            cost = max(LEAST_CHARGED, len(message.data))
+            self._buckets.spend(node_id, monotonic_ns(), cost)
             with suppress(ConnectionError):
                 await target.send_bytes(message.data)
             if message.data[:1] == END:
                 return
+            # A side that takes all at once would leave no other one their turn.
+            await asyncio.sleep(0)
             while wait_ns := self._buckets.wait_ns(node_id, monotonic_ns()):
                 await asyncio.sleep(wait_ns / NS)
+
+
+def unknown() -> Refused:
+    return Refused(401, "unknown_terminal", "terminal: unknown, entered, or too late")
 
 
 def _find(lane: AgentLane, opened: TerminalOpened) -> AgentWorker | None:
@@ -241,27 +279,3 @@ def _find(lane: AgentLane, opened: TerminalOpened) -> AgentWorker | None:
         and worker.stopped is None
     ]
     return max(running, key=lambda worker: worker.launch.attempt, default=None)
-
-
-def _socket() -> web.WebSocketResponse:
-    return web.WebSocketResponse(compress=False, max_msg_size=MAX_FRAME_BYTES + 16)
-
-
-async def _request_of(
-    user: web.WebSocketResponse, terminal_id: str, allocation_id: str
-) -> TerminalRequest:
-    """Return the request, the first message. Raises TimeoutError, ValueError, ValidationError."""
-    async with asyncio.timeout(CONNECT_S):
-        message = await user.receive()
-    if message.type is not WSMsgType.TEXT:
-        raise ValueError("the first message is not the request")
-    wanted = json.loads(message.data)
-    ids = {"terminal_id": terminal_id, "allocation_id": allocation_id}
-    return TerminalRequest.model_validate({**wanted, **ids})
-
-
-async def _end(user: web.WebSocketResponse, reason: str, detail: str) -> None:
-    document = {"reason": reason, "detail": detail[:512], "exit_code": None}
-    with suppress(ConnectionError, RuntimeError):
-        await user.send_bytes(END + json.dumps(document).encode())
-        await user.close()

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from time import monotonic_ns
 from typing import Any
 
 import aiohttp
@@ -22,6 +23,7 @@ from shared.contracts.attempts import JobCancelled, JobStarted
 from shared.contracts.enrolment import NodeRevoked
 from shared.contracts.keys import hash_secret
 from shared.contracts.terminals import TerminalOpened
+from shared.rate import Rate
 from tests.patience import PATIENCE_S, until
 from tests.services.executor.agents.installation import FAR_AT, Agent, Installation
 
@@ -137,6 +139,98 @@ async def test_a_terminal_is_entered_once_and_by_its_token_alone(site: Installat
         entry.id = secrets.token_hex(16)
         with pytest.raises(aiohttp.WSServerHandshakeError):
             await entry.enter()
+
+
+async def test_wrong_credentials_of_an_address_are_limited_before_the_broker_is_asked(
+    site: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is right does not count, also where the executor has to look for it."""
+    async with site.serving() as server, site.agent("n1") as agent, a_worker(site, agent) as entry:
+        asked = 0
+        catch_up = server._terminals._catch_up
+
+        async def counted() -> bool:
+            nonlocal asked
+            asked += 1
+            return await catch_up()
+
+        monkeypatch.setattr(server._terminals, "_catch_up", counted)
+
+        async def status(token: str, terminal_id: str) -> int:
+            entry.id = terminal_id
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await entry.enter(token)
+            return refused.value.status
+
+        for wrong in ("x", "0" * 31, "0" * 33, "A" * 32, "..%2f"):
+            assert await status(TOKEN, wrong) == 401
+        assert await status("", "0" * 32) == 401
+        assert asked == 0
+        server._api._failed.rate = Rate(0.001, 3)
+        for _ in range(4):
+            entry.open(tenant="bob")
+            assert await entry.refused() == "worker_not_running"
+        got = [await status(TOKEN, secrets.token_hex(16)) for _ in range(5)]
+        assert got == [401, 401, 401, 429, 429] and 3 <= asked <= 7
+
+
+async def test_a_tenant_has_half_the_places_of_a_node(
+    site: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminals, "MOST_OF_NODE", 4)
+    async with site.serving() as server, site.agent("n1") as agent, a_worker(site, agent) as entry:
+
+        async def two() -> list[aiohttp.ClientWebSocketResponse]:
+            users = []
+            for _ in range(2):
+                entry.open()
+                users.append(await entry.enter())
+            return users
+
+        users = await two()
+        entry.open()
+        assert await entry.refused() == "rate_limited"
+        # Those of another tenant fit in.
+        for meeting in server._terminals._meetings.values():
+            meeting.tenant = "bob"
+        users += await two()
+        for meeting in server._terminals._meetings.values():
+            meeting.tenant = "bob"
+        entry.open()
+        assert await entry.refused() == "rate_limited"
+        for user in users:
+            await user.close()
+        await until(lambda: len(server._terminals) == 0)
+        monkeypatch.setattr(terminals, "MOST_OPEN", 4)
+        monkeypatch.setattr(terminals, "MOST_OF_NODE", 100)
+        users = await two()
+        entry.open()
+        assert await entry.refused() == "rate_limited"
+
+
+async def test_a_message_without_a_byte_ends_it_and_small_ones_count(site: Installation) -> None:
+    async with site.serving() as server, site.agent("n1") as agent, a_worker(site, agent) as entry:
+        entry.open()
+        user = await entry.enter()
+        await wanted(agent)
+        program = await connected(agent, entry.id)
+        buckets = server._terminals._buckets
+        buckets.rate = Rate(0.001, 10 * terminals.LEAST_CHARGED)
+        for _ in range(9):
+            await program.send_bytes(b"O")
+            assert (await user.receive(timeout=PATIENCE_S)).data == b"O"
+        assert not buckets.wait_ns("n1", monotonic_ns())
+        await program.send_bytes(b"O")
+        await until(lambda: buckets.wait_ns("n1", monotonic_ns()) > 0)
+        await program.send_bytes(b"")
+        await user.close()
+        entry.open()
+        buckets.rate, buckets._full_at_ns = terminals.BYTES, {}
+        user = await entry.enter()
+        await wanted(agent)
+        program = await connected(agent, entry.id)
+        await program.send_bytes(b"")
+        assert (await user.receive(timeout=PATIENCE_S)).type is aiohttp.WSMsgType.CLOSE
 
 
 async def test_no_other_node_enters_and_none_twice(site: Installation) -> None:
