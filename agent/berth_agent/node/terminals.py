@@ -22,6 +22,7 @@ MOST = 32
 """Terminals of a node."""
 START_S = 15.0
 """Longest s until the step has started the program."""
+HELD = "its worker may be stopped for a drill, or as its node is cut off"
 WORKER_S = 10.0
 COMING = ("", "preparing", "prepared", "starting")
 """Phases of a worker whose start was ordered a moment ago."""
@@ -130,7 +131,7 @@ class _Relay:
         begun_s = monotonic()
         while self._end is None:
             if not self._is_started and monotonic() - begun_s > START_S:
-                self._end = _end("terminal_failed", f"not started within {START_S:g} s")
+                self._end = _end("terminal_failed", f"not started within {START_S:g} s: {HELD}")
                 break
             self._turn(0 if self._socket.has_pending else 1000)
         self._drain()

@@ -22,16 +22,16 @@ class Pause:
     def __init__(self, spec: Spec, worker: Worker) -> None:
         self._spec = spec
         self._worker = worker
-        self._stopped = False
+        self.stopped = False
         self._known: list[tuple[int, int]] = []
         """Pid and start of the worker's processes, as they were last listed."""
         self._listed_ms = 0
 
     def hold(self, stopped: bool) -> None:
         """Stop or continue the worker; SIGKILL ends stopped processes too."""
-        if stopped == self._stopped:
+        if stopped == self.stopped:
             return
-        self._stopped = stopped
+        self.stopped = stopped
         if self._spec.pid_namespace:
             self._worker.send(worker.STOP if stopped else worker.CONTINUE)
         else:

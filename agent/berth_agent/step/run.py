@@ -106,7 +106,7 @@ class Run:
             self._pause.hold(doubtful or self._injected_worker.stops_at(now_ms))
             self._signal(now_ms)
         if self._terminals is not None:
-            self._terminals.look(now_ms)
+            self._terminals.look(now_ms, self._pause.stopped)
         over = self._init_dead and not self._sweep()
         if not over:
             self._note_stuck(now_ms)

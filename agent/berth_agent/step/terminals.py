@@ -48,13 +48,16 @@ class Terminals:
         self._known: set[str] = set()
         self._open: dict[str, _Terminal] = {}
 
-    def look(self, now_ms: int) -> None:
-        """Start what was requested since the last look, and end what was left."""
+    def look(self, now_ms: int, held: bool) -> None:
+        """Start what was requested since the last look, and end what was left.
+
+        While the worker is stopped nothing starts: it could continue the worker.
+        """
         try:
             present = set(os.listdir(self._folder))
         except FileNotFoundError:
             present = set()
-        for name in sorted(present - self._known):
+        for name in () if held else sorted(present - self._known):
             if os.path.exists(f"{self._folder}/{name}/{file_names.REQUEST}"):
                 self._known.add(name)
                 self._begin(name)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from berth_agent.linux import files, processes
-from berth_agent.messages import Launch, Order, Position
+from berth_agent.messages import Launch, Order, Position, TerminalRequest
 from berth_agent.node.allocation import AllocationFolder
+from berth_agent.node.terminal_program import TerminalRefused
+from berth_agent.node.terminals import NodeTerminals
+from tests.agent.step.test_injected_worker import inject, is_stopped
 from tests.agent.step_bench import StepBench, until
 from tests.agent.terminal_bench import OpenTerminal
 
@@ -31,8 +38,8 @@ def bench() -> Iterator[StepBench]:
         bench.close()
 
 
-def opened(bench: StepBench, *command: str, tty: bool = False) -> OpenTerminal:
-    """Open a terminal in the bench's worker."""
+def allocation_of(bench: StepBench) -> AllocationFolder:
+    """Return the bench's worker as the agent has it."""
     launch = Launch(
         job_id="j",
         tenant="t",
@@ -55,8 +62,12 @@ def opened(bench: StepBench, *command: str, tty: bool = False) -> OpenTerminal:
         allocation_id="0/1/0/0",
         launch=launch,
     )
-    allocation = AllocationFolder(str(bench.folder), order, "", state=bench.state)
-    return OpenTerminal(allocation, *command, tty=tty)
+    return AllocationFolder(str(bench.folder), order, "", state=bench.state)
+
+
+def opened(bench: StepBench, *command: str, tty: bool = False) -> OpenTerminal:
+    """Open a terminal in the bench's worker."""
+    return OpenTerminal(allocation_of(bench), *command, tty=tty)
 
 
 def start(bench: StepBench, **values: Any) -> None:
@@ -157,6 +168,43 @@ def test_a_killed_step_takes_it_along(bench: StepBench) -> None:
     mark = os.path.basename(terminal.program.folder)
     until(lambda: not list(processes.with_token(mark, ("BERTH_TERMINAL",))))
     until(lambda: not os.read(terminal.program.status, 10))
+
+
+@NAMESPACES
+def test_nothing_starts_while_the_worker_is_stopped(bench: StepBench, pid_namespace: bool) -> None:
+    """It could continue the worker in the middle of a drill."""
+    start(bench, pid_namespace=pid_namespace)
+    inject(bench, "stop", 3_600_000)
+    until(lambda: is_stopped(bench))
+    terminal = opened(bench, "sh", "-c", "kill -CONT $(cat pid); echo in")
+    for _ in range(20):
+        bench.wake()
+        time.sleep(0.02)
+    terminal.read()
+    assert terminal.status == b"" and is_stopped(bench)
+    inject(bench, "none", 0)
+    assert terminal.end().output == "in\n"
+
+
+def test_a_step_of_an_earlier_release_has_no_terminals(bench: StepBench) -> None:
+    start(bench)
+    allocation = allocation_of(bench)
+    os.kill(bench.state["pid"], signal.SIGSTOP)
+    values = {key: value for key, value in bench.state.items() if key != "terminals"}
+    files.write_json(str(bench.folder / "state.json"), values)
+    agent = SimpleNamespace(lock=threading.Lock(), workers=[allocation])
+    request = TerminalRequest(
+        terminal_id="0" * 32,
+        allocation_id=allocation.allocation_id,
+        command=(),
+        tty=False,
+        term="",
+        rows=1,
+        columns=1,
+    )
+    with pytest.raises(TerminalRefused) as refused:
+        NodeTerminals(agent)._allocation(request)  # type: ignore[arg-type]
+    assert refused.value.reason == "step_too_old"
 
 
 def test_requests_that_are_wrong_harm_no_worker(bench: StepBench) -> None:
