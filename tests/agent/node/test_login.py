@@ -124,3 +124,11 @@ def test_a_profile_that_hangs_delays_no_other_tenant(bench: LoginBench, tmp_path
     (tmp_path / "fifo").write_text("1\n")
     hung.join()
     assert first == ["1"]
+
+
+def test_a_folder_without_files_is_as_that_of_any_worker(bench: LoginBench, tmp_path: Path) -> None:
+    known = LoginEnvironments(Config(), pid_namespaces=True)
+    user = WorkerUser(None, os.getegid(), (), "", "")
+    (tmp_path / "empty").mkdir()
+    known.of_user(user, str(tmp_path / "empty"), bench.token, ())
+    assert "A" not in bench.read("export A=1", known=known, has_home=False)[0]
