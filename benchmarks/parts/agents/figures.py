@@ -129,6 +129,7 @@ def render_page(result: Mapping[str, object], rows: list[Json]) -> str:
         *(
             f"| `{name}` | {find_figure(result, name)} | {meaning} |"
             for name, meaning in FURTHER.items()
+            if find_figure(result, name) is not None
         ),
         "",
         f"Refused or lost requests, those of the killed executor included: "

@@ -167,6 +167,8 @@ class Pool(TypedDict):
     """As the body of `POST /v1/pools`; tenants do not see `tenants`."""
     version: str
     """Version of the settings, for `if_version`."""
+    reason: str
+    """Reason of their last change, as it was given; empty: none."""
     release: int
     """Release to which an upgrade is finished; 0: none that says so."""
     open: bool

@@ -121,9 +121,9 @@ class Terminals:
                     agent = await meeting.agent
             except (TimeoutError, ValidationError, ValueError) as error:
                 is_late = isinstance(error, TimeoutError)
-                reason = "node_not_connected" if is_late else "malformed"
+                cause = "node_not_connected" if is_late else "malformed"
                 detail = f"node {worker.node_id}: its agent did not connect within {CONNECT_S:g} s"
-                await send_end(user, reason, detail if is_late else str(error))
+                await send_end(user, cause, detail if is_late else str(error))
                 return user
             await self._relay(user, agent, meeting)
             return user

@@ -88,9 +88,10 @@ def pool_row(row: Row, tenant: str | None, view: AccessView) -> Row:
     """Return the row as the tenant sees it; an operator, without a tenant, sees all of it."""
     settings = dict(cast("Row", row["settings"]))
     pool = PoolConfigured.model_validate(settings)
-    settings.pop("release", None)
+    for name in ("release", "reason"):
+        settings.pop(name, None)
     if tenant is not None:
         settings.pop("tenants", None)
     is_open = tenant is None or view.may_use(tenant, pool)
-    about = {"version": version_of(pool), "release": pool.release, "open": is_open}
-    return {**row, "settings": settings, **about}
+    about = {"version": version_of(pool), "reason": pool.reason, "release": pool.release}
+    return {**row, "settings": settings, **about, "open": is_open}

@@ -36,6 +36,7 @@ NOT_STORED = {
     "llm_weight": "Tenant",
     "version": "Pool Endpoint QuotaDetail",
     "release": "Pool",
+    "reason": "Pool",
     "open": "Pool Endpoint",
 }
 """Fields that the gateway adds to rows."""

@@ -193,7 +193,7 @@ def test_counters_are_rebased_before_they_lose_precision(level: float) -> None:
     decide(state, local_request("a1", "a"))
     order: Any = state.discipline.order
     order.accounts.of("a").counter = level
-    order.line.reindex()
+    order.queue.reindex()
     assert names(decide(state, made())) == ["llm.counters-rebased"]
     assert order.accounts.of("a").counter == 0.0
     assert decide(state, made()) == []
