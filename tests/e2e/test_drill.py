@@ -71,8 +71,9 @@ def submit(stand: Stand, shared: Path) -> str:
 
 
 def suspected(stand: Stand, job_id: str) -> list[Json]:
+    """Return the faults of nodes; on a busy machine the job as a whole is suspected as well."""
     rows: list[Json] = json.loads(berth(stand, "faults", "list", "--json"))
-    return [row for row in rows if row["job_id"] == job_id]
+    return [row for row in rows if row["job_id"] == job_id and row["node_id"]]
 
 
 def drilled(stand: Stand, line: str, node: str, **changes: str) -> str:

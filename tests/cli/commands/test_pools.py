@@ -65,7 +65,7 @@ def test_values_are_json_or_words_and_lists_may_have_commas() -> None:
     ("word", "complaint"),
     [
         ("rank_ms", "no value: rank_ms; NAME=VALUE is allowed"),
-        ("rank=5", "unknown setting: rank; one of allow_injection, backends, "),
+        ("rank=5", "unknown setting: rank; one of allow_injection, assumed_restart_s, "),
         ("pool=other", "unknown setting: pool; "),
         ("rank_ms=-1", "^rank_ms: -1; greater than or equal to 0 is allowed$"),
         ("stop_after_s=3", "^stop_after_s: 3; greater than or equal to 5 or 'keep' is allowed$"),
