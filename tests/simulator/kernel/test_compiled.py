@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -17,10 +16,10 @@ from services.placement.core.pool.node import Node
 from services.placement.core.pool.trial import Trial
 from services.placement.core.round import fit
 from services.priority.core.history import distributions as history
-from services.priority.core.learned import model as live
 from services.priority.core.learned.features import compute_features
 from services.priority.core.policies import keys
 from shared.contracts.gang_needs import GPU, NodeKind, Shape
+from simulator.engine.models import FOLDER
 from simulator.kernel import board, forecast, learned, ranking, state
 from simulator.kernel.codes import INPUTS, PER_HIDDEN
 from simulator.kernel.initial import initial_state
@@ -34,7 +33,7 @@ from tests.simulator.kernel.workloads import mixed
 
 pytestmark = pytest.mark.slow
 
-MODEL = Path(live.__file__).parents[1] / "models" / "berth-preempt.onnx"
+MODEL = FOLDER / "berth-preempt.onnx"
 
 
 @njit
