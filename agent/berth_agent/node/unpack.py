@@ -14,9 +14,10 @@ import shutil
 import sys
 import tarfile
 from contextlib import suppress
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from berth_agent.linux import cgroups
+from berth_agent.step.child import become
 
 FULL, UNUSABLE, FAILED = 3, 4, 5
 """Exit codes: no space, an archive that no node can unpack, an error of this node."""
@@ -111,15 +112,6 @@ class Unpacking:
             raise Unusable(f"more than {MOST_FILES} files, or {self._most_bytes} bytes")
 
 
-def unpack(source: BinaryIO, folder: str, most_bytes: int) -> None:
-    """Unpack files, folders, and links that stay within the folder; see `Unpacking.unpack`."""
-    root = os.open(folder, FOLDER)
-    try:
-        Unpacking(root, most_bytes).unpack(source)
-    finally:
-        os.close(root)
-
-
 def _parts(name: str) -> list[str]:
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts or "\0" in name or len(name) > MOST_NAME_CHARS:
@@ -141,21 +133,12 @@ def _unlink(name: str, folder: int) -> None:
         os.unlink(name, dir_fd=folder)
 
 
-def take_identity(request: dict[str, Any]) -> None:
-    """Become the worker's user, for good. Raises OSError."""
-    cgroups.join(request["cgroups"])
-    if request["uid"] is not None:
-        os.setgroups(request["groups"])
-        os.setgid(request["gid"])
-        os.setuid(request["uid"])
-    os.umask(request["umask"])
-
-
 def main() -> int:
     """Return an exit code; the last line of the errors says why."""
     request = json.loads(sys.argv[1])
     try:
-        take_identity(request)
+        cgroups.join(request["cgroups"])
+        become(request["uid"], request["gid"], request["groups"], request["umask"])
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
         root = os.open(request["folder"], FOLDER)

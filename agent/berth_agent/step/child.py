@@ -10,7 +10,7 @@ from berth_agent.linux.signals import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import NoReturn
 
     from berth_agent.step.spec import Spec
@@ -48,11 +48,16 @@ def run(body: Callable[[], None], limit_s: float) -> tuple[int, bytes]:
 
 def take_identity(spec: Spec) -> None:
     """Give the process the worker's user, for good. Raises OSError."""
-    if spec.uid is not None:
-        os.setgroups(spec.groups)
-        os.setgid(spec.gid)
-        os.setuid(spec.uid)
-    os.umask(spec.umask)
+    become(spec.uid, spec.gid, spec.groups, spec.umask)
+
+
+def become(uid: int | None, gid: int, groups: Sequence[int], umask: int) -> None:
+    """Give the process a user, for good; None: it keeps its own. Raises OSError."""
+    if uid is not None:
+        os.setgroups(groups)
+        os.setgid(gid)
+        os.setuid(uid)
+    os.umask(umask)
 
 
 def reset_signals() -> None:

@@ -205,12 +205,20 @@ def test_an_outage_of_the_executor_is_endured(double: ExecutorDouble, node: Node
     double.wait_for("ready", W)
 
 
+def unpacked(source: io.BytesIO, folder: str, most_bytes: int) -> None:
+    root = os.open(folder, unpack.FOLDER)
+    try:
+        unpack.Unpacking(root, most_bytes).unpack(source)
+    finally:
+        os.close(root)
+
+
 def test_files_and_bytes_are_counted(tmp_path: Path) -> None:
     many = archive((entry("a"), b"x" * 10), (entry("b"), b"x" * 10))
-    unpack.unpack(io.BytesIO(many), str(tmp_path), 20)
+    unpacked(io.BytesIO(many), str(tmp_path), 20)
     assert (tmp_path / "b").read_bytes() == b"x" * 10
     with pytest.raises(unpack.Unusable):
-        unpack.unpack(io.BytesIO(many), str(tmp_path), 19)
+        unpacked(io.BytesIO(many), str(tmp_path), 19)
 
 
 def test_links_come_last_and_lead_to_what_their_archive_has(tmp_path: Path) -> None:
@@ -221,7 +229,7 @@ def test_links_come_last_and_lead_to_what_their_archive_has(tmp_path: Path) -> N
         (entry("run.sh", mode=0o4777), b"2"),
     )
     for _ in range(2):  # A start that was interrupted is begun again in the same folder.
-        unpack.unpack(io.BytesIO(content), str(tmp_path), 20)
+        unpacked(io.BytesIO(content), str(tmp_path), 20)
     assert (tmp_path / "top").read_bytes() == b"1"
     assert (tmp_path / "pkg" / "back").read_bytes() == b"2"
     assert (tmp_path / "run.sh").stat().st_mode & 0o7022 == 0
@@ -229,12 +237,12 @@ def test_links_come_last_and_lead_to_what_their_archive_has(tmp_path: Path) -> N
         (entry("dir", type=tarfile.SYMTYPE, linkname="pkg"), b""), (entry("dir/mod.py"), b"3")
     )
     with pytest.raises(OSError):
-        unpack.unpack(io.BytesIO(through), str(tmp_path), 20)
+        unpacked(io.BytesIO(through), str(tmp_path), 20)
     assert (tmp_path / "pkg" / "mod.py").read_bytes() == b"1"
 
 
 @pytest.mark.parametrize("mtime", ["nan", "inf", "1e300"])
 def test_times_of_files_are_not_looked_at(tmp_path: Path, mtime: str) -> None:
     content = archive((entry("a", pax_headers={"mtime": mtime}), b"x"))
-    unpack.unpack(io.BytesIO(content), str(tmp_path), 20)
+    unpacked(io.BytesIO(content), str(tmp_path), 20)
     assert (tmp_path / "a").read_bytes() == b"x"
