@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 
 from berth_client import answers
 from services.gateway.authorization import authorize
@@ -14,12 +14,10 @@ from services.gateway.body import json_body, raw_body
 from services.gateway.commands import json_response
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.strict import parse_body
-from services.gateway.core.submission import TenantMismatch
 from services.gateway.openapi import read_route, request_body
-from services.gateway.routes.submissions import sender_for
+from services.gateway.routes.submissions import OfTenant, owner_of, sender_for
 from services.gateway.updates import require_finished
 from services.gateway.wiring import Gateway, gateway_of
-from shared.contracts.base import Name
 from shared.contracts.bundles import MAX_PARTS, PART_BYTES, Manifest
 
 MANIFEST_BYTES = 128 * MAX_PARTS
@@ -28,9 +26,6 @@ EARLIER = "jobs start with the files of their `workdir`"
 router = APIRouter(prefix="/v1/bundles", tags=["bundles"])
 
 Part = Annotated[str, Path(description="SHA-256 of the body, in hexadecimal")]
-OfTenant = Annotated[
-    Name | None, Query(description="its tenant; needed with a key that belongs to none")
-]
 BODY = {
     "requestBody": {
         "required": True,
@@ -77,8 +72,6 @@ async def put_part(request: Request, sha256: Part, tenant: OfTenant = None) -> R
 async def _open(request: Request, named: str | None) -> tuple[Gateway, str]:
     """Return the gateway, and the tenant whose bundle it is."""
     gateway, bearer = gateway_of(request), await authorize(request, "submitter")
-    if named is not None and bearer.tenant not in (None, named):
-        raise TenantMismatch(named)
-    owner = sender_for(gateway.access, bearer, named).tenant
+    owner = sender_for(gateway.access, bearer, owner_of(bearer, named)).tenant
     require_finished(gateway.access.view, "a bundle", EARLIER)
     return gateway, owner

@@ -6,7 +6,7 @@ import asyncio
 from time import monotonic_ns
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field, field_validator
 
 from berth_client import answers
@@ -22,17 +22,16 @@ from services.gateway.commands import (
 )
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.strict import parse_body
-from services.gateway.core.submission import TenantMismatch
 from services.gateway.filters import check_tenant
 from services.gateway.openapi import read_route
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.paging import Limit, PageToken, page_of_entries
 from services.gateway.problem import ApiError, limited, not_found
-from services.gateway.routes.submissions import TENANT_REQUIRED, sender_for
+from services.gateway.routes.submissions import TENANT_REQUIRED, OfTenant, owner_of, sender_for
 from services.gateway.sealing import CHANGES
 from services.gateway.updates import require_finished
 from services.gateway.wiring import Gateway, gateway_of
-from shared.contracts.base import Model, Name
+from shared.contracts.base import Model
 from shared.contracts.registry import Bearer
 from shared.contracts.secrets import (
     MAX_VALUE_BYTES,
@@ -52,9 +51,6 @@ TRIES = 5
 router = APIRouter(prefix="/v1/secrets", tags=["secrets"])
 
 Secret = Annotated[SecretName, Path(description="name of the secret")]
-OfTenant = Annotated[
-    Name | None, Query(description="its tenant; needed with a key that belongs to none")
-]
 
 
 class SetSecretRequest(Model):
@@ -110,7 +106,7 @@ async def set_secret(request: Request, name: Secret, tenant: OfTenant = None) ->
     nothing.
     """
     gateway, bearer = gateway_of(request), await authorize(request, "submitter")
-    owner = sender_for(gateway.access, bearer, _owner(bearer, tenant)).tenant
+    owner = sender_for(gateway.access, bearer, owner_of(bearer, tenant)).tenant
     body = parse_body(SetSecretRequest, await json_body(request, LIMIT_BYTES))
     require_finished(gateway.access.view, "a secret", "the files of BERTH_SECRETS count")
     _charge_change(gateway, bearer)
@@ -127,7 +123,7 @@ async def list_secrets(
 ) -> Response:
     """List secrets: names, versions, times and who set them; never values."""
     gateway, bearer = gateway_of(request), await authorize(request, "viewer")
-    shown = _owner(bearer, tenant)
+    shown = owner_of(bearer, tenant)
     check_tenant(gateway, shown)
     secrets = {
         f"{secret.tenant}/{secret.name}": secret
@@ -141,7 +137,7 @@ async def list_secrets(
 async def delete_secret(request: Request, name: Secret, tenant: OfTenant = None) -> Response:
     """Delete a secret: a job that names it fails at its next start, with that reason."""
     gateway, bearer = gateway_of(request), await authorize(request, "submitter")
-    owner = _owner(bearer, tenant)
+    owner = owner_of(bearer, tenant)
     if owner is None:
         raise InvalidBody([FieldError(field="tenant", rule=TENANT_REQUIRED)])
     _charge_change(gateway, bearer)
@@ -197,16 +193,6 @@ async def _decided(
         access_next=gateway.access.next,
     )
     return await decide_by_access(request, gateway, outgoing)
-
-
-def _owner(bearer: Bearer, named: str | None) -> str | None:
-    """Return the bearer's own tenant, or for an operator the one that is named.
-
-    Raises TenantMismatch.
-    """
-    if named is not None and bearer.tenant not in (None, named):
-        raise TenantMismatch(named)
-    return bearer.tenant or named
 
 
 def _row_of(secret: SecretStored) -> dict[str, object]:

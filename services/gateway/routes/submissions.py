@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 from uuid import uuid4
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from berth_client.answers import SubmissionReceipt
 from services.gateway.access import AccessDirectory
@@ -18,6 +19,7 @@ from services.gateway.core.submission import (
     FlatJobBody,
     JobBody,
     Sender,
+    TenantMismatch,
     job_ids,
     parse_submission,
     submit_job,
@@ -27,6 +29,7 @@ from services.gateway.outbox import OutgoingCommand
 from services.gateway.problem import ApiError
 from services.gateway.queue_starts import Kind
 from services.gateway.wiring import Gateway, gateway_of
+from shared.contracts.base import Name
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.registry import Bearer
 
@@ -34,6 +37,10 @@ TENANT_REQUIRED = (
     "tenant is required with an operator key: `berth submit --tenant TENANT`; "
     "`berth tenants list` shows them"
 )
+
+OfTenant = Annotated[
+    Name | None, Query(description="its tenant; needed with a key that belongs to none")
+]
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -130,6 +137,16 @@ async def require_bundle(gateway: Gateway, command: SubmitJob) -> None:
     if bundle and not await gateway.bundles.has(command.tenant, bundle):
         rule = f"tenant {command.tenant} has no such bundle, or not any more"
         raise InvalidBody([FieldError(field="spec.bundle", value=bundle, rule=rule)])
+
+
+def owner_of(bearer: Bearer, named: str | None) -> str | None:
+    """Return the bearer's own tenant, or for an operator the one that is named.
+
+    Raises TenantMismatch.
+    """
+    if named is not None and bearer.tenant not in (None, named):
+        raise TenantMismatch(named)
+    return bearer.tenant or named
 
 
 def sender_for(access: AccessDirectory, bearer: Bearer, named: str | None) -> Sender:
