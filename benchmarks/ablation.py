@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.parts.command import Json, serve
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.engine.options import SimulationOptions, build_scenario
 from simulator.engine.run import simulate
 from simulator.metrics.bootstrap import gain, hours

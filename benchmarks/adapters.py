@@ -24,7 +24,7 @@ from benchmarks.parts.adapters.page import render_page
 from benchmarks.parts.adapters.scenarios import AdapterScenario, grid, servegen
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.result import finish
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.llm.adapters.loads import AdapterLoad
 from simulator.llm.adapters.placement import Planner
 from simulator.llm.adapters.plan import Packer, lower_bound

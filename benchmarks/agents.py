@@ -29,7 +29,7 @@ from benchmarks.spine import used
 from infra.supervisor import supervise, usage
 from infra.supervisor.running import Broker
 from infra.supervisor.stack import AGENT_EXECUTOR
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 NAME, OUTAGE = "agents", "outage"
 PARTS = (NAME, OUTAGE)

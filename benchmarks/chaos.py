@@ -33,7 +33,7 @@ from benchmarks.parts.chaos.result_file import ResultFile, read_checks
 from benchmarks.parts.chaos.verdict import check_installation
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.stack import bench_stack
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 Part = Callable[[ChaosOptions, LoadedStack, ResultFile], Awaitable[Json]]
 

@@ -30,7 +30,7 @@ from shared.contracts.access import CreateKey, RegisterTenant
 from shared.contracts.base import Command
 from shared.contracts.endpoints import ConfigureEndpoint, Upstream
 from shared.contracts.pools import ConfigurePool
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 SLOTS = 4
 DISCIPLINES = ("fcfs", "berth")

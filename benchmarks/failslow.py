@@ -18,7 +18,7 @@ from benchmarks.parts.failslow.healthy import healthy_figures
 from benchmarks.parts.failslow.page import write_files
 from benchmarks.parts.failslow.real import real_figures
 from benchmarks.parts.failslow.saved import mitigated, pipeline, policies
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.failslow.files import read_series
 from simulator.failslow.suite import JITTERS, JOBS_PER_SEED, REPORTED, draw_card, draw_suite
 

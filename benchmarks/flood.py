@@ -24,7 +24,7 @@ from benchmarks.parts.result import finish
 from benchmarks.parts.stack import bench_stack
 from services.gateway.settings import GatewaySettings
 from shared.contracts.topics import submissions
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 FLOOD, STEADY = "flood", "steady"
 """Tenants: one publishes malformed records alone, the other a job from time to time."""

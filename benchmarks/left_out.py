@@ -28,7 +28,7 @@ from benchmarks.parts.policies.left_out_page import render_page
 from benchmarks.parts.policies.replays import LOAD, TRACES
 from benchmarks.parts.result import finish
 from benchmarks.parts.rltune.network import training_budget
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 SHARES = (0.0, 0.5, 0.9)
 QUICK_TRACE = "helios_vc_users"

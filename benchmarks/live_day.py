@@ -35,7 +35,7 @@ from benchmarks.parts.policies.costs import StopCosts
 from cli.stack.bring_up import own_api
 from cli.stack.verification import verified
 from infra.supervisor.running import Broker
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.workload.source import SYNTHETIC
 
 HOUR_S = 3600.0

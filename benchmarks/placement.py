@@ -23,7 +23,7 @@ from benchmarks.parts.placement.comparison import (
 )
 from benchmarks.parts.placement.options import PlacementBenchOptions
 from benchmarks.parts.placement.rounds import scenario, sources, take_rounds
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.engine.run import Simulation, simulate
 from simulator.metrics.measures import measure
 

@@ -21,7 +21,7 @@ from benchmarks.parts.policies.page import write_files
 from benchmarks.parts.policies.replays import LOAD, evaluate, settings
 from benchmarks.parts.policies.rules import committed
 from benchmarks.parts.policies.summary import best, continuous_cells, describe
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 
 async def run(options: PoliciesOptions, report_line: ReportLine) -> Json:

@@ -29,7 +29,7 @@ from benchmarks.parts.prediction.spread import add_spread, repeat_point
 from benchmarks.parts.prediction.starts import EstimatedStarts, estimate_starts
 from benchmarks.parts.result import finish
 from benchmarks.parts.traces import chosen_traces
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 SHARED = ("helios_venus", "helios_vc_users", "philly", "msft_itp", "alibaba_pai_2020")
 SYNTHETIC = ("synthetic:helios", "synthetic:philly")

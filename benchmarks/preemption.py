@@ -34,7 +34,7 @@ from benchmarks.parts.policies.preemption_page import write_files
 from benchmarks.parts.policies.replays import LOAD, TRACES
 from benchmarks.parts.policies.rules import FAMILY, SKIP_FCFS
 from benchmarks.parts.policies.seed_comparison import SeedComparison, compare_seeds
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.workload.source import SYNTHETIC
 
 DRAWN = StopCosts(1800.0, 60.0, checkpoint_spread=1.0, restart_growth=1 / 3)

@@ -17,7 +17,7 @@ from benchmarks.parts.progress.page import render_page
 from benchmarks.parts.progress.replays import SETTINGS, parts_of
 from benchmarks.parts.result import finish
 from benchmarks.parts.traces import chosen_traces
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 SHARED = ("helios_venus", "philly", "msft_itp", "alibaba_pai_2020")
 SYNTHETIC = ("synthetic:helios",)

@@ -20,7 +20,7 @@ from benchmarks.parts.policies.rule_sets import LEFT_OUT, rule_sets, summary_of
 from benchmarks.parts.policies.rules import FAMILY, SKIP_FCFS
 from benchmarks.parts.result import finish
 from benchmarks.preemption import PreemptionOptions, traces
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 STOPS = ((600.0, 60.0), (1800.0, 60.0), (600.0, 600.0), (3600.0, 600.0))
 SHARES = (0.0, 0.5)

@@ -20,7 +20,7 @@ from benchmarks.parts.proxy.goals import KINDS, goals_of
 from benchmarks.parts.proxy.measure import figures_of, measure, ratio_of
 from benchmarks.parts.proxy.page import write_files
 from benchmarks.parts.proxy.targets import Missing, started_targets
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 PHASE_S, QUICK_PHASE_S = 3.0, 0.5
 

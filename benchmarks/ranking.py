@@ -26,7 +26,7 @@ from shared.contracts.base import Event
 from shared.contracts.pools import LOG_SCORE_MARGIN, PoolConfigured
 from shared.contracts.ranking import Finished, NodeGpus, QueueChanged, QueueEntry, Running, Started
 from shared.ledger.decider import Fact
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.engine.models import FOLDER, load_models
 from simulator.kernel.network import theta_of
 from simulator.kernel.weights import split

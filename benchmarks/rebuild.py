@@ -24,10 +24,10 @@ from shared.bus.fold import Fold
 from shared.bus.fold_key import key_of_state
 from shared.bus.kafka import KafkaLog
 from shared.bus.snapshots import Snapshots
-from shared.connection import Connection
 from shared.contracts.topics import TOPICS
 from shared.ledger.reader import Cursor
-from shared.progress import ReportLine
+from shared.process.connection import Connection
+from shared.process.progress import ReportLine
 from shared.projections import cursor
 from shared.projections.database import connect
 from shared.projections.migrate import migrate

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.parts.command import Json, serve
 from berth_reporter import Reporter
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 ROUND_CALLS = 8
 """Fewer than the queue of a socket holds by default (net.unix.max_dgram_qlen = 10)."""

@@ -17,7 +17,7 @@ from benchmarks.parts.result import finish
 from benchmarks.parts.retraining.goals import goals_of
 from benchmarks.parts.retraining.page import render_page
 from services.throttle.core.retraining import RetrainingLimits
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.llm.retraining_study import RetrainingStudy
 from simulator.llm.traces import servegen_requests
 

@@ -22,7 +22,7 @@ from benchmarks.parts.load import JobLoad
 from benchmarks.parts.stack import Bench, bench_stack
 from benchmarks.spine import RunningLoad, used
 from infra.supervisor.running import Broker
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 SHAPES = ((1, 1), (2, 1), (4, 1), (2, 2))
 """Busy lanes, and copies of each service."""

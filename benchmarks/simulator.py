@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.floors import fold_per_s, heap_per_s
 from shared.contracts.pools import QueueMode
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.engine.options import SimulationOptions, build_scenario
 from simulator.engine.run import simulate
 from simulator.engine.sizing import nodes_for_load

@@ -25,7 +25,7 @@ from cli.api.http import Api
 from cli.stack.bring_up import open_up, own_api
 from infra.supervisor.running import Broker
 from shared.contracts.pools import ConfigurePool
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 ROOT = Path(__file__).parents[1]
 FILES = (ROOT / "docs" / "examples" / "reported_ddp.py", ROOT / "reporter" / "berth_reporter")

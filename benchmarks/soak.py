@@ -28,7 +28,7 @@ from benchmarks.parts.stack import AWAITED, inventory, prepare, started
 from cli.demo.engines import engine_ports, engine_programs
 from infra.supervisor import supervise
 from infra.supervisor.running import Broker
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 SAMPLE_S = 10.0
 ENDS_S = 120.0

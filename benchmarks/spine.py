@@ -20,7 +20,7 @@ from infra.supervisor import control
 from infra.supervisor.running import Broker
 from infra.supervisor.stack import SERVICES
 from shared.bus.tail import LedgerTail
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from shared.projections.rebuild import rebuild
 
 

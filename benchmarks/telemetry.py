@@ -25,7 +25,7 @@ from benchmarks.parts.command import Json, serve
 from benchmarks.parts.otlp_sink import otlp_sink
 from shared.contracts.placement import Allocation, JobPlaced
 from shared.ledger.decider import Fact
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from shared.telemetry.event_attributes import attributes_of
 from shared.telemetry.otlp_encode import Encoder
 from shared.telemetry.otlp_export import OtlpExporter

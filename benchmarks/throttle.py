@@ -22,7 +22,7 @@ from benchmarks.parts.throttle.page import render_page
 from benchmarks.parts.throttle.speed import decisions_per_s
 from benchmarks.parts.throttle.wait_limit import wait_ratio_limit
 from benchmarks.parts.throttle.waits import wait_ratio
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.llm.traces import read_llm_trace
 from simulator.workload.errors import TraceError
 

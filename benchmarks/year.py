@@ -23,7 +23,7 @@ from benchmarks.parts.year.jobs import TRACE, PlayedPool, play_pool
 from benchmarks.parts.year.options import YearOptions, check_options
 from benchmarks.parts.year.page import render_page
 from benchmarks.parts.year.requests import play_endpoint
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.engine.publishing import publish
 
 

@@ -7,9 +7,9 @@ import asyncio
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Entry, Headers, Log, fetch
 from shared.bus.producer import TopicProducer
-from shared.connection import Connection
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 from tests.patience import PATIENCE_S
 
 PATIENCE_MS = round(1000 * PATIENCE_S)

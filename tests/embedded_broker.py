@@ -8,8 +8,8 @@ from pathlib import Path
 
 from infra.broker import tansu, topics
 from infra.machine.process import free_ports
-from shared.connection import Connection
 from shared.contracts.topics import TOPICS, TopicSpec
+from shared.process.connection import Connection
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from typing import Any
 
 from infra.broker import kafka, topics
 from infra.machine.process import Running, free_ports, is_open, spawn
-from shared.connection import Connection
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 from tests.patience import PATIENCE_S
 
 NODES = (1, 2, 3)

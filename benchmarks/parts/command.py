@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 Json = dict[str, object]
 O = TypeVar("O")  # noqa: E741

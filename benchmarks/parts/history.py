@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from aiokafka import AIOKafkaProducer
 
 from shared.bus.memory import MemoryBroker
-from shared.connection import Connection
 from shared.contracts.access import TenantRegistered
 from shared.contracts.admission import JobAdmitted
 from shared.contracts.attempts import AllocationReleased, JobStarted, JobSucceeded
@@ -18,6 +17,7 @@ from shared.contracts.nodes import NodeJoined
 from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 from shared.testing.ledgers import LedgerWriter
 
 PER_JOB = 7

@@ -13,8 +13,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from infra.broker.topics import create
 from infra.supervisor.parts import root
 from infra.supervisor.running import RunningStack, load
-from shared.connection import Connection
 from shared.contracts.topics import TopicSpec
+from shared.process.connection import Connection
 
 HOPS = 4
 OUTSTANDING = 400

@@ -24,7 +24,7 @@ from shared.contracts.pools import ConfigurePool
 from shared.contracts.topics import LANES
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 POOL, TENANT = "virtual", "bench"
 LANE = 0

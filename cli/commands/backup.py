@@ -18,7 +18,7 @@ from cli.text.output import report_line
 if TYPE_CHECKING:
     from infra.supervisor.running import RunningStack
     from shared.backup.files import BackupManifest
-    from shared.connection import Connection
+    from shared.process.connection import Connection
 
 
 def backup(

@@ -92,8 +92,8 @@ def add_key(
     as_json: AsJson = False,
 ) -> None:
     """Put a new key at the beginning of a file of keys; `rotate` brings the secrets under it."""
-    from shared.secret_keys import KeysUnusable
-    from shared.secret_keys import add_key as add
+    from shared.secrets.secret_keys import KeysUnusable
+    from shared.secrets.secret_keys import add_key as add
 
     try:
         key_id = add(file)

@@ -14,7 +14,7 @@ from cli.errors import BadInput
 from cli.input.arguments import AsJson
 from cli.input.simulation_flags import with_flags
 from cli.text.output import console, emit, lines, table
-from shared.progress import ReportCount
+from shared.process.progress import ReportCount
 
 if TYPE_CHECKING:
     from shared.bus.memory import MemoryBroker

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from cli.replay.submission import Submission
 from shared.bus.producer import TopicProducer
-from shared.connection import Connection
 from shared.contracts.topics import submissions
 from shared.ledger.errors import OutcomeUnknown
+from shared.process.connection import Connection
 
 LINGER_MS = 5
 TRIES = 5

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from shared.bus.archive.opening import with_archive
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
-from shared.connection import Connection
 from shared.ledger.decider import Fact
+from shared.process.connection import Connection
 
 LEDGERS = ("admission", "placement")
 """Ledgers of the progress of jobs."""

@@ -13,10 +13,10 @@ from shared.bus.clock import now_ms
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
 from shared.bus.tail import LedgerTail
-from shared.connection import Connection
 from shared.contracts.base import Command
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.ledger.cloudevents import encode
+from shared.process.connection import Connection
 
 SOURCE = "/berth/cli"
 TOPIC, LEDGER = "access.commands", "access"

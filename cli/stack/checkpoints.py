@@ -28,7 +28,7 @@ from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
 from shared.ledger.decider import Decider
 from shared.ledger.reader import Cursor
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 DECIDERS: tuple[Callable[[], Decider[Any]], ...] = (
     Access,

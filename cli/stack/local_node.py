@@ -14,10 +14,10 @@ from shared.bus.access import read_access
 from shared.bus.archive.opening import with_archive
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
-from shared.connection import Connection
 from shared.contracts.base import Command
 from shared.contracts.enrolment import EnrollNode, RevokeNode
 from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.process.connection import Connection
 
 OF_AGENTS = frozenset(
     {

@@ -11,7 +11,7 @@ from shared.bus.archive.opening import with_archive
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
 from shared.ledger.partition import TP
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from shared.projections import cursor
 from shared.projections.database import connect
 from shared.projections.rebuild import rebuild

@@ -24,7 +24,7 @@ from shared.contracts.access import KeyCreated
 from shared.contracts.topics import LEDGERS
 from shared.ledger.decider import Fact
 from shared.ledger.partition import TP
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from shared.projections import cursor
 from shared.projections.database import connect
 from simulator.engine.lane import LANE

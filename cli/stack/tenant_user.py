@@ -14,8 +14,8 @@ from cli.stack.bring_up import make_topics
 from infra.broker import topics
 from infra.security import acls, rights
 from infra.supervisor.running import RunningStack
-from shared.connection import MECHANISM, Connection
 from shared.contracts.topics import submissions, tenant_answers, tenant_events, tenant_requests
+from shared.process.connection import MECHANISM, Connection
 
 
 class ClientSettings(TypedDict):

@@ -18,7 +18,7 @@ from shared.bus.archive.opening import open_store
 from shared.bus.archive.trim import trim_bound
 from shared.bus.clock import now_ms
 from shared.ledger.partition import TP
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 
 @dataclass(frozen=True, slots=True)

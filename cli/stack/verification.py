@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from infra.supervisor.running import RunningStack
 from shared.bus.archive.opening import with_archive
 from shared.bus.kafka import KafkaLog
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from shared.projections.database import connect
 from shared.verify.reading import InstallationLog
 from shared.verify.rules import Violation

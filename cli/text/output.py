@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 if TYPE_CHECKING:
     from rich.console import Console

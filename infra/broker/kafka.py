@@ -15,7 +15,7 @@ from pathlib import Path
 from infra.machine import maven
 from infra.machine.process import START_S, DidNotStart, Running, free_ports, is_open, spawn
 from infra.security import certificates
-from shared.connection import Connection
+from shared.process.connection import Connection
 
 VERSION = "4.1.1"
 SLF4J = "1.7.36"

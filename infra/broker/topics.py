@@ -29,7 +29,6 @@ from infra.broker.retention import (
 from infra.security import acls
 from infra.security.broker_quotas import TenantQuota, apply_quotas
 from shared.bus.authentication import check_authentication
-from shared.connection import Connection
 from shared.contracts.topics import (
     ARCHIVED,
     PROMPTS_KEPT_H,
@@ -39,7 +38,8 @@ from shared.contracts.topics import (
     tenant_topics,
 )
 from shared.ledger.errors import Forbidden
-from shared.settings import Settings, read_settings
+from shared.process.connection import Connection
+from shared.process.settings import Settings, read_settings
 
 TIMEOUT_S = 60.0
 RETRY_S = 0.2

@@ -8,8 +8,8 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError
 
 from infra.broker.topics import connect
-from shared.connection import Connection
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 
 
 class NotTrimmed(SystemExit):

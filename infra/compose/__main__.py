@@ -18,7 +18,7 @@ from infra.compose.opening import JOIN_TOKEN, open_up
 from infra.machine.process import DidNotStart
 from infra.standins.build import ensure
 from infra.supervisor.running import FILE, OPERATOR_KEY, RunningStack
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 
 def up(report_line: ReportLine) -> RunningStack:

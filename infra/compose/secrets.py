@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from infra.security import certificates, kafka_users, rights
-from shared.secret_keys import make_keys
+from shared.secrets.secret_keys import make_keys
 
 PASSWORD, DSN, GRAFANA = "postgres_password", "postgres_dsn", "grafana_password"
 INTERACTIONS = "interaction_key"

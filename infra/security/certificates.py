@@ -50,7 +50,7 @@ from infra.security.x509_fields import (
     subject_names,
     unique_names,
 )
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 CA = "ca"
 CA_NAME = "Berth private CA"

@@ -19,7 +19,7 @@ from infra.broker import kafka
 from infra.machine.process import DidNotStart
 from infra.standins.base import PACKAGES, import_base, output
 from infra.tracing import zipkin
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -16,8 +16,8 @@ from urllib.parse import SplitResult, parse_qs, quote, unquote, urlencode, urlsp
 
 from infra.postgres.server import GATEWAY, PROJECTOR
 from infra.security import kafka_users, rights
-from shared.connection import BadConnection, Connection
-from shared.server_settings import is_loopback
+from shared.http.server_settings import is_loopback
+from shared.process.connection import BadConnection, Connection
 
 SERVERS = re.compile(r"[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})*")
 KAFKA_CA, KAFKA_SECRETS = "BERTH_KAFKA_CA", "BERTH_KAFKA_SECRETS"

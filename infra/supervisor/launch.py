@@ -36,7 +36,7 @@ from infra.supervisor.stack import (
 )
 from infra.supervisor.supervisord import STOPPED
 from shared.contracts.topics import LANES
-from shared.secret_keys import FILE, make_keys
+from shared.secrets.secret_keys import FILE, make_keys
 
 POLL_S = 0.1
 INHERITED_VARIABLES = (

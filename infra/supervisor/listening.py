@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from infra.security.certificates import HERE
-from shared.server_settings import is_loopback
+from shared.http.server_settings import is_loopback
 
 LOOPBACK = "127.0.0.1"
 API_PORT = 8443

@@ -15,7 +15,7 @@ from infra.supervisor.external import ExternalPostgres, role_address
 from infra.supervisor.listening import Listen
 from infra.supervisor.running import RunningStack
 from infra.supervisor.stack import Guarded
-from shared.connection import Connection
+from shared.process.connection import Connection
 
 CERTIFICATES = "certificates"
 """Program that renews the certificates of the stack."""

@@ -1,7 +1,7 @@
 """Renews the certificates of a stack while it runs: `python -m infra.supervisor.renewal FOLDER`.
 
-Servers of Berth take a renewed certificate by themselves (`shared.server_certificate`), Kafka is
-asked to read it again.
+Servers of Berth take a renewed certificate by themselves (`shared.http.server_certificate`), Kafka
+is asked to read it again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from infra.broker.certificate import reload_certificate
 from infra.broker.topics import NoBroker
 from infra.security.certificate_files import BadCertificates
 from infra.security.certificates import make
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 EVERY_S = 86_400.0
 """s between two looks. Ten days lie between the renewal of a certificate and its end."""

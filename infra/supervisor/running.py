@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from infra.security import kafka_users
-from shared.connection import Connection
+from shared.process.connection import Connection
 
 Broker = Literal["embedded", "kafka", "external", "kafka-plain"]
 """`external` is a Kafka that runs elsewhere; `kafka-plain` has no TLS, users or ACLs, to measure

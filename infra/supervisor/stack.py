@@ -21,7 +21,7 @@ COMMON = (
     "idempotent",
     "window_ms",
 )
-"""Settings of every service, described in `shared/settings.py`."""
+"""Settings of every service, described in `shared/process/settings.py`."""
 
 PORTS = {"metrics": "BERTH_METRICS_PORT", "http": "BERTH_PORT"}
 """Variables of a service's ports."""

@@ -24,7 +24,7 @@ from infra.supervisor.ports import choose_ports, earlier_ports
 from infra.supervisor.readiness import is_ready, is_serving, refuse_ended, wait_ready, why_stopped
 from infra.supervisor.running import NoStack, RunningStack, load, save
 from infra.supervisor.stack import AGENT
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 __all__ = [
     "DidNotStart",

@@ -6,7 +6,7 @@ import os
 
 from services.access.app import run
 from services.access.settings import AccessSettings
-from shared.settings import read_settings
+from shared.process.settings import read_settings
 
 if __name__ == "__main__":
     run(read_settings(AccessSettings, os.environ))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from services.access.core.decide import CREDENTIAL_DAYS
-from shared.settings import Settings
+from shared.process.settings import Settings
 
 
 class AccessSettings(Settings):

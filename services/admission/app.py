@@ -6,7 +6,7 @@ from services.admission.core.decide import Admission
 from services.admission.figures import figures
 from shared.bus.host import run_service
 from shared.bus.probe import probe_lanes
-from shared.settings import Settings
+from shared.process.settings import Settings
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 

@@ -13,7 +13,7 @@ from services.executor.virtual.server import VirtualServer
 from shared.bus.archive.opening import with_archive
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
-from shared.settings import BadSettings
+from shared.process.settings import BadSettings
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.upkeep import run_upkeep

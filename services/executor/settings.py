@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from shared.server_settings import NodeExecutors, ServerSettings, addresses_of
+from shared.http.server_settings import NodeExecutors, ServerSettings, addresses_of
 
 
 class ExecutorSettings(ServerSettings):

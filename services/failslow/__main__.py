@@ -6,7 +6,7 @@ import os
 
 from services.failslow.app import run
 from services.failslow.settings import FailSlowSettings
-from shared.settings import read_settings
+from shared.process.settings import read_settings
 
 if __name__ == "__main__":
     run(read_settings(FailSlowSettings, os.environ))

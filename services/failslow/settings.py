@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from services.failslow.core.peers import Thresholds
-from shared.settings import Settings
+from shared.process.settings import Settings
 
 
 class FailSlowSettings(Settings):

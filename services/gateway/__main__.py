@@ -13,10 +13,10 @@ from services.gateway.http_protocol import limited_protocol
 from services.gateway.settings import GatewaySettings
 from services.gateway.wiring import wire_gateway
 from shared.bus.clock import now_ms
-from shared.capped_connections import ConnectionCap
-from shared.open_files import raise_limit
-from shared.server_settings import server_certificate
-from shared.settings import read_settings
+from shared.http.capped_connections import ConnectionCap
+from shared.http.server_settings import server_certificate
+from shared.process.open_files import raise_limit
+from shared.process.settings import read_settings
 from shared.telemetry.page import render_page
 from shared.telemetry.scrape import scrape_all
 from shared.telemetry.setup import start_telemetry

@@ -15,7 +15,7 @@ from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.access import Role
 from shared.contracts.base import Model
 from shared.contracts.registry import Bearer
-from shared.rate import NS
+from shared.http.rate import NS
 
 M = TypeVar("M", bound=Model)
 

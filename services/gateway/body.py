@@ -6,7 +6,7 @@ from fastapi import Request
 
 from services.gateway.core.strict import Body, parse_object
 from services.gateway.problem import ApiError
-from shared.bodies import BodyTooLarge, BodyTooSlow, collect_body
+from shared.http.bodies import BodyTooLarge, BodyTooSlow, collect_body
 
 LIMIT_BYTES = 64 * 1024
 

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from services.gateway.problem import ApiError, limited, unavailable
 from services.gateway.settings import GatewaySettings
-from shared.bundle_store import GIB, BundleStore, StoreFull, StoreUnreachable, counted_bytes
+from shared.bundles.bundle_store import GIB, BundleStore, StoreFull, StoreUnreachable, counted_bytes
 from shared.contracts.bundles import Manifest
-from shared.rate import NS, Rate, TokenBuckets
+from shared.http.rate import NS, Rate, TokenBuckets
 
 COUNTED_S = 60.0
 """Time for which a count of a tenant's bytes is taken for right, but for what comes meanwhile."""

@@ -6,7 +6,7 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from shared.capped_connections import ConnectionCap
+from shared.http.capped_connections import ConnectionCap
 
 HEADERS_S = 10.0
 """Longest s until the headers of a request are here: an idle client keeps no connection open."""

@@ -22,11 +22,11 @@ from services.gateway.problem import ApiError
 from services.gateway.progress import ConsumerProgress
 from shared.bus.failpoints import FAILPOINTS
 from shared.bus.stop_client import STOP_S, stop_client
-from shared.connection import Connection
 from shared.contracts.job_commands import RejectSubmission, SubmitJob
 from shared.contracts.secrets import REFERENCE
+from shared.http.rate import Rate, TokenBuckets
 from shared.ledger.errors import Stalled
-from shared.rate import Rate, TokenBuckets
+from shared.process.connection import Connection
 from shared.telemetry.figures import Figure
 from shared.telemetry.names import AttributeKey, SpanName
 from shared.telemetry.setup import Telemetry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from services.gateway.problem import limited
-from shared.rate import NS, Rate, TokenBuckets
+from shared.http.rate import NS, Rate, TokenBuckets
 
 FAILED = Rate(0.2, 20)
 """Wrong tokens and credentials of one address."""

@@ -13,10 +13,10 @@ from aiokafka.errors import KafkaError
 
 from services.gateway.problem import ApiError, unavailable
 from shared.bus.clock import now_ms
-from shared.connection import Connection
 from shared.contracts.base import Command
 from shared.contracts.codec import encode
 from shared.ledger import cloudevents
+from shared.process.connection import Connection
 
 SOURCE = "/berth/gateway"
 QUEUE_TIMEOUT_S = 1.5

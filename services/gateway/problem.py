@@ -17,7 +17,7 @@ from services.gateway.core.key_bounds import NotPermitted
 from services.gateway.core.submission import TenantMismatch
 from shared.contracts.base import Model
 from shared.contracts.registry import Bearer
-from shared.rate import Rate
+from shared.http.rate import Rate
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2

@@ -10,9 +10,9 @@ from weakref import WeakValueDictionary
 from services.gateway.problem import ApiError
 from shared.contracts.registry import AccessView
 from shared.contracts.secrets import RewrapSecret, SecretStored, StoreSecret
-from shared.rate import Rate
-from shared.secret_box import open_value, rewrap, seal_value
-from shared.secret_keys import Forged, KeyMissing, KeysUnusable, SecretKeys
+from shared.http.rate import Rate
+from shared.secrets.secret_box import open_value, rewrap, seal_value
+from shared.secrets.secret_keys import Forged, KeyMissing, KeysUnusable, SecretKeys
 
 NO_KEYS = "no file of keys: BERTH_SECRET_KEYS of the gateway and of executors of agents names one"
 CHANGES = Rate(0.1, 300)

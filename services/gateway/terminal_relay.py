@@ -27,7 +27,7 @@ from shared.contracts.terminals import (
     WINDOW,
     TerminalEnd,
 )
-from shared.rate import NS, Rate, TokenBuckets
+from shared.http.rate import NS, Rate, TokenBuckets
 
 HEAD_BYTES = 5
 WINDOW_BYTES = 4

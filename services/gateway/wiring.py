@@ -31,8 +31,8 @@ from shared.bus.fatal import supervise
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
 from shared.contracts.job_commands import SubmitJob
+from shared.http.rate import Rate, TokenBuckets
 from shared.oidc.key_set import KeySet
-from shared.rate import Rate, TokenBuckets
 from shared.telemetry.ring import OtlpRing
 from shared.telemetry.setup import Telemetry
 from shared.telemetry.upkeep import run_upkeep

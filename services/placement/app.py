@@ -19,7 +19,7 @@ from shared.contracts.node_problems import NodeProblemsReported
 from shared.contracts.reports import CheckpointsReported, ExecutorReported, ProgressReported
 from shared.contracts.solver_plan import PlanReady
 from shared.ledger.decider import Fact
-from shared.settings import Settings
+from shared.process.settings import Settings
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 

@@ -6,7 +6,7 @@ import os
 
 from services.priority.app import run
 from services.priority.settings import PrioritySettings
-from shared.settings import read_settings
+from shared.process.settings import read_settings
 
 if __name__ == "__main__":
     run(read_settings(PrioritySettings, os.environ))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from shared.settings import Settings
+from shared.process.settings import Settings
 
 SHIPPED = Path(__file__).parent / "models"
 

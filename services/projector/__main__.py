@@ -9,7 +9,7 @@ import signal
 from services.projector.app import Projector
 from services.projector.settings import ProjectorSettings
 from shared.bus.fatal import run_to_end
-from shared.settings import read_settings
+from shared.process.settings import read_settings
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import serve_endpoint
 from shared.telemetry.upkeep import run_upkeep

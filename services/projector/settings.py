@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from shared.settings import Settings
+from shared.process.settings import Settings
 
 
 class ProjectorSettings(Settings):

@@ -16,7 +16,7 @@ from shared.bus.fatal import run_to_end
 from shared.bus.kafka import KafkaLog
 from shared.bus.retention_watch import Kept, RetentionWatch
 from shared.contracts.topics import TOPICS
-from shared.settings import read_settings
+from shared.process.settings import read_settings
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import serve_endpoint

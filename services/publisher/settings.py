@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from shared.settings import Settings
+from shared.process.settings import Settings
 
 
 class PublisherSettings(Settings):

@@ -10,9 +10,9 @@ from aiokafka.errors import KafkaError
 
 from shared.bus.log import Headers
 from shared.bus.producer import Producer
-from shared.connection import Connection
 from shared.ledger.errors import OutcomeUnknown, TooLarge
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 
 BATCH_BYTES = 512 * 1024
 

@@ -6,7 +6,7 @@ import os
 
 from services.throttle.app import run
 from services.throttle.settings import ThrottleSettings
-from shared.settings import read_settings
+from shared.process.settings import read_settings
 
 if __name__ == "__main__":
     run(read_settings(ThrottleSettings, os.environ))

@@ -43,10 +43,10 @@ from shared.bus.retention_watch import Kept, RetentionWatch
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command
 from shared.contracts.llm import LlmRequestRejected, ServeLlmRequest
-from shared.http_listener import listen
+from shared.http.http_listener import listen
+from shared.http.server_settings import server_certificate
 from shared.ledger.decider import Fact
 from shared.oidc.key_set import KeySet
-from shared.server_settings import server_certificate
 from shared.telemetry.setup import Telemetry, start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 

@@ -6,8 +6,8 @@ import asyncio
 
 from shared.bus.log import Entry
 from shared.bus.producer import Producer
-from shared.connection import Connection
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 
 LINGER_MS = 5
 DELIVERY_MS = 30_000

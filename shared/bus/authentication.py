@@ -19,8 +19,8 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
-from shared.connection import Connection
 from shared.ledger.errors import Forbidden
+from shared.process.connection import Connection
 
 WITHIN_S = 5.0
 NOT_ALLOWED = (

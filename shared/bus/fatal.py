@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from typing import Any, NoReturn
 
 from shared.ledger.errors import BusError, ProtocolViolation
-from shared.open_files import raise_limit
+from shared.process.open_files import raise_limit
 
 EXIT_ERROR = 70
 EXIT_PROTOCOL = 71

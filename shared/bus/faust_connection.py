@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import faust
 
-from shared.connection import MECHANISM, Arguments, Connection
+from shared.process.connection import MECHANISM, Arguments, Connection
 
 
 def faust_arguments(connection: Connection) -> Arguments:

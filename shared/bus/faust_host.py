@@ -21,7 +21,7 @@ from shared.bus.faust_connection import faust_arguments
 from shared.bus.faust_transport import HostBinding, transport
 from shared.bus.lanes import Lanes
 from shared.ledger.partition import TP
-from shared.settings import Settings
+from shared.process.settings import Settings
 
 SEEK_BACK_EVERY_S = 2.0
 READY = "ready"

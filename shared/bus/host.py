@@ -23,7 +23,7 @@ from shared.contracts.topics import INPUTS
 from shared.ledger.decider import Decider
 from shared.ledger.inputs import Decode, InputDecoder, commands_only
 from shared.ledger.partition import TP
-from shared.settings import Settings
+from shared.process.settings import Settings
 
 S = TypeVar("S")
 

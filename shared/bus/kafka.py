@@ -18,9 +18,9 @@ from shared.bus.authentication import NOT_ALLOWED, check_authentication
 from shared.bus.broker_outage import retry_while_away
 from shared.bus.log import Entry, Feed, Headers
 from shared.bus.stop_client import stop_client
-from shared.connection import Connection
 from shared.ledger.errors import Forbidden, OutcomeUnknown, TailLost, TooLarge
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 
 MAX_REQUEST_BYTES = 1_048_576
 FETCH_BYTES = 4 * 1024 * 1024

@@ -11,9 +11,9 @@ from aiokafka.errors import KafkaError
 
 from shared.bus.kafka import MAX_REQUEST_BYTES
 from shared.bus.log import Headers
-from shared.connection import Connection
 from shared.contracts.topics import LEDGERS
 from shared.ledger.errors import OutcomeUnknown
+from shared.process.connection import Connection
 
 BATCH_BYTES = 256 * 1024
 DELIVERY_MS = 10_000

@@ -1,7 +1,8 @@
 """Secrets of tenants, as ciphertext: commands and events of access.
 
 Only the gateway, which encrypts, and executors, which decrypt for the node that runs a job, have
-the keys. Tenant, name and version are part of what is authenticated: see `shared/secret_box.py`.
+the keys. Tenant, name and version are part of what is authenticated: see
+`shared/secrets/secret_box.py`.
 """
 
 from __future__ import annotations

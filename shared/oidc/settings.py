@@ -9,9 +9,9 @@ from pydantic_core.core_schema import ValidationInfo
 
 from shared.contracts.access import Role
 from shared.contracts.registry import RANK
+from shared.http.server_settings import ServerSettings
 from shared.oidc.claims import ClaimRules
 from shared.oidc.tokens import TokenRules
-from shared.server_settings import ServerSettings
 
 
 class OidcSettings(ServerSettings):

@@ -18,9 +18,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
+from shared.process.settings import read_settings
 from shared.projections import roles
 from shared.projections.database import SCHEMA
-from shared.settings import read_settings
 
 LOCK = 0x6265727468
 """Advisory lock that serialises migrators: Alembic itself does not lock."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from shared.settings import BadSettings
+from shared.process.settings import BadSettings
 from shared.telemetry.json_logs import log_json, log_uncaught_errors
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.spans import Spans
@@ -15,7 +15,7 @@ DEFAULT_LEVEL = "INFO"
 
 
 class TelemetrySettings(Protocol):
-    """Any `shared.settings.Settings`; a `log_level` field is optional."""
+    """Any `shared.process.settings.Settings`; a `log_level` field is optional."""
 
     @property
     def otlp(self) -> str: ...

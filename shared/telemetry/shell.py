@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from shared.contracts.rejected import InputQuarantined, InputRejected
 from shared.ledger.decider import Fact
-from shared.settings import Settings
+from shared.process.settings import Settings
 from shared.telemetry.endpoint import Health, Pages
 from shared.telemetry.metrics import CaughtUp, Metrics
 from shared.telemetry.setup import Telemetry

@@ -13,7 +13,7 @@ from shared.bus.clock import now_ms
 from shared.contracts.topics import INPUTS, LOSSY_INPUTS
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.reader import Cursor
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from shared.projections.cursor import read as read_cursors
 from shared.projections.ledger_events import decode_events
 from shared.projections.source import LedgerPartition, cursor_after, ledger_partitions

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from services.placement.core.solver.contended import solve_now
 from shared.bus.memory import MemoryBroker
 from shared.contracts.terms import IN_EXECUTOR_LEASES
-from shared.progress import ReportCount
+from shared.process.progress import ReportCount
 from simulator.engine.models import load_models
 from simulator.engine.observer import SimulationObserver
 from simulator.engine.reporting import ReportingJobs

@@ -7,10 +7,10 @@ import asyncio
 from shared.bus.kafka import KafkaLog
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.lanes import Lanes
-from shared.connection import Connection
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 from shared.testing.ledger import SeatDecider, Seats
 
 LEDGER, INPUT = TP("admission", 0), TP("commands", 0)

@@ -18,9 +18,9 @@ from infra.machine.process import free_ports, is_open, spawn
 from shared.bus import kafka
 from shared.bus.kafka import KafkaLog
 from shared.bus.lanes import Lanes
-from shared.connection import Connection
 from shared.contracts.topics import TOPICS
 from shared.ledger import cloudevents
+from shared.process.connection import Connection
 from shared.testing.ledger import command, fold
 from tests.broker_clients import read_to_end
 from tests.chaos.seat_lane import INPUT, LEDGER, feed, lane, put

@@ -23,10 +23,10 @@ from infra.supervisor.running import load
 from infra.supervisor.stack import SERVICES
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import TopicTail
-from shared.connection import Connection
 from shared.ledger import cloudevents
 from shared.ledger.errors import Forbidden
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 from tests.patience import PATIENCE_S
 
 pytestmark = [

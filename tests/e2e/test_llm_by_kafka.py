@@ -14,10 +14,10 @@ from infra.broker import kafka
 from infra.supervisor.running import load
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import TopicTail
-from shared.connection import Connection
 from shared.ledger import cloudevents
 from shared.ledger.errors import Forbidden
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 from tests.e2e.engine import an_engine
 from tests.e2e.test_kafka import berth, client_settings, data, stack_up
 from tests.patience import PATIENCE_S

@@ -28,7 +28,7 @@ from shared.bus.kafka import KafkaLog
 from shared.contracts.topics import TOPICS, submissions, tenant_events
 from shared.ledger.partition import TP
 from shared.projections.database import connect
-from shared.secret_keys import FILE
+from shared.secrets.secret_keys import FILE
 from tests.e2e.engine import an_engine
 from tests.e2e.stand import LOCAL_POOL, TENANTS, Stand, a_stand, eventually
 from tests.patience import PATIENCE_S

@@ -26,13 +26,13 @@ from shared.bus.fatal import EXIT_ERROR, EXIT_PROTOCOL
 from shared.bus.ids import new_id
 from shared.bus.snapshots import Snapshots
 from shared.bus.tail import LedgerTail
-from shared.connection import Connection
 from shared.contracts.base import Event
 from shared.contracts.enrolment import NodeEnrolled
 from shared.contracts.keys import hash_secret
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode, pack
+from shared.process.connection import Connection
 from shared.testing.ledgers import stored
 from tests.agent.node_bench import NodeBench
 from tests.broker_clients import log_of

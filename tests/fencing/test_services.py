@@ -15,7 +15,7 @@ from benchmarks.parts.chaos.faults import paused
 from infra.machine.process import free_ports
 from infra.supervisor import supervise
 from infra.supervisor.stack import AGENT_EXECUTOR
-from shared.settings import PREFIX
+from shared.process.settings import PREFIX
 from tests.e2e.stand import Stand, eventually
 from tests.fencing.pool import Pool, is_alive, step_of, wait_silence
 

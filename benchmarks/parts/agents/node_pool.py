@@ -21,7 +21,7 @@ from shared.contracts.keys import format_key, hash_secret
 from shared.contracts.pools import ConfigurePool, PoolConfigured
 from shared.contracts.topics import LANES
 from shared.ledger.partition import TP
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 POOL = "nodes"
 TOKEN_ID = "bench"

@@ -14,7 +14,7 @@ from benchmarks.parts.stack import until_joined
 from infra.broker import kafka
 from infra.drills.outage import control_plane_away
 from infra.supervisor.running import Broker
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 BROKER: Broker = "kafka"
 """One that has its data again after a kill."""

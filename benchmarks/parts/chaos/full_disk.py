@@ -21,7 +21,7 @@ from benchmarks.parts.stack import AWAITED, Bench, prepare, started
 from infra.machine.owned_folders import scratch_folder
 from infra.supervisor import supervise
 from infra.supervisor.running import Broker
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 Server = Literal["kafka", "postgres"]
 

@@ -21,7 +21,7 @@ from shared.contracts.job_spec import Gang, JobSpec, Simulated
 from shared.contracts.topics import LEDGERS
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 RETRY_S = 0.5
 TICK_S = 0.05

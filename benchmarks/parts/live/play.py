@@ -21,7 +21,7 @@ from infra.supervisor.running import Broker
 from infra.supervisor.stack import AGENT, SERVICES
 from shared.bus.tail import LedgerTail
 from shared.contracts.pools import ConfigurePool
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.engine.sizing import PLENTY_CPUS, PLENTY_MEM_GIB
 from simulator.workload.rows import NODE_GPUS
 

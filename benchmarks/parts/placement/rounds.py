@@ -15,7 +15,7 @@ from services.placement.core.round.view import view_of
 from services.placement.core.solver.contended import instance_for_round, no_plan
 from services.placement.core.solver.instance import Instance
 from shared.contracts.solver_plan import PlanReady
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.engine.options import TIME_SCALE
 from simulator.engine.run import simulate
 from simulator.engine.scenario import POOL, Scenario, simulated_pool

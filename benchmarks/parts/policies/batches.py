@@ -30,7 +30,7 @@ from benchmarks.parts.policies.rules import (
 )
 from benchmarks.parts.rltune.evaluation import run_batch as run_rltune
 from benchmarks.parts.rltune.network import read_weights
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.kernel import batches as kernel_batches
 from simulator.kernel.batches import JobBatch
 from simulator.metrics.outcome import ScheduleOutcome

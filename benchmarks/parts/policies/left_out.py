@@ -20,7 +20,7 @@ from benchmarks.parts.policies.costs import StopCosts
 from benchmarks.parts.policies.rules import GITTINS, NamedRules, oracle
 from benchmarks.parts.policies.seed_comparison import COSTS
 from benchmarks.parts.rounding import rounded
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.kernel import batches as kernel_batches
 from simulator.metrics.bootstrap import gain
 from simulator.metrics.policy_jobs import PolicyJobs

@@ -27,7 +27,7 @@ from benchmarks.parts.policies.rules import (
     seeds,
     without_defragmentation,
 )
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.metrics.outcome import ScheduleOutcome
 from simulator.metrics.policy_jobs import PolicyJobs
 from simulator.workload.source import SYNTHETIC

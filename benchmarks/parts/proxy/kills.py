@@ -26,7 +26,7 @@ from infra.machine.process import free_ports
 from shared.bus.tail import LedgerTail
 from shared.contracts.base import Event
 from shared.contracts.endpoints import TokenBudget
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 CLIENTS = 12
 TOKENS = 80

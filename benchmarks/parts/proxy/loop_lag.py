@@ -17,7 +17,7 @@ from benchmarks.parts.proxy.site import (
     until_served,
 )
 from infra.machine.process import free_ports
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 BODY_BYTES = 15 * 2**20
 """Of an image in the request, a little below the limit of a body."""

@@ -10,7 +10,7 @@ from benchmarks.parts.percentiles import percentile
 from benchmarks.parts.proxy.load import Phase, run_phase
 from benchmarks.parts.proxy.site import body, session
 from benchmarks.parts.proxy.target import ProxyTarget
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 CONCURRENCIES = (1, 8, 64)
 PLAIN_TOKENS, STREAM_CHUNKS = 16, 64

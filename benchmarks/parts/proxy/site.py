@@ -21,11 +21,11 @@ from infra.broker import kafka, tansu, topics
 from infra.machine.process import Running, free_ports, is_open, spawn
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
-from shared.connection import Connection
 from shared.contracts.access import CreateKey, RegisterTenant
 from shared.contracts.base import Command
 from shared.contracts.endpoints import ConfigureEndpoint, Upstream
 from shared.contracts.pools import ConfigurePool
+from shared.process.connection import Connection
 
 ROOT = Path(__file__).parents[3]
 MODEL = "org/Bench-7B"

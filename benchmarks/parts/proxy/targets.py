@@ -12,7 +12,7 @@ from benchmarks.parts.proxy.site import KEY, ROOT, ProxySite, proxy_site, settin
 from benchmarks.parts.proxy.target import ProxyTarget
 from infra.machine.environments import EnvironmentMissing
 from infra.machine.process import DidNotStart, Running, free_ports, is_open, spawn
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 SAMPLE = "0.01"
 LITELLM_KEY = "sk-bench-sesame"

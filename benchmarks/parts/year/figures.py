@@ -18,7 +18,7 @@ from benchmarks.parts.year.volumes import ranking_volumes, topic_bytes
 from infra.machine.owned_folders import scratch_folder
 from shared.bus.memory import MemoryBroker
 from shared.ledger.partition import TP
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 from simulator.engine.lane import LANE
 from simulator.engine.publishing import verify_ledgers
 from simulator.engine.recording import dump

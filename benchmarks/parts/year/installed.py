@@ -20,7 +20,7 @@ from shared.ledger.cloudevents import decode as decode_cloudevent
 from shared.ledger.partition import TP
 from shared.ledger.reader import Reader
 from shared.ledger.record import Position, Record, decode, encode
-from shared.settings import Settings
+from shared.process.settings import Settings
 from simulator.engine.lane import LANE
 
 EVENTS = "events"

@@ -19,8 +19,8 @@ from infra.broker import kafka, topics
 from infra.machine.owned_folders import scratch_folder
 from infra.machine.process import free_ports
 from services.publisher.shipper import BATCH_BYTES, OutgoingRecord
-from shared.connection import Connection
 from shared.contracts.topics import TopicSpec
+from shared.process.connection import Connection
 
 MOST_BATCHES = 5_000
 """Of a topic, that are written."""

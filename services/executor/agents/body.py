@@ -7,7 +7,7 @@ import json
 from aiohttp import web
 
 from services.executor.agents.refusal import Refused
-from shared.bodies import BodyTooLarge, BodyTooSlow, collect_body
+from shared.http.bodies import BodyTooLarge, BodyTooSlow, collect_body
 
 KIB = 1024
 ESCAPED_NUL = b"\\u0000"

@@ -11,7 +11,7 @@ from time import monotonic
 from services.executor.agents.lane import AgentLane
 from services.executor.agents.output import other_node
 from services.executor.agents.refusal import Refused, unavailable
-from shared.bundle_store import BundleStore, StoreUnreachable
+from shared.bundles.bundle_store import BundleStore, StoreUnreachable
 from shared.contracts.agents import BundleManifest, BundlePart
 from shared.contracts.bundles import Manifest
 from shared.contracts.node_registry import EnrolledNode

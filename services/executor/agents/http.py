@@ -31,7 +31,7 @@ from shared.contracts.agents import (
 )
 from shared.contracts.keys import parse_bearer, parse_key
 from shared.contracts.node_registry import EnrolledNode, NodeRegistry, Refusal
-from shared.rate import NS, Rate, TokenBuckets
+from shared.http.rate import NS, Rate, TokenBuckets
 
 HEADER_BYTES = 8 * KIB
 FAILED = Rate(1, 100)

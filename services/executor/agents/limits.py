@@ -10,7 +10,7 @@ from time import monotonic_ns
 from weakref import WeakValueDictionary
 
 from services.executor.agents.refusal import Refused, limited
-from shared.rate import NS, Rate, TokenBuckets
+from shared.http.rate import NS, Rate, TokenBuckets
 
 HEARTBEATS = Rate(10, 100)
 REQUESTS = Rate(100, 1000)

@@ -12,8 +12,8 @@ from shared.bus.access import AccessFollower
 from shared.contracts.agents import Launch
 from shared.contracts.failures import Failure
 from shared.contracts.secrets import NAME_RULE, SECRET_NAME, SecretStored, secrets_named
-from shared.secret_box import open_value
-from shared.secret_keys import Forged, KeyMissing, KeysUnusable, SecretKeys
+from shared.secrets.secret_box import open_value
+from shared.secrets.secret_keys import Forged, KeyMissing, KeysUnusable, SecretKeys
 
 log = logging.getLogger(__name__)
 

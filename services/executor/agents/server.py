@@ -19,7 +19,7 @@ from services.executor.agents.sessions import Sessions, revoked, stopping
 from services.executor.agents.terminals import Terminals
 from services.executor.settings import ExecutorSettings
 from services.executor.soft_outbox import SoftOutbox
-from shared.bundle_store import BundleStore
+from shared.bundles.bundle_store import BundleStore
 from shared.bus.access import AccessFollower
 from shared.bus.log import Log
 from shared.bus.probe import probe_lag
@@ -27,10 +27,10 @@ from shared.contracts.enrolment import NodeEnrolled, NodeRevoked
 from shared.contracts.node_registry import NodeRegistry
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.terminals import TerminalOpened
-from shared.http_listener import listen
+from shared.http.http_listener import listen
+from shared.http.server_settings import server_certificate
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted
-from shared.server_settings import server_certificate
 from shared.telemetry.figures import Figure
 from shared.telemetry.metrics import Metrics
 

@@ -10,7 +10,7 @@ from services.executor.core.agents.restate import job_of
 from services.executor.core.agents.state import AgentPool
 from shared.contracts.agents import Checkpoint, Progress
 from shared.contracts.reports import WorkerCheckpointed, WorkerProgressed
-from shared.rate import Rate, TokenBuckets
+from shared.http.rate import Rate, TokenBuckets
 
 CHECKPOINTS = Rate(0.2, 1)
 PROGRESS = Rate(0.1, 1)

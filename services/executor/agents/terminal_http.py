@@ -13,7 +13,7 @@ from shared.contracts.agents import TERMINAL_PATH
 from shared.contracts.keys import parse_bearer
 from shared.contracts.node_registry import EnrolledNode
 from shared.contracts.terminals import ENTRY_PATH
-from shared.rate import TokenBuckets
+from shared.http.rate import TokenBuckets
 
 KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 3))
 """A side that is cut off is noticed within a minute; one that only reads slowly stays."""

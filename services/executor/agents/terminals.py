@@ -31,7 +31,7 @@ from shared.bus.clock import now_ms
 from shared.contracts.keys import verify_secret
 from shared.contracts.node_registry import EnrolledNode
 from shared.contracts.terminals import END, TerminalOpened
-from shared.rate import NS, Rate, TokenBuckets
+from shared.http.rate import NS, Rate, TokenBuckets
 
 MOST_ADMITTED = 10_000
 MOST_OPEN = 256

@@ -41,7 +41,7 @@ from shared.contracts.secrets import (
     SecretStored,
     StoreSecret,
 )
-from shared.rate import NS
+from shared.http.rate import NS
 
 LIMIT_BYTES = 8 * MAX_VALUE_BYTES
 """Longest body: JSON writes a control character as six."""

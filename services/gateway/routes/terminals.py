@@ -38,7 +38,7 @@ from shared.contracts.base import Model
 from shared.contracts.keys import hash_secret
 from shared.contracts.registry import Bearer
 from shared.contracts.terminals import MAX_COMMAND_CHARS, MAX_WORDS, CloseTerminal, OpenTerminal
-from shared.rate import NS
+from shared.http.rate import NS
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 OPENING = b"H"

@@ -14,7 +14,7 @@ import pytest
 from berth_client.calls import Call
 from cli.commands import secrets as verbs
 from cli.errors import BadInput, Refused
-from shared.secret_keys import FILE, make_keys, read_keys
+from shared.secrets.secret_keys import FILE, make_keys, read_keys
 
 VALUE = "s3same-71"
 

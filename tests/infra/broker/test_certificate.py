@@ -11,7 +11,7 @@ from infra.broker import kafka
 from infra.broker.certificate import reload_certificate
 from infra.machine.process import free_ports
 from infra.security.certificates import CertificateOptions, make
-from shared.connection import Connection
+from shared.process.connection import Connection
 from tests.patience import until
 
 pytestmark = [

@@ -9,7 +9,6 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from infra.broker import kafka, tansu, topics
 from infra.broker.retention import WrongTopic, config, kept_ms
 from infra.machine.process import free_ports, is_open
-from shared.connection import Connection
 from shared.contracts.topics import (
     TOPICS,
     TopicSpec,
@@ -18,6 +17,7 @@ from shared.contracts.topics import (
     tenant_requests,
     tenant_topics,
 )
+from shared.process.connection import Connection
 
 pytestmark = pytest.mark.process
 

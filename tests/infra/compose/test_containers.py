@@ -27,7 +27,7 @@ from infra.supervisor.stack import (
     step_environment,
 )
 from services.throttle.interaction_key import read_interaction_key
-from shared.secret_keys import read_keys
+from shared.secrets.secret_keys import read_keys
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

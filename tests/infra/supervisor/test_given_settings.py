@@ -22,8 +22,8 @@ from services.priority.settings import PrioritySettings
 from services.projector.settings import ProjectorSettings
 from services.publisher.settings import PublisherSettings
 from services.throttle.settings import ThrottleSettings
-from shared.server_settings import ServerSettings
-from shared.settings import Settings
+from shared.http.server_settings import ServerSettings
+from shared.process.settings import Settings
 
 CLASSES: dict[str, type[Settings]] = {
     "access": AccessSettings,

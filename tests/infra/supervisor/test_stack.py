@@ -18,7 +18,7 @@ from infra.supervisor.stack import (
     environment,
     step_environment,
 )
-from shared.settings import Settings, read_settings
+from shared.process.settings import Settings, read_settings
 
 SITE = Site(
     kafka="127.0.0.1:9092",

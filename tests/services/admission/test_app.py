@@ -12,7 +12,6 @@ import pytest
 
 from infra.machine.process import Running, spawn
 from shared.bus.tail import LedgerTail
-from shared.connection import Connection
 from shared.contracts.access import RegisterTenant
 from shared.contracts.admission import JobDeferred
 from shared.contracts.base import Command, Event
@@ -22,6 +21,7 @@ from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.pools import ConfigurePool
 from shared.ledger import cloudevents
+from shared.process.connection import Connection
 from tests.broker_clients import PatientLog, log_of, producer_of
 from tests.embedded_broker import embedded_broker
 from tests.patience import PATIENCE_S

@@ -15,7 +15,6 @@ import pytest
 
 from shared.bus.ids import new_id
 from shared.bus.tail import TopicTail
-from shared.connection import Connection
 from shared.contracts.base import Event
 from shared.contracts.nodes import NodeJoined
 from shared.contracts.pools import PoolConfigured
@@ -31,6 +30,7 @@ from shared.contracts.reports import (
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode, pack
+from shared.process.connection import Connection
 from shared.testing.ledgers import stored
 from tests.broker_clients import log_of
 from tests.embedded_broker import embedded_broker

@@ -19,7 +19,6 @@ import asyncpg
 from infra.broker import tansu, topics
 from infra.machine.process import Running, free_ports, is_open, spawn
 from shared.bus.log import Entry
-from shared.connection import Connection
 from shared.contracts.access import KeyCreated, KeyRevoked, TenantRegistered
 from shared.contracts.base import Event
 from shared.contracts.codec import encode_event
@@ -28,10 +27,11 @@ from shared.contracts.keys import hash_secret
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.topics import TOPICS, submissions, tenant_requests
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 from shared.projections.ledger_events import LedgerEvent
 from shared.projections.project import write_rows
 from shared.projections.rebuild import TABLE_NAMES
-from shared.secret_keys import FILE, make_keys
+from shared.secrets.secret_keys import FILE, make_keys
 from tests.broker_clients import log_of
 from tests.patience import PATIENCE_S
 from tests.services.gateway.answers import check_answer

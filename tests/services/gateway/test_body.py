@@ -11,7 +11,7 @@ from fastapi import Request
 from services.gateway.body import LIMIT_BYTES, json_body, raw_body
 from services.gateway.core.field_errors import NotJson
 from services.gateway.problem import ApiError
-from shared import bodies
+from shared.http import bodies
 
 
 def request(*chunks: bytes, **headers: str) -> Request:

@@ -15,11 +15,11 @@ import pytest
 from services.gateway.bundles import TURNS, Bundles
 from services.gateway.problem import ApiError
 from services.gateway.settings import GatewaySettings
-from shared import bundle_store
-from shared.bundle_store import BLOCK_BYTES, RENEWED, BundleStore
+from shared.bundles import bundle_store
+from shared.bundles.bundle_store import BLOCK_BYTES, RENEWED, BundleStore
 from shared.contracts.bundles import PART_BYTES, Manifest
-from shared.rate import Rate, TokenBuckets
-from tests.shared.test_bundle_store import LONG, age
+from shared.http.rate import Rate, TokenBuckets
+from tests.shared.bundles.test_bundle_store import LONG, age
 
 FULL = bytes(PART_BYTES)
 FULL_NAME = hashlib.sha256(FULL).hexdigest()

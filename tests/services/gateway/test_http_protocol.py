@@ -12,7 +12,7 @@ import uvicorn
 
 from services.gateway import http_protocol
 from services.gateway.http_protocol import limited_protocol
-from shared.capped_connections import ConnectionCap
+from shared.http.capped_connections import ConnectionCap
 from tests.patience import PATIENCE_S
 from tests.serving import closed
 

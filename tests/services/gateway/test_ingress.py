@@ -8,11 +8,11 @@ import json
 from typing import Any
 
 from infra.broker import topics
-from shared.connection import Connection
 from shared.contracts.access import TenantRegistered
 from shared.contracts.identity import derive_command_id, derive_job_id
 from shared.contracts.topics import submissions
 from shared.ledger import cloudevents
+from shared.process.connection import Connection
 from tests.patience import PATIENCE_S
 from tests.services.gateway.stack import LANES, Stack
 

@@ -13,11 +13,11 @@ from infra.broker import kafka, topics
 from infra.machine.process import free_ports, is_open, spawn
 from services.gateway.ingress import Ingress
 from shared.bus.kafka import KafkaLog
-from shared.connection import Connection
 from shared.contracts.topics import submissions
+from shared.http.rate import Rate
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
-from shared.rate import Rate
+from shared.process.connection import Connection
 from shared.telemetry.metrics import Metrics
 from tests.patience import PATIENCE_S
 

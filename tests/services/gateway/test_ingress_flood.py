@@ -12,10 +12,10 @@ from aiokafka import AIOKafkaProducer
 from services.gateway.ingress import MAX_RECORDS
 from services.gateway.settings import GatewaySettings
 from shared.bus.kafka import KafkaLog
-from shared.connection import Connection
 from shared.contracts.identity import derive_command_id
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 from tests.broker_clients import log_of, read_to_end
 from tests.patience import PATIENCE_S
 from tests.services.gateway.stack import LANES, fill_access, start_broker, start_gateway

@@ -7,7 +7,7 @@ import pytest
 from services.gateway import join_limits
 from services.gateway.join_limits import FAILED, VALID, JoinLimits
 from services.gateway.problem import ApiError
-from shared.rate import NS
+from shared.http.rate import NS
 
 
 def test_an_address_waits_after_its_failures_and_another_does_not() -> None:

@@ -21,7 +21,7 @@ from services.gateway.problem import (
     unauthenticated,
     unavailable,
 )
-from shared.rate import Rate
+from shared.http.rate import Rate
 
 RAISED: dict[str, Exception] = {
     "not-json": NotJson("cut"),

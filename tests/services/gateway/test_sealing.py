@@ -11,8 +11,8 @@ from services.gateway.problem import ApiError
 from services.gateway.sealing import Sealing
 from shared.contracts.registry import AccessView
 from shared.contracts.secrets import SecretRewrapped, SecretStored, StoreSecret
-from shared.secret_box import open_value
-from shared.secret_keys import FILE, SecretKeys, add_key, make_keys
+from shared.secrets.secret_box import open_value
+from shared.secrets.secret_keys import FILE, SecretKeys, add_key, make_keys
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from services.gateway.wiring import Gateway, wire_gateway
 from shared.bus.memory import MemoryBroker
 from shared.contracts.base import Event
 from shared.ledger.partition import TP
-from shared.settings import read_settings
+from shared.process.settings import read_settings
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import Telemetry
 from shared.telemetry.spans import Spans

@@ -18,7 +18,6 @@ import pytest
 from shared.bus.clock import now_ms
 from shared.bus.ids import new_id
 from shared.bus.tail import LedgerTail
-from shared.connection import Connection
 from shared.contracts.attempts import JobStarted, JobSucceeded
 from shared.contracts.base import Event
 from shared.contracts.clocks import ClockStepped
@@ -30,6 +29,7 @@ from shared.ledger import cloudevents
 from shared.ledger.decider import Fact
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode, pack
+from shared.process.connection import Connection
 from shared.testing.ledgers import stored
 from tests.broker_clients import log_of
 from tests.embedded_broker import embedded_broker

@@ -16,10 +16,10 @@ from infra.machine.process import Running, spawn
 from services.publisher.shipper import KafkaShipper, OutgoingRecord
 from shared.bus.ids import new_id
 from shared.bus.log import Entry
-from shared.connection import Connection
 from shared.contracts.topics import tenant_events
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode
+from shared.process.connection import Connection
 from tests.broker_clients import log_of
 from tests.embedded_broker import embedded_broker
 from tests.patience import PATIENCE_S

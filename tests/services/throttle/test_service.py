@@ -16,11 +16,11 @@ import pytest
 
 from infra.machine.process import Running, spawn
 from shared.bus.log import Entry
-from shared.connection import Connection
 from shared.contracts.access import TenantRegistered
 from shared.contracts.endpoints import EndpointConfigured, Upstream
 from shared.contracts.topics import tenant_answers
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 from shared.testing.ledger import accepted
 from tests.broker_clients import log_of
 from tests.embedded_broker import embedded_broker

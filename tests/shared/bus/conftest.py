@@ -17,11 +17,11 @@ from shared.bus.lane import Lane, LaneSettings
 from shared.bus.log import Entry, Log
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.snapshots import Snapshots
-from shared.connection import Connection
 from shared.contracts.topics import TOPICS
 from shared.ledger.decider import Fact
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 from shared.testing.flaky_log import FlakyLog
 from shared.testing.ledger import SeatDecider, Seats, fold
 from tests.broker_clients import log_of, read_to_end

@@ -6,7 +6,7 @@ import logging
 import os
 
 from shared.bus.host import run_service
-from shared.settings import Settings, read_settings
+from shared.process.settings import Settings, read_settings
 from shared.testing.ledger import SeatDecider
 
 if __name__ == "__main__":

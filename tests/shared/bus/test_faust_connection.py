@@ -7,7 +7,7 @@ import faust
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
 from shared.bus.faust_connection import faust_arguments
-from shared.connection import Connection
+from shared.process.connection import Connection
 
 
 def test_a_plain_connection_has_an_address_per_server() -> None:

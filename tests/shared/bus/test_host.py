@@ -16,8 +16,8 @@ from infra.machine.process import Running, free_ports, spawn
 from infra.security import kafka_users
 from shared.bus.clock import now_ms
 from shared.bus.tail import LedgerTail
-from shared.connection import Connection
 from shared.ledger.decider import Fact
+from shared.process.connection import Connection
 from shared.testing.ledger import BURST, SeatDecider, Seats, command
 from tests.broker_clients import PatientLog, log_of, producer_of
 from tests.patience import PATIENCE_S

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from services.gateway.settings import GatewaySettings
 from shared.oidc.key_set import KeySet
 from shared.oidc.tokens import BadToken, TokenRules, is_token, verify_token
-from shared.settings import BadSettings, read_settings
+from shared.process.settings import BadSettings, read_settings
 from tests.shared.oidc.identity import AUDIENCE, ISSUER, Provider, new_rsa, public
 from tests.shared.oidc.provider import CLAIMS, RULES, refusal
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.settings import Settings
+from shared.process.settings import Settings
 from shared.telemetry.setup import start_telemetry
 from tests.patience import PATIENCE_S
 

@@ -38,7 +38,7 @@ from benchmarks.parts.percentiles import percentile, summarize
 from infra.drills import hosts
 from infra.drills.hosts import Network
 from infra.machine.process import spawn, tied
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 MODULE = "benchmarks.parts.chaos.nodes.cuts"
 REQUEST_TIMEOUT_S = 1.0

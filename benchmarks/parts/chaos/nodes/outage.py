@@ -20,7 +20,7 @@ from benchmarks.parts.chaos.nodes.ticks import boot_ms, read_ticks
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.command import Json
 from infra.drills.outage import control_plane_away
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 JOBS = 6
 DEFAULT_TERMS_FROM_S = 60.0

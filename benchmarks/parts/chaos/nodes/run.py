@@ -29,7 +29,7 @@ from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.chaos.verdict import check_installation
 from benchmarks.parts.command import Json
 from benchmarks.parts.percentiles import summarize
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 FIRST_JOBS_S = 120.0
 ALL_ENDED_S = 300.0

@@ -18,7 +18,7 @@ from infra.drills.hosts import Network
 from infra.drills.proxy import Proxy
 from infra.supervisor.listening import API_PORT, Listen
 from infra.supervisor.running import Broker
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 CONTROL_HOST = "control"
 GRACE_S = 1.0

@@ -18,7 +18,7 @@ from benchmarks.parts.chaos.nodes.ticks import boot_ms
 from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.command import Json
 from benchmarks.parts.percentiles import summarize
-from shared.progress import ReportLine
+from shared.process.progress import ReportLine
 
 UPGRADED_S = 120.0
 

@@ -12,8 +12,8 @@ from infra.broker import kafka, topics
 from infra.machine.process import Running
 from infra.security import acls, kafka_users, rights
 from infra.security.rights import Grant
-from shared.connection import Connection
 from shared.contracts.topics import submissions, tenant_events
+from shared.process.connection import Connection
 
 MARKS = [
     pytest.mark.parts,

@@ -14,10 +14,10 @@ from aiokafka.errors import ClusterAuthorizationFailedError, GroupAuthorizationF
 from infra.broker import topics
 from infra.security import acls, certificates
 from shared.bus.kafka import KafkaLog
-from shared.connection import Connection
 from shared.contracts.topics import submissions, tenant_events
 from shared.ledger.errors import Forbidden
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 from tests.infra.security.on_kafka.guarded_broker import MARKS, Guarded
 
 pytestmark = MARKS

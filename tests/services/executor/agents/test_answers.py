@@ -20,8 +20,8 @@ from shared.contracts.agents import Incarnation
 from shared.contracts.injections import FaultInjected
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.secrets import SecretStored
-from shared.secret_box import seal_value
-from shared.secret_keys import FILE, SecretKeys, make_keys
+from shared.secrets.secret_box import seal_value
+from shared.secrets.secret_keys import FILE, SecretKeys, make_keys
 from shared.testing.ledgers import LedgerWriter
 from tests.services.executor.core.agents.history import (
     ENQUEUED,

@@ -22,11 +22,11 @@ from services.executor.agents import bundles, http, limits
 from services.executor.agents.bundles import Bundles
 from services.executor.agents.lane import AgentLane
 from services.executor.agents.refusal import Refused
-from shared.bundle_store import BundleStore
+from shared.bundles.bundle_store import BundleStore
 from shared.contracts.agents import BundlePart
 from shared.contracts.bundles import PART_BYTES, Manifest
 from shared.contracts.node_registry import EnrolledNode
-from shared.rate import Rate
+from shared.http.rate import Rate
 from tests.patience import PATIENCE_S
 from tests.services.executor.agents.installation import Agent, Installation
 from tests.services.executor.core.agents.history import (
@@ -36,7 +36,7 @@ from tests.services.executor.core.agents.history import (
     joined,
     running,
 )
-from tests.shared.test_bundle_store import LONG, age
+from tests.shared.bundles.test_bundle_store import LONG, age
 
 BODY = b"part"
 MANIFEST = Manifest(parts=(hashlib.sha256(BODY).hexdigest(),), size_bytes=len(BODY))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from services.executor.agents import http, limits, server
-from shared import bodies
-from shared.rate import Rate
+from shared.http import bodies
+from shared.http.rate import Rate
 from tests.patience import PATIENCE_S
 from tests.services.executor.agents.installation import Installation, enrolled
 

@@ -9,7 +9,7 @@ import pytest
 from services.executor.agents import limits
 from services.executor.agents.limits import MOST_WAITING, Places, ResourceLimit
 from services.executor.agents.refusal import Refused
-from shared.rate import Rate
+from shared.http.rate import Rate
 
 FAST = Rate(1000, 1)
 SLOW = Rate(0.5, 1)

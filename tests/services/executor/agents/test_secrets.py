@@ -15,8 +15,8 @@ from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.agents import Launch
 from shared.contracts.failures import Failure
 from shared.contracts.secrets import SecretDeleted, SecretStored
-from shared.secret_box import seal_value
-from shared.secret_keys import FILE, SecretKeys, make_keys
+from shared.secrets.secret_box import seal_value
+from shared.secrets.secret_keys import FILE, SecretKeys, make_keys
 from shared.testing.ledgers import LedgerWriter
 from tests.services.executor.core.agents.history import POOL, allocation, running
 

@@ -23,7 +23,7 @@ from shared.contracts.attempts import JobCancelled, JobStarted
 from shared.contracts.enrolment import NodeRevoked
 from shared.contracts.keys import hash_secret
 from shared.contracts.terminals import TerminalOpened
-from shared.rate import Rate
+from shared.http.rate import Rate
 from tests.patience import PATIENCE_S, until
 from tests.services.executor.agents.installation import FAR_AT, Agent, Installation
 

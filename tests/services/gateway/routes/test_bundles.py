@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from shared.connection import Connection
 from shared.contracts.bundles import PART_BYTES, Manifest
 from shared.contracts.pools import RELEASE, PoolConfigured
+from shared.process.connection import Connection
 from tests.broker_clients import log_of
 from tests.services.gateway.stack import (
     Answer,

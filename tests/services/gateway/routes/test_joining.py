@@ -14,10 +14,10 @@ import pytest
 
 from cli.errors import UNREACHABLE
 from services.gateway.join_limits import FAILED
-from shared.connection import Connection
 from shared.contracts.keys import hash_secret
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.partition import TP
+from shared.process.connection import Connection
 from tests.broker_clients import log_of
 from tests.e2e.stand import eventually
 from tests.patience import PATIENCE_S

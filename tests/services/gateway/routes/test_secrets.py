@@ -11,11 +11,11 @@ import aiohttp
 import pytest
 
 from services.gateway.sealing import CHANGES
-from shared.connection import Connection
 from shared.contracts.identity import derive_command_id
 from shared.contracts.pools import RELEASE, PoolConfigured
 from shared.ledger.partition import TP
-from shared.secret_keys import FILE, add_key
+from shared.process.connection import Connection
+from shared.secrets.secret_keys import FILE, add_key
 from tests.broker_clients import log_of
 from tests.patience import PATIENCE_S
 from tests.services.gateway.stack import (

@@ -14,7 +14,7 @@ from services.gateway.problem import ApiError
 from services.gateway.routes.terminals import TerminalOpening, _opening
 from services.gateway.terminal_relay import BadFrame, frame, frames
 from shared.contracts.terminals import MAX_COMMAND_CHARS, MAX_FRAME_BYTES
-from shared.rate import NS, Rate
+from shared.http.rate import NS, Rate
 
 
 async def parts(raw: bytes, size: int) -> AsyncIterator[bytes]:

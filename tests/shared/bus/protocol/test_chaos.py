@@ -12,11 +12,11 @@ import pytest
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.log import Entry
 from shared.bus.memory import MemoryBroker
-from shared.connection import Connection
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted
 from shared.ledger.record import decode
+from shared.process.connection import Connection
 from shared.testing.flaky_log import Accident, FlakyLog
 from shared.testing.ledger import SeatDecider, Seats, accepted, command
 from tests.patience import PATIENCE_S

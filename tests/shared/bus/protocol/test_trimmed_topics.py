@@ -19,10 +19,10 @@ from shared.bus.archive.tiered_log import TieredLog
 from shared.bus.clock import now_ms
 from shared.bus.fold import Fold, Replica
 from shared.bus.log import Log
-from shared.connection import Connection
 from shared.ledger.errors import TailLost
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
+from shared.process.connection import Connection
 from shared.testing.ledger import SeatDecider, Seats, command
 from tests.broker_clients import log_of
 from tests.patience import PATIENCE_S

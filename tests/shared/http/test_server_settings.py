@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import serialization
 from infra.security import certificates
 from services.gateway.settings import GatewaySettings
 from services.throttle.settings import ThrottleSettings
-from shared.server_settings import ServerSettings, is_loopback, server_certificate
-from shared.settings import BadSettings, read_settings
+from shared.http.server_settings import ServerSettings, is_loopback, server_certificate
+from shared.process.settings import BadSettings, read_settings
 
 GIVEN = {"BERTH_KAFKA": "k:1", "BERTH_DATA": "/d"}
 PAIR = {"BERTH_TLS_CERT": "/c", "BERTH_TLS_KEY": "/k"}

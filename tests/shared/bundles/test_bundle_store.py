@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shared import bundle_store
-from shared.bundle_store import BLOCK_BYTES, RENEWED, BundleStore, StoreFull, StoreUnreachable
+from shared.bundles import bundle_store
+from shared.bundles.bundle_store import (
+    BLOCK_BYTES,
+    RENEWED,
+    BundleStore,
+    StoreFull,
+    StoreUnreachable,
+)
 from shared.contracts.bundles import PART_BYTES, Manifest
 from tests import s3_server
 

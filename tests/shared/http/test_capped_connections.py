@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from shared.capped_connections import CappedConnection, ConnectionCap
+from shared.http.capped_connections import CappedConnection, ConnectionCap
 from tests.patience import PATIENCE_S
 from tests.serving import closed
 

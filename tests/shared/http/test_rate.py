@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.rate import LEAST_FORGOTTEN, NS, Rate, TokenBuckets
+from shared.http.rate import LEAST_FORGOTTEN, NS, Rate, TokenBuckets
 
 RATES = st.builds(Rate, st.floats(0.1, 1e5), st.integers(1, 50))
 PAUSES_NS = st.lists(st.integers(0, 2 * NS), min_size=1, max_size=80)

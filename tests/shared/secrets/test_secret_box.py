@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from shared.contracts.secrets import SecretStored
-from shared.secret_box import open_value, rewrap, seal_value
-from shared.secret_keys import Forged, SecretKeys, add_key, make_keys
+from shared.secrets.secret_box import open_value, rewrap, seal_value
+from shared.secrets.secret_keys import Forged, SecretKeys, add_key, make_keys
 
 VALUE = "s3same\nwith two lines and an ä"
 

@@ -7,7 +7,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from infra.security import certificates
-from shared.connection import BadConnection, Connection
+from shared.process.connection import BadConnection, Connection
 
 SECRET = "a-password-that-must-not-leak"
 PLAIN = Connection("127.0.0.1:1,127.0.0.1:2", idempotent=False)

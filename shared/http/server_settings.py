@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 from pydantic_core.core_schema import ValidationInfo
 
-from shared.server_certificate import ServerCertificate
-from shared.settings import Settings
+from shared.http.server_certificate import ServerCertificate
+from shared.process.settings import Settings
 
 NodeExecutors = Annotated[
     str,

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from shared import bodies
-from shared.bodies import BodyTooLarge, BodyTooSlow, collect_body
+from shared.http import bodies
+from shared.http.bodies import BodyTooLarge, BodyTooSlow, collect_body
 
 
 async def chunks(*parts: bytes, wait_s: float = 0.0) -> AsyncIterator[bytes]:

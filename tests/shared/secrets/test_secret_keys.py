@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.contracts.secrets import WrappedKey
-from shared.secret_keys import (
+from shared.secrets.secret_keys import (
     Forged,
     KeyMissing,
     KeysUnusable,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from shared.settings import BadSettings
+from shared.process.settings import BadSettings
 
 log = logging.getLogger(__name__)
 

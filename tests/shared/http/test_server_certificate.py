@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from infra.security.certificates import SERVER_DAYS, CertificateOptions, make
-from shared.server_certificate import ServerCertificate
+from shared.http.server_certificate import ServerCertificate
 
 DAY_S = 86_400.0
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 
 from shared.contracts.secrets import SealedValue, SecretStored, WrappedKey
-from shared.secret_keys import KEY_BYTES, SecretKeys, seal, unseal
+from shared.secrets.secret_keys import KEY_BYTES, SecretKeys, seal, unseal
 
 
 def seal_value(keys: SecretKeys, tenant: str, name: str, version: int, value: str) -> SealedValue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 
-from shared.open_files import raise_limit
+from shared.process.open_files import raise_limit
 
 
 def test_the_soft_limit_becomes_the_hard_one() -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from infra.security import certificates
-from shared.settings import BadSettings, Settings, read_settings
+from shared.process.settings import BadSettings, Settings, read_settings
 
 GIVEN = {"BERTH_KAFKA": "127.0.0.1:9092", "BERTH_DATA": "data", "PATH": "/usr/bin"}
 
@@ -92,7 +92,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_a_process_with_wrong_settings_ends_with_one_line() -> None:
-    code = "import os; from shared.settings import *; read_settings(Settings, os.environ)"
+    code = "import os; from shared.process.settings import *; read_settings(Settings, os.environ)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=GIVEN | {"BERTH_TYPO": "1", "PYTHONPATH": os.getcwd()},
@@ -101,7 +101,7 @@ def test_a_process_with_wrong_settings_ends_with_one_line() -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == "BERTH_TYPO: no such setting in shared.settings\n"
+    assert done.stderr == "BERTH_TYPO: no such setting in shared.process.settings\n"
 
 
 def test_the_password_of_kafka_comes_from_a_file_and_is_never_shown(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_core.core_schema import ValidationInfo
 
-from shared.connection import Connection
 from shared.contracts.topics import LANES
+from shared.process.connection import Connection
 
 PREFIX = "BERTH_"
 FILE = "_FILE"

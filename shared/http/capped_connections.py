@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from shared.server_settings import is_loopback
+from shared.http.server_settings import is_loopback
 
 log = logging.getLogger(__name__)
 

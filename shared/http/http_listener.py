@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from shared.capped_connections import CappedConnection, ConnectionCap
-from shared.server_settings import ServerSettings
+from shared.http.capped_connections import CappedConnection, ConnectionCap
+from shared.http.server_settings import ServerSettings
 
 HANDSHAKE_S = 10.0
 """Longest s until a TLS connection is open."""

@@ -1,0 +1,1 @@
+"""HTTP servers: their bodies, connections, rates, addresses and certificates."""

@@ -1,0 +1,1 @@
+"""Secrets of tenants: encrypted values, and the keys that encrypt them."""
