@@ -20,10 +20,10 @@ from infra.postgres import server as postgres
 from infra.supervisor.running import Broker
 from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
-from shared.bus.fold import Fold
-from shared.bus.fold_key import key_of_state
-from shared.bus.kafka import KafkaLog
-from shared.bus.snapshots import Snapshots
+from shared.bus.folds.fold import Fold
+from shared.bus.folds.fold_key import key_of_state
+from shared.bus.folds.snapshots import Snapshots
+from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.topics import TOPICS
 from shared.ledger.reader import Cursor
 from shared.process.connection import Connection

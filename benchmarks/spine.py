@@ -19,7 +19,7 @@ from benchmarks.parts.stack import Bench, bench_stack
 from infra.supervisor import control
 from infra.supervisor.running import Broker
 from infra.supervisor.stack import SERVICES
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.tail import LedgerTail
 from shared.process.progress import ReportLine
 from shared.projections.rebuild import rebuild
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from shared.bus.kafka import KafkaLog
-from shared.bus.log import Entry, Headers, Log, fetch
-from shared.bus.producer import TopicProducer
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.log import Entry, Headers, Log, fetch
+from shared.bus.logs.producer import TopicProducer
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 from shared.process.connection import Connection

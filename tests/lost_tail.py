@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.ledger.partition import TP
 
 

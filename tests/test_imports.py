@@ -31,7 +31,7 @@ PACKAGES = (
 BROKEN = [
     ("core", "services/priority/core/broken_clock.py", "time"),
     ("core", "services/priority/core/broken_broker.py", "aiokafka"),
-    ("core", "services/priority/core/broken_bus.py", "shared.bus.kafka"),
+    ("core", "services/priority/core/broken_bus.py", "shared.bus.logs.kafka"),
     ("core", "shared/contracts/broken_log.py", "logging"),
     ("independence", "services/publisher/broken_peer.py", "services.gateway.settings"),
     ("layers", "shared/telemetry/broken_service.py", "services.gateway.settings"),
@@ -41,7 +41,7 @@ BROKEN = [
     ("layers", "simulator/broken_layer.py", "benchmarks.spine"),
     ("core", "shared/ledger/broken_clock.py", "time"),
     ("shared", "shared/ledger/broken_layer.py", "shared.telemetry.setup"),
-    ("shared", "shared/telemetry/broken_layer.py", "shared.bus.kafka"),
+    ("shared", "shared/telemetry/broken_layer.py", "shared.bus.logs.kafka"),
     (
         "placement",
         "services/placement/core/pool/broken_layer.py",
@@ -52,8 +52,8 @@ BROKEN = [
         "services/placement/core/round/broken_layer.py",
         "services.placement.core.decide",
     ),
-    ("lane", "shared/bus/draft.py", "time"),
-    ("lane", "shared/bus/rounds.py", "time"),
+    ("lane", "shared/bus/lane/draft.py", "time"),
+    ("lane", "shared/bus/lane/rounds.py", "time"),
     ("archive", "shared/bus/archive/cut.py", "time"),
     ("alone", "services/publisher/broken_alone.py", "berth_agent.messages"),
     ("shells", "simulator/broken_shell.py", "services.gateway.settings"),

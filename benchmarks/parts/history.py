@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from aiokafka import AIOKafkaProducer
 
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.access import TenantRegistered
 from shared.contracts.admission import JobAdmitted
 from shared.contracts.attempts import AllocationReleased, JobStarted, JobSucceeded

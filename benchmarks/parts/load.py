@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from aiokafka import AIOKafkaProducer
 
 from benchmarks.parts.stack import LANE, TENANT, Bench, as_record, pool_of
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import Gang, JobSpec, Simulated
 from shared.telemetry.trace_ids import new_traceparent

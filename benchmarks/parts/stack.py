@@ -15,8 +15,8 @@ from infra.machine.owned_folders import scratch_folder
 from infra.supervisor import stack, supervise, usage
 from infra.supervisor.running import Broker, RunningStack
 from infra.supervisor.stack import SERVICES
-from shared.bus.kafka import KafkaLog
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.access import RegisterTenant
 from shared.contracts.base import Command
 from shared.contracts.codec import encode

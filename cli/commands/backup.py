@@ -69,7 +69,7 @@ def restore(
 async def _save(stack: RunningStack, folder: Path) -> BackupManifest:
     from shared.backup.save import save, saved_topics
     from shared.bus.archive.opening import with_archive
-    from shared.bus.kafka import KafkaLog
+    from shared.bus.logs.kafka import KafkaLog
 
     log = with_archive(KafkaLog(stack.connection("verify"), client="berth-backup"), stack.archive)
     topics = saved_topics(stack.partitions, await _tenants(stack))
@@ -78,9 +78,9 @@ async def _save(stack: RunningStack, folder: Path) -> BackupManifest:
 
 async def _tenants(stack: RunningStack) -> list[str]:
     """Return every tenant ever registered, from the ledger: Postgres may be unavailable."""
-    from shared.bus.access import read_access
     from shared.bus.archive.opening import with_archive
-    from shared.bus.kafka import KafkaLog
+    from shared.bus.hosting.access import read_access
+    from shared.bus.logs.kafka import KafkaLog
 
     view = await read_access(
         with_archive(KafkaLog(stack.connection("verify"), client="berth-backup"), stack.archive)
@@ -125,7 +125,7 @@ def _load(stack: RunningStack, folder: Path, tenants: list[str]) -> None:
 async def _copy(writer: Connection, folder: Path) -> None:
     from shared.backup.load import load
     from shared.backup.writer import KafkaRestorer
-    from shared.bus.kafka import KafkaLog
+    from shared.bus.logs.kafka import KafkaLog
 
     async with KafkaRestorer(writer) as restorer:
         await load(folder, KafkaLog(writer, client="berth-restore"), restorer)

@@ -170,9 +170,9 @@ async def _bytes(stack: RunningStack, row: Json) -> bytes:
     Raises NotFound if they are no longer retained.
     """
     from shared.bus.archive.opening import with_archive
-    from shared.bus.kafka import KafkaLog
-    from shared.bus.log import fetch
-    from shared.bus.parts import find_bytes
+    from shared.bus.logs.kafka import KafkaLog
+    from shared.bus.logs.log import fetch
+    from shared.bus.quarantine.parts import find_bytes
     from shared.ledger.errors import TailLost
     from shared.ledger.partition import TP
 
@@ -194,7 +194,7 @@ async def _bytes(stack: RunningStack, row: Json) -> bytes:
 
 
 async def _send(stack: RunningStack, row: Json, value: bytes) -> int:
-    from shared.bus.producer import TopicProducer
+    from shared.bus.logs.producer import TopicProducer
 
     async with TopicProducer(stack.connection("operator")) as producer:
         return await producer.send(str(row["topic"]), int(str(row["partition"])), value)

@@ -17,7 +17,7 @@ from cli.text.output import console, emit, lines, table
 from shared.process.progress import ReportCount
 
 if TYPE_CHECKING:
-    from shared.bus.memory import MemoryBroker
+    from shared.bus.logs.memory import MemoryBroker
     from simulator.engine.options import SimulationOptions
     from simulator.workload.rows import WorkloadJob
 

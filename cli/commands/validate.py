@@ -94,8 +94,8 @@ def hours_since_change(past: RecordedPool, now_s: float) -> float:
 async def _past(pool: str, ledgers: Path | None, data: Path | None) -> RecordedPool:
     from infra.supervisor.running import load
     from shared.bus.archive.opening import with_archive
-    from shared.bus.kafka import KafkaLog
-    from shared.bus.memory import MemoryLog
+    from shared.bus.logs.kafka import KafkaLog
+    from shared.bus.logs.memory import MemoryLog
     from simulator.engine.recorded import LEDGER, read_pool
     from simulator.engine.recording import restore_broker
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cli.replay.submission import Submission
-from shared.bus.producer import TopicProducer
+from shared.bus.logs.producer import TopicProducer
 from shared.contracts.topics import submissions
 from shared.ledger.errors import OutcomeUnknown
 from shared.process.connection import Connection

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from shared.bus.archive.opening import with_archive
-from shared.bus.kafka import KafkaLog
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.tail import LedgerTail
 from shared.ledger.decider import Fact
 from shared.process.connection import Connection
 

@@ -10,9 +10,9 @@ from cli.errors import Refused, Unreachable
 from infra.supervisor.running import RunningStack
 from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms
-from shared.bus.kafka import KafkaLog
-from shared.bus.producer import TopicProducer
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.producer import TopicProducer
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.base import Command
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.ledger.cloudevents import encode

@@ -12,7 +12,7 @@ from shared.bus.archive.archive import Archive
 from shared.bus.archive.archiver import Archiver, ArchiverOptions
 from shared.bus.archive.opening import open_store
 from shared.bus.clock import now_ms
-from shared.bus.kafka import KafkaLog
+from shared.bus.logs.kafka import KafkaLog
 from shared.ledger.partition import TP
 
 AWAY_S = 10.0

@@ -22,10 +22,10 @@ from services.placement.core.decide import Placement
 from services.priority.core.decide import Priority
 from services.throttle.core.decide import Throttle
 from shared.bus.archive.opening import with_archive
-from shared.bus.fold import Fold
-from shared.bus.host import partitions_of, snapshots_of
-from shared.bus.kafka import KafkaLog
-from shared.bus.log import Log
+from shared.bus.folds.fold import Fold
+from shared.bus.hosting.host import partitions_of, snapshots_of
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.log import Log
 from shared.ledger.decider import Decider
 from shared.ledger.reader import Cursor
 from shared.process.progress import ReportLine

@@ -10,10 +10,10 @@ from cli.stack.access_producer import send_to_access
 from infra.supervisor import local_node
 from infra.supervisor.local_node import LocalNode
 from infra.supervisor.running import RunningStack
-from shared.bus.access import read_access
 from shared.bus.archive.opening import with_archive
-from shared.bus.kafka import KafkaLog
-from shared.bus.log import Log
+from shared.bus.hosting.access import read_access
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.log import Log
 from shared.contracts.base import Command
 from shared.contracts.enrolment import EnrollNode, RevokeNode
 from shared.contracts.pools import ConfigurePool, PoolConfigured

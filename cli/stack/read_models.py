@@ -8,8 +8,8 @@ from typing import TypedDict
 
 from infra.supervisor.running import RunningStack
 from shared.bus.archive.opening import with_archive
-from shared.bus.kafka import KafkaLog
-from shared.bus.log import Log
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.log import Log
 from shared.ledger.partition import TP
 from shared.process.progress import ReportLine
 from shared.projections import cursor

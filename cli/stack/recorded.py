@@ -19,7 +19,7 @@ from infra.supervisor.stack import BY_NAME
 from shared.backup.load import fill
 from shared.backup.writer import KafkaRestorer
 from shared.bus.clock import now_ms
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.contracts.access import KeyCreated
 from shared.contracts.topics import LEDGERS
 from shared.ledger.decider import Fact

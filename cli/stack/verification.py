@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from infra.supervisor.running import RunningStack
 from shared.bus.archive.opening import with_archive
-from shared.bus.kafka import KafkaLog
+from shared.bus.logs.kafka import KafkaLog
 from shared.process.progress import ReportLine
 from shared.projections.database import connect
 from shared.verify.reading import InstallationLog

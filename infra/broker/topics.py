@@ -28,7 +28,7 @@ from infra.broker.retention import (
 )
 from infra.security import acls
 from infra.security.broker_quotas import TenantQuota, apply_quotas
-from shared.bus.authentication import check_authentication
+from shared.bus.logs.authentication import check_authentication
 from shared.contracts.topics import (
     ARCHIVED,
     PROMPTS_KEPT_H,

@@ -84,7 +84,7 @@ def of_tenant(tenant: str) -> frozenset[Grant]:
 
 
 def group_of(service: str) -> str:
-    """Return the consumer group of a service, as used by `shared.bus.faust_host`."""
+    """Return the consumer group of a service, as used by `shared.bus.hosting.faust_host`."""
     return f"berth-{service}"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from services.admission.core.decide import Admission
 from services.admission.figures import figures
-from shared.bus.host import run_service
-from shared.bus.probe import probe_lanes
+from shared.bus.hosting.host import run_service
+from shared.bus.hosting.probe import probe_lanes
 from shared.process.settings import Settings
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from services.executor.core.consumed import is_consumed
-from shared.bus.log import Log
-from shared.bus.snapshots import Snapshots
-from shared.bus.tail import LedgerTail
+from shared.bus.folds.snapshots import Snapshots
+from shared.bus.logs.log import Log
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.base import UnknownType
 from shared.contracts.codec import decode_event
 from shared.ledger.decider import Fact

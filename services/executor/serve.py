@@ -11,8 +11,8 @@ from services.executor.core.virtual.inventory import InventoryNode, parse_invent
 from services.executor.settings import ExecutorSettings
 from services.executor.virtual.server import VirtualServer
 from shared.bus.archive.opening import with_archive
-from shared.bus.kafka import KafkaLog
-from shared.bus.log import Log
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.log import Log
 from shared.process.settings import BadSettings
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import start_telemetry

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 from services.executor.envelope import wrap_message
-from shared.bus.log import Log
+from shared.bus.logs.log import Log
 from shared.contracts.reports import LogLines, TelemetryReported
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP

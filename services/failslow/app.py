@@ -15,12 +15,12 @@ from services.failslow.core.validations import Validations
 from services.failslow.figures import figures
 from services.failslow.settings import FailSlowSettings
 from shared.bus.archive.opening import with_archive
-from shared.bus.host import run_service
-from shared.bus.kafka import KafkaLog
-from shared.bus.lane import Lane
-from shared.bus.log import Entry, Log
-from shared.bus.probe import probe_lanes
-from shared.bus.tail import TopicTail
+from shared.bus.hosting.host import run_service
+from shared.bus.hosting.probe import probe_lanes
+from shared.bus.lane.lane import Lane
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.log import Entry, Log
+from shared.bus.logs.tail import TopicTail
 from shared.contracts.reports import TelemetryReported
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP

@@ -10,9 +10,9 @@ from typing import TypeAlias
 from services.gateway.core.submission import Sender
 from services.gateway.problem import ForbiddenError, unauthenticated, unavailable
 from services.gateway.tokens import Tokens
-from shared.bus.access import AccessFollower
 from shared.bus.clock import now_ms
-from shared.bus.log import Log
+from shared.bus.hosting.access import AccessFollower
+from shared.bus.logs.log import Log
 from shared.contracts.access import Role
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.keys import parse_bearer

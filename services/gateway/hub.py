@@ -11,7 +11,7 @@ import msgspec
 from aiokafka.errors import KafkaError
 
 from services.gateway.core.vector import encode_vector
-from shared.bus.log import Entry, Feed, Log
+from shared.bus.logs.log import Entry, Feed, Log
 from shared.ledger.errors import BusError
 from shared.ledger.partition import TP
 

@@ -21,7 +21,7 @@ from services.gateway.outbox import Ack, Outbox, OutgoingCommand
 from services.gateway.problem import ApiError
 from services.gateway.progress import ConsumerProgress
 from shared.bus.failpoints import FAILPOINTS
-from shared.bus.stop_client import STOP_S, stop_client
+from shared.bus.logs.stop_client import STOP_S, stop_client
 from shared.contracts.job_commands import RejectSubmission, SubmitJob
 from shared.contracts.secrets import REFERENCE
 from shared.http.rate import Rate, TokenBuckets

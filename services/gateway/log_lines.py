@@ -11,7 +11,7 @@ import msgspec
 from aiokafka.errors import KafkaError
 
 from services.gateway.sse import ALIVE, OPENING, end_frame
-from shared.bus.log import Entry, Feed, Log
+from shared.bus.logs.log import Entry, Feed, Log
 from shared.ledger.cloudevents import Malformed, decode
 from shared.ledger.partition import TP
 from shared.projections.jobs import ENDED_PHASES

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from services.gateway.problem import ApiError
-from shared.bus.log import Feed, Log
+from shared.bus.logs.log import Feed, Log
 from shared.contracts.admission import ArrayAccepted, JobAdmitted, JobDeferred
 from shared.contracts.job_spec import JobSpec
 from shared.ledger.errors import TailLost

@@ -28,8 +28,8 @@ from services.gateway.tokens import Tokens
 from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms
 from shared.bus.fatal import supervise
-from shared.bus.kafka import KafkaLog
-from shared.bus.log import Log
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.log import Log
 from shared.contracts.job_commands import SubmitJob
 from shared.http.rate import Rate, TokenBuckets
 from shared.oidc.key_set import KeySet

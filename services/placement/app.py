@@ -10,10 +10,10 @@ from services.placement.figures import figures
 from services.placement.heartbeats import watch
 from services.placement.open_rounds import LaneSignals, solve_open_rounds
 from services.placement.solver.process import Solver
-from shared.bus.host import run_service
-from shared.bus.kafka import KafkaLog
-from shared.bus.lane import Lane
-from shared.bus.probe import probe_lanes
+from shared.bus.hosting.host import run_service
+from shared.bus.hosting.probe import probe_lanes
+from shared.bus.lane.lane import Lane
+from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.node_problems import NodeProblemsReported
 from shared.contracts.reports import CheckpointsReported, ExecutorReported, ProgressReported

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from shared.bus.clock import now_ms
 from shared.bus.ids import new_id
-from shared.bus.log import Entry, Feed, Log
+from shared.bus.logs.log import Entry, Feed, Log
 from shared.contracts.codec import encode
 from shared.contracts.reports import Heartbeats, HeartbeatsRead
 from shared.contracts.upcast import UpcastError, upcast

@@ -15,8 +15,8 @@ from services.placement.core.pool.node import Node
 from services.placement.core.pool.state import Pool
 from services.placement.heartbeat_log import HeartbeatLog, LogBroken, NotRead, decoded_heartbeats
 from services.placement.silence import Silence, chunks, silence_key
-from shared.bus.lane import Lane
-from shared.bus.log import Entry, Log
+from shared.bus.lane.lane import Lane
+from shared.bus.logs.log import Entry, Log
 from shared.contracts.reports import NodesHeard, NodesSilent, SilentNode
 
 NODES_PER_OFFER = 32

@@ -13,7 +13,7 @@ from services.placement.core.solver.contended import (
     work_limit,
 )
 from services.placement.solver.process import Solver, SolverDied
-from shared.bus.lane import Lane
+from shared.bus.lane.lane import Lane
 from shared.contracts.placement import RoundOpened
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.solver_plan import PlanReady

@@ -7,9 +7,9 @@ from services.priority.core.state import PriorityState
 from services.priority.figures import figures
 from services.priority.model_files import read_models
 from services.priority.settings import PrioritySettings
-from shared.bus.host import run_service
-from shared.bus.lane import Lane
-from shared.bus.probe import probe_lanes
+from shared.bus.hosting.host import run_service
+from shared.bus.hosting.probe import probe_lanes
+from shared.bus.lane.lane import Lane
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 

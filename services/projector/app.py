@@ -13,7 +13,7 @@ from services.projector.leaving import Leaving
 from services.projector.settings import ProjectorSettings
 from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms
-from shared.bus.kafka import KafkaLog
+from shared.bus.logs.kafka import KafkaLog
 from shared.projections import cursor
 from shared.projections.cursor import CursorMoved
 from shared.projections.database import connect, terminate_after

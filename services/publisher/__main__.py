@@ -13,8 +13,8 @@ from shared.bus.archive.archiver import ArchiverOptions
 from shared.bus.archive.archiving import Archiving, ArchivingPace
 from shared.bus.archive.opening import open_store, with_archive
 from shared.bus.fatal import run_to_end
-from shared.bus.kafka import KafkaLog
-from shared.bus.retention_watch import Kept, RetentionWatch
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.retention_watch import Kept, RetentionWatch
 from shared.contracts.topics import TOPICS
 from shared.process.settings import read_settings
 from shared.telemetry.metrics import Metrics

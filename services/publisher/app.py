@@ -18,8 +18,8 @@ from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import OutgoingRecord, Shipper
 from shared.bus.clock import now_ms
 from shared.bus.failpoints import FAILPOINTS
-from shared.bus.log import Log
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.log import Log
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.topics import LEDGERS, TOPICS, tenant_events
 from shared.ledger.cloudevents import CONTENT_TYPE
 from shared.ledger.errors import OutcomeUnknown

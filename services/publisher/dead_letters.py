@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from services.publisher.core.lane import Published
-from shared.bus.log import Feed, Log
+from shared.bus.logs.log import Feed, Log
 from shared.ledger.errors import TailLost
 from shared.ledger.partition import TP
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from services.publisher.core.position import HEADER, LanePositions, decode
-from shared.bus.log import Entry, Log
+from shared.bus.logs.log import Entry, Log
 from shared.ledger.partition import TP
 
 SLOW_S = 1.0

@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 
 from aiokafka.errors import KafkaError
 
-from shared.bus.log import Headers
-from shared.bus.producer import Producer
+from shared.bus.logs.log import Headers
+from shared.bus.logs.producer import Producer
 from shared.ledger.errors import OutcomeUnknown, TooLarge
 from shared.ledger.partition import TP
 from shared.process.connection import Connection

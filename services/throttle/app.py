@@ -31,15 +31,15 @@ from services.throttle.topic.publisher import AnswerLog, AnswerPublisher, KafkaA
 from services.throttle.topic.records import RequestRecords, with_counts
 from services.throttle.topic.requests import TopicRequests
 from services.throttle.upstreams.pool import UpstreamPool
-from shared.bus.access import AccessFollower
 from shared.bus.archive.opening import with_archive
-from shared.bus.host import run_service
-from shared.bus.kafka import KafkaLog
-from shared.bus.lane import Lane
-from shared.bus.lanes import Lanes
-from shared.bus.log import Log
-from shared.bus.probe import probe_lanes
-from shared.bus.retention_watch import Kept, RetentionWatch
+from shared.bus.hosting.access import AccessFollower
+from shared.bus.hosting.host import run_service
+from shared.bus.hosting.lanes import Lanes
+from shared.bus.hosting.probe import probe_lanes
+from shared.bus.lane.lane import Lane
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.log import Log
+from shared.bus.logs.retention_watch import Kept, RetentionWatch
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command
 from shared.contracts.llm import LlmRequestRejected, ServeLlmRequest

@@ -15,7 +15,7 @@ from services.throttle.handlers import BodyHandler
 from services.throttle.retraining import RetrainingShare
 from services.throttle.tickets import LaneLost, Ticket, Tickets
 from services.throttle.upstreams.pool import UpstreamPool
-from shared.bus.lane import Lane
+from shared.bus.lane.lane import Lane
 from shared.contracts.base import Local
 from shared.contracts.clocks import ClockStepObserved
 from shared.contracts.endpoints import EndpointConfigured

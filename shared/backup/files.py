@@ -12,7 +12,7 @@ from typing import BinaryIO, Self
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.contracts.topics import submissions
 from shared.ledger.partition import TP
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from shared.backup.files import BackupManifest, BadBackup, entries, open_backup
-from shared.bus.log import Entry, Log
+from shared.bus.logs.log import Entry, Log
 from shared.contracts.topics import LOSSY_INPUTS
 from shared.ledger.partition import TP
 

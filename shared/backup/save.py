@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from shared.backup.files import BackupManifest, BadBackup, PartWriter, finish
-from shared.bus.log import Entry, Log
+from shared.bus.logs.log import Entry, Log
 from shared.contracts.topics import LEDGERS, LOSSY_INPUTS, TOPICS, submissions
 from shared.ledger.partition import TP
 from shared.ledger.reader import Reader

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from shared.bus.log import Entry
-from shared.bus.producer import Producer
+from shared.bus.logs.log import Entry
+from shared.bus.logs.producer import Producer
 from shared.ledger.partition import TP
 from shared.process.connection import Connection
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from asyncpg import Connection
 
-from shared.bus.log import Log
+from shared.bus.logs.log import Log
 from shared.ledger.reader import Cursor
 from shared.projections import cursor
 from shared.projections.database import SCHEMA, connect

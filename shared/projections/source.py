@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import TypeVar
 
-from shared.bus.log import Log
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.log import Log
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.topics import LEDGERS, TOPICS
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Cursor

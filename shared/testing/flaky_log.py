@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal
 
-from shared.bus.log import Feed, Headers, Log
+from shared.bus.logs.log import Feed, Headers, Log
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.contracts.base import Event
 from shared.contracts.codec import encode
 from shared.contracts.command_answers import CommandAccepted

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.base import Event
 from shared.contracts.codec import encode_event
 from shared.ledger.partition import TP

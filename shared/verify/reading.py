@@ -11,8 +11,8 @@ from time import monotonic
 
 import msgspec
 
-from shared.bus.log import Entry, Log
-from shared.bus.tail import LedgerTail, TopicTail
+from shared.bus.logs.log import Entry, Log
+from shared.bus.logs.tail import LedgerTail, TopicTail
 from shared.contracts.base import EVENTS, UnknownType
 from shared.contracts.codec import decode_command, owner_of
 from shared.contracts.node_problems import NodeProblemsReported

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from shared.bus.log import Log
+from shared.bus.logs.log import Log
 from shared.contracts.topics import TOPICS
 from shared.ledger.partition import TP
 

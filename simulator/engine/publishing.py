@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.publisher.core.lane import PublisherLane
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.topics import LEDGERS
 from shared.ledger.partition import TP
 from shared.ledger.reader import Reader

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from services.executor.core.virtual.inventory import InventoryNode
-from shared.bus.log import Log
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.log import Log
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import Finished, QueueChanged, QueueEntry
 from shared.ledger.reader import Accepted

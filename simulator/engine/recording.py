@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.topics import LEDGERS
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP

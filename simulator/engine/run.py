@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from services.placement.core.solver.contended import solve_now
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.terms import IN_EXECUTOR_LEASES
 from shared.process.progress import ReportCount
 from simulator.engine.models import load_models

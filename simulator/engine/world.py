@@ -13,7 +13,7 @@ from services.placement.core.pool.state import Pool
 from services.placement.core.solver.contended import solve_now
 from services.priority.core.decide import Priority
 from services.priority.core.learned.model import LearnedModels
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.access import TenantRegistered
 from shared.contracts.base import Command, Event
 from shared.contracts.construct import construct

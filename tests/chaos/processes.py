@@ -27,13 +27,13 @@ from services.publisher.app import Publisher
 from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import Shipment
 from shared.bus.clock import WallClock
-from shared.bus.host import clock_of
-from shared.bus.inbox import ACCESS
-from shared.bus.lane import Lane, LaneSettings
-from shared.bus.lanes import Lanes
-from shared.bus.log import Feed, Headers
-from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.bus.snapshots import Snapshots
+from shared.bus.folds.snapshots import Snapshots
+from shared.bus.hosting.host import clock_of
+from shared.bus.hosting.lanes import Lanes
+from shared.bus.inputs.inbox import ACCESS
+from shared.bus.lane.lane import Lane, LaneSettings
+from shared.bus.logs.log import Feed, Headers
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.topics import INPUTS
 from shared.ledger.decider import Decider
 from shared.ledger.errors import OutcomeUnknown, TailLost

@@ -15,10 +15,10 @@ from unittest.mock import patch
 
 import services.executor.pool_ledger  # noqa: F401
 from services.publisher import app as publisher_app
-from shared.bus.inbox import Channel, Inbox
-from shared.bus.rounds import Rounds
-from shared.bus.snapshots import Snapshots
-from shared.bus.tail import LedgerTail
+from shared.bus.folds.snapshots import Snapshots
+from shared.bus.inputs.inbox import Channel, Inbox
+from shared.bus.lane.rounds import Rounds
+from shared.bus.logs.tail import LedgerTail
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Cursor, Reader
 from shared.ledger.record import Record

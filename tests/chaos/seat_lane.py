@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from shared.bus.kafka import KafkaLog
-from shared.bus.lane import Lane, LaneSettings
-from shared.bus.lanes import Lanes
+from shared.bus.hosting.lanes import Lanes
+from shared.bus.lane.lane import Lane, LaneSettings
+from shared.bus.logs.kafka import KafkaLog
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP

@@ -17,7 +17,7 @@ from services.executor.core.virtual.inventory import InventoryNode
 from services.placement.core.decide import Placement
 from services.priority.core.decide import Priority
 from shared.bus.clock import now_ms
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import TenantRegistered
 from shared.contracts.codec import encode
 from shared.contracts.job_commands import CancelJob, SubmitJob

@@ -11,11 +11,11 @@ from unittest.mock import patch
 import pytest
 
 from infra.supervisor.stack import AGENT
-from shared.bus import snapshots as snapshots_module
 from shared.bus.failpoints import PLACES, Failpoints
-from shared.bus.kafka import KafkaLog
-from shared.bus.snapshots import Snapshots
-from shared.bus.tail import LedgerTail
+from shared.bus.folds import snapshots as snapshots_module
+from shared.bus.folds.snapshots import Snapshots
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.identity import derive_job_id
 from shared.ledger.reader import Cursor
 from tests.e2e.stand import POOL, Stand, a_stand, a_submission

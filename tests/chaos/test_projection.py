@@ -16,7 +16,7 @@ from services.projector import app
 from services.projector.app import Projector
 from services.projector.settings import ProjectorSettings
 from shared.bus.failpoints import Failpoints
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.topics import TOPICS
 from shared.ledger.partition import TP
 from shared.projections import cursor, project

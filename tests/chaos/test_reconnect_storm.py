@@ -15,9 +15,9 @@ from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
 from services.priority.core.decide import Priority
 from shared.bus.clock import LedgerClock, Reading, WallClock
-from shared.bus.inbox import ACCESS
-from shared.bus.lane import Lane
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.inputs.inbox import ACCESS
+from shared.bus.lane.lane import Lane
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import RegisterTenant
 from shared.contracts.base import Command, Model
 from shared.contracts.codec import encode

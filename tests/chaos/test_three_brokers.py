@@ -15,8 +15,8 @@ import pytest
 from infra.broker import kafka, topics
 from infra.broker.replication import MIN_ISR, copies, partitions_of
 from infra.broker.retention import WrongTopic, configs
-from shared.bus.kafka import KafkaLog
-from shared.bus.lanes import Lanes
+from shared.bus.hosting.lanes import Lanes
+from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.topics import TOPICS, TopicSpec
 from shared.ledger import cloudevents
 from shared.testing.ledger import command, fold

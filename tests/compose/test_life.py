@@ -18,7 +18,7 @@ import pytest
 from infra.compose import project as compose_project
 from infra.standins.build import label
 from infra.supervisor.stack import SERVICES
-from shared.bus.kafka import KafkaLog
+from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.identity import derive_job_id
 from shared.ledger.errors import Forbidden
 from shared.ledger.partition import TP

@@ -76,8 +76,8 @@ def test_links_of_a_document_lead_to_files(document: str) -> None:
 
 
 def test_a_renamed_file_is_noticed() -> None:
-    assert is_path("shared/bus/lane.py")
-    assert exists("shared/bus/lane.py", "README.md")
+    assert is_path("shared/bus/lane/lane.py")
+    assert exists("shared/bus/lane/lane.py", "README.md")
     assert not exists("shared/bus/lanes_of_old.py", "README.md")
     assert not exists("lane.py", "services/failslow/README.md")
     assert exists("docs/decisions/0001", "README.md")

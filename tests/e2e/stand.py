@@ -25,7 +25,7 @@ from infra.machine.owned_folders import scratch_folder
 from infra.supervisor import supervise
 from infra.supervisor.running import RunningStack
 from infra.supervisor.stack import AGENT, SERVICES
-from shared.bus.kafka import KafkaLog
+from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.base import Model
 from shared.contracts.codec import encode
 from shared.contracts.identity import derive_job_id

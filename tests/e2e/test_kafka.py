@@ -21,8 +21,8 @@ from infra.broker import kafka
 from infra.machine.owned_folders import scratch_folder
 from infra.supervisor.running import load
 from infra.supervisor.stack import SERVICES
-from shared.bus.kafka import KafkaLog
-from shared.bus.tail import TopicTail
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.tail import TopicTail
 from shared.ledger import cloudevents
 from shared.ledger.errors import Forbidden
 from shared.ledger.partition import TP

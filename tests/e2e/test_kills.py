@@ -12,8 +12,8 @@ import pytest
 
 from infra.supervisor import supervise
 from infra.supervisor.stack import SERVICES
-from shared.bus.kafka import KafkaLog
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.identity import derive_job_id
 from tests.e2e.stand import POOL, Json, Stand, a_stand, a_submission, eventually
 from tests.patience import PATIENCE_S

@@ -12,8 +12,8 @@ import pytest
 
 from infra.broker import kafka
 from infra.supervisor.running import load
-from shared.bus.kafka import KafkaLog
-from shared.bus.tail import TopicTail
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.tail import TopicTail
 from shared.ledger import cloudevents
 from shared.ledger.errors import Forbidden
 from shared.ledger.partition import TP

@@ -23,7 +23,7 @@ from infra.grafana.build import BOARDS
 from infra.machine.process import free_ports, spawn
 from infra.prometheus.__main__ import local
 from infra.supervisor.stack import SERVICES
-from shared.bus.kafka import KafkaLog
+from shared.bus.logs.kafka import KafkaLog
 from shared.projections.database import connect
 from shared.projections.rebuild import rebuild
 from shared.telemetry.scrape import scrape_all

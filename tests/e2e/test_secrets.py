@@ -24,7 +24,7 @@ import pytest
 
 from infra.postgres import server as postgres
 from infra.supervisor import supervise
-from shared.bus.kafka import KafkaLog
+from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.topics import TOPICS, submissions, tenant_events
 from shared.ledger.partition import TP
 from shared.projections.database import connect

@@ -23,9 +23,9 @@ from infra.machine.owned_folders import scratch_folder
 from infra.machine.process import Running, free_ports
 from shared.bus.clock import now_ms
 from shared.bus.fatal import EXIT_ERROR, EXIT_PROTOCOL
+from shared.bus.folds.snapshots import Snapshots
 from shared.bus.ids import new_id
-from shared.bus.snapshots import Snapshots
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.base import Event
 from shared.contracts.enrolment import NodeEnrolled
 from shared.contracts.keys import hash_secret

@@ -34,7 +34,7 @@ from services.throttle.relay.request import ROUTES, InvalidRequest, RequestBody,
 from services.throttle.relay.sse import EventTooLarge
 from services.throttle.relay.stream_filter import StreamFilter
 from services.throttle.relay.usage import TokenCount
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.contracts.access import KeyCreated
 from shared.contracts.codec import decode_command, encode
 from shared.contracts.job_commands import RejectSubmission

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 
 from services.executor.core.virtual.inventory import InventoryNode
 from services.placement.core.pool.shape import GPU
-from shared.bus.memory import MemoryLog
+from shared.bus.logs.memory import MemoryLog
 from shared.contracts.job_commands import CancelJob, SetQuota, SubmitJob
 from shared.contracts.job_spec import Elastic, Gang, JobSpec, Retry, Simulated
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode

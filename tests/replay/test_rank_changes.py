@@ -13,7 +13,7 @@ import pytest
 
 from services.placement.core.decide import Placement
 from services.priority.core.decide import Priority
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.placement import RanksChanged, RanksNoted
 from shared.contracts.ranking import QueueRanked
 from shared.contracts.reranking import QueueReranked

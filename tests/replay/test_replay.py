@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from shared.bus.memory import MemoryLog
+from shared.bus.logs.memory import MemoryLog
 from shared.contracts.base import EVENTS
 from shared.contracts.topics import LEDGERS
 from shared.ledger.decider import Decider

@@ -21,10 +21,10 @@ from services.throttle.core.decide import Throttle
 from services.throttle.core.disciplines.budgets import Budget
 from services.throttle.core.state import EndpointState
 from shared.bus.clock import LedgerClock, Reading, WallClock
-from shared.bus.fold_key import key_of_state
-from shared.bus.lane import Lane, LaneSettings
-from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.bus.snapshots import Snapshots
+from shared.bus.folds.fold_key import key_of_state
+from shared.bus.folds.snapshots import Snapshots
+from shared.bus.lane.lane import Lane, LaneSettings
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Event
 from shared.contracts.llm import LlmRequestFinished, LlmRequestQueued, LlmRequestStarted
 from shared.ledger.partition import TP

@@ -14,7 +14,7 @@ from infra.supervisor import supervise
 from infra.supervisor.listening import Listen
 from infra.supervisor.running import Broker
 from infra.supervisor.stack import AGENT_EXECUTOR, SERVICES
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.access import RegisterTenant
 from shared.contracts.enrolment import CreateNodeToken, NodeTokenCreated
 from shared.contracts.keys import format_key, hash_secret

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.tail import LedgerTail
 
 PLACED, STARTED = "job.placed.v1", "job.started.v1"
 

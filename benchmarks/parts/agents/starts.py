@@ -19,7 +19,7 @@ from benchmarks.parts.command import Json
 from benchmarks.parts.load import JobLoad
 from benchmarks.parts.stack import Bench
 from berth_agent import file_names
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.tail import LedgerTail
 
 LAST_START_S = 30.0
 POLL_S = 0.1

@@ -15,7 +15,7 @@ from benchmarks.parts.chaos.faults import wait_until
 from benchmarks.parts.load import ENDS
 from benchmarks.parts.stack import TENANT, Bench, as_record, pool_of
 from infra.machine.process import is_open
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import Gang, JobSpec, Simulated
 from shared.contracts.topics import LEDGERS

@@ -13,7 +13,7 @@ from benchmarks.parts.chaos.options import ChaosOptions
 from benchmarks.parts.chaos.result_file import ResultFile
 from benchmarks.parts.command import Json
 from benchmarks.parts.stack import LANE
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.tail import LedgerTail
 
 READY_LIMIT_S = 60.0
 PAUSE_S, LONG_PAUSE_S = 0.5, 8.0

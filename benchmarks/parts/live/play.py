@@ -19,7 +19,7 @@ from infra.machine.owned_folders import scratch_folder
 from infra.supervisor import supervise
 from infra.supervisor.running import Broker
 from infra.supervisor.stack import AGENT, SERVICES
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.pools import ConfigurePool
 from shared.process.progress import ReportLine
 from simulator.engine.sizing import PLENTY_CPUS, PLENTY_MEM_GIB

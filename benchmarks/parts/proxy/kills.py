@@ -23,7 +23,7 @@ from benchmarks.parts.proxy.site import (
     until_served,
 )
 from infra.machine.process import free_ports
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.base import Event
 from shared.contracts.endpoints import TokenBudget
 from shared.process.progress import ReportLine

@@ -19,8 +19,8 @@ import aiohttp
 from benchmarks.parts.stack import as_record
 from infra.broker import kafka, tansu, topics
 from infra.machine.process import Running, free_ports, is_open, spawn
-from shared.bus.kafka import KafkaLog
-from shared.bus.producer import TopicProducer
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.producer import TopicProducer
 from shared.contracts.access import CreateKey, RegisterTenant
 from shared.contracts.base import Command
 from shared.contracts.endpoints import ConfigureEndpoint, Upstream

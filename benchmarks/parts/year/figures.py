@@ -16,7 +16,7 @@ from benchmarks.parts.year.segments import COMPRESSED, UNCOMPRESSED, KeptBytes, 
 from benchmarks.parts.year.starting import DECIDERS, MeasuredStart, measure_start
 from benchmarks.parts.year.volumes import ranking_volumes, topic_bytes
 from infra.machine.owned_folders import scratch_folder
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.ledger.partition import TP
 from shared.process.progress import ReportLine
 from simulator.engine.lane import LANE

@@ -14,7 +14,7 @@ import msgspec
 from services.publisher.app import public_record
 from services.publisher.core.lane import PublisherLane
 from services.publisher.shipper import OutgoingRecord
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.topics import LEDGERS
 from shared.ledger.cloudevents import decode as decode_cloudevent
 from shared.ledger.partition import TP

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from services.executor.core.virtual.inventory import InventoryNode
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.identity import derive_command_id, derive_job_id
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.pools import LOG_SCORE_MARGIN, PoolConfigured

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.parts.year.options import YEAR_DAYS
 from benchmarks.parts.year.volumes import ledgers_in
 from infra.postgres import server as postgres
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.ledger.partition import TP
 from shared.projections import cursor
 from shared.projections.database import connect

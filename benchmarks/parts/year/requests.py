@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.base import Event, Model
 from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.llm import EngineAdvanced, RequestEnd, RequestsEnded

@@ -20,7 +20,7 @@ from services.admission.core.decide import Admission
 from services.placement.core.decide import Placement
 from services.priority.core.decide import Priority
 from services.throttle.core.decide import Throttle
-from shared.bus.snapshots import Snapshots
+from shared.bus.folds.snapshots import Snapshots
 from shared.ledger.decider import Decider
 from shared.ledger.reader import Reader
 

@@ -16,9 +16,9 @@ from services.executor.core.agents.state import AgentPool
 from services.executor.envelope import ExecutorMessage, wrap_message
 from services.executor.pool_ledger import LEDGER, PoolLedger
 from services.executor.settings import ExecutorSettings
-from shared.bus.fold_key import key_of_state
-from shared.bus.log import Log
-from shared.bus.snapshots import Snapshots
+from shared.bus.folds.fold_key import key_of_state
+from shared.bus.folds.snapshots import Snapshots
+from shared.bus.logs.log import Log
 from shared.contracts.node_problems import NodeProblemsReported, ReportedProblem
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import (

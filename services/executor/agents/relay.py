@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
-from shared.bus.log import Log
+from shared.bus.logs.log import Log
 from shared.ledger.errors import OutcomeUnknown, TooLarge
 from shared.ledger.partition import TP
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TypeAlias
 
-from shared.bus.access import AccessFollower
+from shared.bus.hosting.access import AccessFollower
 from shared.contracts.agents import Launch
 from shared.contracts.failures import Failure
 from shared.contracts.secrets import NAME_RULE, SECRET_NAME, SecretStored, secrets_named

@@ -20,9 +20,9 @@ from services.executor.agents.terminals import Terminals
 from services.executor.settings import ExecutorSettings
 from services.executor.soft_outbox import SoftOutbox
 from shared.bundles.bundle_store import BundleStore
-from shared.bus.access import AccessFollower
-from shared.bus.log import Log
-from shared.bus.probe import probe_lag
+from shared.bus.hosting.access import AccessFollower
+from shared.bus.hosting.probe import probe_lag
+from shared.bus.logs.log import Log
 from shared.contracts.enrolment import NodeEnrolled, NodeRevoked
 from shared.contracts.node_registry import NodeRegistry
 from shared.contracts.pools import PoolConfigured

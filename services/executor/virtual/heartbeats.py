@@ -10,7 +10,7 @@ from services.executor.envelope import wrap_message
 from services.executor.virtual.lease import HeartbeatLease
 from services.executor.virtual.performer import Performer
 from shared.bus.clock import boot_ms
-from shared.bus.log import Log
+from shared.bus.logs.log import Log
 from shared.contracts.reports import Alive, Heartbeats
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP

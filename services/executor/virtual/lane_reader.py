@@ -16,9 +16,9 @@ from services.executor.core.virtual.state import ExecutorState
 from services.executor.pool_ledger import LEDGER, PoolLedger
 from services.executor.virtual.lease import ReadLease
 from services.executor.virtual.performer import Performer
-from shared.bus.fold_key import fold_key
-from shared.bus.log import Log
-from shared.bus.snapshots import Snapshots
+from shared.bus.folds.fold_key import fold_key
+from shared.bus.folds.snapshots import Snapshots
+from shared.bus.logs.log import Log
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted

@@ -18,7 +18,7 @@ from services.executor.virtual.performer import Performer
 from services.executor.virtual.pools import PoolDirectory
 from services.executor.virtual.reporter import Reporter
 from shared.bus.clock import now_ms
-from shared.bus.log import Log
+from shared.bus.logs.log import Log
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import TelemetryReported
 from shared.ledger.partition import TP

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from shared.bus.access import AccessFollower
-from shared.bus.log import Log
+from shared.bus.hosting.access import AccessFollower
+from shared.bus.logs.log import Log
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.reader import Accepted
 

@@ -7,7 +7,7 @@ from collections import deque
 
 from services.executor.envelope import wrap_message
 from shared.bus.failpoints import FAILPOINTS
-from shared.bus.log import Log
+from shared.bus.logs.log import Log
 from shared.contracts.reports import ExecutorReported, Report
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP

@@ -12,8 +12,8 @@ from services.executor.settings import ExecutorSettings
 from services.executor.soft_outbox import SoftOutbox
 from services.executor.virtual.pool_lane import PoolLane, SharedParts
 from services.executor.virtual.pools import PoolDirectory
-from shared.bus.log import Log
-from shared.bus.probe import probe_lag
+from shared.bus.hosting.probe import probe_lag
+from shared.bus.logs.log import Log
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 

@@ -16,7 +16,7 @@ from services.gateway.left import gone, with_left
 from services.gateway.openapi import read_route
 from services.gateway.paging import Limit, NamePart, PageToken, TimeCursor, page_of
 from services.gateway.wiring import Gateway, gateway_of
-from shared.bus.inbox import ACCESS
+from shared.bus.inputs.inbox import ACCESS
 
 router = APIRouter(prefix="/v1", tags=["access"])
 

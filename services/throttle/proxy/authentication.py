@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from services.throttle.relay.errors import ErrorAnswer, refuse
-from shared.bus.access import AccessFollower
+from shared.bus.hosting.access import AccessFollower
 from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.keys import parse_bearer
 from shared.contracts.registry import Bearer

@@ -9,7 +9,7 @@ from contextlib import suppress
 from services.throttle.core.state import EndpointState
 from services.throttle.dispatch import Dispatcher
 from services.throttle.relay.errors import ErrorAnswer, refuse
-from shared.bus.access import CATCH_UP_S
+from shared.bus.hosting.access import CATCH_UP_S
 from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.registry import AccessView, Bearer
 

@@ -14,8 +14,8 @@ from aiokafka.errors import KafkaError
 from services.throttle.topic.answers import MOST_BYTES, Answer, answer_record, refusal
 from services.throttle.topic.files import AnswerFiles
 from shared.bus.clock import now_ms
-from shared.bus.log import Headers
-from shared.bus.producer import TopicProducer
+from shared.bus.logs.log import Headers
+from shared.bus.logs.producer import TopicProducer
 from shared.contracts.topics import tenant_answers
 from shared.ledger.cloudevents import CONTENT_TYPE
 from shared.ledger.errors import OutcomeUnknown

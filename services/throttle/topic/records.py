@@ -11,7 +11,7 @@ from msgspec import Raw
 from services.throttle.proxy.prompts import PromptTokenizer
 from services.throttle.relay.errors import refuse
 from services.throttle.relay.request import InvalidRequest, RequestBody, Route
-from shared.bus.log import Feed, Log
+from shared.bus.logs.log import Feed, Log
 from shared.contracts.llm import ServeLlmRequest
 from shared.ledger.cloudevents import Malformed, decode
 from shared.ledger.errors import TailLost

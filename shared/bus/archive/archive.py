@@ -18,7 +18,7 @@ from shared.bus.archive.segment import (
 )
 from shared.bus.archive.store import ObjectStore
 from shared.bus.archive.walk import Walk
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.ledger.errors import BadArchive
 from shared.ledger.partition import TP
 

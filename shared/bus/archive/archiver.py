@@ -10,7 +10,7 @@ from shared.bus.archive.archive import Archive
 from shared.bus.archive.chain import Chain
 from shared.bus.archive.cut import SEGMENT_BYTES, Cut
 from shared.bus.archive.walk import Walk, identity
-from shared.bus.log import Entry, Feed, Log
+from shared.bus.logs.log import Entry, Feed, Log
 from shared.ledger.errors import TailLost
 from shared.ledger.partition import TP
 

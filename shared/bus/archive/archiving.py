@@ -12,7 +12,7 @@ from shared.bus.archive.archive import Archive
 from shared.bus.archive.archiver import Archiver, ArchiverOptions
 from shared.bus.archive.store import ObjectStore
 from shared.bus.clock import now_ms
-from shared.bus.log import Log
+from shared.bus.logs.log import Log
 from shared.contracts.topics import ARCHIVED, TOPICS
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.partition import TP

@@ -14,7 +14,7 @@ from shared.bus.archive.segment import (
     sha256_of,
 )
 from shared.bus.archive.walk import Walk
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 
 FRAME_BYTES = 1 << 20
 SEGMENT_BYTES = 64 << 20

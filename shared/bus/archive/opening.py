@@ -8,7 +8,7 @@ from shared.bus.archive.folder_store import FolderStore
 from shared.bus.archive.s3_address import PREFIX, BadArchiveAddress, parse_s3
 from shared.bus.archive.store import ObjectStore
 from shared.bus.archive.tiered_log import TieredLog
-from shared.bus.log import Log
+from shared.bus.logs.log import Log
 from shared.ledger.errors import ArchiveUnreachable
 
 

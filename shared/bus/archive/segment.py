@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 import zstandard
 
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.ledger.errors import BadArchive
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor

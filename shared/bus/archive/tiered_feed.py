@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Protocol
 
 from shared.bus.archive.chain import Chain
-from shared.bus.log import Entry, Feed, Log
+from shared.bus.logs.log import Entry, Feed, Log
 from shared.contracts.topics import ARCHIVED
 from shared.ledger.errors import ArchiveUnreachable, TailLost
 from shared.ledger.partition import TP

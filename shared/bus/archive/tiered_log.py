@@ -9,7 +9,7 @@ from shared.bus.archive.archive import Archive
 from shared.bus.archive.chain import Chain
 from shared.bus.archive.store import ObjectStore
 from shared.bus.archive.tiered_feed import TieredFeed
-from shared.bus.log import Entry, Feed, Headers, Log
+from shared.bus.logs.log import Entry, Feed, Headers, Log
 from shared.contracts.topics import ARCHIVED
 from shared.ledger.partition import TP
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shared.bus.archive.chain import Chain
-from shared.bus.inbox import ACCESS
+from shared.bus.inputs.inbox import ACCESS
 from shared.contracts.topics import INPUTS, LEDGERS
 from shared.ledger.partition import TP
 from shared.ledger.record import next_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.bus.archive.segment import sha256_of
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.contracts.topics import LEDGERS
 from shared.ledger.errors import NotDense
 from shared.ledger.partition import TP

@@ -8,9 +8,9 @@ import pytest
 
 from cli.stack.checkpoints import checkpoint_lane, folders_of
 from services.placement.core.decide import Placement
-from shared.bus.host import snapshots_of
-from shared.bus.memory import MemoryLog
-from shared.bus.snapshots import Snapshots
+from shared.bus.folds.snapshots import Snapshots
+from shared.bus.hosting.host import snapshots_of
+from shared.bus.logs.memory import MemoryLog
 from shared.ledger.reader import Cursor
 from tests.shared.projections.history import history
 

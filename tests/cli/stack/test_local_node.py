@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.stack.local_node import move_to_agents, pool_of_agents
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.pools import ConfigurePool, PoolConfigured, default_of
 from shared.testing.ledgers import LedgerWriter
 

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.parts.chaos.faults import paused
 from infra.supervisor import supervise
-from shared.bus.kafka import KafkaLog
+from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.identity import derive_job_id
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import JobSpec

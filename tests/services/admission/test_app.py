@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from infra.machine.process import Running, spawn
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.access import RegisterTenant
 from shared.contracts.admission import JobDeferred
 from shared.contracts.base import Command, Event

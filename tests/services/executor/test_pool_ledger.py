@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from services.executor.pool_ledger import LEDGER, PoolLedger
-from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.bus.snapshots import Snapshots
+from shared.bus.folds.snapshots import Snapshots
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Event
 from shared.contracts.nodes import NodeCordoned, NodeLost
 from shared.ledger.decider import Fact

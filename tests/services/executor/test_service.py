@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from shared.bus.ids import new_id
-from shared.bus.tail import TopicTail
+from shared.bus.logs.tail import TopicTail
 from shared.contracts.base import Event
 from shared.contracts.nodes import NodeJoined
 from shared.contracts.pools import PoolConfigured

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from services.executor.soft_outbox import WAITING, SoftOutbox
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.reports import LogLines, TelemetryReported
 from shared.telemetry.metrics import Metrics
 from shared.testing.flaky_log import FlakyLog

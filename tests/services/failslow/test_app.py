@@ -10,8 +10,8 @@ from services.failslow.app import Follower
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.peers import Thresholds
 from services.failslow.core.state import FailSlowState
-from shared.bus.lane import Lane, LaneSettings
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.lane.lane import Lane, LaneSettings
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Event
 from shared.contracts.codec import encode
 from shared.contracts.reports import TelemetryReported

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from services.gateway.hub import EventHub
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from tests.patience import PATIENCE_S

@@ -18,7 +18,7 @@ import asyncpg
 
 from infra.broker import tansu, topics
 from infra.machine.process import Running, free_ports, is_open, spawn
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.contracts.access import KeyCreated, KeyRevoked, TenantRegistered
 from shared.contracts.base import Event
 from shared.contracts.codec import encode_event

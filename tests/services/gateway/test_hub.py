@@ -6,8 +6,8 @@ import pytest
 
 from services.gateway.hub import EventHeader, EventHub, frame_event
 from services.gateway.sse import live_frames
-from shared.bus.log import Entry
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.log import Entry
+from shared.bus.logs.memory import MemoryBroker
 from tests.services.gateway.events import LANE, event, publish, running_hub
 
 

@@ -12,7 +12,7 @@ import pytest
 from infra.broker import kafka, topics
 from infra.machine.process import free_ports, is_open, spawn
 from services.gateway.ingress import Ingress
-from shared.bus.kafka import KafkaLog
+from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.topics import submissions
 from shared.http.rate import Rate
 from shared.ledger.errors import OutcomeUnknown

@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaProducer
 
 from services.gateway.ingress import MAX_RECORDS
 from services.gateway.settings import GatewaySettings
-from shared.bus.kafka import KafkaLog
+from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.identity import derive_command_id
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP

@@ -11,8 +11,8 @@ import pytest
 from services.gateway import log_lines
 from services.gateway.log_lines import Completion, JobLog, JobNow, LogLine, follow_lines, read_lines
 from services.gateway.sse import OPENING
-from shared.bus.log import Entry, Feed
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.log import Entry, Feed
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from tests.patience import PATIENCE_S

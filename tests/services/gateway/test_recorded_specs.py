@@ -9,7 +9,7 @@ import pytest
 from services.gateway import recorded_specs
 from services.gateway.problem import ApiError
 from services.gateway.recorded_specs import READS, TENANT_READS, SpecPlace, SpecReads, recorded_spec
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.admission import ArrayAccepted, JobAdmitted, JobDeferred
 from shared.contracts.array_programs import without_program
 from shared.contracts.job_spec import JobSpec

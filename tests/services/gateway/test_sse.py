@@ -9,7 +9,7 @@ from typing import Any
 
 from services.gateway.hub import EventHeader
 from services.gateway.sse import OPENING, EventStream, event_frames
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from tests.patience import PATIENCE_S
 from tests.services.gateway.events import LANE, event, publish, running_hub
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.gateway.settings import GatewaySettings
 from services.gateway.wiring import Gateway, wire_gateway
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.base import Event
 from shared.ledger.partition import TP
 from shared.process.settings import read_settings

@@ -16,8 +16,8 @@ from services.placement.heartbeat_log import (
     decoded_marker,
 )
 from shared.bus.clock import now_ms
-from shared.bus.log import Entry, Log
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.log import Entry, Log
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.codec import encode
 from shared.contracts.reports import Alive, Heartbeats, HeartbeatsRead
 from shared.ledger import cloudevents

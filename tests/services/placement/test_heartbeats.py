@@ -16,8 +16,8 @@ from services.placement.core.pool.node import Node
 from services.placement.heartbeat_log import decoded_marker
 from services.placement.heartbeats import Watcher, next_note_ms, watch
 from shared.bus.clock import now_ms
-from shared.bus.lane import Lane, LaneSettings
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.lane.lane import Lane, LaneSettings
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Event, Model
 from shared.contracts.nodes import NodeHeard, NodeLost, NodeSuspected
 from shared.contracts.pools import PoolConfigured

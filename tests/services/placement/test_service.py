@@ -17,7 +17,7 @@ import pytest
 
 from shared.bus.clock import now_ms
 from shared.bus.ids import new_id
-from shared.bus.tail import LedgerTail
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.attempts import JobStarted, JobSucceeded
 from shared.contracts.base import Event
 from shared.contracts.clocks import ClockStepped

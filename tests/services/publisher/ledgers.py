@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from shared.bus.ids import new_id
-from shared.bus.log import Log
+from shared.bus.logs.log import Log
 from shared.contracts.admission import JobAdmitted
 from shared.contracts.attempts import JobPreempted, JobSucceeded
 from shared.contracts.base import Event

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from services.publisher.shipper import Shipment
-from shared.bus.log import Log
+from shared.bus.logs.log import Log
 
 
 class LogShipper:

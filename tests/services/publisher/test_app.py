@@ -15,8 +15,8 @@ from services.publisher.app import Publisher
 from services.publisher.core.position import HEADER
 from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import Shipment
-from shared.bus.log import Entry
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.log import Entry
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.bookkeeping import JobsReleased
 from shared.contracts.rejected import InputRejected
 from shared.ledger.errors import OutcomeUnknown

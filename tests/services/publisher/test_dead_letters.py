@@ -10,8 +10,8 @@ import pytest
 
 from services.publisher.core.lane import Published
 from services.publisher.dead_letters import AHEAD, MAX_BYTES, MAX_FEEDS, DeadLetters
-from shared.bus.log import Entry, Feed
-from shared.bus.memory import MemoryBroker, MemoryFeed, MemoryLog
+from shared.bus.logs.log import Entry, Feed
+from shared.bus.logs.memory import MemoryBroker, MemoryFeed, MemoryLog
 from shared.ledger.partition import TP
 
 

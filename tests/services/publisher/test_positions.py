@@ -7,7 +7,7 @@ import pytest
 from services.publisher import positions
 from services.publisher.core.position import HEADER, LanePositions, LedgerPosition, encode
 from services.publisher.positions import read_positions
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
 

@@ -15,7 +15,7 @@ import pytest
 from infra.machine.process import Running, spawn
 from services.publisher.shipper import KafkaShipper, OutgoingRecord
 from shared.bus.ids import new_id
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.contracts.topics import tenant_events
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode

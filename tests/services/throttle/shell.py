@@ -16,9 +16,9 @@ from services.throttle.app import ThrottleShell
 from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
 from services.throttle.settings import ThrottleSettings
-from shared.bus.lane import Lane, LaneSettings
-from shared.bus.log import Headers
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.lane.lane import Lane, LaneSettings
+from shared.bus.logs.log import Headers
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import KeyCreated, TenantRegistered
 from shared.contracts.base import Event
 from shared.contracts.codec import decode_event

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from infra.machine.process import Running, spawn
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.contracts.access import TenantRegistered
 from shared.contracts.endpoints import EndpointConfigured, Upstream
 from shared.contracts.topics import tenant_answers

@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from shared.backup.save import save, saved_topics
-from shared.bus.log import Entry
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.log import Entry
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.attempts import JobCancelled
 from shared.ledger.partition import TP
 

@@ -15,7 +15,7 @@ from shared.backup.files import (
     finish,
     open_backup,
 )
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.ledger.partition import TP
 
 COMMANDS = TP("commands", 0)

@@ -8,8 +8,8 @@ import pytest
 
 from shared.backup.files import BadBackup, entries, open_backup
 from shared.backup.save import save, saved_topics
-from shared.bus.log import Feed
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.log import Feed
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.topics import TOPICS
 from shared.ledger.partition import TP
 from shared.testing.ledgers import LedgerWriter

@@ -12,11 +12,11 @@ import pytest
 
 from infra.broker import kafka, tansu, topics
 from infra.machine.process import free_ports
-from shared.bus.kafka import KafkaLog
-from shared.bus.lane import Lane, LaneSettings
-from shared.bus.log import Entry, Log
-from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.bus.snapshots import Snapshots
+from shared.bus.folds.snapshots import Snapshots
+from shared.bus.lane.lane import Lane, LaneSettings
+from shared.bus.logs.kafka import KafkaLog
+from shared.bus.logs.log import Entry, Log
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.topics import TOPICS
 from shared.ledger.decider import Fact
 from shared.ledger.inputs import InputDecoder

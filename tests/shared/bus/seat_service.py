@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 
-from shared.bus.host import run_service
+from shared.bus.hosting.host import run_service
 from shared.process.settings import Settings, read_settings
 from shared.testing.ledger import SeatDecider
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import TenantRegistered
 from shared.contracts.admission import JobAdmitted, JobDeferred, JobRejected
 from shared.contracts.attempts import AllocationReleased, JobStarted, JobSucceeded

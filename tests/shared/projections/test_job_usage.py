@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.attempts import JobPreempted, JobRequeued, JobSucceeded
 from shared.contracts.base import Event
 from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.nodes import NodeCordoned, NodeUncordoned
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Reader

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from asyncpg import Record
 
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.base import Event
 from shared.contracts.llm import (
     LlmRequestFinished,

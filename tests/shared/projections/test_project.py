@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.attempts import (
     JobAttemptFailed,
     JobMigrated,

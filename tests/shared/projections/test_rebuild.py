@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncpg
 import pytest
 
-from shared.bus.memory import MemoryLog
+from shared.bus.logs.memory import MemoryLog
 from shared.projections.database import SCHEMA, connect
 from shared.projections.rebuild import REBUILD_SCHEMA, RebuildResult, hashes, rebuild
 from tests.shared.projections.history import history, project_all

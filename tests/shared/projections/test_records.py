@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from shared.bus.archive.folder_store import FolderStore
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.admission import JobAdmitted
 from shared.contracts.attempts import JobSucceeded
 from shared.contracts.command_answers import CommandAccepted, CommandRefused

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from shared.bus.archive.folder_store import FolderStore
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.nodes import NodeCordoned
 from shared.ledger.errors import ArchiveUnreachable
 from shared.ledger.reader import Cursor

@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import TenantRegistered
 from shared.contracts.admission import JobAdmitted, QuotaChanged
 from shared.contracts.attempts import AllocationReleased, JobSucceeded

@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 import pytest
 
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.nodes import NodeCordoned
 from shared.contracts.topics import LEDGERS
 from shared.ledger.reader import Cursor

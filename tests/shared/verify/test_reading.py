@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Command
 from shared.contracts.codec import encode
 from shared.contracts.job_commands import CancelJob, RejectSubmission

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.topics import DAY_MS
 from shared.ledger.partition import TP
 from shared.verify.removed import Removed, read_removed

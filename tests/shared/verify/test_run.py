@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.admission import (
     ArrayAccepted,
     ArrayCancelRequested,

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from services.gateway import job_queries, queries
-from shared.bus.memory import MemoryLog
+from shared.bus.logs.memory import MemoryLog
 from shared.projections import cursor
 from shared.projections.database import connect
 from shared.projections.migrate import migrate

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.settings_version import version_of
 from shared.testing.ledgers import LedgerWriter

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.ledger.record import decode
 from simulator.engine.options import SimulationOptions, build_scenario
 from simulator.engine.publishing import publish, verify_ledgers

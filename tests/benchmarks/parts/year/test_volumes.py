@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.parts.year.jobs import play_pool
 from benchmarks.parts.year.volumes import RANKINGS, ranking_volumes, topic_bytes, type_volumes
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.nodes import NodeCordoned
 from shared.contracts.ranking import QueueRanked
 from shared.testing.ledgers import LedgerWriter

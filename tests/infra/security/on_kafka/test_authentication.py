@@ -13,7 +13,7 @@ from aiokafka.errors import ClusterAuthorizationFailedError, GroupAuthorizationF
 
 from infra.broker import topics
 from infra.security import acls, certificates
-from shared.bus.kafka import KafkaLog
+from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.topics import submissions, tenant_events
 from shared.ledger.errors import Forbidden
 from shared.ledger.partition import TP

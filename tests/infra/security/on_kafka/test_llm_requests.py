@@ -10,7 +10,7 @@ import pytest
 from infra.broker import topics
 from services.publisher.core.lane import Published
 from services.publisher.dead_letters import DeadLetters
-from shared.bus.kafka import KafkaLog
+from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.codec import encode_event
 from shared.contracts.rejected import InputRejected
 from shared.contracts.topics import tenant_topics

@@ -15,7 +15,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from infra.security import rights
 from infra.security.rights import Operation
-from shared.bus.kafka import KafkaLog
+from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.topics import TOPICS, submissions, tenant_events
 from shared.ledger.partition import TP
 from tests.infra.security.allowed import allows

@@ -15,8 +15,8 @@ import msgspec
 from infra.machine.process import free_ports
 from services.executor.agents.server import AgentServer
 from services.executor.settings import ExecutorSettings
-from shared.bus.log import Log
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.log import Log
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.enrolment import NodeEnrolled
 from shared.contracts.keys import hash_secret
 from shared.ledger.partition import TP

@@ -14,8 +14,8 @@ from services.executor.agents.secrets import Secrets
 from services.executor.agents.sessions import Session
 from services.executor.core.agents.orders import orders
 from services.executor.core.agents.state import OrderPosition
-from shared.bus.access import AccessFollower
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.hosting.access import AccessFollower
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.agents import Incarnation
 from shared.contracts.injections import FaultInjected
 from shared.contracts.job_spec import JobSpec

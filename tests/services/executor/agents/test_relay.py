@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from services.executor.agents.relay import MOST_POSTED, Relay
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 from shared.testing.flaky_log import FlakyLog

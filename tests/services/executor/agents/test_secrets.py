@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from services.executor.agents.secrets import Secrets, without_separation
-from shared.bus.access import AccessFollower
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.hosting.access import AccessFollower
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.agents import Launch
 from shared.contracts.failures import Failure
 from shared.contracts.secrets import SecretDeleted, SecretStored

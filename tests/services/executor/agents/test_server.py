@@ -12,7 +12,7 @@ import pytest
 from infra.security import certificates
 from services.executor.agents.relay import Relay
 from services.executor.settings import ExecutorSettings
-from shared.bus.memory import MemoryLog
+from shared.bus.logs.memory import MemoryLog
 from shared.contracts.access import KeyCreated, TenantRegistered
 from shared.contracts.attempts import JobStarted
 from shared.contracts.enrolment import NodeRevoked

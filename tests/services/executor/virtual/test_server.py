@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from services.executor.virtual.server import VirtualServer
-from shared.bus import probe
 from shared.bus.clock import boot_ms
-from shared.bus.log import Headers
-from shared.bus.memory import MemoryLog
+from shared.bus.hosting import probe
+from shared.bus.logs.log import Headers
+from shared.bus.logs.memory import MemoryLog
 from shared.contracts.attempts import AllocationReleased
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.nodes import NodeLost

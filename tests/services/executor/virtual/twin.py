@@ -10,7 +10,7 @@ from typing import TypeVar
 from services.executor.core.virtual.inventory import InventoryNode
 from services.executor.settings import ExecutorSettings
 from services.executor.virtual.server import VirtualServer
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Event, Model
 from shared.contracts.nodes import NodeJoined
 from shared.contracts.pools import PoolConfigured

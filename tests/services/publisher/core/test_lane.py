@@ -6,7 +6,7 @@ import json
 
 from services.publisher.core.lane import Published, PublisherLane
 from services.publisher.core.position import decode
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import JobsReleased
 from shared.contracts.rejected import InputRejected

@@ -10,7 +10,7 @@ import pytest
 
 from services.throttle.app import ThrottleShell
 from services.throttle.settings import ThrottleSettings
-from shared.bus.memory import MemoryLog
+from shared.bus.logs.memory import MemoryLog
 from shared.contracts.endpoints import TokenBudget
 from shared.contracts.llm import LlmRequestFinished, LlmRequestQueued
 from shared.telemetry.metrics import Metrics

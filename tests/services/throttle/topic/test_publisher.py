@@ -8,8 +8,8 @@ from services.throttle.topic import publisher
 from services.throttle.topic.answers import MOST_BYTES, Answer, Sender
 from services.throttle.topic.files import AnswerFiles
 from services.throttle.topic.publisher import AnswerPublisher
-from shared.bus.log import Headers
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.log import Headers
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.topics import tenant_answers
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP

@@ -7,7 +7,7 @@ import pytest
 from services.throttle.proxy.prompts import PromptTokenizer
 from services.throttle.relay.errors import ErrorAnswer
 from services.throttle.topic.records import Place, RequestRecords, with_counts
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.llm import ServeLlmRequest
 from shared.ledger.cloudevents import encode
 from tests.services.throttle.shell import REQUESTS, chat

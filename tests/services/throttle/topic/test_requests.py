@@ -12,7 +12,7 @@ import pytest
 from services.throttle.topic import answers as limits
 from services.throttle.topic import publisher
 from shared.bus.clock import now_ms
-from shared.bus.log import Headers
+from shared.bus.logs.log import Headers
 from shared.contracts.llm import (
     LlmAnswer,
     LlmRequestFinished,

@@ -8,7 +8,7 @@ from shared.bus.archive.archive import Archive
 from shared.bus.archive.archiver import Archiver, ArchiverOptions
 from shared.bus.archive.folder_store import FolderStore
 from shared.bus.archive.store import ObjectStore
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.ledger.errors import ArchiveUnreachable, TailLost
 from tests.shared.bus.archive.archives import INPUT, LEDGER, NOW_MS, Installation
 

@@ -8,7 +8,7 @@ from shared.bus.archive.archive import Archive
 from shared.bus.archive.archiver import ArchiverOptions
 from shared.bus.archive.archiving import Archiving, ArchivingPace, archived_partitions
 from shared.bus.archive.store import MARK
-from shared.bus.memory import MemoryLog
+from shared.bus.logs.memory import MemoryLog
 from shared.ledger.partition import TP
 from tests.shared.bus.archive.archives import INPUT, LEDGER, Installation
 

@@ -7,7 +7,7 @@ from shared.bus.archive.chain import Chain, check_numbers
 from shared.bus.archive.cut import Cut
 from shared.bus.archive.segment import encode_entry
 from shared.bus.archive.walk import Walk
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.ledger.errors import BadArchive
 from tests.shared.bus.archive.archives import INPUT
 

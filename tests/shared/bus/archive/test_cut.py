@@ -5,7 +5,7 @@ import pytest
 from shared.bus.archive.cut import ChainEnd, Cut
 from shared.bus.archive.segment import ArchiveEntry
 from shared.bus.archive.walk import Walk
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.ledger.errors import NotDense
 from shared.ledger.partition import TP
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from shared.bus.archive.store import MARK
-from shared.bus.fold import Fold
-from shared.bus.log import Entry, Feed
-from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.bus.tail import LedgerTail
+from shared.bus.folds.fold import Fold
+from shared.bus.logs.log import Entry, Feed
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
+from shared.bus.logs.tail import LedgerTail
 from shared.ledger.errors import ArchiveUnreachable, BadArchive, TailLost
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor

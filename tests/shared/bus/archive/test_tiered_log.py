@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from shared.bus.memory import MemoryLog
+from shared.bus.logs.memory import MemoryLog
 from tests.shared.bus.archive.archives import INPUT, LEDGER, Installation
 
 

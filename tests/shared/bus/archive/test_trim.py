@@ -5,9 +5,9 @@ from shared.bus.archive.cut import Cut
 from shared.bus.archive.segment import encode_entry
 from shared.bus.archive.trim import trim_bound
 from shared.bus.archive.walk import Walk
-from shared.bus.inbox import ACCESS
-from shared.bus.log import Entry
-from shared.bus.memory import MemoryBroker
+from shared.bus.inputs.inbox import ACCESS
+from shared.bus.logs.log import Entry
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.access import TenantRetired
 from shared.ledger.partition import TP
 from shared.testing.ledgers import LedgerWriter

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from shared.bus.archive.walk import Walk, identity
-from shared.bus.log import Entry
+from shared.bus.logs.log import Entry
 from shared.ledger.errors import ChainBroken
 from tests.shared.bus.archive.archives import INPUT, LEDGER, Installation
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.bus.lane import Lane, LaneSettings
-from shared.bus.log import Entry
-from shared.bus.memory import MemoryBroker
+from shared.bus.lane.lane import Lane, LaneSettings
+from shared.bus.logs.log import Entry
+from shared.bus.logs.memory import MemoryBroker
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted
@@ -136,7 +136,7 @@ class Chaos:
 
 @pytest.fixture(autouse=True)
 def no_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shared.bus.commit.BACK_OFF_S", 0.001)
+    monkeypatch.setattr("shared.bus.lane.commit.BACK_OFF_S", 0.001)
 
 
 @pytest.mark.parametrize("seed", range(6))

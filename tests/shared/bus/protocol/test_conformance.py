@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from shared.bus.ids import new_id
-from shared.bus.lane import LaneSettings
-from shared.bus.log import Entry, fetch
-from shared.bus.rounds import MAX_SILENT
-from shared.bus.tail import LedgerTail, TopicTail
+from shared.bus.lane.lane import LaneSettings
+from shared.bus.lane.rounds import MAX_SILENT
+from shared.bus.logs.log import Entry, fetch
+from shared.bus.logs.tail import LedgerTail, TopicTail
 from shared.contracts.codec import encode_event
 from shared.contracts.job_commands import CancelJob
 from shared.contracts.nodes import NodeUncordoned

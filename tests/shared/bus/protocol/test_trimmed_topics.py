@@ -17,8 +17,8 @@ from shared.bus.archive.archiver import Archiver, ArchiverOptions
 from shared.bus.archive.folder_store import FolderStore
 from shared.bus.archive.tiered_log import TieredLog
 from shared.bus.clock import now_ms
-from shared.bus.fold import Fold, Replica
-from shared.bus.log import Log
+from shared.bus.folds.fold import Fold, Replica
+from shared.bus.logs.log import Log
 from shared.ledger.errors import TailLost
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor

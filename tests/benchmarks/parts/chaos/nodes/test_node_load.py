@@ -6,7 +6,7 @@ from typing import cast
 
 from benchmarks.parts.chaos.nodes.node_load import NodeLoad
 from benchmarks.parts.stack import Bench
-from shared.bus.memory import MemoryBroker
+from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.attempts import AllocationReleased, JobStarted
 from shared.contracts.base import Event
 from shared.contracts.failures import Failure

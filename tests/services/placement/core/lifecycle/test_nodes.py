@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from shared.bus.draft import Draft, draft_facts
-from shared.bus.gather import Batch
-from shared.bus.inbox import PendingRecord
-from shared.bus.local_inputs import LocalInput
+from shared.bus.inputs.gather import Batch
+from shared.bus.inputs.inbox import PendingRecord
+from shared.bus.inputs.local_inputs import LocalInput
+from shared.bus.lane.draft import Draft, draft_facts
 from shared.contracts.attempts import AllocationReleased, JobPreempted
 from shared.contracts.base import Event
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
@@ -125,7 +125,7 @@ def in_records(pool: Lane, batch: Batch, most: int) -> list[list[Event]]:
     while True:
         draft = Draft(pool.now)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("shared.bus.draft.MAX_EVENTS", most)
+            patch.setattr("shared.bus.lane.draft.MAX_EVENTS", most)
             draft_facts(pool.decider, pool.state, batch, draft, TP("placement", 0), 99)
         records.append([fact.event for fact in draft.facts])
         if draft.used is None:

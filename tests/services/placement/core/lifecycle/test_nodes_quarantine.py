@@ -11,9 +11,9 @@ from services.placement.app import decode_report
 from services.placement.core.decide import Placement
 from services.placement.core.lifecycle import nodes
 from services.placement.core.pool.state import Pool
-from shared.bus.inbox import ACCESS
-from shared.bus.lane import Lane
-from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.inputs.inbox import ACCESS
+from shared.bus.lane.lane import Lane
+from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.codec import encode
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.rejected import InputQuarantined, InputRetried, InputRetryRequested

@@ -1,0 +1,1 @@
+"""Folds of a lane's ledger into its state, and snapshots of them."""

@@ -1,0 +1,1 @@
+"""Hosts of lanes: they spread them over processes, and deliver and watch their inputs."""

@@ -1,0 +1,1 @@
+"""Inputs of a lane: queued until they are accepted, and drawn for a round."""

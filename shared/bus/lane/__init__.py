@@ -1,0 +1,1 @@
+"""One lane: its rounds are decided and appended."""
