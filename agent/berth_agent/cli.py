@@ -16,11 +16,13 @@ from typing import Any
 from berth_agent import VERSION, file_names
 from berth_agent.linux import files
 from berth_agent.linux.clocks import boot_ms, wall_ms
-from berth_agent.node import claim, identity, machine, run, status
 from berth_agent.node import config as settings
+from berth_agent.node import run, status
 from berth_agent.node.config import Config, ConfigError
-from berth_agent.node.folder_access import make_passable
-from berth_agent.node.http import RequestFailed, parse_address
+from berth_agent.node.connection.http import RequestFailed, parse_address
+from berth_agent.node.credentials import claim, identity
+from berth_agent.node.files.folder_access import make_passable
+from berth_agent.node.system import machine
 
 FLAGS = {
     "state": "state folder",

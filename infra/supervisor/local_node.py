@@ -17,9 +17,9 @@ from typing import Any
 
 from berth_agent.linux import files
 from berth_agent.linux.clocks import wall_ms
-from berth_agent.node import identity as identities
-from berth_agent.node import machine
-from berth_agent.node.identity import Identity, NoIdentity
+from berth_agent.node.credentials import identity as identities
+from berth_agent.node.credentials.identity import Identity, NoIdentity
+from berth_agent.node.system import machine
 from infra.machine.folders import make_own
 from infra.machine.process import tied
 from infra.supervisor import control

@@ -16,8 +16,8 @@ from typing import Any
 from uuid import uuid4
 
 from berth_agent.linux import files, processes
-from berth_agent.node.identity import Identity, write_identity
-from berth_agent.node.machine import BOARD
+from berth_agent.node.credentials.identity import Identity, write_identity
+from berth_agent.node.system.machine import BOARD
 from berth_agent.token_names import STEP_TOKEN, TOKEN
 from berth_agent.tokens import NodeTokens
 from tests.agent.executor_double import ExecutorDouble

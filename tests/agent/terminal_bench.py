@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from berth_agent.messages import TerminalRequest
-from berth_agent.node.allocation import AllocationFolder
-from berth_agent.node.terminal_program import TerminalProgram
+from berth_agent.node.executor.terminal_program import TerminalProgram
+from berth_agent.node.files.allocation import AllocationFolder
 from tests.agent.step_bench import until
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from berth_agent.cli import main
-from berth_agent.node import identity
-from berth_agent.node.identity import Identity, read_identity, write_identity
-from berth_agent.node.renewal import Credentials
+from berth_agent.node.credentials import identity
+from berth_agent.node.credentials.identity import Identity, read_identity, write_identity
+from berth_agent.node.credentials.renewal import Credentials
 from shared.contracts import agents as wire
 from tests.serving import Double, Quiet
 

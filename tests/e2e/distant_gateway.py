@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Literal
 
 from benchmarks.parts.chaos.faults import paused
-from berth_agent.node.identity import read_identity
-from berth_agent.node.renewal import Credentials
+from berth_agent.node.credentials.identity import read_identity
+from berth_agent.node.credentials.renewal import Credentials
 from cli.errors import UNREACHABLE
 from infra.drills.proxy import Mode, Proxy
 from infra.machine.owned_folders import scratch_folder

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from berth_agent.node.identity import read_identity
+from berth_agent.node.credentials.identity import read_identity
 from infra.machine.owned_folders import scratch_folder
 from tests.agent.node_bench import NodeBench
 from tests.e2e.stand import Stand, eventually

@@ -26,8 +26,8 @@ from berth_agent.messages import (
     TermsAppliedReport,
     Welcome,
 )
-from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.config import Config
+from berth_agent.node.files.allocation import AllocationFolder
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.order_book import OrderBook
 from berth_agent.node.outbox import Outbox

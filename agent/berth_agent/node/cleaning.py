@@ -16,9 +16,9 @@ from pathlib import Path
 
 from berth_agent.core.retention import EndedWorker, Retention
 from berth_agent.node.config import Config
-from berth_agent.node.folders import Folders, work_name
-from berth_agent.node.images import Images
-from berth_agent.node.scratch import Scratch
+from berth_agent.node.files.folders import Folders, work_name
+from berth_agent.node.files.scratch import Scratch
+from berth_agent.node.launch.images import Images
 
 EVERY_S = 30.0
 GIB = 2**30

@@ -25,27 +25,28 @@ from berth_agent.messages import (
     Failure,
     RegistrationReport,
 )
-from berth_agent.node import machine, status
+from berth_agent.node import status
 from berth_agent.node.agent import Agent
-from berth_agent.node.allocation import AllocationFolder
-from berth_agent.node.bundles import Bundles
-from berth_agent.node.claim import IdentityClaim
 from berth_agent.node.cleaning import Cleaning
 from berth_agent.node.config import Config
-from berth_agent.node.containers import Containers, find_engine
-from berth_agent.node.folder_access import check_passage
-from berth_agent.node.folders import Folders
-from berth_agent.node.http import Connection, parse_address
-from berth_agent.node.identity import read_identity
+from berth_agent.node.connection.http import Connection, parse_address
+from berth_agent.node.credentials.claim import IdentityClaim
+from berth_agent.node.credentials.identity import read_identity
+from berth_agent.node.credentials.renewal import Credentials
+from berth_agent.node.executor.reporting import Reporting
+from berth_agent.node.executor.session import SessionLoop
+from berth_agent.node.executor.streaming import Streaming, telemetry_path
+from berth_agent.node.files.allocation import AllocationFolder
+from berth_agent.node.files.folder_access import check_passage
+from berth_agent.node.files.folders import Folders
+from berth_agent.node.files.scratch import Scratch
 from berth_agent.node.incarnation_store import IncarnationStore
-from berth_agent.node.launcher import Launcher
-from berth_agent.node.measuring import Measuring
-from berth_agent.node.renewal import Credentials
-from berth_agent.node.reporting import Reporting
-from berth_agent.node.scratch import Scratch
-from berth_agent.node.session import SessionLoop
-from berth_agent.node.spare_step import SpareStep
-from berth_agent.node.streaming import Streaming, telemetry_path
+from berth_agent.node.launch.bundles import Bundles
+from berth_agent.node.launch.containers import Containers, find_engine
+from berth_agent.node.launch.launcher import Launcher
+from berth_agent.node.launch.spare_step import SpareStep
+from berth_agent.node.system import machine
+from berth_agent.node.system.measuring import Measuring
 from berth_agent.node.wakeup import Wakeup
 from berth_agent.node.workers import Workers
 from berth_agent.step.checks import StartRefused

@@ -14,8 +14,8 @@ from berth_agent import VERSION, file_names
 from berth_agent.linux import files, processes
 from berth_agent.linux.clocks import boot_ms, wall_ms
 from berth_agent.node.agent import Agent
-from berth_agent.node.allocation import AllocationFolder
-from berth_agent.node.session import SessionLoop
+from berth_agent.node.executor.session import SessionLoop
+from berth_agent.node.files.allocation import AllocationFolder
 
 HAS_LEFT = (
     "the node has left its pool, and has no session; `berth-agent leave --cancel` brings it back,"

@@ -7,7 +7,7 @@ import select
 import signal
 from collections.abc import Iterable
 
-from berth_agent.node.allocation import AllocationFolder
+from berth_agent.node.files.allocation import AllocationFolder
 
 TICK_MS = 1000
 

@@ -11,12 +11,12 @@ from berth_agent.core.environment import master_port_variables
 from berth_agent.core.reports import Stage, current_stage, next_report
 from berth_agent.linux import processes
 from berth_agent.messages import Launch, NodeReport, Order, StepState
-from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.config import Config
-from berth_agent.node.folders import Folders
-from berth_agent.node.launcher import free_port
-from berth_agent.node.machine import gpu_count
-from berth_agent.node.spare_step import SpareStep
+from berth_agent.node.files.allocation import AllocationFolder
+from berth_agent.node.files.folders import Folders
+from berth_agent.node.launch.launcher import free_port
+from berth_agent.node.launch.spare_step import SpareStep
+from berth_agent.node.system.machine import gpu_count
 from berth_agent.token_names import STEP_TOKEN, TOKEN
 from berth_agent.tokens import NodeTokens
 

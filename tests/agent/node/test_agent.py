@@ -12,9 +12,9 @@ from berth_agent.linux import processes
 from berth_agent.messages import Order, Orders, Position, RegistrationReport, Terms, Welcome
 from berth_agent.node.agent import Agent
 from berth_agent.node.config import Config
-from berth_agent.node.folders import Folders
+from berth_agent.node.files.folders import Folders
 from berth_agent.node.incarnation_store import IncarnationStore
-from berth_agent.node.spare_step import SpareStep
+from berth_agent.node.launch.spare_step import SpareStep
 from berth_agent.node.workers import Workers
 from berth_agent.tokens import NodeTokens
 from tests.agent.node_bench import launch

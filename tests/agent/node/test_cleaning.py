@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from berth_agent.messages import Order
-from berth_agent.node.allocation import AllocationFolder
 from berth_agent.node.cleaning import GIB, Cleaning
 from berth_agent.node.config import Config
-from berth_agent.node.folders import Folders
-from berth_agent.node.images import Engine, Images
-from berth_agent.node.scratch import Scratch
+from berth_agent.node.files.allocation import AllocationFolder
+from berth_agent.node.files.folders import Folders
+from berth_agent.node.files.scratch import Scratch
+from berth_agent.node.launch.images import Engine, Images
 from tests.agent.node_bench import launch
 
 DAY_S = 86_400.0

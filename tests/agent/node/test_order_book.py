@@ -18,10 +18,10 @@ from berth_agent.linux import files, processes
 from berth_agent.messages import NodeReport, Order, Orders, Position, StoppedReport, Terms
 from berth_agent.messages import RefusedReport as Refused
 from berth_agent.node.config import Config
-from berth_agent.node.folders import Folders
+from berth_agent.node.files.folders import Folders
 from berth_agent.node.incarnation_store import IncarnationStore
+from berth_agent.node.launch.spare_step import SpareStep
 from berth_agent.node.order_book import OrderBook
-from berth_agent.node.spare_step import SpareStep
 from berth_agent.node.workers import SPARE_MS, Workers
 from berth_agent.tokens import NodeTokens
 from tests.agent.node_bench import a_deaf_process, launch

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from berth_agent.messages import PART_BYTES
-from berth_agent.node import unpack
+from berth_agent.node.launch import unpack
 from berth_client.bundles import packed
 from shared.contracts.bundles import Manifest
 from shared.contracts.failures import Failure

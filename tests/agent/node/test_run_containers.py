@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from berth_agent.linux import processes
-from berth_agent.node.allocation import read_folder
 from berth_agent.node.config import Config
-from berth_agent.node.containers import find_engine
-from berth_agent.node.machine import probe_kernel
+from berth_agent.node.files.allocation import read_folder
+from berth_agent.node.launch.containers import find_engine
+from berth_agent.node.system.machine import probe_kernel
 from tests.agent.executor_double import ExecutorDouble
 from tests.agent.node_bench import NodeBench, a_node, launch, line, run
 from tests.agent.step_bench import until

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from berth_agent.linux import files, processes
-from berth_agent.node.identity import read_identity, write_identity
+from berth_agent.node.credentials.identity import read_identity, write_identity
 from tests.agent.executor_double import ExecutorDouble, Refuse
 from tests.agent.node_bench import NODE, NodeBench, W, a_deaf_process, a_node, launch, line, run
 from tests.agent.step_bench import a_time_namespace, clocks_that_jump, until

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from berth_agent.node.newest_reports import CHECKPOINTS_MS
+from berth_agent.node.output.newest_reports import CHECKPOINTS_MS
 from shared.contracts.agents import Checkpoint
 from tests.agent.executor_double import ExecutorDouble, Refuse, Vanish
 from tests.agent.node_bench import NodeBench, W, launch, run

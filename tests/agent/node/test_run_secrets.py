@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from berth_agent.node.config import Config
-from berth_agent.node.secret_folder import SecretFolder
+from berth_agent.node.files.secret_folder import SecretFolder
 from tests.agent.executor_double import ExecutorDouble
 from tests.agent.node_bench import NodeBench, W, launch, line, run
 from tests.agent.step_bench import until

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from berth_agent.node.config import Config
-from berth_agent.node.machine import probe_kernel
+from berth_agent.node.system.machine import probe_kernel
 from tests.agent.executor_double import ExecutorDouble
 from tests.agent.node_bench import W, a_node, line, run
 from tests.agent.step_bench import until

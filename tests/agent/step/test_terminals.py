@@ -17,9 +17,9 @@ import pytest
 
 from berth_agent.linux import files, processes
 from berth_agent.messages import Launch, Order, Position, TerminalRequest
-from berth_agent.node.allocation import AllocationFolder
-from berth_agent.node.terminal_program import TerminalRefused
-from berth_agent.node.terminals import NodeTerminals
+from berth_agent.node.executor.terminal_program import TerminalRefused
+from berth_agent.node.executor.terminals import NodeTerminals
+from berth_agent.node.files.allocation import AllocationFolder
 from tests.agent.step.test_injected_worker import inject, is_stopped
 from tests.agent.step_bench import StepBench, until
 from tests.agent.terminal_bench import OpenTerminal

@@ -12,7 +12,7 @@ import pytest
 
 from berth_agent.linux import processes
 from berth_agent.node.config import Config
-from berth_agent.node.machine import REPLACED, probe_kernel
+from berth_agent.node.system.machine import REPLACED, probe_kernel
 from berth_agent.step.outcome import CANNOT_RUN
 from tests.agent.step_bench import StepBench, until
 

@@ -11,10 +11,18 @@ from infra.lint.source import parse
 @pytest.mark.parametrize(
     ("path", "text", "imported"),
     [
-        ("agent/berth_agent/node/session.py", "import requests", "requests"),
-        ("agent/berth_agent/node/session.py", "from shared.contracts import agents", "shared"),
-        ("agent/berth_agent/node/session.py", "def f():\n    import psutil.tests", "psutil"),
-        ("agent/berth_agent/node/session.py", "import berth_reporter", "berth_reporter"),
+        ("agent/berth_agent/node/executor/session.py", "import requests", "requests"),
+        (
+            "agent/berth_agent/node/executor/session.py",
+            "from shared.contracts import agents",
+            "shared",
+        ),
+        (
+            "agent/berth_agent/node/executor/session.py",
+            "def f():\n    import psutil.tests",
+            "psutil",
+        ),
+        ("agent/berth_agent/node/executor/session.py", "import berth_reporter", "berth_reporter"),
         ("reporter/berth_reporter/reporter.py", "from numpy import array", "numpy"),
         ("client/berth_client/client.py", "import pydantic", "pydantic"),
         ("reporter/berth_reporter/reporter.py", "import os, berth_agent", "berth_agent"),
@@ -29,9 +37,9 @@ def test_another_package_is_a_finding(path: str, text: str, imported: str) -> No
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("agent/berth_agent/node/session.py", "import http.client, berth_agent.messages"),
-        ("agent/berth_agent/node/session.py", "from berth_agent.linux import files"),
-        ("agent/berth_agent/node/session.py", "from . import http"),
+        ("agent/berth_agent/node/executor/session.py", "import http.client, berth_agent.messages"),
+        ("agent/berth_agent/node/executor/session.py", "from berth_agent.linux import files"),
+        ("agent/berth_agent/node/executor/session.py", "from . import http"),
         ("reporter/berth_reporter/reporter.py", "from socket import AF_UNIX"),
         ("client/berth_client/client.py", "import httpx2"),
         ("services/gateway/app.py", "import fastapi"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from berth_agent.node.config import load
-from berth_agent.node.identity import read_identity
+from berth_agent.node.credentials.identity import read_identity
 from infra.machine.folders import LONGEST_SOCKET, LONGEST_TELEMETRY, agent_run_dir
 from infra.supervisor import control, local_node
 from infra.supervisor.local_node import LocalNode

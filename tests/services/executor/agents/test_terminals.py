@@ -15,8 +15,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from berth_agent.node.http import RequestFailed, parse_address
-from berth_agent.node.websocket import Closed, WebSocket
+from berth_agent.node.connection.http import RequestFailed, parse_address
+from berth_agent.node.connection.websocket import Closed, WebSocket
 from infra.security import certificates
 from services.executor.agents import terminals
 from shared.contracts.attempts import JobCancelled, JobStarted

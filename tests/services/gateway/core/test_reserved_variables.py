@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from berth_agent.core.environment import environment, master_port_variables
-from berth_agent.node.output_progress import VARIABLE
+from berth_agent.node.output.output_progress import VARIABLE
 from services.gateway.core.reserved_variables import GANG_VARIABLES, reserved_variables
 from tests.agent.core.test_environment import launches, own_of
 

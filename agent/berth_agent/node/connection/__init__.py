@@ -1,0 +1,1 @@
+"""HTTP and WebSockets to a server that may be slow, wrong or hostile."""

@@ -1,0 +1,1 @@
+"""The exchange with an executor: orders, reports, output and terminals."""

@@ -1,0 +1,1 @@
+"""Folders and files of allocations: noted durably, passable for tenants, removed at the end."""

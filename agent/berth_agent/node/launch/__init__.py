@@ -1,0 +1,1 @@
+"""The start of a worker: its image, its bundle, its environment, and its step."""

@@ -1,0 +1,1 @@
+"""Output and measurements of workers, read from their files until they are sent."""

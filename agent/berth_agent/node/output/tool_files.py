@@ -1,0 +1,117 @@
+"""Reads what other tools write about a training, where its job names the file.
+
+The job owns the folder and is not trusted: links are not followed, what is no plain file of the
+worker's user is left alone, and nothing waits or reads beyond a bound.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from berth_agent import file_names
+from berth_agent.core.iteration_rows import IterationRows
+from berth_agent.core.tool_reports import row_of
+from berth_agent.linux import files
+from berth_agent.node.files.allocation import AllocationFolder
+from berth_agent.telemetry_receiver import ProcessIterations
+
+VARIABLE = "BERTH_STRAGGLERS"
+"""Variable of a job: the file, below the private directory of each worker."""
+EVERY_MS = 5_000
+"""Between two looks at all files."""
+MOST_WORKERS = 64
+"""Read at one look, those first that were not read for longest."""
+MOST_BYTES = 1024 * 1024
+MOST_FOLDERS = 8
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+Note = Callable[[str, int, ProcessIterations], None]
+
+
+@dataclass(slots=True)
+class ToolFile:
+    """The file of one worker as it was read last: each other one is an iteration."""
+
+    seen: tuple[int, int, int] = (0, 0, 0)
+    """Inode, size and time of its last change."""
+    reads: int = 0
+
+
+class ToolFiles:
+    """Used by the stream's thread alone."""
+
+    def __init__(self, work_folder: str, note: Note) -> None:
+        self._work = work_folder
+        self._note = note
+        self._files: dict[str, ToolFile] = {}
+        """In the order in which they were looked at."""
+        self._due_ms = 0
+
+    def look(self, held: Iterable[AllocationFolder], now_ms: int) -> None:
+        """Note what files say that are new or changed."""
+        if now_ms < self._due_ms:
+            return
+        self._due_ms = now_ms + EVERY_MS
+        named = {a.allocation_id: a for a in held if a.phase == "running" and VARIABLE in _env(a)}
+        for name in self._files.keys() - named.keys():
+            del self._files[name]
+        for name in named:
+            self._files.setdefault(name, ToolFile())
+        for name in list(self._files)[:MOST_WORKERS]:
+            known = self._files[name] = self._files.pop(name)
+            self._read(named[name], known)
+
+    def _read(self, allocation: AllocationFolder, known: ToolFile) -> None:
+        try:
+            work = (files.read_bytes(allocation.path(file_names.WORK)) or b"").decode()
+            if not work:
+                return
+            folder = f"{self._work}/{work}"
+            seen, data = read_file(folder, _env(allocation)[VARIABLE], known.seen)
+        except (OSError, ValueError):
+            return
+        if seen == known.seen:
+            return
+        known.seen = seen
+        rank = allocation.launch.rank
+        try:
+            row = row_of(data, rank, known.reads)
+        except ValueError:
+            return  # It is being written, or is another tool's.
+        known.reads += 1
+        self._note(allocation.allocation_id, rank, {rank: IterationRows([row])})
+
+
+def _env(allocation: AllocationFolder) -> dict[str, str]:
+    return allocation.launch.env
+
+
+def read_file(
+    folder: str, path: str, seen: tuple[int, int, int] = (0, 0, 0)
+) -> tuple[tuple[int, int, int], bytes]:
+    """Return a file below a folder as it is now; its content is empty where it is as `seen`.
+
+    Raises OSError, ValueError for a path or a file that is not read.
+    """
+    parts = path.split("/")
+    if len(parts) > MOST_FOLDERS or not all(parts) or {".", ".."} & set(parts):
+        raise ValueError(f"{VARIABLE}: {path!r}; a path below the private directory is allowed")
+    opened = [os.open(folder, FOLDER)]
+    try:
+        for name in parts[:-1]:
+            opened.append(os.open(name, FOLDER, dir_fd=opened[-1]))
+        owner = os.fstat(opened[0]).st_uid
+        opened.append(os.open(parts[-1], FILE, dir_fd=opened[-1]))
+        status = os.fstat(opened[-1])
+        is_own = stat.S_ISREG(status.st_mode) and status.st_uid == owner and status.st_nlink == 1
+        if not is_own or status.st_size > MOST_BYTES:
+            raise ValueError(f"{VARIABLE}: {path!r}; a plain file of at most {MOST_BYTES} bytes")
+        now = (status.st_ino, status.st_size, status.st_mtime_ns)
+        return now, b"" if now == seen else os.read(opened[-1], MOST_BYTES)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)

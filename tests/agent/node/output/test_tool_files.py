@@ -1,0 +1,113 @@
+"""A file that a job names is read; what a hostile job puts there is not, and holds nothing up."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth_agent import file_names
+from berth_agent.node.output.tool_files import EVERY_MS, MOST_BYTES, ToolFiles, read_file
+from berth_agent.telemetry_receiver import ProcessIterations
+from tests.agent.node.output.test_output_progress import allocation
+
+NAME = "reports/nvrx.json"
+
+
+def scores(own: float) -> str:
+    return json.dumps({"gpu_relative_perf_scores": {"0": 1.0, "1": own}})
+
+
+class Bench:
+    """A running worker of rank 1 with a private directory."""
+
+    def __init__(self, folder: Path, **fields: Any) -> None:
+        self.work = folder / "work"
+        self.private = self.work / "w1"
+        (self.private / "reports").mkdir(parents=True)
+        own = folder / "allocation"
+        own.mkdir()
+        (own / file_names.WORK).write_text("w1")
+        job: dict[str, Any] = {"env": {"BERTH_STRAGGLERS": NAME}, "rank": 1, "world_size": 2}
+        self.held = [allocation(own, **{**job, **fields})]
+        self.noted: list[tuple[str, int, ProcessIterations]] = []
+        self.files = ToolFiles(str(self.work), lambda *note: self.noted.append(note))
+        self.now_ms = 0
+
+    def look(self) -> int:
+        """Return how often something was noted so far."""
+        self.now_ms += EVERY_MS
+        self.files.look(self.held, self.now_ms)
+        return len(self.noted)
+
+    def times(self) -> list[tuple[int, float | None]]:
+        messages = [rows[rank].message(name, rank, rank) for name, rank, rows in self.noted]
+        return [(message.steps[0], message.own_s[0]) for message in messages]
+
+
+def test_each_change_of_the_file_is_an_iteration(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    assert bench.look() == 0
+    (bench.private / NAME).write_text(scores(0.5))
+    assert bench.look() == bench.look() == 1
+    (bench.private / NAME).write_text("{")
+    assert bench.look() == 1, "it is being written"
+    (bench.private / NAME).write_text(scores(0.25))
+    assert bench.look() == 2
+    assert bench.times() == [(0, 2.0), (1, 4.0)]
+    assert bench.noted[0][:2] == ("0/5/0/0", 1)
+
+
+@pytest.mark.parametrize("fields", [{"env": {}}, {"phase": "stopping"}])
+def test_other_workers_are_not_read(tmp_path: Path, fields: dict[str, Any]) -> None:
+    bench = Bench(tmp_path, **fields)
+    (bench.private / NAME).write_text(scores(0.5))
+    assert bench.look() == 0
+
+
+def link_out(target: Path) -> None:
+    secret = target.parents[3] / "secret"
+    secret.write_text(scores(0.5))
+    target.symlink_to(secret)
+
+
+def hard_link(target: Path) -> None:
+    secret = target.parents[3] / "secret"
+    secret.write_text(scores(0.5))
+    os.link(secret, target)
+
+
+def link_of_folder(target: Path) -> None:
+    elsewhere = target.parents[3] / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / target.name).write_text(scores(0.5))
+    target.parent.rmdir()
+    target.parent.symlink_to(elsewhere)
+
+
+def huge(target: Path) -> None:
+    target.write_text(scores(0.5))
+    os.truncate(target, MOST_BYTES + 1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [link_out, hard_link, link_of_folder, huge, os.mkfifo, os.mkdir],
+    ids=lambda m: m.__name__,
+)
+def test_a_hostile_file_is_left_alone(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    bench = Bench(tmp_path)
+    make(bench.private / NAME)
+    assert bench.look() == 0
+    with pytest.raises((OSError, ValueError)):
+        read_file(str(bench.private), NAME)
+
+
+@pytest.mark.parametrize("path", ["../secret", "/etc/passwd", "", "a//b", "./a", "/".join("a" * 9)])
+def test_a_path_out_of_the_private_directory_is_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises((OSError, ValueError)):
+        read_file(str(tmp_path), path)
