@@ -23,7 +23,8 @@ GROUPS = {
     "tests/operations/test_tilt.py": "shared stack",
     "tests/infra/security/on_kafka/": "guarded broker",
     "tests/services/gateway/api/": "gateway",
-    "tests/services/gateway/test_": "gateway",
+    "tests/services/gateway/kafka/": "gateway",
+    "tests/services/gateway/limits/": "gateway",
 }
 """Beginnings of the paths of files that share a fixture which is dear to start -> their group."""
 

@@ -9,7 +9,7 @@ import uvicorn
 
 from services.gateway.app import build
 from services.gateway.figures import figures
-from services.gateway.http_protocol import limited_protocol
+from services.gateway.limits.http_protocol import limited_protocol
 from services.gateway.settings import GatewaySettings
 from services.gateway.wiring import wire_gateway
 from shared.bus.clock import now_ms

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from services.gateway.core.submission import Sender
-from services.gateway.problem import ForbiddenError, unauthenticated, unavailable
+from services.gateway.responses.problem import ForbiddenError, unauthenticated, unavailable
 from services.gateway.tokens import Tokens
 from shared.bus.clock import now_ms
 from shared.bus.hosting.access import AccessFollower

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from services.gateway import openapi, problem
+from services.gateway.responses import openapi, problem
 from services.gateway.routes import (
     audit,
     bundles,

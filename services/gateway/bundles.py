@@ -11,7 +11,7 @@ from datetime import timedelta
 from time import monotonic_ns
 from typing import TypeVar
 
-from services.gateway.problem import ApiError, limited, unavailable
+from services.gateway.responses.problem import ApiError, limited, unavailable
 from services.gateway.settings import GatewaySettings
 from shared.bundles.bundle_store import GIB, BundleStore, StoreFull, StoreUnreachable, counted_bytes
 from shared.contracts.bundles import Manifest

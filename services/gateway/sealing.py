@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from services.gateway.problem import ApiError
+from services.gateway.responses.problem import ApiError
 from shared.contracts.registry import AccessView
 from shared.contracts.secrets import RewrapSecret, SecretStored, StoreSecret
 from shared.http.rate import Rate

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from services.gateway.stream_places import StreamLimits
+from services.gateway.limits.stream_places import StreamLimits
 from shared.http.server_settings import NodeExecutors, addresses_of
 from shared.oidc.settings import OidcSettings
 

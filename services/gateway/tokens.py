@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.gateway.problem import ApiError, unauthenticated, unavailable
+from services.gateway.responses.problem import ApiError, unauthenticated, unavailable
 from shared.contracts.registry import Bearer
 from shared.oidc.claims import BadClaims
 from shared.oidc.key_set import KeySet, KeysUnavailable

@@ -13,17 +13,17 @@ from fastapi import Request
 
 from services.gateway.access import AccessDirectory
 from services.gateway.bundles import Bundles
-from services.gateway.database import Database
-from services.gateway.denials import DeniedAttempts
-from services.gateway.hub import EventHub
-from services.gateway.ingress import Ingress
-from services.gateway.join_limits import JoinLimits
-from services.gateway.outbox import Outbox
-from services.gateway.queue_starts import QueueStarts
-from services.gateway.recorded_specs import SpecReads
+from services.gateway.kafka.ingress import Ingress
+from services.gateway.kafka.outbox import Outbox
+from services.gateway.limits.denials import DeniedAttempts
+from services.gateway.limits.join_limits import JoinLimits
+from services.gateway.limits.stream_places import StreamPlaces
+from services.gateway.reads.database import Database
+from services.gateway.reads.queue_starts import QueueStarts
+from services.gateway.reads.recorded_specs import SpecReads
 from services.gateway.sealing import CHANGES, Sealing
 from services.gateway.settings import GatewaySettings
-from services.gateway.stream_places import StreamPlaces
+from services.gateway.streams.hub import EventHub
 from services.gateway.tokens import Tokens
 from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms

@@ -9,9 +9,9 @@ from unittest.mock import patch
 import pytest
 
 from infra.drills.proxy import Mode, Proxy
-from services.gateway import database as gateway
-from services.gateway.database import Database
-from services.gateway.problem import ApiError
+from services.gateway.reads import database as gateway
+from services.gateway.reads.database import Database
+from services.gateway.responses.problem import ApiError
 from shared.contracts.registry import Bearer
 from shared.projections.migrate import migrate
 from tests.chaos.test_projection import socket_of, through

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cli.commands.llm import llm
 from services.gateway.core.submission import Sender
-from services.gateway.inbound import SubmissionRecord
-from services.gateway.inbound_requests import route_request
+from services.gateway.kafka.inbound import SubmissionRecord
+from services.gateway.kafka.inbound_requests import route_request
 from services.throttle.proxy.options import read_options
 from services.throttle.relay.errors import VERDICTS
 from shared.contracts.access import TenantRegistered

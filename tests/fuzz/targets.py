@@ -21,10 +21,10 @@ from services.gateway.core.field_errors import InvalidBody, NotJson
 from services.gateway.core.strict import parse_body, parse_object
 from services.gateway.core.submission import CancelBody, Sender, TenantMismatch, parse_submission
 from services.gateway.core.vector import decode_vector, encode_vector
-from services.gateway.hub import frame_event
-from services.gateway.inbound import PREFIX, SubmissionRecord, route_submission
-from services.gateway.log_lines import JobLog
-from services.gateway.problem import problem_response, unauthenticated
+from services.gateway.kafka.inbound import PREFIX, SubmissionRecord, route_submission
+from services.gateway.responses.problem import problem_response, unauthenticated
+from services.gateway.streams.hub import frame_event
+from services.gateway.streams.log_lines import JobLog
 from services.placement.heartbeat_log import decoded_heartbeats, decoded_marker
 from services.publisher.core.position import decode as decode_place
 from services.throttle.relay.prefixes import prefix_hashes

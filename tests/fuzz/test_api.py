@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from services.gateway.problem import MEDIA_TYPE
+from services.gateway.responses.problem import MEDIA_TYPE
 from tests.fuzz.api_fuzzer import fuzz
 from tests.fuzz.canary import CANARY
 from tests.fuzz.corpus import HOSTILE

@@ -7,14 +7,14 @@ from typing import Annotated, Literal, cast
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from berth_client import answers
-from services.gateway import queries
-from services.gateway.authorization import authorize
-from services.gateway.commands import json_response
-from services.gateway.database import Row
-from services.gateway.filters import check_action
-from services.gateway.left import gone, with_left
-from services.gateway.openapi import read_route
-from services.gateway.paging import Limit, NamePart, PageToken, TimeCursor, page_of
+from services.gateway.reads import queries
+from services.gateway.reads.database import Row
+from services.gateway.reads.paging import Limit, NamePart, PageToken, TimeCursor, page_of
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.commands import json_response
+from services.gateway.requests.filters import check_action
+from services.gateway.requests.left import gone, with_left
+from services.gateway.responses.openapi import read_route
 from services.gateway.wiring import Gateway, gateway_of
 from shared.bus.inputs.inbox import ACCESS
 

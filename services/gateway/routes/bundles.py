@@ -9,14 +9,14 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 
 from berth_client import answers
-from services.gateway.authorization import authorize
-from services.gateway.body import json_body, raw_body
-from services.gateway.commands import json_response
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.strict import parse_body
-from services.gateway.openapi import read_route, request_body
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.body import json_body, raw_body
+from services.gateway.requests.commands import json_response
+from services.gateway.requests.updates import require_finished
+from services.gateway.responses.openapi import read_route, request_body
 from services.gateway.routes.submissions import OfTenant, owner_of, sender_for
-from services.gateway.updates import require_finished
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.bundles import MAX_PARTS, PART_BYTES, Manifest
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from berth_client.answers import CommandReceipt
-from services.gateway import queries
-from services.gateway.authorization import authorize
-from services.gateway.body import json_body
-from services.gateway.commands import accepted_response, lane_of_pool, send_command
 from services.gateway.core.key_bounds import check_owner, user_of
 from services.gateway.core.strict import parse_body
 from services.gateway.core.submission import CancelRequest
-from services.gateway.openapi import problem_responses, request_body
-from services.gateway.problem import ApiError, not_found, unavailable
+from services.gateway.reads import queries
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.body import json_body
+from services.gateway.requests.commands import accepted_response, lane_of_pool, send_command
+from services.gateway.responses.openapi import problem_responses, request_body
+from services.gateway.responses.problem import ApiError, not_found, unavailable
 from services.gateway.routes.jobs import Job
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.job_commands import CancelJob

@@ -8,19 +8,19 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
 from berth_client import answers
-from services.gateway import queries
-from services.gateway.authorization import authorize
-from services.gateway.body import json_body
-from services.gateway.commands import (
+from services.gateway.core.strict import Body, parse_body
+from services.gateway.reads import queries
+from services.gateway.reads.paging import Limit, TimeCursor, TimeToken, page_of
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.body import json_body
+from services.gateway.requests.commands import (
     accepted_response,
     command_route,
     json_response,
     send_access_command,
 )
-from services.gateway.core.strict import Body, parse_body
-from services.gateway.left import gone, with_left
-from services.gateway.openapi import read_route
-from services.gateway.paging import Limit, TimeCursor, TimeToken, page_of
+from services.gateway.requests.left import gone, with_left
+from services.gateway.responses.openapi import read_route
 from services.gateway.wiring import gateway_of
 from shared.contracts.access import RetryInput, SkipInput
 from shared.contracts.base import Model, Text

@@ -7,19 +7,19 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Path, Request, Response
 
 from berth_client import answers
-from services.gateway import queries
-from services.gateway.authorization import admin_request, authorize, update_request
-from services.gateway.commands import (
+from services.gateway.reads import queries
+from services.gateway.reads.database import Row
+from services.gateway.requests.authorization import admin_request, authorize, update_request
+from services.gateway.requests.commands import (
     accepted_response,
     command_route,
     json_response,
     send_access_command,
     send_configuration,
 )
-from services.gateway.database import Row
-from services.gateway.openapi import read_route
-from services.gateway.problem import not_found
-from services.gateway.updates import endpoint_command
+from services.gateway.requests.updates import endpoint_command
+from services.gateway.responses.openapi import read_route
+from services.gateway.responses.problem import not_found
 from services.gateway.wiring import gateway_of
 from shared.contracts.endpoints import (
     ConfigureEndpoint,

@@ -10,9 +10,12 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
 from berth_client import answers
-from services.gateway.authorization import authorize
-from services.gateway.body import json_body
-from services.gateway.commands import (
+from services.gateway.core.strict import parse_body
+from services.gateway.kafka.outbox import OutgoingCommand
+from services.gateway.reads.paging import Limit, NamePart, PageToken, page_of_entries
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.body import json_body
+from services.gateway.requests.commands import (
     accepted_response,
     command_route,
     decide_by_access,
@@ -20,12 +23,9 @@ from services.gateway.commands import (
     new_command_id,
     send_access_command,
 )
-from services.gateway.core.strict import parse_body
-from services.gateway.filters import check_pool
-from services.gateway.openapi import read_route
-from services.gateway.outbox import OutgoingCommand
-from services.gateway.paging import Limit, NamePart, PageToken, page_of_entries
-from services.gateway.problem import not_found
+from services.gateway.requests.filters import check_pool
+from services.gateway.responses.openapi import read_route
+from services.gateway.responses.problem import not_found
 from services.gateway.wiring import gateway_of
 from shared.bus.clock import now_ms
 from shared.contracts.base import Model, Name, Text

@@ -8,21 +8,21 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
 from berth_client import answers
-from services.gateway import queries
-from services.gateway.authorization import authorize
-from services.gateway.body import json_body
-from services.gateway.commands import (
+from services.gateway.core.strict import parse_body
+from services.gateway.reads import queries
+from services.gateway.reads.paging import Limit, TimeCursor, TimeToken, page_of
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.body import json_body
+from services.gateway.requests.commands import (
     accepted_response,
     command_route,
     json_response,
     lane_of_pool,
     send_command,
 )
-from services.gateway.core.strict import parse_body
-from services.gateway.filters import check_node, check_pool
-from services.gateway.openapi import read_route
-from services.gateway.paging import Limit, TimeCursor, TimeToken, page_of
-from services.gateway.problem import not_found
+from services.gateway.requests.filters import check_node, check_pool
+from services.gateway.responses.openapi import read_route
+from services.gateway.responses.problem import not_found
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Command, Model, Name, Text
 from shared.contracts.faults import DismissFault, MarkFalseAlarm

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from berth_client import answers
-from services.gateway.authorization import authorize
-from services.gateway.commands import json_response
 from services.gateway.core.key_bounds import bounds_of_bearer, user_of
-from services.gateway.database import Row
-from services.gateway.openapi import read_route
+from services.gateway.reads.database import Row
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.commands import json_response
+from services.gateway.responses.openapi import read_route
 from services.gateway.routes.tenants import shown_bounds
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.bounds import exceeds_class

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from services.gateway.authorization import authorize
-from services.gateway.body import json_body
-from services.gateway.commands import command_route
 from services.gateway.core.strict import parse_body
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.body import json_body
+from services.gateway.requests.commands import command_route
 from services.gateway.routes.nodes import Node, NodeRequest, send_to_node
 from shared.contracts.injections import (
     MAX_FACTOR,

@@ -7,17 +7,17 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from berth_client import answers
-from services.gateway import job_queries, queries
-from services.gateway.authorization import authorize
-from services.gateway.commands import json_response
 from services.gateway.core.failures import add_advice
 from services.gateway.core.strict import Body
-from services.gateway.filters import check_job, check_pool, check_tenant
-from services.gateway.left import gone, with_left
-from services.gateway.openapi import read_route
-from services.gateway.paging import Limit, NamePart, TimeCursor, TimeToken, page_of
-from services.gateway.problem import not_found
-from services.gateway.queue_starts import interval_of
+from services.gateway.reads import job_queries, queries
+from services.gateway.reads.paging import Limit, NamePart, TimeCursor, TimeToken, page_of
+from services.gateway.reads.queue_starts import interval_of
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.commands import json_response
+from services.gateway.requests.filters import check_job, check_pool, check_tenant
+from services.gateway.requests.left import gone, with_left
+from services.gateway.responses.openapi import read_route
+from services.gateway.responses.problem import not_found
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.access import Role
 from shared.contracts.base import JobId, Name

@@ -8,12 +8,12 @@ from typing import TypeVar
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from services.gateway.body import json_body
-from services.gateway.commands import decide_by_access, new_command_id
 from services.gateway.core.strict import parse_body
-from services.gateway.openapi import WITHOUT_KEY, problem_responses, request_body
-from services.gateway.outbox import OutgoingCommand
-from services.gateway.problem import ApiError, unauthenticated, unavailable
+from services.gateway.kafka.outbox import OutgoingCommand
+from services.gateway.requests.body import json_body
+from services.gateway.requests.commands import decide_by_access, new_command_id
+from services.gateway.responses.openapi import WITHOUT_KEY, problem_responses, request_body
+from services.gateway.responses.problem import ApiError, unauthenticated, unavailable
 from services.gateway.wiring import Gateway, gateway_of
 from shared.bus.clock import now_ms
 from shared.contracts.agents import AGENT_API, Joined, JoinRequest, RenewRequest

@@ -7,24 +7,24 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from berth_client import answers
-from services.gateway.authorization import authorize
-from services.gateway.body import json_body
-from services.gateway.commands import (
+from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.llm_submission import MOST_BODY_BYTES, LlmSubmission, serve_request
+from services.gateway.core.strict import parse_body
+from services.gateway.reads.llm_queries import LLM_REQUEST
+from services.gateway.reads.llm_queries import LLM_REQUESTS as LLM_REQUESTS_OF
+from services.gateway.reads.paging import Limit, TimeCursor, TimeToken, page_of
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.body import json_body
+from services.gateway.requests.commands import (
     LLM_REQUESTS,
     accepted_response,
     command_route,
     json_response,
     send_command,
 )
-from services.gateway.core.field_errors import FieldError, InvalidBody
-from services.gateway.core.llm_submission import MOST_BODY_BYTES, LlmSubmission, serve_request
-from services.gateway.core.strict import parse_body
-from services.gateway.filters import check_tenant as check_known_tenant
-from services.gateway.llm_queries import LLM_REQUEST
-from services.gateway.llm_queries import LLM_REQUESTS as LLM_REQUESTS_OF
-from services.gateway.openapi import read_route
-from services.gateway.paging import Limit, TimeCursor, TimeToken, page_of
-from services.gateway.problem import not_found
+from services.gateway.requests.filters import check_tenant as check_known_tenant
+from services.gateway.responses.openapi import read_route
+from services.gateway.responses.problem import not_found
 from services.gateway.routes.submissions import sender_for
 from services.gateway.wiring import gateway_of
 from shared.contracts.base import Name

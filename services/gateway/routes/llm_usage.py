@@ -8,11 +8,9 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Query, Request, Response
 
 from berth_client import answers
-from services.gateway import queries
-from services.gateway.authorization import authorize
-from services.gateway.commands import json_response
-from services.gateway.database import Row
-from services.gateway.llm_queries import (
+from services.gateway.reads import queries
+from services.gateway.reads.database import Row
+from services.gateway.reads.llm_queries import (
     LLM_FAIRNESS,
     LLM_REJECTIONS,
     By,
@@ -20,8 +18,10 @@ from services.gateway.llm_queries import (
     usage_by,
     use_of_budget,
 )
-from services.gateway.openapi import read_route
-from services.gateway.paging import Limit
+from services.gateway.reads.paging import Limit
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.commands import json_response
+from services.gateway.responses.openapi import read_route
 from services.gateway.routes.endpoints import endpoint_row
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.endpoints import ModelName, TokenBudget

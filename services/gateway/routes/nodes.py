@@ -9,10 +9,14 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
 from berth_client import answers
-from services.gateway import queries
-from services.gateway.authorization import authorize
-from services.gateway.body import json_body
-from services.gateway.commands import (
+from services.gateway.core.strict import parse_body
+from services.gateway.kafka.outbox import OutgoingCommand
+from services.gateway.reads import queries
+from services.gateway.reads.database import Row
+from services.gateway.reads.paging import Limit, PageToken, page_of
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.body import json_body
+from services.gateway.requests.commands import (
     accepted_response,
     command_route,
     decide_by_access,
@@ -21,14 +25,10 @@ from services.gateway.commands import (
     new_command_id,
     send_command,
 )
-from services.gateway.core.strict import parse_body
-from services.gateway.database import Row
-from services.gateway.filters import check_job, check_pool
-from services.gateway.left import with_left
-from services.gateway.openapi import read_route
-from services.gateway.outbox import OutgoingCommand
-from services.gateway.paging import Limit, PageToken, page_of
-from services.gateway.problem import ApiError, not_found
+from services.gateway.requests.filters import check_job, check_pool
+from services.gateway.requests.left import with_left
+from services.gateway.responses.openapi import read_route
+from services.gateway.responses.problem import ApiError, not_found
 from services.gateway.wiring import Gateway, gateway_of
 from shared.bus.clock import now_ms
 from shared.contracts.base import Command, JobId, Model, Name, Text

@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from berth_client import answers
-from services.gateway import job_queries
-from services.gateway.commands import json_response
 from services.gateway.core.failures import add_advice
-from services.gateway.database import Row
-from services.gateway.left import with_left
-from services.gateway.openapi import read_route
-from services.gateway.paging import NamePart, TimeCursor, TimeToken, page_of
+from services.gateway.reads import job_queries
+from services.gateway.reads.database import Row
+from services.gateway.reads.paging import NamePart, TimeCursor, TimeToken, page_of
+from services.gateway.requests.commands import json_response
+from services.gateway.requests.left import with_left
+from services.gateway.responses.openapi import read_route
 from services.gateway.routes.jobs import list_filter
 from shared.contracts.base import JobId, Name
 

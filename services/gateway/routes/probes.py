@@ -11,17 +11,17 @@ from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from berth_client import answers
-from services.gateway.body import raw_body
-from services.gateway.commands import json_response
-from services.gateway.openapi import (
+from services.gateway.requests.body import raw_body
+from services.gateway.requests.commands import json_response
+from services.gateway.responses.openapi import (
     WITHOUT_KEY,
     Responses,
     answered_by,
     problem_responses,
     text_response,
 )
-from services.gateway.problem import ApiError
-from services.gateway.reference import render
+from services.gateway.responses.problem import ApiError
+from services.gateway.responses.reference import render
 from services.gateway.wiring import gateway_of
 
 router = APIRouter(tags=["probes"])

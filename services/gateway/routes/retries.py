@@ -8,17 +8,17 @@ from aiokafka.errors import KafkaError
 from fastapi import APIRouter, Request, Response
 
 from berth_client.answers import SubmissionReceipt
-from services.gateway import queries
-from services.gateway.body import json_body
-from services.gateway.commands import command_route
 from services.gateway.core.key_bounds import check_owner, user_of
 from services.gateway.core.strict import Body, parse_body
 from services.gateway.core.submission import JobBody, RetryRequest, submit_job
-from services.gateway.problem import ApiError, unavailable
-from services.gateway.recorded_specs import SpecPlace
+from services.gateway.reads import queries
+from services.gateway.reads.recorded_specs import SpecPlace
+from services.gateway.requests.body import json_body
+from services.gateway.requests.commands import command_route
+from services.gateway.requests.updates import require_finished
+from services.gateway.responses.problem import ApiError, unavailable
 from services.gateway.routes.jobs import Job, visible_job
 from services.gateway.routes.submissions import idempotency_key, send_submission, sender_for
-from services.gateway.updates import require_finished
 from services.gateway.wiring import Gateway
 from shared.contracts.array_programs import array_id_of
 from shared.contracts.identity import BERTH

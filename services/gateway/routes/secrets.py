@@ -11,25 +11,25 @@ from pydantic import Field, field_validator
 
 from berth_client import answers
 from berth_client.answers import CommandReceipt
-from services.gateway.authorization import authorize
-from services.gateway.body import json_body
-from services.gateway.commands import (
+from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.strict import parse_body
+from services.gateway.kafka.outbox import OutgoingCommand
+from services.gateway.reads.paging import Limit, PageToken, page_of_entries
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.body import json_body
+from services.gateway.requests.commands import (
     accepted_response,
     command_route,
     decide_by_access,
     json_response,
     new_command_id,
 )
-from services.gateway.core.field_errors import FieldError, InvalidBody
-from services.gateway.core.strict import parse_body
-from services.gateway.filters import check_tenant
-from services.gateway.openapi import read_route
-from services.gateway.outbox import OutgoingCommand
-from services.gateway.paging import Limit, PageToken, page_of_entries
-from services.gateway.problem import ApiError, limited, not_found
+from services.gateway.requests.filters import check_tenant
+from services.gateway.requests.updates import require_finished
+from services.gateway.responses.openapi import read_route
+from services.gateway.responses.problem import ApiError, limited, not_found
 from services.gateway.routes.submissions import TENANT_REQUIRED, OfTenant, owner_of, sender_for
 from services.gateway.sealing import CHANGES
-from services.gateway.updates import require_finished
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Model
 from shared.contracts.registry import Bearer

@@ -9,18 +9,18 @@ from aiokafka.errors import KafkaError
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from berth_client import answers
-from services.gateway import queries
-from services.gateway.authorization import authorize
-from services.gateway.commands import json_response
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.vector import decode_vector
-from services.gateway.filters import check_types
-from services.gateway.hub import EventFilter, EventHeader
-from services.gateway.log_lines import JobLog, JobNow, follow_lines, read_lines
-from services.gateway.openapi import Responses, problem_responses
-from services.gateway.problem import ApiError, unavailable
+from services.gateway.reads import queries
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.commands import json_response
+from services.gateway.requests.filters import check_types
+from services.gateway.responses.openapi import Responses, problem_responses
+from services.gateway.responses.problem import ApiError, unavailable
 from services.gateway.routes.jobs import visible_job
-from services.gateway.sse import EventStream, event_frames
+from services.gateway.streams.hub import EventFilter, EventHeader
+from services.gateway.streams.log_lines import JobLog, JobNow, follow_lines, read_lines
+from services.gateway.streams.sse import EventStream, event_frames
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import JobId
 from shared.contracts.registry import Bearer

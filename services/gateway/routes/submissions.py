@@ -9,9 +9,6 @@ from fastapi import APIRouter, Query, Request, Response
 
 from berth_client.answers import SubmissionReceipt
 from services.gateway.access import AccessDirectory
-from services.gateway.authorization import authorize
-from services.gateway.body import json_body
-from services.gateway.commands import COMMANDS, accepted_response, append_command, new_command_id
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.key_bounds import permitted
 from services.gateway.core.named_secrets import check_secrets, known_secrets
@@ -24,10 +21,18 @@ from services.gateway.core.submission import (
     parse_submission,
     submit_job,
 )
-from services.gateway.openapi import problem_responses, request_body
-from services.gateway.outbox import OutgoingCommand
-from services.gateway.problem import ApiError
-from services.gateway.queue_starts import Kind
+from services.gateway.kafka.outbox import OutgoingCommand
+from services.gateway.reads.queue_starts import Kind
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.body import json_body
+from services.gateway.requests.commands import (
+    COMMANDS,
+    accepted_response,
+    append_command,
+    new_command_id,
+)
+from services.gateway.responses.openapi import problem_responses, request_body
+from services.gateway.responses.problem import ApiError
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Name
 from shared.contracts.job_commands import SubmitJob

@@ -10,10 +10,14 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
 from berth_client import answers
-from services.gateway import job_queries, queries
-from services.gateway.authorization import admin_request, authorize, update_request
-from services.gateway.body import json_body
-from services.gateway.commands import (
+from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.strict import parse_body
+from services.gateway.reads import job_queries, queries
+from services.gateway.reads.database import Row
+from services.gateway.reads.paging import Limit, PageToken, page_of
+from services.gateway.requests.authorization import admin_request, authorize, update_request
+from services.gateway.requests.body import json_body
+from services.gateway.requests.commands import (
     accepted_response,
     command_route,
     json_response,
@@ -22,13 +26,9 @@ from services.gateway.commands import (
     send_command,
     send_configuration,
 )
-from services.gateway.core.field_errors import FieldError, InvalidBody
-from services.gateway.core.strict import parse_body
-from services.gateway.database import Row
-from services.gateway.openapi import read_route
-from services.gateway.paging import Limit, PageToken, page_of
-from services.gateway.problem import not_found
-from services.gateway.updates import require_finished, tenant_command
+from services.gateway.requests.updates import require_finished, tenant_command
+from services.gateway.responses.openapi import read_route
+from services.gateway.responses.problem import not_found
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.access import (
     CreateKey,

@@ -14,18 +14,18 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field, field_validator
 from starlette.requests import ClientDisconnect
 
-from services.gateway import queries
-from services.gateway.authorization import authorize
-from services.gateway.commands import decide_by_access, new_command_id, send_access_command
 from services.gateway.core.key_bounds import check_owner
 from services.gateway.core.strict import parse_body, parse_object
-from services.gateway.database import Row
-from services.gateway.openapi import problem_responses
-from services.gateway.outbox import OutgoingCommand
-from services.gateway.problem import ApiError, limited, not_found
+from services.gateway.kafka.outbox import OutgoingCommand
+from services.gateway.reads import queries
+from services.gateway.reads.database import Row
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.commands import decide_by_access, new_command_id, send_access_command
+from services.gateway.responses.openapi import problem_responses
+from services.gateway.responses.problem import ApiError, limited, not_found
 from services.gateway.routes.jobs import Job
-from services.gateway.terminal_entry import entered
-from services.gateway.terminal_relay import (
+from services.gateway.streams.terminal_entry import entered
+from services.gateway.streams.terminal_relay import (
     MEDIA,
     Account,
     BadFrame,

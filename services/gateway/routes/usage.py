@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from berth_client import answers
-from services.gateway.authorization import authorize
-from services.gateway.commands import json_response
-from services.gateway.openapi import read_route
-from services.gateway.paging import Limit, OffsetToken, page_from
-from services.gateway.problem import not_found
-from services.gateway.usage_queries import By, job_usage_by
+from services.gateway.reads.paging import Limit, OffsetToken, page_from
+from services.gateway.reads.usage_queries import By, job_usage_by
+from services.gateway.requests.authorization import authorize
+from services.gateway.requests.commands import json_response
+from services.gateway.responses.openapi import read_route
+from services.gateway.responses.problem import not_found
 from services.gateway.wiring import gateway_of
 from shared.contracts.base import Name, Text
 

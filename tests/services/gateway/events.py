@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from services.gateway.hub import EventHub
+from services.gateway.streams.hub import EventHub
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from services.gateway.bundles import TURNS, Bundles
-from services.gateway.problem import ApiError
+from services.gateway.responses.problem import ApiError
 from services.gateway.settings import GatewaySettings
 from shared.bundles import bundle_store
 from shared.bundles.bundle_store import BLOCK_BYTES, RENEWED, BundleStore

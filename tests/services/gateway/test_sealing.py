@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.gateway import sealing
-from services.gateway.problem import ApiError
+from services.gateway.responses.problem import ApiError
 from services.gateway.sealing import Sealing
 from shared.contracts.registry import AccessView
 from shared.contracts.secrets import SecretRewrapped, SecretStored, StoreSecret

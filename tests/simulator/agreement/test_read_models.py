@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from services.gateway import job_queries, queries
+from services.gateway.reads import job_queries, queries
 from shared.bus.logs.memory import MemoryLog
 from shared.projections import cursor
 from shared.projections.database import connect

@@ -9,9 +9,9 @@ import pytest
 from typing_extensions import is_typeddict
 
 from berth_client import answers, waiting
-from services.gateway import job_queries, llm_queries, queries
-from services.gateway.database import JSON_COLUMNS
-from services.gateway.openapi import _bodies
+from services.gateway.reads import job_queries, llm_queries, queries
+from services.gateway.reads.database import JSON_COLUMNS
+from services.gateway.responses.openapi import _bodies
 from services.gateway.routes.overview import COUNTS
 from shared.contracts.access import KeyBounds, Role
 from shared.contracts.bounds import TenantBounds

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from services.gateway.outbox import ACK_TIMEOUT_S, QUEUE_TIMEOUT_S
+from services.gateway.kafka.outbox import ACK_TIMEOUT_S, QUEUE_TIMEOUT_S
 from shared.contracts.identity import derive_command_id
 from shared.ledger import cloudevents
 from tests.patience import PATIENCE_S

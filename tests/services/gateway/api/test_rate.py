@@ -17,6 +17,7 @@ from infra.machine.process import free_ports
 from shared.contracts.base import Name
 from shared.telemetry.scrape import scrape
 from tests.patience import PATIENCE_S
+from tests.services.gateway.kafka.test_ingress import record_body
 from tests.services.gateway.stack import (
     KEYS,
     Stack,
@@ -26,7 +27,6 @@ from tests.services.gateway.stack import (
     start_broker,
     start_gateway,
 )
-from tests.services.gateway.test_ingress import record_body
 
 pytestmark = pytest.mark.process
 

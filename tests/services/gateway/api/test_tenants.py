@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from services.gateway import database, job_queries, llm_queries, queries
+from services.gateway.reads import database, job_queries, llm_queries, queries
 from shared.contracts.access import KeyCreated, TenantRegistered
 from shared.contracts.admission import JobAdmitted, QuotaChanged
 from shared.contracts.attempts import JobPreempted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.gateway.core.strict import Body
-from services.gateway.problem import ApiError
+from services.gateway.responses.problem import ApiError
 from services.gateway.routes.jobs import hide_others, placement_terms, tenant_filter, trace_id
 from shared.contracts.registry import Bearer
 

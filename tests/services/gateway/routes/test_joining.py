@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from cli.errors import UNREACHABLE
-from services.gateway.join_limits import FAILED
+from services.gateway.limits.join_limits import FAILED
 from shared.contracts.keys import hash_secret
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.partition import TP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway.problem import ApiError
+from services.gateway.responses.problem import ApiError
 from services.gateway.routes.nodes import (
     _lane,
     check_gone,

@@ -18,6 +18,7 @@ from shared.process.connection import Connection
 from shared.secrets.secret_keys import FILE, add_key
 from tests.broker_clients import log_of
 from tests.patience import PATIENCE_S
+from tests.services.gateway.kafka.test_ingress import record_body, until
 from tests.services.gateway.stack import (
     KEYS,
     Stack,
@@ -27,7 +28,6 @@ from tests.services.gateway.stack import (
     start_broker,
     start_gateway,
 )
-from tests.services.gateway.test_ingress import record_body, until
 
 pytestmark = pytest.mark.process
 MARKER = "marker-5e1f"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from services.gateway.core.field_errors import InvalidBody
-from services.gateway.hub import EventHeader
-from services.gateway.problem import ApiError
+from services.gateway.responses.problem import ApiError
 from services.gateway.routes.streams import _filter, _start, _stream
-from services.gateway.sse import event_frames
+from services.gateway.streams.hub import EventHeader
+from services.gateway.streams.sse import event_frames
 from services.gateway.wiring import Gateway
 from shared.contracts.registry import Bearer
 from tests.services.gateway.wired import gateway

@@ -6,7 +6,7 @@ import pytest
 from fastapi import Request
 
 from services.gateway.core.field_errors import InvalidBody
-from services.gateway.problem import ApiError
+from services.gateway.responses.problem import ApiError
 from services.gateway.routes.submissions import idempotency_key, sender_for
 from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.registry import Bearer

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.gateway import terminal_relay
 from services.gateway.core.field_errors import InvalidBody, NotJson
-from services.gateway.problem import ApiError
+from services.gateway.responses.problem import ApiError
 from services.gateway.routes.terminals import TerminalOpening, _opening
-from services.gateway.terminal_relay import BadFrame, frame, frames
+from services.gateway.streams import terminal_relay
+from services.gateway.streams.terminal_relay import BadFrame, frame, frames
 from shared.contracts.terminals import MAX_COMMAND_CHARS, MAX_FRAME_BYTES
 from shared.http.rate import NS, Rate
 

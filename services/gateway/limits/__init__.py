@@ -1,0 +1,1 @@
+"""Limits against too many requests, streams, joins and slow clients."""

@@ -1,0 +1,87 @@
+"""Places of open streams: of the gateway, of each tenant and of each key, so that some are left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from services.gateway.responses.problem import ApiError
+from shared.contracts.registry import Bearer
+
+RETRY_AFTER = {"Retry-After": "10"}
+OPERATORS = ""
+"""Those without a tenant, who share places as a tenant does."""
+
+
+class StreamLimits(NamedTuple):
+    """Most open streams of the gateway, of one tenant, and of one key or token subject."""
+
+    total: int
+    of_tenant: int
+    of_key: int
+
+
+class StreamPlaces:
+    """Counts open streams; a place is taken before the response begins and given back once.
+
+    A place is kept for each tenant with no stream, and for operators: the first stream of each
+    finds one, however many the others open. Half of all places are kept at most.
+    """
+
+    def __init__(self, limits: StreamLimits, tenants: Callable[[], Collection[str]]) -> None:
+        self._limits = limits
+        self._tenants = tenants
+        self._by_key: Counter[str] = Counter()
+        self._by_tenant: Counter[str] = Counter()
+
+    @property
+    def taken(self) -> int:
+        """Streams that are open."""
+        return self._by_key.total()
+
+    def of_tenant(self, tenant: str) -> int:
+        """Open streams of a tenant at this gateway."""
+        return self._by_tenant[tenant]
+
+    def take(self, bearer: Bearer) -> Callable[[], None]:
+        """Take a place and return what gives it back.
+
+        Raises ApiError 429 at the bound of the key or tenant, 503 where no place is left for it.
+        """
+        key, tenant = bearer.principal, bearer.tenant or OPERATORS
+        limits = self._limits
+        if self._by_key[key] >= limits.of_key:
+            raise _too_many(key, limits.of_key, "BERTH_KEY_STREAMS")
+        if tenant != OPERATORS and self._by_tenant[tenant] >= limits.of_tenant:
+            raise _too_many(f"tenant {tenant}", limits.of_tenant, "BERTH_TENANT_STREAMS")
+        kept = self._kept() if self._by_tenant[tenant] else 0
+        if self.taken + kept >= limits.total:
+            rest = f", {kept} of them kept for tenants with none" if kept else ""
+            detail = f"limit of {limits.total} open streams reached (BERTH_STREAMS){rest}; retry"
+            raise ApiError(503, "too_many_streams", f"{detail} later", headers=RETRY_AFTER)
+        counted = [(self._by_key, key), (self._by_tenant, tenant)]
+        for counter, name in counted:
+            counter[name] += 1
+
+        def give_back() -> None:
+            while counted:
+                counter, name = counted.pop()
+                counter[name] -= 1
+                if not counter[name]:
+                    del counter[name]
+
+        return give_back
+
+    def _kept(self) -> int:
+        """Return the number of places for the first streams of those who have none."""
+        without = sum(name not in self._by_tenant for name in (OPERATORS, *self._tenants()))
+        return min(without, self._limits.total // 2)
+
+
+def _too_many(of: str, limit: int, setting: str) -> ApiError:
+    detail = (
+        f"{of}: {limit} streams are open; at most {limit} are allowed at once; close one, or an"
+        f" operator raises {setting}"
+    )
+    return ApiError(429, "too_many_streams", detail, headers=RETRY_AFTER)

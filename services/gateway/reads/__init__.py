@@ -1,0 +1,1 @@
+"""Queries of the read models, page by page."""

@@ -1,0 +1,1 @@
+"""Requests become commands or queries: authorization, body, filters."""

@@ -1,0 +1,1 @@
+"""Answers of the API: errors as problems, and the descriptions in OpenAPI."""

@@ -1,0 +1,1 @@
+"""Streams to clients: events, output lines and terminals."""
