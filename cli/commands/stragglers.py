@@ -12,8 +12,8 @@ import typer
 from cli.errors import BadInput
 from cli.input.arguments import AsJson
 from cli.text.output import emit, table
+from services.failslow.core.measures.relative_scores import THRESHOLD, relative_perf_scores
 from services.failslow.core.readers import flight_recorder, nccl_inspector, nvrx
-from services.failslow.core.relative_scores import THRESHOLD, relative_perf_scores
 
 RANK = re.compile(r"(\d+)\D*$")
 

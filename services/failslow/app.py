@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from pydantic import ValidationError
 
 from services.failslow.core.decide import FailSlow
-from services.failslow.core.evidence import Evidence
-from services.failslow.core.pace import JobPaces
-from services.failslow.core.peers import Thresholds
+from services.failslow.core.measures.peers import Thresholds
 from services.failslow.core.state import FailSlowState
-from services.failslow.core.validations import Validations
+from services.failslow.core.suspicion.evidence import Evidence
+from services.failslow.core.suspicion.pace import JobPaces
+from services.failslow.core.suspicion.validations import Validations
 from services.failslow.figures import figures
 from services.failslow.settings import FailSlowSettings
 from shared.bus.archive.opening import with_archive

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from services.failslow.core.peers import Thresholds
+from services.failslow.core.measures.peers import Thresholds
 from shared.process.settings import Settings
 
 

@@ -127,7 +127,7 @@ def _table(scores: dict[str, dict[str, dict[str, Any]]]) -> Iterator[str]:
 def _real(real: dict[str, Any]) -> Iterator[str]:
     yield "## Real jobs"
     yield ""
-    yield "Workers are compared with their peers (`services/failslow/core/peers.py`)."
+    yield "Workers are compared with their peers (`services/failslow/core/measures/peers.py`)."
     yield ""
     if (own := real["bytedance"]) is not None:
         named = ", ".join(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from services.failslow.core.peers import Thresholds, judge
+from services.failslow.core.measures.peers import Thresholds, judge
 from simulator.workload.locate import has_trace, locate
 
 BYTEDANCE, PAI = "bytedance_straggler_AR", "failslow_pai_minibatch"

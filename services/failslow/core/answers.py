@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.failslow.core.clearing import lost_gpu_s
-from services.failslow.core.planning import approve, end_plans, score_node
+from services.failslow.core.plans.planning import approve, end_plans, score_node
 from services.failslow.core.state import FailSlowState, TrackedFault
+from services.failslow.core.suspicion.clearing import lost_gpu_s
 from shared.contracts.base import Command
 from shared.contracts.faults import DismissFault, FaultDismissed, MarkFalseAlarm
 from shared.contracts.mitigation import ApproveMitigation

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from services.failslow.core.answers import answer
-from services.failslow.core.automation import settle_plans
-from services.failslow.core.clearing import clear
-from services.failslow.core.comparison import Rows, cause_of, judge_gang
 from services.failslow.core.diagnosis.verdict import Diagnosis
-from services.failslow.core.evidence import is_new
 from services.failslow.core.evolve import evolve
 from services.failslow.core.fleet import FleetChanges
 from services.failslow.core.gangs import GangChanges
-from services.failslow.core.migrations import follow_migrations
-from services.failslow.core.pace_changes import learn, note_pace
-from services.failslow.core.peers import SlowWorker, Thresholds
-from services.failslow.core.planning import (
+from services.failslow.core.measures.peers import SlowWorker, Thresholds
+from services.failslow.core.plans.automation import settle_plans
+from services.failslow.core.plans.migrations import follow_migrations
+from services.failslow.core.plans.planning import (
     due_at,
     end_plans,
     ledger_ms,
@@ -24,9 +20,13 @@ from services.failslow.core.planning import (
     plan_due,
     score_node,
 )
-from services.failslow.core.retries import next_try_s, retry_plans
+from services.failslow.core.plans.retries import next_try_s, retry_plans
 from services.failslow.core.state import FailSlowState, GangState
-from services.failslow.core.validations import note_validation
+from services.failslow.core.suspicion.clearing import clear
+from services.failslow.core.suspicion.comparison import Rows, cause_of, judge_gang
+from services.failslow.core.suspicion.evidence import is_new
+from services.failslow.core.suspicion.pace_changes import learn, note_pace
+from services.failslow.core.suspicion.validations import note_validation
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.paces import JobPaceChanged, JobPaceSettled

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from services.failslow.core.fleet import Fleet
-from services.failslow.core.history import PaceBook
+from services.failslow.core.measures.history import PaceBook
+from services.failslow.core.measures.strictness import Strictness
 from services.failslow.core.mitigation.mitigation_state import MitigationState
-from services.failslow.core.strictness import Strictness
 from shared.contracts.clocks import ClockStepped
 from shared.contracts.faults import GangWorker, SuspicionKind
 from shared.contracts.pools import PoolConfigured

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from services.failslow.app import Follower
 from services.failslow.core.decide import FailSlow
-from services.failslow.core.peers import Thresholds
+from services.failslow.core.measures.peers import Thresholds
 from services.failslow.core.state import FailSlowState
 from shared.bus.lane.lane import Lane, LaneSettings
 from shared.bus.logs.memory import MemoryBroker, MemoryLog

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from services.failslow.core.decide import FailSlow
-from services.failslow.core.evidence import Evidence
-from services.failslow.core.peers import Thresholds
+from services.failslow.core.measures.peers import Thresholds
+from services.failslow.core.suspicion.evidence import Evidence
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.reports import IterationTimes, TelemetryReported
 from shared.testing.decider import an_input, given

@@ -11,8 +11,8 @@ from collections import defaultdict
 import pytest
 
 from services.failslow.core.decide import FailSlow
-from services.failslow.core.evidence import Evidence
-from services.failslow.core.peers import Thresholds
+from services.failslow.core.measures.peers import Thresholds
+from services.failslow.core.suspicion.evidence import Evidence
 from shared.contracts.faults import FaultCleared, FaultSuspected
 from shared.testing.decider import an_input, given
 from simulator.workload.locate import has_trace, locate

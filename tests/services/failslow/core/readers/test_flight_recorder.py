@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.failslow.core.measures.relative_scores import relative_perf_scores
 from services.failslow.core.readers.flight_recorder import own_times, read_dump
-from services.failslow.core.relative_scores import relative_perf_scores
 
 MS = 1_000_000
 BEGIN_NS = 1_724_779_239_936_775_119

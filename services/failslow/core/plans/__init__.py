@@ -1,0 +1,1 @@
+"""Plans against a suspected fault: made, applied, tried again, and judged at their end."""

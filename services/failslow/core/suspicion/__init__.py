@@ -1,0 +1,1 @@
+"""From reports of watched jobs to suspicions, and to their end."""
