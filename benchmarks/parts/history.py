@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from aiokafka import AIOKafkaProducer
 
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.access import TenantRegistered
 from shared.contracts.admission import JobAdmitted
@@ -18,7 +19,6 @@ from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.partition import TP
 from shared.process.connection import Connection
-from shared.testing.ledgers import LedgerWriter
 
 PER_JOB = 7
 """Events of one simple job: two of admission, five of placement."""

@@ -26,7 +26,7 @@ KEPT = frozenset(
         ("client/berth_client/answers/access.py", "whose"),
         ("shared/projections/audit.py", "whose"),
         ("shared/contracts/llm.py", "made"),
-        ("shared/testing/decider.py", "given"),
+        ("tests/harness/decider.py", "given"),
     }
 )
 """Names that are a column of a table, a field of a message or a step of a test, by file."""

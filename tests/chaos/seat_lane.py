@@ -11,7 +11,7 @@ from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.process.connection import Connection
-from shared.testing.ledger import SeatDecider, Seats
+from tests.harness.ledger import SeatDecider, Seats
 
 LEDGER, INPUT = TP("admission", 0), TP("commands", 0)
 

@@ -17,6 +17,7 @@ from services.executor.core.virtual.inventory import InventoryNode
 from services.placement.core.decide import Placement
 from services.priority.core.decide import Priority
 from shared.bus.clock import now_ms
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import TenantRegistered
 from shared.contracts.codec import encode
@@ -28,7 +29,6 @@ from shared.ledger import cloudevents
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Reader
-from shared.testing.ledgers import LedgerWriter
 from shared.verify.reading import InstallationLog
 from shared.verify.run import verify
 from tests.chaos import virtual_time

@@ -21,9 +21,9 @@ from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.topics import TOPICS
 from shared.ledger import cloudevents
 from shared.process.connection import Connection
-from shared.testing.ledger import command, fold
 from tests.broker_clients import read_to_end
 from tests.chaos.seat_lane import INPUT, LEDGER, feed, lane, put
+from tests.harness.ledger import command, fold
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process

@@ -19,9 +19,9 @@ from shared.bus.hosting.lanes import Lanes
 from shared.bus.logs.kafka import KafkaLog
 from shared.contracts.topics import TOPICS, TopicSpec
 from shared.ledger import cloudevents
-from shared.testing.ledger import command, fold
 from tests.broker_clients import read_to_end
 from tests.chaos.seat_lane import INPUT, LEDGER, feed, lane, put
+from tests.harness.ledger import command, fold
 from tests.patience import PATIENCE_S
 from tests.three_brokers import ThreeBrokers
 

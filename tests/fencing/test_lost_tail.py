@@ -25,6 +25,7 @@ from shared.bus.clock import now_ms
 from shared.bus.fatal import EXIT_ERROR, EXIT_PROTOCOL
 from shared.bus.folds.snapshots import Snapshots
 from shared.bus.ids import new_id
+from shared.bus.logs.ledger_writer import stored
 from shared.bus.logs.tail import LedgerTail
 from shared.contracts.base import Event
 from shared.contracts.enrolment import NodeEnrolled
@@ -33,7 +34,6 @@ from shared.contracts.pools import PoolConfigured
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode, pack
 from shared.process.connection import Connection
-from shared.testing.ledgers import stored
 from tests.agent.node_bench import NodeBench
 from tests.broker_clients import log_of
 from tests.e2e.stand import eventually

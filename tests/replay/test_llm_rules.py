@@ -23,9 +23,9 @@ from shared.contracts.llm import (
     TokensMade,
 )
 from shared.projections.ledger_events import LedgerEvent
-from shared.testing.decider import AT, an_input, fold, run
 from shared.verify.llm_lifecycle import LlmLifecycleRule
 from shared.verify.llm_limits import BudgetRule
+from tests.harness.decider import AT, an_input, fold, run
 from tests.services.throttle.llm import serve_command
 from tests.shared.ledger_events import ledger_event
 

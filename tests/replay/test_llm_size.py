@@ -16,7 +16,7 @@ from shared.contracts.codec import encode_event
 from shared.contracts.llm import EngineAdvanced, RequestEnd, RequestsEnded, TokensMade
 from shared.ledger.decider import Fact
 from shared.ledger.record import Record, StoredEvent, encode, pack
-from shared.testing.decider import AT, an_input, run_facts
+from tests.harness.decider import AT, an_input, run_facts
 from tests.services.throttle.llm import endpoint, lane, local_request
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations" / "llm.md").read_text()

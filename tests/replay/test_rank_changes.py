@@ -22,7 +22,6 @@ from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted
 from shared.projections.ledger_events import LedgerEvent, decode_events
 from shared.projections.queue import QueueRankRow, fold_order
-from shared.testing.ledger import accepted
 from simulator.engine.failures import NodeFailure
 from simulator.engine.lane import LANE
 from simulator.engine.models import load_models
@@ -31,6 +30,7 @@ from simulator.engine.scenario import POOL, Scenario, simulated_pool
 from simulator.engine.sizing import equal_nodes, window_of
 from simulator.engine.world import World
 from simulator.workload.rows import WorkloadJob
+from tests.harness.ledger import accepted
 
 SHAPES = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (2, 4))
 JOBS = 40

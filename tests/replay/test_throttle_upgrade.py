@@ -29,9 +29,9 @@ from shared.contracts.base import Event
 from shared.contracts.llm import LlmRequestFinished, LlmRequestQueued, LlmRequestStarted
 from shared.ledger.partition import TP
 from shared.projections.ledger_events import LedgerEvent, decode_events
-from shared.testing.ledger import accepted
 from shared.verify.llm_lifecycle import LlmLifecycleRule
 from shared.verify.llm_limits import BudgetRule
+from tests.harness.ledger import accepted
 from tests.services.throttle.llm import ended, local_request
 
 FORMER = Path(__file__).parent / "throttle_3"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cli.stack.local_node import move_to_agents, pool_of_agents
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.pools import ConfigurePool, PoolConfigured, default_of
-from shared.testing.ledgers import LedgerWriter
 
 
 def a_pool(*backends: str, **settings: object) -> PoolConfigured:

@@ -4,7 +4,7 @@ from typing import get_args
 
 from services.admission.figures import figures
 from shared.contracts.admission import DeferReason
-from shared.testing.decider import given
+from tests.harness.decider import given
 from tests.services.admission.core.cases import ADMISSION, NOW, pool, quota, submit, when
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from services.executor.pool_ledger import LEDGER, PoolLedger
 from shared.bus.folds.snapshots import Snapshots
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Event
 from shared.contracts.nodes import NodeCordoned, NodeLost
 from shared.ledger.decider import Fact
 from shared.telemetry.metrics import Metrics
-from shared.testing.ledgers import LedgerWriter
 from tests.chaos import virtual_time
 
 LOST = NodeLost(node_id="n1", incarnation="i1", reason="left")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from shared.bus.ids import new_id
+from shared.bus.logs.ledger_writer import stored
 from shared.bus.logs.tail import TopicTail
 from shared.contracts.base import Event
 from shared.contracts.nodes import NodeJoined
@@ -31,7 +32,6 @@ from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode, pack
 from shared.process.connection import Connection
-from shared.testing.ledgers import stored
 from tests.broker_clients import log_of
 from tests.embedded_broker import embedded_broker
 from tests.patience import PATIENCE_S

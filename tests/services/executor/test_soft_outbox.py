@@ -8,7 +8,7 @@ from services.executor.soft_outbox import WAITING, SoftOutbox
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.reports import LogLines, TelemetryReported
 from shared.telemetry.metrics import Metrics
-from shared.testing.flaky_log import FlakyLog
+from tests.harness.flaky_log import FlakyLog
 
 LINES = LogLines(job_id="j", tenant="a", rank=0, attempt=1, first_line=0, lines=("one",))
 TIMES = TelemetryReported(executor_id="e1", at=1, times=())

@@ -13,7 +13,7 @@ from shared.contracts.placement import Allocation, JobPlaced
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersIterated
 from shared.ledger.decider import Input
-from shared.testing.decider import AT, an_input, run
+from tests.harness.decider import AT, an_input, run
 
 POOL = PoolConfigured(partition=0, pool="main", mitigation="approve")
 

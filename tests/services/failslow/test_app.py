@@ -11,6 +11,7 @@ from services.failslow.core.decide import FailSlow
 from services.failslow.core.measures.peers import Thresholds
 from services.failslow.core.state import FailSlowState
 from shared.bus.lane.lane import Lane, LaneSettings
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Event
 from shared.contracts.codec import encode
@@ -18,8 +19,7 @@ from shared.contracts.reports import TelemetryReported
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
-from shared.testing.ledger import accepted
-from shared.testing.ledgers import LedgerWriter
+from tests.harness.ledger import accepted
 from tests.patience import until
 from tests.services.failslow.gangs import placed, report
 

@@ -6,7 +6,7 @@ from services.failslow.core.decide import FailSlow
 from services.failslow.core.state import FailSlowState
 from services.failslow.figures import figures
 from shared.contracts.faults import FaultCleared
-from shared.testing.decider import AT, fold, given
+from tests.harness.decider import AT, fold, given
 from tests.services.failslow.core.test_decide import suspected
 from tests.services.failslow.gangs import POOL, gang, watched
 

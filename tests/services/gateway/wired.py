@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from services.gateway.settings import GatewaySettings
 from services.gateway.wiring import Gateway, wire_gateway
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.base import Event
 from shared.ledger.partition import TP
@@ -11,8 +12,7 @@ from shared.process.settings import read_settings
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import Telemetry
 from shared.telemetry.spans import Spans
-from shared.testing.ledger import accepted
-from shared.testing.ledgers import LedgerWriter
+from tests.harness.ledger import accepted
 
 SETTINGS = read_settings(GatewaySettings, {"BERTH_KAFKA": "127.0.0.1:1", "BERTH_DATA": "/nowhere"})
 

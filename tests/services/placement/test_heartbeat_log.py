@@ -22,7 +22,7 @@ from shared.contracts.codec import encode
 from shared.contracts.reports import Alive, Heartbeats, HeartbeatsRead
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
-from shared.testing.flaky_log import FlakyLog
+from tests.harness.flaky_log import FlakyLog
 from tests.shared.bus.conftest import Broker, broker, kafka_broker, tansu_broker
 
 __all__ = ["broker", "kafka_broker", "tansu_broker"]

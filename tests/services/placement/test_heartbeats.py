@@ -27,7 +27,7 @@ from shared.ledger import cloudevents
 from shared.ledger.decider import Fact, Input
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
-from shared.testing.flaky_log import FlakyLog
+from tests.harness.flaky_log import FlakyLog
 from tests.lost_tail import cut_tail
 from tests.patience import PATIENCE_S
 from tests.services.placement.core.lane import registered

@@ -17,6 +17,7 @@ import pytest
 
 from shared.bus.clock import now_ms
 from shared.bus.ids import new_id
+from shared.bus.logs.ledger_writer import stored
 from shared.bus.logs.tail import LedgerTail
 from shared.contracts.attempts import JobStarted, JobSucceeded
 from shared.contracts.base import Event
@@ -30,7 +31,6 @@ from shared.ledger.decider import Fact
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode, pack
 from shared.process.connection import Connection
-from shared.testing.ledgers import stored
 from tests.broker_clients import log_of
 from tests.embedded_broker import embedded_broker
 from tests.patience import PATIENCE_S

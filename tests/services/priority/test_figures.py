@@ -7,7 +7,7 @@ import pytest
 from services.priority import figures as module
 from services.priority.core.state import PriorityState
 from services.priority.figures import figures
-from shared.testing.decider import AT, given, run
+from tests.harness.decider import AT, given, run
 from tests.services.priority.core.lane import PRIORITY, admitted, placed, pool
 
 

@@ -20,7 +20,7 @@ from shared.contracts.llm import (
     TokensMade,
 )
 from shared.ledger.decider import Input
-from shared.testing.decider import an_input, given
+from tests.harness.decider import an_input, given
 
 BATCH = 1000
 ENDPOINT = EndpointConfigured(endpoint="chat", partition=0, batch_tokens=BATCH)

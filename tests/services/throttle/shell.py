@@ -17,6 +17,7 @@ from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
 from services.throttle.settings import ThrottleSettings
 from shared.bus.lane.lane import Lane, LaneSettings
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.log import Headers
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import KeyCreated, TenantRegistered
@@ -30,8 +31,7 @@ from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import Telemetry
 from shared.telemetry.spans import Spans
-from shared.testing.ledger import accepted
-from shared.testing.ledgers import LedgerWriter
+from tests.harness.ledger import accepted
 from tests.patience import until
 
 KEY = "acme-1.sesame"

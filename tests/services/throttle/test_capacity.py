@@ -11,7 +11,7 @@ from services.throttle.core.state import EndpointState
 from services.throttle.upstreams.pool import UpstreamPool
 from shared.contracts.endpoints import Upstream
 from shared.contracts.llm import CapacityObserved, EndpointCapacityNoted, LlmRequestRejected
-from shared.testing.decider import an_input, run
+from tests.harness.decider import an_input, run
 from tests.patience import until
 from tests.services.throttle.llm import lane
 from tests.services.throttle.proxy.test_serve import post, serving

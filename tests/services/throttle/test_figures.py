@@ -6,7 +6,7 @@ from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
 from services.throttle.figures import figures
 from shared.contracts.endpoints import Upstream
-from shared.testing.decider import AT, run
+from tests.harness.decider import AT, run
 from tests.services.throttle.llm import BATCH, endpoint, lane, local_request
 
 

@@ -21,9 +21,9 @@ from shared.contracts.endpoints import EndpointConfigured, Upstream
 from shared.contracts.topics import tenant_answers
 from shared.ledger.partition import TP
 from shared.process.connection import Connection
-from shared.testing.ledger import accepted
 from tests.broker_clients import log_of
 from tests.embedded_broker import embedded_broker
+from tests.harness.ledger import accepted
 from tests.patience import PATIENCE_S
 from tests.services.throttle.proxy.test_serve import LONG, engine
 from tests.services.throttle.shell import LEDGER, MODEL, REQUESTS, ThrottleStack, chat

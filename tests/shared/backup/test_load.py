@@ -11,9 +11,9 @@ import pytest
 from shared.backup.files import MANIFEST, BadBackup
 from shared.backup.load import load
 from shared.backup.save import save
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.ledger.partition import TP
-from shared.testing.ledgers import LedgerWriter
 from tests.shared.backup.logs import JOB, CutLog, MemoryRestorer, back_up, written_log
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from shared.backup.files import BadBackup, entries, open_backup
 from shared.backup.save import save, saved_topics
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.log import Feed
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.topics import TOPICS
 from shared.ledger.partition import TP
-from shared.testing.ledgers import LedgerWriter
 from tests.shared.backup.logs import JOB, CutLog, back_up, written_log
 
 

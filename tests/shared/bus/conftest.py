@@ -22,9 +22,9 @@ from shared.ledger.decider import Fact
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.process.connection import Connection
-from shared.testing.flaky_log import FlakyLog
-from shared.testing.ledger import SeatDecider, Seats, fold
 from tests.broker_clients import log_of, read_to_end
+from tests.harness.flaky_log import FlakyLog
+from tests.harness.ledger import SeatDecider, Seats, fold
 from tests.patience import PATIENCE_S
 
 PARTITIONS = 48

@@ -7,7 +7,7 @@ import os
 
 from shared.bus.hosting.host import run_service
 from shared.process.settings import Settings, read_settings
-from shared.testing.ledger import SeatDecider
+from tests.harness.ledger import SeatDecider
 
 if __name__ == "__main__":
     logging.basicConfig(level="WARNING")

@@ -15,8 +15,8 @@ from services.priority.core.decide import Priority
 from shared.contracts.clocks import ClockStepObserved, ClockStepped
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.decider import Decider
-from shared.testing.decider import AT, an_input, given, run
 from tests.embedded_broker import embedded_broker
+from tests.harness.decider import AT, an_input, given, run
 from tests.patience import PATIENCE_S
 from tests.services.placement.test_service import Stage
 

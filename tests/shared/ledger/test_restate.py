@@ -8,7 +8,7 @@ from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.restate import restate_settings, restate_tenants
-from shared.testing.decider import an_input
+from tests.harness.decider import an_input
 
 POOL = PoolConfigured(partition=0, pool="main")
 FASTER = POOL.model_copy(update={"time_scale": 60.0})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import TenantRegistered
 from shared.contracts.admission import JobAdmitted, JobDeferred, JobRejected
@@ -20,7 +21,6 @@ from shared.projections.database import connect
 from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.source import Source
-from shared.testing.ledgers import LedgerWriter
 from tests.shared.ledger_events import node_joined
 
 SPEC = JobSpec(name="train", gang=Gang(gpus_per_worker=2), command=("run",), env={"A": "1"})

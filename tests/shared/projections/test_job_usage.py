@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.attempts import JobPreempted, JobRequeued, JobSucceeded
 from shared.contracts.base import Event
@@ -10,7 +11,6 @@ from shared.contracts.pools import PoolConfigured
 from shared.projections.database import connect
 from shared.projections.job_usage import LanePriceRow, Prices, fold_price, split_by_day
 from shared.projections.llm_usage import DAY_MS, HOUR_MS
-from shared.testing.ledgers import LedgerWriter
 from tests.shared.ledger_events import AT, ledger_event
 from tests.shared.projections.history import SPEC, project_all
 

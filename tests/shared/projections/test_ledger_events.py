@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.nodes import NodeCordoned, NodeUncordoned
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Reader
 from shared.projections.ledger_events import decode_events
-from shared.testing.ledgers import LedgerWriter
 
 
 def accepted_records(broker: MemoryBroker, ledger: str) -> list[Accepted]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from asyncpg import Record
 
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
@@ -20,7 +21,6 @@ from shared.contracts.llm import (
 from shared.projections.database import connect
 from shared.projections.llm_fairness import KEPT_MINUTES_MS, MINUTE_MS, FairnessFold, LlmFairnessRow
 from shared.projections.llm_usage import HOUR_MS, KEPT_HOURS_MS
-from shared.testing.ledgers import LedgerWriter
 from tests.shared.ledger_events import AT, ledger_event
 from tests.shared.projections.history import project_all
 

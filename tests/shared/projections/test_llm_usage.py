@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from asyncpg import Record
 
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.base import Event
 from shared.contracts.llm import (
@@ -24,7 +25,6 @@ from shared.projections.llm_usage import (
     ended_requests,
     new_usage,
 )
-from shared.testing.ledgers import LedgerWriter
 from tests.shared.ledger_events import AT, ledger_event
 from tests.shared.projections.history import project_all
 

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.attempts import (
     JobAttemptFailed,
@@ -23,7 +24,6 @@ from shared.projections.models import TABLES
 from shared.projections.project import project
 from shared.projections.rebuild import hashes
 from shared.projections.source import Source
-from shared.testing.ledgers import LedgerWriter
 from tests.shared.projections.history import SPEC, history, project_all
 
 COLUMNS = """

@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from shared.bus.archive.folder_store import FolderStore
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.admission import JobAdmitted
 from shared.contracts.attempts import JobSucceeded
@@ -24,7 +25,6 @@ from shared.projections.rebuild import TABLE_NAMES, rebuild
 from shared.projections.records import DATED, JOB_TABLES, KEPT, TABLES, RecordRetention, read_marks
 from shared.projections.retention import Retention, month_end
 from shared.projections.source import Source
-from shared.testing.ledgers import LedgerWriter
 from shared.verify.readmodels import ReadModelRule, read_stored_rows
 from tests.shared.projections.history import SPEC, project_all, run_job
 from tests.shared.projections.test_retention import (

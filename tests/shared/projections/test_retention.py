@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from shared.bus.archive.folder_store import FolderStore
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.nodes import NodeCordoned
 from shared.ledger.errors import ArchiveUnreachable
@@ -18,7 +19,6 @@ from shared.projections import retention
 from shared.projections.database import connect
 from shared.projections.rebuild import rebuild
 from shared.projections.retention import Retention, month_begin, month_end, read_mark
-from shared.testing.ledgers import LedgerWriter
 from shared.verify.readmodels import read_stored_rows
 from tests.shared.ledger_events import node_joined
 from tests.shared.projections.history import project_all, run_job

@@ -9,6 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import TenantRegistered
 from shared.contracts.admission import JobAdmitted, QuotaChanged
@@ -28,7 +29,6 @@ from shared.projections.project import project
 from shared.projections.rebuild import rebuild
 from shared.projections.roles import GATEWAY, OWNER, PROJECTOR, ROLES, credentials, scram_verifier
 from shared.projections.source import Source
-from shared.testing.ledgers import LedgerWriter
 from tests.shared.ledger_events import node_joined
 
 TENANTS = ("anna", "bob")

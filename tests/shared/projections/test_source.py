@@ -7,13 +7,13 @@ from contextlib import aclosing
 
 import pytest
 
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.nodes import NodeCordoned
 from shared.contracts.topics import LEDGERS
 from shared.ledger.reader import Cursor
 from shared.projections.ledger_events import LedgerBatch
 from shared.projections.source import LedgerPartition, Source, ledger_partitions, prefetch
-from shared.testing.ledgers import LedgerWriter
 
 
 def three_records() -> MemoryBroker:

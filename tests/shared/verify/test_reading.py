@@ -7,6 +7,7 @@ import hashlib
 
 import pytest
 
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Command
 from shared.contracts.codec import encode
@@ -16,7 +17,6 @@ from shared.contracts.reports import ExecutorReported, WorkerReady
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
-from shared.testing.ledgers import LedgerWriter
 from shared.verify.poison import UndecodableRecord
 from shared.verify.reading import (
     Consumption,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.admission import (
     ArrayAccepted,
@@ -42,7 +43,6 @@ from shared.projections.database import connect
 from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.source import Source
-from shared.testing.ledgers import LedgerWriter
 from shared.verify.reading import InstallationLog
 from shared.verify.run import VerifyReport, verify
 from tests.shared.ledger_events import node_joined

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.settings_version import version_of
-from shared.testing.ledgers import LedgerWriter
 from simulator.engine.candidate import PRESENT, candidates, run_trial, update_command
 from simulator.engine.recorded import (
     LEDGER,

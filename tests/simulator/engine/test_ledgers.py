@@ -9,9 +9,9 @@ from shared.contracts.job_commands import CancelJob
 from shared.ledger import cloudevents
 from shared.ledger.decider import Fact
 from shared.ledger.partition import TP
-from shared.testing.decider import AT, an_input
-from shared.testing.ledger import accepted
 from simulator.engine.ledgers import Ledgers, position, record_id
+from tests.harness.decider import AT, an_input
+from tests.harness.ledger import accepted
 
 
 def started(job: str, seq: int, index: int = 0) -> Fact:

@@ -11,10 +11,10 @@ from benchmarks.parts.policies.costs import StopCosts
 from shared.contracts.attempts import AllocationReleased, JobSucceeded
 from shared.ledger.decider import Fact
 from shared.ledger.partition import TP
-from shared.testing.ledger import accepted
 from simulator.engine.run import simulate
 from simulator.engine.scenario import FIRST_MS, job_id
 from simulator.engine.world import BEGIN
+from tests.harness.ledger import accepted
 
 LATE_MS = 100
 

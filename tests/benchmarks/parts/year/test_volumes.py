@@ -6,10 +6,10 @@ import pytest
 
 from benchmarks.parts.year.jobs import play_pool
 from benchmarks.parts.year.volumes import RANKINGS, ranking_volumes, topic_bytes, type_volumes
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.nodes import NodeCordoned
 from shared.contracts.ranking import QueueRanked
-from shared.testing.ledgers import LedgerWriter
 
 
 def test_bytes_are_counted_by_topic_and_type() -> None:

@@ -24,7 +24,7 @@ from shared.contracts.keys import hash_secret
 from shared.contracts.pools import RELEASE, ConfigurePool, PoolConfigured
 from shared.contracts.rejected import InputRejected
 from shared.ledger.decider import Undecodable
-from shared.testing.decider import an_input, fold, given, run, run_facts
+from tests.harness.decider import an_input, fold, given, run, run_facts
 
 TOPIC = "access.commands"
 ACCESS = Access(lanes=3)

@@ -27,7 +27,7 @@ from shared.contracts.enrolment import (
 from shared.contracts.keys import hash_secret
 from shared.contracts.node_registry import TOKENS_KEPT
 from shared.contracts.pools import PoolConfigured
-from shared.testing.decider import AT, an_input, given, run
+from tests.harness.decider import AT, an_input, given, run
 
 ACCESS = Access(lanes=3, credential_days=90)
 POOL = PoolConfigured(partition=0, pool="gpu", backends=("agent",))

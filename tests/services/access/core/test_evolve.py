@@ -8,9 +8,9 @@ from shared.contracts.access import TenantRegistered
 from shared.contracts.base import Event
 from shared.contracts.command_answers import CommandRefused
 from shared.ledger.decider import Fact
-from shared.testing.decider import AT
 from tests.contracts.event_folds import assert_folds_every_type_of, assert_folds_take_their_types
 from tests.contracts.fixture_events import event_of_no, events_of_ledger
+from tests.harness.decider import AT
 
 EVENTS = events_of_ledger("access")
 

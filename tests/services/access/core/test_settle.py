@@ -8,7 +8,7 @@ from services.access.core.decide import Access
 from shared.contracts.access import RetryInput, SkipInput
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.rejected import InputRetryRequested, InputSkipped
-from shared.testing.decider import an_input, given, run
+from tests.harness.decider import an_input, given, run
 
 ID = "placement/0/17/2"
 RETRY, SKIP = RetryInput(input_id=ID), SkipInput(input_id=ID, reason="of no use")

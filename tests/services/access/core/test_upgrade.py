@@ -10,7 +10,7 @@ from shared.contracts.base import Event
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.pools import LEGACY_DEFAULTS, RELEASE, ConfigurePool, PoolConfigured
 from shared.contracts.releases import FinishUpgrade, settings_above
-from shared.testing.decider import an_input, given, run
+from tests.harness.decider import an_input, given, run
 
 ACCESS = Access()
 OLD = PoolConfigured(pool="old", partition=0)

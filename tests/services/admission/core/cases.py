@@ -17,7 +17,7 @@ from shared.contracts.job_spec import JobSpec
 from shared.contracts.nodes import NodeLost
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.decider import Input
-from shared.testing.decider import AT, an_input, given, run, wake
+from tests.harness.decider import AT, an_input, given, run, wake
 from tests.shared.ledger_events import node_joined
 
 ADMISSION = Admission()

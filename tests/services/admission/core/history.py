@@ -13,7 +13,7 @@ from shared.contracts.attempts import JobAttemptFailed, JobFailed, JobSucceeded
 from shared.contracts.codec import encode_event
 from shared.contracts.pools import ConfigurePool
 from shared.ledger.decider import Decider, Input
-from shared.testing.decider import an_input, run
+from tests.harness.decider import an_input, run
 from tests.services.admission.core.cases import (
     ADMISSION,
     NOW,

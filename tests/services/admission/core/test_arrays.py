@@ -12,7 +12,7 @@ from shared.contracts.base import Event
 from shared.contracts.codec import encode_event
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.ledger.decider import Fact
-from shared.testing.decider import run_facts, wake
+from tests.harness.decider import run_facts, wake
 from tests.services.admission.core.cases import (
     ADMISSION,
     NOW,

@@ -10,8 +10,8 @@ from shared.contracts.nodes import CordonNode
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.rejected import InputRejected
 from shared.ledger.decider import Undecodable
-from shared.testing.decider import an_input, given
-from shared.testing.hash_seeds import printed_under_two_hash_seeds
+from tests.harness.decider import an_input, given
+from tests.harness.hash_seeds import printed_under_two_hash_seeds
 from tests.services.admission.core.cases import (
     ADMISSION,
     POOL,

@@ -25,7 +25,7 @@ from shared.contracts.base import Event
 from shared.contracts.job_commands import CancelJob, SetQuota
 from shared.contracts.placement import Allocation
 from shared.ledger.decider import Fact, Input
-from shared.testing.decider import an_input, run_facts
+from tests.harness.decider import an_input, run_facts
 from tests.services.admission.core.cases import (
     ACME,
     ADMISSION,

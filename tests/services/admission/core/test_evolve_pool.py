@@ -5,7 +5,7 @@ from services.admission.core.evolve_pool import NODE_SETTLE_MS
 from shared.contracts.admission import JobDeferred
 from shared.contracts.bookkeeping import CapacityNoted
 from shared.contracts.job_spec import JobSpec
-from shared.testing.decider import AT
+from tests.harness.decider import AT
 from tests.services.admission.core.cases import POOL, pool, quota, shape
 
 SPEC = JobSpec.model_validate({"name": "train", "gang": {"gpus_per_worker": 4}})

@@ -8,7 +8,7 @@ from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.job_commands import SetQuota
 from shared.contracts.settings_version import version_of
 from shared.contracts.updates import UpdateQuota
-from shared.testing.decider import an_input, given, run_facts
+from tests.harness.decider import an_input, given, run_facts
 from tests.services.admission.core.cases import (
     ADMISSION,
     NOW,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pickle
 
 from shared.contracts.bookkeeping import TenantNoted
-from shared.testing.decider import given
+from tests.harness.decider import given
 from tests.services.admission.core.cases import ADMISSION, pool, submit, when
 
 

@@ -9,7 +9,7 @@ from shared.contracts.admission import JobAdmitted, JobDeferred, JobRejected
 from shared.contracts.bookkeeping import CapacityNoted, TenantNoted
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.job_commands import SubmitJob
-from shared.testing.decider import fold, given, run_facts
+from tests.harness.decider import fold, given, run_facts
 from tests.services.admission.core.cases import (
     ADMISSION,
     NOW,

@@ -16,7 +16,7 @@ from shared.contracts.bounds import TenantBounds
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.job_commands import SubmitJob
 from shared.ledger.decider import Input
-from shared.testing.decider import an_input
+from tests.harness.decider import an_input
 from tests.services.admission.core.cases import cancel, command, placed, pool, submit, when
 
 

@@ -7,7 +7,7 @@ from services.admission.core.state import PendingJob
 from services.admission.core.verdict import Admit, Defer, Reject, judge
 from shared.contracts.bookkeeping import CapacityNoted
 from shared.contracts.job_spec import JobSpec
-from shared.testing.decider import given
+from tests.harness.decider import given
 from tests.services.admission.core.cases import (
     ADMISSION,
     NOW,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from services.admission.core.evolve_pool import NODE_SETTLE_MS
 from services.admission.core.state import JobIds
 from services.admission.core.waiting import add_to, remove_from, waiting_tenants, wake_dependents
-from shared.testing.decider import given
+from tests.harness.decider import given
 from tests.services.admission.core.cases import (
     ACME,
     ADMISSION,

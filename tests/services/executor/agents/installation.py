@@ -15,13 +15,13 @@ import msgspec
 from infra.machine.process import free_ports
 from services.executor.agents.server import AgentServer
 from services.executor.settings import ExecutorSettings
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.log import Log
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.enrolment import NodeEnrolled
 from shared.contracts.keys import hash_secret
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
-from shared.testing.ledgers import LedgerWriter
 from tests.patience import PATIENCE_S
 from tests.services.executor.core.agents.history import ENQUEUED, PLACED, POOL, UUID, joined
 

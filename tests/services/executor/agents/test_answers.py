@@ -15,6 +15,7 @@ from services.executor.agents.sessions import Session
 from services.executor.core.agents.orders import orders
 from services.executor.core.agents.state import OrderPosition
 from shared.bus.hosting.access import AccessFollower
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.agents import Incarnation
 from shared.contracts.injections import FaultInjected
@@ -22,7 +23,6 @@ from shared.contracts.job_spec import JobSpec
 from shared.contracts.secrets import SecretStored
 from shared.secrets.secret_box import seal_value
 from shared.secrets.secret_keys import FILE, SecretKeys, make_keys
-from shared.testing.ledgers import LedgerWriter
 from tests.services.executor.core.agents.history import (
     ENQUEUED,
     PLACED,

@@ -12,7 +12,7 @@ from services.executor.agents.relay import MOST_POSTED, Relay
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
-from shared.testing.flaky_log import FlakyLog
+from tests.harness.flaky_log import FlakyLog
 from tests.patience import PATIENCE_S
 
 PLACE = TP("reports", 0)

@@ -11,13 +11,13 @@ import pytest
 
 from services.executor.agents.secrets import Secrets, without_separation
 from shared.bus.hosting.access import AccessFollower
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.agents import Launch
 from shared.contracts.failures import Failure
 from shared.contracts.secrets import SecretDeleted, SecretStored
 from shared.secrets.secret_box import seal_value
 from shared.secrets.secret_keys import FILE, SecretKeys, make_keys
-from shared.testing.ledgers import LedgerWriter
 from tests.services.executor.core.agents.history import POOL, allocation, running
 
 

@@ -21,7 +21,7 @@ from shared.contracts.registry import AccessView
 from shared.contracts.series import SERIES_CHARS
 from shared.ledger.partition import TP
 from shared.process.settings import BadSettings, read_settings
-from shared.testing.flaky_log import FlakyLog
+from tests.harness.flaky_log import FlakyLog
 from tests.patience import PATIENCE_S, until
 from tests.services.executor.agents.installation import Agent, Installation, enrolled
 from tests.services.executor.core.agents.history import POOL, UUID, joined

@@ -10,6 +10,7 @@ from typing import TypeVar
 from services.executor.core.virtual.inventory import InventoryNode
 from services.executor.settings import ExecutorSettings
 from services.executor.virtual.server import VirtualServer
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Event, Model
 from shared.contracts.nodes import NodeJoined
@@ -18,7 +19,6 @@ from shared.contracts.reports import ExecutorReported, NodeRegistered
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
-from shared.testing.ledgers import LedgerWriter
 from tests.patience import PATIENCE_S
 
 M = TypeVar("M", bound=Model)

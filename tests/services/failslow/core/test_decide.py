@@ -28,8 +28,8 @@ from shared.contracts.faults import (
     MarkFalseAlarm,
 )
 from shared.ledger.decider import Fact, Undecodable
-from shared.testing.decider import an_input, given
-from shared.testing.hash_seeds import printed_under_two_hash_seeds
+from tests.harness.decider import an_input, given
+from tests.harness.hash_seeds import printed_under_two_hash_seeds
 from tests.services.failslow.gangs import POOL, gang, iterated, placed, verdicts, watched
 
 FAILSLOW = FailSlow()
@@ -242,7 +242,7 @@ def test_an_undecodable_input_is_rejected() -> None:
 SCRIPT = """
 from shared.contracts.codec import encode_event
 from services.failslow.core.decide import FailSlow
-from shared.testing.decider import given, run
+from tests.harness.decider import given, run
 from tests.services.failslow.gangs import POOL, gang, iterated, placed, watched
 slow = [iterated(*[[1 + 0.5 * (r % 3 == 2)] * 3 for r in range(9)], job_id=j) for j in "abc"]
 state = given(FailSlow(), POOL)

@@ -18,7 +18,7 @@ from services.failslow.core.measures.peers import Thresholds
 from services.failslow.core.suspicion.evidence import Evidence
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.reports import IterationTimes, TelemetryReported
-from shared.testing.decider import an_input, given
+from tests.harness.decider import an_input, given
 from tests.services.failslow.gangs import POOL, gang, verdicts, watched
 
 FOLDER = Path(__file__).parents[1] / "recorded"

@@ -14,8 +14,8 @@ from services.failslow.core.decide import FailSlow
 from services.failslow.core.measures.peers import Thresholds
 from services.failslow.core.suspicion.evidence import Evidence
 from shared.contracts.faults import FaultCleared, FaultSuspected
-from shared.testing.decider import an_input, given
 from simulator.workload.locate import has_trace, locate
+from tests.harness.decider import an_input, given
 from tests.services.failslow.gangs import POOL, gang, report, watched
 from tests.services.failslow.gangs import verdicts as decided
 

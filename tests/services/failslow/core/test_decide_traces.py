@@ -7,7 +7,7 @@ from services.failslow.core.state import FailSlowState
 from shared.contracts.attempts import JobSucceeded
 from shared.contracts.faults import FaultCleared, FaultSuspected
 from shared.telemetry.trace_ids import new_traceparent
-from shared.testing.decider import an_input, given, run_facts
+from tests.harness.decider import an_input, given, run_facts
 from tests.services.failslow.core.test_decide import HEALTHY, SLOW
 from tests.services.failslow.gangs import POOL, iterated, placed
 

@@ -11,8 +11,8 @@ from shared.contracts.base import Event
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.faults import FaultCleared, FaultDismissed
 from shared.contracts.rejected import InputRejected
-from shared.testing.decider import fold, given
 from tests.contracts.event_folds import assert_folds_every_type_of, assert_folds_take_their_types
+from tests.harness.decider import fold, given
 from tests.services.failslow.core.test_decide import FAULT, suspected
 from tests.services.failslow.gangs import POOL, gang, watched
 

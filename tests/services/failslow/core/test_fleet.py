@@ -8,7 +8,7 @@ from services.failslow.core.state import FailSlowState
 from shared.contracts.base import Event
 from shared.contracts.breaker import NodesNoted
 from shared.contracts.nodes import NodeCordoned, NodeJoined, NodeLost, NodeUncordoned
-from shared.testing.decider import an_input, given, run
+from tests.harness.decider import an_input, given, run
 from tests.services.failslow.gangs import POOL, placed
 
 FAILSLOW = FailSlow()

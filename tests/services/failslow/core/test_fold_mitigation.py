@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.failslow.core.decide import FailSlow
 from shared.contracts.faults import FaultSuspected
-from shared.testing.decider import given, run
+from tests.harness.decider import given, run
 from tests.services.failslow.core.plans.test_planning import planned, slow_gang
 from tests.services.failslow.gangs import POOL, placed
 

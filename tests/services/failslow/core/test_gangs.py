@@ -5,7 +5,7 @@ from __future__ import annotations
 from services.failslow.core.gangs import GangChanges
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.attempts import JobSucceeded
-from shared.testing.decider import an_input
+from tests.harness.decider import an_input
 from tests.services.failslow.gangs import placed
 
 SUCCEEDED = an_input(JobSucceeded(job_id="j1", tenant="acme", attempt=1), "placement")

@@ -15,12 +15,12 @@ from services.gateway.reads.recorded_specs import (
     recorded_spec,
 )
 from services.gateway.responses.problem import ApiError
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.admission import ArrayAccepted, JobAdmitted, JobDeferred
 from shared.contracts.array_programs import without_program
 from shared.contracts.job_spec import JobSpec
 from shared.ledger.partition import TP
-from shared.testing.ledgers import LedgerWriter
 
 AT = 1_700_000_000_000
 """The time of the first record less its step of 10 ms."""

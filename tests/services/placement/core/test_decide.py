@@ -31,7 +31,7 @@ from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.job_spec import PRIORITY_CLASSES, JobSpec
 from shared.contracts.nodes import CordonNode, DrainNode, NodeJoined, NodeLost, UncordonNode
 from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced, RoundEnded
-from shared.testing.hash_seeds import printed_under_two_hash_seeds
+from tests.harness.hash_seeds import printed_under_two_hash_seeds
 from tests.services.placement.core.lane import (
     Lane,
     exited,

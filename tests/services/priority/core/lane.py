@@ -14,7 +14,7 @@ from shared.contracts.placement import Allocation, JobPlaced
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import QueueRanked
 from shared.ledger.decider import Input
-from shared.testing.decider import AT, an_input, run
+from tests.harness.decider import AT, an_input, run
 from tests.shared.ledger_events import node_joined
 
 PRIORITY = Priority()

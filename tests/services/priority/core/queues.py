@@ -18,7 +18,7 @@ from shared.contracts.ranking import (
     Started,
     Stopped,
 )
-from shared.testing.decider import AT, fold, given
+from tests.harness.decider import AT, fold, given
 from tests.services.priority.core.lane import PRIORITY, pool
 
 

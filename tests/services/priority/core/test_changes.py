@@ -20,7 +20,7 @@ from shared.contracts.nodes import NodeLost
 from shared.contracts.placement import Allocation
 from shared.contracts.ranking import QueueChanged
 from shared.ledger.decider import Input
-from shared.testing.decider import AT, given, run
+from tests.harness.decider import AT, given, run
 from tests.services.priority.core.lane import (
     PRIORITY,
     admitted,

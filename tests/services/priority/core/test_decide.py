@@ -14,8 +14,8 @@ from shared.contracts.placement import JobEnqueued
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import RANKED_MOST, QueueChanged, QueueRanked
 from shared.ledger.decider import Input
-from shared.testing.decider import AT, an_input, fold, given, run, wake
-from shared.testing.hash_seeds import printed_under_two_hash_seeds
+from tests.harness.decider import AT, an_input, fold, given, run, wake
+from tests.harness.hash_seeds import printed_under_two_hash_seeds
 from tests.services.priority.core.lane import (
     PRIORITY,
     admitted,
@@ -227,7 +227,7 @@ def test_the_state_is_a_fold_of_the_ledger(steps: list[tuple[str, int, str]]) ->
 
 SCRIPT = """
 from tests.services.priority.core.lane import *
-from shared.testing.decider import given, run
+from tests.harness.decider import given, run
 state, out = given(PRIORITY, pool("fair_share")), []
 for n in range(60):
     tenant = ["red", "blue", "green", "grey"][n % 4]

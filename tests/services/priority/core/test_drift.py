@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.priority.core.drift import report_drift
 from shared.contracts.ranking import Finished, IntervalsDrifted, IntervalsRecovered
-from shared.testing.decider import fold
+from tests.harness.decider import fold
 from tests.services.priority.core.lane import PRIORITY
 from tests.services.priority.core.queues import change, entry, queue
 

@@ -22,8 +22,8 @@ from shared.contracts.ranking import (
 )
 from shared.contracts.rejected import InputRejected
 from shared.contracts.reranking import QueueReranked
-from shared.testing.decider import AT, fold, given
 from tests.contracts.event_folds import assert_folds_every_type_of, assert_folds_take_their_types
+from tests.harness.decider import AT, fold, given
 from tests.services.priority.core.lane import pool
 
 PRIORITY = Priority()

@@ -8,7 +8,7 @@ import pytest
 
 from services.priority.core.state import PriorityState
 from shared.contracts.ranking import Finished, NodeGpus, QueueRanked, Ranked
-from shared.testing.decider import AT, fold
+from tests.harness.decider import AT, fold
 from tests.services.priority.core.lane import PRIORITY
 from tests.services.priority.core.queues import change, entry, holding, queue
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.priority.core.queue.queue_view import Clock
 from services.priority.core.state import HALF_LIFE_S, DecayedUsage, PriorityState
-from shared.testing.decider import AT
+from tests.harness.decider import AT
 from tests.services.priority.core.queues import queue
 
 

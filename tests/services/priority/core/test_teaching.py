@@ -9,7 +9,7 @@ from services.priority.core.state import PriorityState
 from shared.contracts.attempts import JobCancelled, JobFailed, JobSucceeded
 from shared.contracts.base import Event
 from shared.contracts.ranking import QueueChanged
-from shared.testing.decider import AT, given, run
+from tests.harness.decider import AT, given, run
 from tests.services.priority.core.lane import (
     PRIORITY,
     admitted,

@@ -6,14 +6,14 @@ import json
 
 from services.publisher.core.lane import Published, PublisherLane
 from services.publisher.core.position import decode
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import JobsReleased
 from shared.contracts.rejected import InputRejected
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted
-from shared.testing.ledger import accepted
-from shared.testing.ledgers import LedgerWriter
+from tests.harness.ledger import accepted
 from tests.services.publisher.ledgers import admitted, pool, succeeded
 
 REJECTED = InputRejected(topic="commands", partition=0, offset=4, reason="cut", sha256="f" * 64)

@@ -14,7 +14,7 @@ from shared.bus.clock import LedgerClock
 from shared.contracts.endpoints import TokenBudget
 from shared.contracts.llm import LlmRequestQueued, LlmRequestRejected
 from shared.ledger.decider import Input
-from shared.testing.decider import AT, run
+from tests.harness.decider import AT, run
 from tests.services.throttle.llm import ended, endpoint, lane, local_request
 
 HOUR_MS = 3_600_000

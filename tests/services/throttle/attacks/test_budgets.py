@@ -10,7 +10,7 @@ from services.throttle.core.state import EndpointState
 from shared.contracts.endpoints import EndpointDeleted, TokenBudget
 from shared.contracts.llm import LlmRequestFinished, LlmRequestRejected
 from shared.ledger.decider import Input
-from shared.testing.decider import AT, an_input, run
+from tests.harness.decider import AT, an_input, run
 from tests.services.throttle.llm import ended, endpoint, lane, local_request
 
 TOKENS = TokenBudget(holder="tenant", unit="tokens", limit=100)

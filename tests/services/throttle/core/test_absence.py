@@ -8,7 +8,7 @@ from services.throttle.core.state import EndpointState
 from shared.contracts.base import Event
 from shared.contracts.llm import EndpointCapacityNoted, EngineStanding, LlmRequestRejected
 from shared.ledger.decider import Input
-from shared.testing.decider import AT, an_input, run, wake
+from tests.harness.decider import AT, an_input, run, wake
 from tests.services.throttle.llm import command, endpoint, lane, local_request, observed
 
 THROTTLE = Throttle()

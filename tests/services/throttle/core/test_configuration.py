@@ -10,7 +10,7 @@ from services.throttle.core.disciplines.budgets import Budget
 from services.throttle.core.state import EndpointState
 from shared.contracts.endpoints import TokenBudget
 from shared.ledger.decider import Input
-from shared.testing.decider import AT, an_input, run
+from tests.harness.decider import AT, an_input, run
 from tests.services.throttle.llm import ended, endpoint, lane, local_request, made
 
 BUDGET = TokenBudget(holder="tenant", unit="tokens", limit=100)

@@ -19,8 +19,8 @@ from shared.contracts.llm import (
 )
 from shared.contracts.rejected import InputRejected
 from shared.ledger.decider import Input, Undecodable
-from shared.testing.decider import AT, an_input, given, run, run_facts, wake
-from shared.testing.hash_seeds import printed_under_two_hash_seeds
+from tests.harness.decider import AT, an_input, given, run, run_facts, wake
+from tests.harness.hash_seeds import printed_under_two_hash_seeds
 from tests.services.throttle.llm import (
     BATCH,
     command,

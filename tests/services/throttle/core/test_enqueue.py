@@ -11,7 +11,7 @@ from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.endpoints import TokenBudget
 from shared.contracts.llm import LlmRequestQueued, LlmRequestRejected
 from shared.ledger.decider import Input
-from shared.testing.decider import AT, an_input, run
+from tests.harness.decider import AT, an_input, run
 from tests.services.throttle.llm import command, ended, endpoint, lane, local_request, serve_command
 
 

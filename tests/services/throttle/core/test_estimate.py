@@ -10,9 +10,9 @@ from services.throttle.core.disciplines.request import ServedRequest
 from services.throttle.core.estimate import FIRST_TOKENS_PER_S, WaitEstimate, estimate_wait
 from services.throttle.core.state import EndpointState
 from shared.contracts.endpoints import EndpointConfigured
-from shared.testing.decider import AT, run
 from simulator.llm.live_endpoint import LiveEndpoint
 from simulator.llm.requests import TraceRequest
+from tests.harness.decider import AT, run
 from tests.services.throttle.llm import endpoint, lane, local_request, made
 
 

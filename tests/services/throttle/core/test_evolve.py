@@ -10,8 +10,8 @@ from services.throttle.core.state import EndpointState
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import JobsReleased
 from shared.contracts.llm import LlmRequestFinished, LlmRequestQueued, LlmRequestStarted
-from shared.testing.decider import AT, fold, given, run
 from tests.contracts.event_folds import assert_folds_every_type_of, assert_folds_take_their_types
+from tests.harness.decider import AT, fold, given, run
 from tests.services.throttle.llm import ended, endpoint, lane, local_request, made
 
 

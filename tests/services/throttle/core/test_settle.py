@@ -15,7 +15,7 @@ from shared.contracts.llm import (
     TokensMade,
 )
 from shared.ledger.decider import Input
-from shared.testing.decider import AT, an_input, run
+from tests.harness.decider import AT, an_input, run
 from tests.services.throttle.llm import ended, endpoint, lane, local_request, made
 
 

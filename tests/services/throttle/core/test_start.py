@@ -4,7 +4,7 @@ from services.throttle.core.decide import Throttle
 from services.throttle.core.start import due_at, startable_request
 from shared.contracts.clocks import ClockStepObserved
 from shared.contracts.llm import EndpointClockStepped, LlmRequestQueued, LlmRequestRejected
-from shared.testing.decider import AT, an_input, run
+from tests.harness.decider import AT, an_input, run
 from tests.services.throttle.llm import endpoint, lane, local_request
 
 HOUR_MS = 3_600_000

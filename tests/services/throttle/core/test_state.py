@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
-from shared.testing.decider import run
+from tests.harness.decider import run
 from tests.services.throttle.llm import BATCH, ended, endpoint, lane, local_request, observed
 
 

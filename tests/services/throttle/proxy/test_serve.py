@@ -16,6 +16,7 @@ import pytest
 
 from infra.security import certificates
 from services.throttle import dispatch
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.contracts.access import KeyRevoked
 from shared.contracts.endpoints import EndpointDeleted, TokenBudget
 from shared.contracts.llm import (
@@ -26,11 +27,10 @@ from shared.contracts.llm import (
     RequestEnd,
     TokensCharged,
 )
-from shared.testing.ledger import accepted
-from shared.testing.ledgers import LedgerWriter
 from simulator.emulator.faults import FaultRates, parse_rates
 from simulator.emulator.options import EmulatorOptions
 from simulator.emulator.server import EngineEmulator
+from tests.harness.ledger import accepted
 from tests.patience import PATIENCE_S, until
 from tests.services.throttle.shell import KEY, LEDGER, MODEL, ThrottleStack, chat, key
 from tests.shared.oidc.identity import AUDIENCE, ISSUER, Provider, new_rsa

@@ -12,6 +12,7 @@ import pytest
 from services.throttle.topic import answers as limits
 from services.throttle.topic import publisher
 from shared.bus.clock import now_ms
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.log import Headers
 from shared.contracts.llm import (
     LlmAnswer,
@@ -21,7 +22,6 @@ from shared.contracts.llm import (
     LlmRequestStarted,
 )
 from shared.ledger.errors import OutcomeUnknown
-from shared.testing.ledgers import LedgerWriter
 from tests.patience import until
 from tests.services.throttle import shell
 from tests.services.throttle.proxy.test_serve import (

@@ -10,11 +10,11 @@ from shared.bus.archive.archiver import Archiver, ArchiverOptions
 from shared.bus.archive.folder_store import FolderStore
 from shared.bus.archive.store import ObjectStore
 from shared.bus.archive.tiered_log import TieredLog
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.log import Log
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.command_answers import CommandAccepted
 from shared.ledger.partition import TP
-from shared.testing.ledgers import LedgerWriter
 
 LEDGER = TP("admission", 0)
 INPUT = TP("commands", 0)

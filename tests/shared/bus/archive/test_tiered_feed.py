@@ -10,7 +10,7 @@ from shared.bus.logs.tail import LedgerTail
 from shared.ledger.errors import ArchiveUnreachable, BadArchive, TailLost
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
-from shared.testing.ledger import SeatDecider, Seats
+from tests.harness.ledger import SeatDecider, Seats
 from tests.lost_tail import cut_tail
 from tests.shared.bus.archive.archives import INPUT, LEDGER, Installation
 

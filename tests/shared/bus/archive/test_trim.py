@@ -6,11 +6,11 @@ from shared.bus.archive.segment import encode_entry
 from shared.bus.archive.trim import trim_bound
 from shared.bus.archive.walk import Walk
 from shared.bus.inputs.inbox import ACCESS
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.log import Entry
 from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.access import TenantRetired
 from shared.ledger.partition import TP
-from shared.testing.ledgers import LedgerWriter
 
 COMMANDS = TP("commands", 0)
 LATER_MS = 10_000

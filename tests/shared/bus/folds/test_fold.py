@@ -6,13 +6,13 @@ import pytest
 
 from shared.bus.folds.fold import Fold, Replica
 from shared.bus.folds.snapshots import Snapshots
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.command_answers import CommandAccepted
 from shared.ledger.errors import TailLost
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Cursor
-from shared.testing.ledger import SeatDecider, Seats
-from shared.testing.ledgers import LedgerWriter
+from tests.harness.ledger import SeatDecider, Seats
 from tests.lost_tail import cut_tail
 
 LEDGER = TP("admission", 0)

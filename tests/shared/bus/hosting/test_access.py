@@ -10,12 +10,12 @@ from aiokafka.errors import KafkaConnectionError
 
 from shared.bus.hosting.access import AccessFollower
 from shared.bus.inputs.inbox import ACCESS
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.bus.logs.tail import LedgerTail
 from shared.contracts.access import KeyCreated, KeyRevoked
 from shared.contracts.keys import hash_secret
 from shared.ledger.reader import Accepted
-from shared.testing.ledgers import LedgerWriter
 from tests.patience import PATIENCE_S, until
 
 OLD = KeyCreated(key_id="old", sha256=hash_secret("s"), role="admin", tenant=None)

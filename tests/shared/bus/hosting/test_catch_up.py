@@ -13,7 +13,7 @@ from shared.bus.lane.lane import Lane
 from shared.bus.logs.memory import MemoryLog
 from shared.ledger.errors import TailLost
 from shared.ledger.partition import TP
-from shared.testing.ledger import Seats, command
+from tests.harness.ledger import Seats, command
 from tests.patience import until
 from tests.shared.bus.archive.archives import Installation
 from tests.shared.bus.hosting.test_lanes import Shell

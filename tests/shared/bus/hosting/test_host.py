@@ -18,8 +18,8 @@ from shared.bus.clock import now_ms
 from shared.bus.logs.tail import LedgerTail
 from shared.ledger.decider import Fact
 from shared.process.connection import Connection
-from shared.testing.ledger import BURST, SeatDecider, Seats, command
 from tests.broker_clients import PatientLog, log_of, producer_of
+from tests.harness.ledger import BURST, SeatDecider, Seats, command
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process

@@ -22,7 +22,7 @@ from shared.ledger.decider import Decision, Input
 from shared.ledger.errors import Stalled, TailLost
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, StoredEvent, encode, pack
-from shared.testing.ledger import SeatDecider, Seats, command
+from tests.harness.ledger import SeatDecider, Seats, command
 from tests.lost_tail import cut_tail
 from tests.patience import PATIENCE_S
 from tests.shared.bus.conftest import QUICK

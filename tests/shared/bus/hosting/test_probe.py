@@ -12,7 +12,7 @@ from shared.contracts.base import Millis
 from shared.ledger.partition import TP
 from shared.telemetry.figures import Figure
 from shared.telemetry.metrics import Metrics
-from shared.testing.ledger import Seats, command
+from tests.harness.ledger import Seats, command
 from tests.patience import PATIENCE_S
 from tests.shared.bus.hosting.test_lanes import Shell
 

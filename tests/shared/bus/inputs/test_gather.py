@@ -12,8 +12,8 @@ from shared.bus.inputs.local_inputs import LocalInputs
 from shared.contracts.job_commands import CancelJob
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
-from shared.testing.ledger import command
 from tests.chaos import virtual_time
+from tests.harness.ledger import command
 
 COMMANDS = TP("commands", 0)
 WINDOW_S = 0.4

@@ -10,7 +10,7 @@ from shared.bus.inputs.inbox import ACCESS, LIMIT_INPUTS, Inbox
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.ledger.record import Position, Record, encode, pack
-from shared.testing.ledger import command
+from tests.harness.ledger import command
 from tests.patience import PATIENCE_S
 
 COMMANDS, PLACEMENT = TP("commands", 0), TP("placement", 0)

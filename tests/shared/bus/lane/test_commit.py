@@ -13,8 +13,8 @@ from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Reader
 from shared.ledger.record import Record, encode, pack
-from shared.testing.flaky_log import Accident, FlakyLog
-from shared.testing.ledger import SeatDecider, Seats, command
+from tests.harness.flaky_log import Accident, FlakyLog
+from tests.harness.ledger import SeatDecider, Seats, command
 
 LEDGER, COMMANDS = TP("admission", 0), TP("commands", 0)
 

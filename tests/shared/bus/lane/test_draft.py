@@ -12,7 +12,7 @@ from shared.contracts.job_commands import CancelJob
 from shared.ledger.decider import Decision, Input, UnitStart, WakeStart
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor, Reader
-from shared.testing.ledger import ALARM, SeatDecider, Seats
+from tests.harness.ledger import ALARM, SeatDecider, Seats
 
 LEDGER = TP("admission", 3)
 NOW = 1_700_000_000_000

@@ -7,7 +7,7 @@ import pytest
 from shared.bus.lane.held_lane import HeldLane
 from shared.contracts.job_commands import CancelJob
 from shared.ledger.errors import LaneRevoked
-from shared.testing.ledger import Seats
+from tests.harness.ledger import Seats
 from tests.patience import PATIENCE_S
 from tests.shared.bus.conftest import Bench
 

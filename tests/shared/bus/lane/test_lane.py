@@ -14,7 +14,7 @@ from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.job_commands import CancelJob
 from shared.ledger.errors import Busy, LaneHalted, LaneRevoked, TailLost
 from shared.ledger.record import Record, decode, encode, pack
-from shared.testing.ledger import ALARM, SeatDecider, Seats, command
+from tests.harness.ledger import ALARM, SeatDecider, Seats, command
 from tests.lost_tail import cut_tail
 from tests.patience import PATIENCE_S
 from tests.shared.bus.conftest import Bench

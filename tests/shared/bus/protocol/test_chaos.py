@@ -17,8 +17,8 @@ from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted
 from shared.ledger.record import decode
 from shared.process.connection import Connection
-from shared.testing.flaky_log import Accident, FlakyLog
-from shared.testing.ledger import SeatDecider, Seats, accepted, command
+from tests.harness.flaky_log import Accident, FlakyLog
+from tests.harness.ledger import SeatDecider, Seats, accepted, command
 from tests.patience import PATIENCE_S
 from tests.shared.bus.conftest import Bench, Broker
 

@@ -18,8 +18,8 @@ from shared.contracts.nodes import NodeUncordoned
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
 from shared.ledger.record import LIMIT_BYTES, Record, StoredEvent, encode, next_of, pack
-from shared.testing.flaky_log import Accident
-from shared.testing.ledger import accepted, command
+from tests.harness.flaky_log import Accident
+from tests.harness.ledger import accepted, command
 from tests.patience import PATIENCE_S
 from tests.shared.bus.conftest import Bench
 

@@ -23,8 +23,8 @@ from shared.ledger.errors import TailLost
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
 from shared.process.connection import Connection
-from shared.testing.ledger import SeatDecider, Seats, command
 from tests.broker_clients import log_of
+from tests.harness.ledger import SeatDecider, Seats, command
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[4]

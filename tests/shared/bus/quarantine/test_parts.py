@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from shared.bus.inputs.inbox import ACCESS
 from shared.bus.lane.lane import Lane
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryLog
 from shared.bus.quarantine.parts import MOST_RAISING, find_bytes
 from shared.bus.quarantine.quarantine_limits import MOST_IN_A_ROW
@@ -25,8 +26,7 @@ from shared.ledger.decider import Decision, Fact, Input
 from shared.ledger.errors import LaneHalted
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
-from shared.testing.ledger import SeatDecider, Seats, _answer, accepted
-from shared.testing.ledgers import LedgerWriter
+from tests.harness.ledger import SeatDecider, Seats, _answer, accepted
 from tests.shared.bus.quarantine.test_quarantine import LEDGER, PLACEMENT
 from tests.shared.bus.quarantine.test_quarantine_retries import Operated
 

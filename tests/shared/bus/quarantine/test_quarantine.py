@@ -24,7 +24,7 @@ from shared.ledger.errors import LaneHalted, Quarantined
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Reader
-from shared.testing.ledger import SeatDecider, Seats, command
+from tests.harness.ledger import SeatDecider, Seats, command
 
 COMMANDS, PLACEMENT, LEDGER = TP("commands", 0), TP("placement", 0), TP("admission", 0)
 RAISE, SPOIL, WAKE_RAISES = "raise", "spoil", "wake raises"

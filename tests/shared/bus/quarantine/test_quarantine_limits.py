@@ -18,7 +18,7 @@ from shared.contracts.attempts import JobStarted
 from shared.contracts.job_commands import CancelJob
 from shared.ledger.decider import Input
 from shared.ledger.errors import LaneHalted
-from shared.testing.ledger import command
+from tests.harness.ledger import command
 from tests.shared.bus.quarantine.test_quarantine import RAISE, Case
 
 MANY = 200

@@ -19,7 +19,7 @@ from shared.ledger import cloudevents
 from shared.ledger.decider import Decision, Input
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
-from shared.testing.ledger import SeatDecider, Seats, command
+from tests.harness.ledger import SeatDecider, Seats, command
 from tests.shared.bus.quarantine.test_quarantine import RAISE, Case, Defective
 
 REQUESTS = TP("access.commands", 0)

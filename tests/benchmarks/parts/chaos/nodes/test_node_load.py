@@ -6,6 +6,7 @@ from typing import cast
 
 from benchmarks.parts.chaos.nodes.node_load import NodeLoad
 from benchmarks.parts.stack import Bench
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.attempts import AllocationReleased, JobStarted
 from shared.contracts.base import Event
@@ -13,7 +14,6 @@ from shared.contracts.failures import Failure
 from shared.contracts.placement import Allocation, JobPlaced
 from shared.ledger.partition import TP
 from shared.ledger.reader import Reader
-from shared.testing.ledgers import LedgerWriter
 
 
 def load() -> NodeLoad:

@@ -12,7 +12,7 @@ from services.failslow.core.suspicion.evidence import Evidence
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.measurements import GpuReading, MeasuredNode
 from shared.contracts.reports import TelemetryReported
-from shared.testing.decider import an_input, given
+from tests.harness.decider import an_input, given
 from tests.services.failslow.gangs import POOL, gang, report, verdicts, watched
 
 AT = 10_000_000

@@ -16,7 +16,7 @@ from shared.contracts.base import Event
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.paces import PaceLearned
 from shared.contracts.pools import PoolConfigured
-from shared.testing.decider import an_input, given, run
+from tests.harness.decider import an_input, given, run
 from tests.services.failslow.core.detection.series import steady
 from tests.services.failslow.core.suspicion.test_pace import a_report
 from tests.services.failslow.gangs import POOL, placed

@@ -12,7 +12,7 @@ from shared.contracts.base import Event
 from shared.contracts.faults import FaultSuspected, MarkFalseAlarm, ThresholdsAdjusted
 from shared.contracts.mitigation import ApproveMitigation
 from shared.contracts.paces import JobPaceChanged
-from shared.testing.decider import an_input, given, run
+from tests.harness.decider import an_input, given, run
 from tests.services.failslow.core.plans.test_automation import until_no_plan_is_due
 from tests.services.failslow.gangs import POOL, iterated, placed
 

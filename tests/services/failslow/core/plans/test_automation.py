@@ -15,7 +15,7 @@ from shared.contracts.breaker import BreakerChanged
 from shared.contracts.mitigation import ApproveMitigation, MitigationApplied, MitigationPlanned
 from shared.contracts.nodes import NodeCordoned, NodeUncordoned
 from shared.contracts.pools import PoolConfigured
-from shared.testing.decider import AT, an_input, given, run, wake
+from tests.harness.decider import AT, an_input, given, run, wake
 from tests.services.failslow.gangs import POOL, iterated, placed
 
 FAILSLOW = FailSlow()

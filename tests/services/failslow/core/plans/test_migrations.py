@@ -15,7 +15,7 @@ from shared.contracts.mitigation_account import (
     MitigationMeasured,
 )
 from shared.contracts.placement import Allocation
-from shared.testing.decider import AT, an_input, run
+from tests.harness.decider import AT, an_input, run
 from tests.services.failslow.core.plans.test_automation import slow_gang, until_no_plan_is_due
 from tests.services.failslow.gangs import placed
 

@@ -17,7 +17,7 @@ from shared.contracts.mitigation import (
     MitigationPlanned,
     NodeHealthScored,
 )
-from shared.testing.decider import AT, an_input, given, run, wake
+from tests.harness.decider import AT, an_input, given, run, wake
 from tests.services.failslow.gangs import POOL, iterated, placed
 
 FAILSLOW = FailSlow()

@@ -19,7 +19,7 @@ from shared.contracts.base import Event
 from shared.contracts.mitigation import ApproveMitigation, MitigationApplied
 from shared.contracts.nodes import NodeUncordoned
 from shared.contracts.placement import Allocation
-from shared.testing.decider import an_input, run, wake
+from tests.harness.decider import an_input, run, wake
 from tests.services.failslow.core.plans.test_automation import (
     AUTOMATIC,
     applied,

@@ -13,7 +13,7 @@ from services.failslow.core.suspicion.comparison import Rows, cause_of, judge_ga
 from services.failslow.core.suspicion.evidence import Evidence
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.reports import IterationTimes, TelemetryReported
-from shared.testing.decider import an_input, given
+from tests.harness.decider import an_input, given
 from tests.services.failslow.gangs import POOL, gang, verdicts, watched
 
 FAILSLOW, LIMITS = FailSlow(), Thresholds()

@@ -13,7 +13,7 @@ from services.failslow.core.suspicion.evidence import FRESH_MS, Evidence
 from shared.contracts.base import Event
 from shared.contracts.faults import FaultCleared, FaultSuspected
 from shared.contracts.reports import TelemetryReported
-from shared.testing.decider import an_input, given
+from tests.harness.decider import an_input, given
 from tests.services.failslow.gangs import POOL, gang, report, verdicts, watched
 
 FAILSLOW = FailSlow()

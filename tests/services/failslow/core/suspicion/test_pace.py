@@ -11,7 +11,7 @@ from shared.contracts.base import Event
 from shared.contracts.faults import DismissFault, FaultSuspected
 from shared.contracts.paces import JobPaceChanged
 from shared.contracts.reports import TelemetryReported
-from shared.testing.decider import an_input, given, run
+from tests.harness.decider import an_input, given, run
 from tests.services.failslow.core.detection.series import steady
 from tests.services.failslow.gangs import POOL, gang, report, watched
 

@@ -4,7 +4,7 @@ from services.failslow.core.decide import FailSlow
 from services.failslow.core.state import FailSlowState
 from shared.contracts.base import Event
 from shared.contracts.paces import JobPaceChanged
-from shared.testing.decider import an_input, given, run
+from tests.harness.decider import an_input, given, run
 from tests.services.failslow.gangs import POOL, gang, watched
 
 

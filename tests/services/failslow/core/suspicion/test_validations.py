@@ -23,7 +23,7 @@ from shared.contracts.validation import (
     NodesValidated,
     ValidationMeasured,
 )
-from shared.testing.decider import AT, an_input, given, run
+from tests.harness.decider import AT, an_input, given, run
 from tests.services.failslow.gangs import POOL, gang, watched
 
 Times = Mapping[int, float]

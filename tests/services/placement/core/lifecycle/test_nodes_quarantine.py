@@ -13,6 +13,7 @@ from services.placement.core.lifecycle import nodes
 from services.placement.core.pool.state import Pool
 from shared.bus.inputs.inbox import ACCESS
 from shared.bus.lane.lane import Lane
+from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.codec import encode
 from shared.contracts.pools import PoolConfigured
@@ -22,8 +23,7 @@ from shared.ledger import cloudevents
 from shared.ledger.decider import Decision
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
-from shared.testing.ledger import accepted
-from shared.testing.ledgers import LedgerWriter
+from tests.harness.ledger import accepted
 from tests.services.placement.core.lane import registered
 
 REPORTS, LEDGER = TP("reports", 0), TP("placement", 0)

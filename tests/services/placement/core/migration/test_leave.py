@@ -9,7 +9,7 @@ from shared.contracts.base import Event
 from shared.contracts.faults import FaultDismissed
 from shared.contracts.mitigation import LevelName, MitigationApplied
 from shared.contracts.nodes import DrainNode, NodeCordoned, NodeUncordoned
-from shared.testing.decider import an_input
+from tests.harness.decider import an_input
 from tests.services.placement.core.lane import Lane, job, lane
 
 

@@ -19,7 +19,7 @@ from shared.contracts.base import Event
 from shared.contracts.codec import decode_event, encode_event
 from shared.contracts.ranking import QueueRanked, Ranked
 from shared.contracts.reranking import QueueReranked
-from shared.testing.decider import AT, an_input, given, run
+from tests.harness.decider import AT, an_input, given, run
 from tests.services.priority.core.lane import admitted, pool, running, succeeded
 
 PRIORITY = Priority()

@@ -10,7 +10,7 @@ import pytest
 from services.priority.core.caches.running_order import STALE_MOST, RunningOrder, RunningPlace
 from services.priority.core.ranking.stable_order import rank_running
 from shared.contracts.ranking import Ranked, Started
-from shared.testing.decider import AT
+from tests.harness.decider import AT
 from tests.services.priority.core.queues import change, entry, happen, holding, queue
 
 KEY = ("fcfs",)

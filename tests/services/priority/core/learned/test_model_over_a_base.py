@@ -22,7 +22,7 @@ from services.priority.core.state import PriorityState
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import QueueRanked
 from shared.ledger.decider import Input
-from shared.testing.decider import AT, given, run
+from tests.harness.decider import AT, given, run
 from tests.services.priority.core.lane import admitted, node, only, pool, running, succeeded
 from tests.services.priority.core.networks import manifest, network, weights
 

@@ -15,7 +15,7 @@ from services.priority.core.queue.queue_view import QueueView
 from services.priority.core.state import PriorityState
 from shared.contracts.access import TenantRegistered
 from shared.contracts.pools import RuntimeSource
-from shared.testing.decider import AT, an_input, fold, given, run
+from tests.harness.decider import AT, an_input, fold, given, run
 from tests.services.priority.core.lane import (
     PRIORITY,
     admitted,

@@ -15,7 +15,7 @@ from services.priority.core.policies.fair_share import (
 from services.priority.core.state import PriorityState
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.ranking import UsageDelta
-from shared.testing.decider import AT, fold
+from tests.harness.decider import AT, fold
 from tests.services.priority.core.lane import PRIORITY
 from tests.services.priority.core.queues import change, entry, holding, ids_at, queue
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.priority.core.policies.ordering import is_base_policy, order_by
-from shared.testing.decider import AT
+from tests.harness.decider import AT
 from tests.services.priority.core.queues import entry, holding, ids_at, queue
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from services.priority.core.queue.queue_view import NO_ROWS, ids_and_scores
 from shared.contracts.ranking import Started, Stopped
-from shared.testing.decider import AT
+from tests.harness.decider import AT
 from tests.services.priority.core.queues import change, entry, holding, queue
 
 

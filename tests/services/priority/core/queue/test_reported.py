@@ -16,7 +16,7 @@ from services.priority.core.ranking.stable_order import rank_stable, score_runni
 from services.priority.core.state import PriorityState
 from shared.contracts.pools import RuntimeSource
 from shared.contracts.ranking import Progressed, Ranked, Started, Stopped
-from shared.testing.decider import AT
+from tests.harness.decider import AT
 from tests.services.priority.core.queues import change, entry, holding, queue
 
 MINUTE_MS = 60_000

@@ -7,7 +7,7 @@ import numpy as np
 from services.priority.core.ranking.degradation import degraded_key, report_health
 from services.priority.core.ranking.evaluation import PolicyFailure, Ranking
 from shared.contracts.ranking import PolicyDegraded, PolicyRestored
-from shared.testing.decider import fold
+from tests.harness.decider import fold
 from tests.services.priority.core.lane import PRIORITY
 from tests.services.priority.core.queues import queue
 

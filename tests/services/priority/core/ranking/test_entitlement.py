@@ -14,7 +14,7 @@ from services.priority.core.queue.queue_view import QueueView
 from services.priority.core.ranking.entitlement import entitled_jobs
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.ranking import NodeGpus, QueueRanked
-from shared.testing.decider import AT, fold
+from tests.harness.decider import AT, fold
 from tests.services.priority.core.lane import PRIORITY, pool
 from tests.services.priority.core.queues import change, entry, queue, view_of
 

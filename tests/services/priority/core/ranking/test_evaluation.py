@@ -16,7 +16,7 @@ from services.priority.core.ranking.evaluation import (
     rank_by_name,
 )
 from services.priority.core.state import PriorityState
-from shared.testing.decider import AT
+from tests.harness.decider import AT
 from tests.services.priority.core.networks import tiny
 from tests.services.priority.core.queues import entry, queue
 

@@ -11,7 +11,7 @@ from services.priority.core.policies.base_policies import POLICIES
 from services.priority.core.queue.table import RUNNING
 from services.priority.core.ranking.few_running import KEYS
 from services.priority.core.ranking.stable_order import score_few, score_running
-from shared.testing.decider import AT
+from tests.harness.decider import AT
 from tests.services.priority.core.queues import entry, happen, queue
 
 

@@ -9,7 +9,7 @@ import pytest
 from services.priority.core.policies.base_policies import POLICIES
 from services.priority.core.ranking.few_waiting import KEYS, TIMELESS
 from services.priority.core.ranking.stable_order import few_positions, positions_of
-from shared.testing.decider import AT
+from tests.harness.decider import AT
 from tests.services.priority.core.queues import entry, happen, queue
 
 

@@ -16,8 +16,8 @@ from services.priority.core.state import PriorityState
 from shared.contracts.base import Event
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import PolicyDegraded, PolicyRestored, QueueRanked, ShadowRanked
-from shared.testing.decider import AT, an_input, given, run
-from shared.testing.hash_seeds import printed_under_two_hash_seeds
+from tests.harness.decider import AT, an_input, given, run
+from tests.harness.hash_seeds import printed_under_two_hash_seeds
 from tests.services.priority.core.lane import (
     admitted,
     node,
@@ -213,7 +213,7 @@ def test_a_state_with_everything_survives_a_snapshot() -> None:
 
 SCRIPT = """
 from services.priority.core.decide import Priority
-from shared.testing.decider import AT, given, run
+from tests.harness.decider import AT, given, run
 from tests.services.priority.core.lane import *
 from tests.services.priority.core.networks import tiny
 decider = Priority({"small": tiny(ln_gpus=-1.0)})

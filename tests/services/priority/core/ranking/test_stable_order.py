@@ -16,7 +16,7 @@ from services.priority.core.ranking.stable_order import (
 from services.priority.core.state import PriorityState
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.ranking import Ranked
-from shared.testing.decider import AT
+from tests.harness.decider import AT
 from tests.services.priority.core.queues import change, entry, happen, holding, queue
 
 

@@ -9,7 +9,7 @@ import pytest
 from services.priority.core.ranking.rank_pool import rank
 from services.priority.core.state import PriorityState
 from shared.contracts.ranking import NodeGpus, QueueRanked
-from shared.testing.decider import AT
+from tests.harness.decider import AT
 from tests.services.priority.core.queues import change, entry, queue
 
 BACKFILLS: dict[str, Any] = {"queue_mode": "easy", "easy_runtime": "history"}

@@ -30,7 +30,7 @@ from shared.contracts.ranking import (
     Ranked,
     Started,
 )
-from shared.testing.decider import AT, fold, run
+from tests.harness.decider import AT, fold, run
 from tests.services.priority.core.lane import PRIORITY
 from tests.services.priority.core.queues import change, entry, holding, queue
 

@@ -1,4 +1,4 @@
-"""Writes ledgers for tests: records with a valid chain, from plain events."""
+"""Writes ledgers into a broker in memory: records with a valid chain, from plain events."""
 
 from __future__ import annotations
 
