@@ -56,7 +56,6 @@ BROKEN = [
     ("lane", "shared/bus/lane/rounds.py", "time"),
     ("archive", "shared/bus/archive/cut.py", "time"),
     ("alone", "services/publisher/broken_alone.py", "berth_agent.messages"),
-    ("shells", "simulator/broken_shell.py", "services.gateway.settings"),
     ("faust", "shared/telemetry/broken_faust.py", "faust"),
     ("faust", "services/priority/core/broken_faust.py", "faust"),
     ("asyncpg", "services/publisher/broken_sql.py", "asyncpg"),
@@ -71,10 +70,6 @@ BROKEN = [
 
 CIRCLE = ("infra/machine/broken_circle.py", "infra.broker.kafka")
 """It makes packages of infra import each other."""
-
-
-CORE = {"__init__", "core", "models"}
-"""The parts of a service that the simulator may import: its core and its models."""
 
 
 def _settings() -> dict[str, dict[str, Any]]:
@@ -118,14 +113,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     starts = {key: details.find(f"\n{name}\n") for key, name in contracts.items()}
     ends = sorted([*starts.values(), len(details)])
     return {key: details[at : ends[ends.index(at) + 1]] for key, at in starts.items() if at >= 0}
-
-
-def test_every_shell_module_is_forbidden_by_its_name() -> None:
-    """A name that no module has any more would forbid nothing, without a warning."""
-    forbidden = _settings()["shells"]["forbidden_modules"]
-    parts = {part.stem for part in ROOT.glob("services/*/*") if part.suffix in {"", ".py"}}
-    modules = parts - CORE - {"__pycache__"}
-    assert sorted(forbidden) == sorted(f"services.*.{module}" for module in modules)
 
 
 @pytest.mark.process

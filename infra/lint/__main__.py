@@ -7,7 +7,7 @@ import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from infra.lint import alone, classes, length, mirror, words
+from infra.lint import alone, classes, cores, length, mirror, words
 from infra.lint.source import Source, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +35,7 @@ def findings(sources: Iterable[Source], files: Collection[str]) -> list[str]:
             *(finding for source in modules for finding in words.check(source)),
             *alone.check(product),
             *classes.check(product),
+            *cores.check(product),
             *length.check(product),
             *mirror.check(product, files),
         ]

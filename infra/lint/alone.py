@@ -5,7 +5,6 @@ The client imports its HTTP library, too.
 
 from __future__ import annotations
 
-import ast
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -27,15 +26,7 @@ def check(sources: Iterable[Source]) -> Iterator[str]:
         own = PACKAGES.get(folder, ())
         if not own:
             continue
-        for top, number in _imported(source):
+        tops = {(name.split(".")[0], number) for name, number in source.imports}
+        for top, number in sorted(tops):
             if top not in own and top not in sys.stdlib_module_names:
                 yield f"{source.path}:{number}: {own[0]} is installed alone but imports {top}"
-
-
-def _imported(source: Source) -> Iterator[tuple[str, int]]:
-    """Yield the first part of each imported name, with its line."""
-    for node in source.nodes:
-        if isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield (node.module or "").split(".")[0], node.lineno
-        elif isinstance(node, ast.Import):
-            yield from ((alias.name.split(".")[0], node.lineno) for alias in node.names)

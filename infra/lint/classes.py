@@ -39,13 +39,9 @@ def _public_classes(sources: Iterable[Source]) -> Mapping[str, list[tuple[str, s
 
 
 def _imported(source: Source) -> Iterator[str]:
-    """Yield the dotted names that a module imports, also inside functions."""
-    for node in source.nodes:
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+    """Yield the modules that a module imports, and the names from them."""
+    for name, _ in source.imports:
+        yield from (name, name.rpartition(".")[0])
 
 
 def _by_package(imports: Imports) -> Imports:

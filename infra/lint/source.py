@@ -21,6 +21,20 @@ class Source:
         """All nodes of the tree, walked once for all rules."""
         return tuple(ast.walk(self.tree))
 
+    @cached_property
+    def imports(self) -> tuple[tuple[str, int], ...]:
+        """Dotted name of each import, with its line, also inside functions.
+
+        `from a import b` is `a.b`; an import of the package itself by dots is left out.
+        """
+        names: list[tuple[str, int]] = []
+        for node in self.nodes:
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names += ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+            elif isinstance(node, ast.Import):
+                names += ((alias.name, node.lineno) for alias in node.names)
+        return tuple(names)
+
     @property
     def module(self) -> str:
         """Dotted name, as imported."""

@@ -26,10 +26,9 @@ KEPT = frozenset(
         ("client/berth_client/answers/access.py", "whose"),
         ("shared/projections/audit.py", "whose"),
         ("shared/contracts/llm.py", "made"),
-        ("tests/harness/decider.py", "given"),
     }
 )
-"""Names that are a column of a table, a field of a message or a step of a test, by file."""
+"""Names that are a column of a table or a field of a message, by file."""
 UNCLEAR = re.compile(r"\b(nobody|somebody|told|wish(?:es|ed)?)\b", re.IGNORECASE)
 """Words that leave open which service, process or operator the docstring of a test means."""
 UNCLEAR_IN_PRODUCT = re.compile(
