@@ -63,7 +63,7 @@ class LlmDemo:
 
     @property
     def is_enough(self) -> bool:
-        """Whether each polite tenant has its answers, by client and ledger."""
+        """Return whether each polite tenant has its answers, by client and ledger."""
         return self.clients is not None and all(
             min(self.clients.answered[name], self.figures.finished(name)) >= LEAST_ANSWERS
             for name in TENANTS

@@ -161,7 +161,9 @@ def _patterns(folder: Path) -> list[str]:
 
 
 def _is_ignored(name: str, is_folder: bool, patterns: list[str]) -> bool:
-    """Whether a path is left out: a pattern with a slash is for the whole path, else for a name."""
+    """Return whether a path is left out: a pattern with a slash is for the whole path, else for a
+    name.
+    """
     last = name.rpartition("/")[2]
     if last in IGNORED:
         return True

@@ -57,5 +57,5 @@ class BerthError(Exception):
 
     @property
     def is_temporary(self) -> bool:
-        """Whether the same request may succeed later."""
+        """Return whether the same request may succeed later."""
         return self.status in AGAIN or self.reason == NO_ANSWER

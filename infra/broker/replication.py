@@ -42,7 +42,9 @@ def min_in_sync(replicas: int) -> int:
 
 
 def needs_copies(spec: TopicSpec) -> bool:
-    """Whether the loss of an acknowledged record would be one of truth: soft topics repeat."""
+    """Return whether the loss of an acknowledged record would be one of truth: soft topics
+    repeat.
+    """
     return spec.kind != "soft"
 
 

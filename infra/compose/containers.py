@@ -29,7 +29,7 @@ class Container:
 
     @property
     def is_well(self) -> bool:
-        """Whether it is healthy, or has ended with 0 if it is a one-shot step."""
+        """Return whether it is healthy, or has ended with 0 if it is a one-shot step."""
         if self.state == "exited":
             return self.exit_code == 0
         return self.state == "running" and self.health in ("", "healthy")

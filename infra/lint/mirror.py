@@ -119,20 +119,24 @@ def is_test(path: str) -> bool:
 
 
 def is_theme(path: str) -> bool:
-    """Whether the test may name a subject: those in `tests/` itself are of the whole project."""
+    """Return whether the test may name a subject: those in `tests/` itself are of the whole
+    project.
+    """
     folder = PurePosixPath(path).parent
     return str(folder) == "tests" or any(folder.is_relative_to(theme) for theme in THEMES)
 
 
 def is_pure(path: str) -> bool:
-    """Whether a test of the module needs no process, network or clock."""
+    """Return whether a test of the module needs no process, network or clock."""
     folder, parts = str(PurePosixPath(path).parent), PurePosixPath(path).parts
     in_core = parts[0] == "services" and "core" in parts[2:]
     return in_core or folder in PURE_FOLDERS or path in PURE_MODULES
 
 
 def has_functions(source: Source) -> bool:
-    """Whether there is something to call; declarations alone are tested where they are used."""
+    """Return whether there is something to call; declarations alone are tested where they are
+    used.
+    """
     return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in source.nodes)
 
 
@@ -162,7 +166,7 @@ def _stems_by_folder(files: Iterable[str]) -> dict[str, set[str]]:
 
 
 def _names_a_module(test: str, stems: dict[str, set[str]]) -> bool:
-    """Whether the name is that of a file in the mirrored folder, or begins with it.
+    """Return whether the name is that of a file in the mirrored folder, or begins with it.
 
     `test_decide_properties.py` is a second file of tests of `decide.py`.
     """

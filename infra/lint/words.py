@@ -8,6 +8,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 
+from infra.lint.length import MIGRATIONS
 from infra.lint.source import Source
 
 RETIRED = frozenset({"found", "told", "said", "wish", "kin", "sights", "nobody", "whose"})
@@ -21,6 +22,9 @@ RETIRED_BELOW: dict[str, frozenset[str]] = {"services/placement/": frozenset({"d
 """Words that the glossary retires for the names of one folder of the product."""
 OPENINGS = ("Who ", "Whose ", "Nobody ", "What ")
 """A docstring is a sentence about the code, not the answer to a question."""
+QUESTIONS = (*OPENINGS, "Whether ", "How ", "Which ", "Why ")
+"""The same for docstrings of modules, classes and functions; a field's may be `Why it waits`."""
+WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 KEPT = frozenset(
     {
         ("client/berth_client/answers/access.py", "whose"),
@@ -54,17 +58,31 @@ def check(source: Source) -> Iterator[str]:
             elif name in VAGUE and not source.is_test:
                 yield f"{source.path}:{number}: identifier that names nothing: {name}"
         match node:
-            case ast.Expr(value=ast.Constant(value=str(text))) if text.startswith(OPENINGS):
-                opening = text.split()[0]
-                yield f"{source.path}:{node.lineno}: docstring begins with a question: {opening}"
             case ast.Expr(value=ast.Constant(value=str(text))) if source.is_test and (
                 word := UNCLEAR.search(text)
             ):
                 yield f"{source.path}:{node.lineno}: retired word in a docstring: {word[0]}"
+    yield from _questions(source)
     yield from _texts(source)
     for number, line in enumerate(source.text.splitlines(), 1):
         if BANNER.match(line):
             yield f"{source.path}:{number}: section banner; a file that needs one is two files"
+
+
+def _questions(source: Source) -> Iterator[str]:
+    """Yield a finding per docstring that is the answer to a question, except in migrations."""
+    if source.path.startswith(MIGRATIONS):
+        return
+    of_a_body = {
+        id(node.body[0]) for node in source.nodes if isinstance(node, WITH_DOCSTRING) and node.body
+    }
+    for node in source.nodes:
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))) if text.startswith(
+                QUESTIONS if id(node) in of_a_body else OPENINGS
+            ):
+                opening = text.split()[0]
+                yield f"{source.path}:{node.lineno}: docstring begins with a question: {opening}"
 
 
 def _texts(source: Source) -> Iterator[str]:
@@ -81,7 +99,7 @@ def _texts(source: Source) -> Iterator[str]:
 
 
 def is_retired(name: str) -> bool:
-    """Whether the identifier is, or contains, a retired word."""
+    """Return whether the identifier is, or contains, a retired word."""
     parts = _parts(name)
     return (len(parts) == 1 and parts[0] in RETIRED) or not NEVER_A_PART.isdisjoint(parts)
 

@@ -30,7 +30,7 @@ class Listen:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can connect."""
+        """Return whether only this machine can connect."""
         return is_loopback(self.host)
 
     @property

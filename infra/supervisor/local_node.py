@@ -142,7 +142,7 @@ def status(stack: RunningStack) -> dict[str, Any]:
 
 
 def is_ready(stack: RunningStack, pid: int) -> bool:
-    """Whether this process of the agent serves its pool."""
+    """Return whether this process of the agent serves its pool."""
     shown = status(stack)
     is_own = shown.get("pid") == pid
     return is_own and shown.get("state") == "active" and bool(shown.get("executor"))

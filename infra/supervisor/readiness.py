@@ -1,4 +1,4 @@
-"""Whether the processes of a stack are ready, and why one is not."""
+"""The readiness of the processes of a stack, and the reason where one is not ready."""
 
 from __future__ import annotations
 

@@ -60,17 +60,19 @@ class RunningStack(BaseModel):
 
     @property
     def durable(self) -> bool:
-        """Whether the broker keeps its data over a restart, and has idempotent producers."""
+        """Return whether the broker keeps its data over a restart, and has idempotent producers."""
         return self.broker != "embedded"
 
     @property
     def is_broker_external(self) -> bool:
-        """Whether the broker runs elsewhere, so that nothing of it is started or set up here."""
+        """Return whether the broker runs elsewhere, so that nothing of it is started or set up
+        here.
+        """
         return self.broker == "external"
 
     @property
     def has_node(self) -> bool:
-        """Whether this machine is a node of the stack."""
+        """Return whether this machine is a node of the stack."""
         return self.agent_run is not None
 
     @property

@@ -1,4 +1,4 @@
-"""How long a thread could have run and waited for a processor, as Linux counts it (schedstat).
+"""The time that a thread waited for a processor though it could have run, by Linux (schedstat).
 
 Where other programs use the processors of a host, each thread takes longer for no reason of its
 own. A thread that was stopped, or that computes slowly, does not wait for a processor.

@@ -58,7 +58,7 @@ class PoolLedger(Generic[S]):
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything that was there at `start` has been returned."""
+        """Return whether everything that was there at `start` has been returned."""
         return self._tail.caught_up
 
     @property

@@ -55,7 +55,7 @@ class Bundles:
         self._turns = asyncio.Semaphore(TURNS)
 
     async def has(self, tenant: str, bundle: str) -> bool:
-        """Whether the bundle is there; one that was not used for long is renewed.
+        """Return whether the bundle is there; one that was not used for long is renewed.
 
         Raises a 429 for more parts than the tenant's rate.
         """

@@ -100,7 +100,9 @@ class Sealing:
 
 
 def _holds(keys: SecretKeys, secret: SecretStored, value: str) -> bool:
-    """Whether the secret has this value; one that cannot be decrypted any more is replaced."""
+    """Return whether the secret has this value; one that cannot be decrypted any more is
+    replaced.
+    """
     try:
         return open_value(keys, secret) == value
     except (KeyMissing, Forged):

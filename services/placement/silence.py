@@ -26,7 +26,7 @@ def silence_key(node: Node) -> SilenceKey:
 
 @dataclass(slots=True)
 class SilenceCount:
-    """How a node was heard so far by this reader."""
+    """The heartbeats of a node that this reader has read so far."""
 
     key: SilenceKey
     heard_s: float

@@ -1,4 +1,4 @@
-"""How often the service that proxies requests searches for the garbage of reference cycles."""
+"""Sets the pause between searches for garbage of reference cycles in the service that proxies."""
 
 from __future__ import annotations
 

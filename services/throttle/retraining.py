@@ -1,4 +1,4 @@
-"""How much of their free time the engines of one endpoint give to the retraining of adapters.
+"""Sets the free time that the engines of one endpoint give to the retraining of adapters.
 
 The policy is MACE's, in two parts. Here the share follows the deadlines that the clients of the
 endpoint met or missed, window after window; which adapter an iteration trains, and on how many

@@ -37,7 +37,7 @@ class Ticket:
 
     @property
     def started(self) -> bool:
-        """Whether an engine may serve it: its reservation is in the ledger."""
+        """Return whether an engine may serve it: its reservation is in the ledger."""
         if not self.decided.done() or self.decided.cancelled() or self.decided.exception():
             return False
         return isinstance(self.decided.result(), LlmRequestStarted)

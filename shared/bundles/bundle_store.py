@@ -98,7 +98,7 @@ class BundleStore:
         return await self.manifest(tenant, bundle) is not None
 
     async def has_part(self, tenant: str, sha256: str) -> bool:
-        """Whether a part is there."""
+        """Return whether a part is there."""
         return await self._head(_name(tenant, "parts", sha256)) is not None
 
     async def missing(self, tenant: str, manifest: Manifest) -> list[str]:

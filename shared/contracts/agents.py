@@ -405,7 +405,7 @@ class Checkpoint(Model):
 
 
 class Progress(Model):
-    """How far a worker's program is, as it reported, and how fast, by the node's clock."""
+    """The progress of a worker's program, as it reported it, and its speed by the node's clock."""
 
     allocation_id: AllocationId = Field(description="the worker")
     ran_ms: int = Field(

@@ -17,7 +17,7 @@ on its checkpoints are taken to be at the intervals again."""
 
 
 class CheckpointPolicy(Protocol):
-    """How a job saves its work: its specification, or priority's copy of these fields."""
+    """The checkpoints of a job: its specification, or priority's copy of these fields."""
 
     @property
     def checkpoint_interval_s(self) -> float | None: ...

@@ -55,7 +55,9 @@ class Gang(Model):
 
     @property
     def has_resources(self) -> bool:
-        """Whether a worker takes anything of its node, in thousandths of a GPU or core, or MiB."""
+        """Return whether a worker takes anything of its node, in thousandths of a GPU or core, or
+        MiB.
+        """
         milli = round(self.gpus_per_worker * 1000) + round(self.cpus_per_worker * 1000)
         return milli + round(self.mem_gib_per_worker * 1024) > 0
 
@@ -84,7 +86,7 @@ class Retry(Model):
 
 
 class Simulated(Model):
-    """How the job behaves on the `virtual` backend; pools without it refuse it."""
+    """The behaviour of the job on the `virtual` backend; pools without it refuse it."""
 
     duration_s: float | None = Field(
         None, ge=0, le=1e9, description="cluster seconds of work; absent: derived from the job id"

@@ -128,7 +128,7 @@ class RequestsLeft(Local):
 
 
 class EngineStanding(Model):
-    """How an engine of an endpoint does; what it does not report is absent."""
+    """The load and health of an engine of an endpoint; what it does not report is absent."""
 
     name: str = Field(description="name of the upstream")
     available: bool = Field(description="it gets requests")

@@ -96,7 +96,7 @@ class EnrolledNode:
 
 
 class Refusal(NamedTuple):
-    """Why a credential is refused: an HTTP status, a machine-readable reason and a detail."""
+    """The refusal of a credential: an HTTP status, a machine-readable reason and a detail."""
 
     status: Literal[401, 403]
     reason: str

@@ -452,7 +452,7 @@ class PoolConfigured(Event):
 
     @property
     def guards_estimates(self) -> bool:
-        """Whether EASY's estimates are at least the longest run so far of similar jobs."""
+        """Return whether EASY's estimates are at least the longest run so far of similar jobs."""
         by_history = (self.queue_mode, self.easy_runtime) == ("easy", "history")
         return self.guard_predictions and by_history
 

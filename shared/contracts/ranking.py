@@ -192,7 +192,7 @@ class ShadowRanked(Event):
 
 @event
 class JobStartEstimated(Event):
-    """When a waiting job will start: nine tenths start by p90, one tenth by p10.
+    """The interval in which a waiting job will start: nine tenths start by p90, one tenth by p10.
 
     Published when the job has no estimate, or outlived it, or is expected outside of it.
     """

@@ -140,7 +140,7 @@ class AccessView:
 
     @property
     def is_finished(self) -> bool:
-        """Whether no earlier release can take over again."""
+        """Return whether no earlier release can take over again."""
         return all(pool.release >= RELEASE for pool in self.pools.values())
 
     def bounds_of(self, tenant: str) -> TenantBounds:

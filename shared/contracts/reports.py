@@ -177,7 +177,7 @@ class WorkerProgressed(Model):
 
 
 class ProgressReported(Model):
-    """How far jobs are. A report that is lost or repeated does no harm.
+    """The progress of jobs. A report that is lost or repeated does no harm.
 
     Executors send at most one per worker in 10 s, of workers of rank 0 only.
     """

@@ -18,7 +18,7 @@ IGNORED_MOST = 1_000
 
 
 class Cursor(msgspec.Struct, frozen=True):
-    """Where a reader stands: enough to go on, and to notice that the log is not the same one.
+    """The position of a reader: enough to go on, and to notice that the log is not the same one.
 
     `next` is the next offset to read; `offset`, `id`, `seq`, `at` and `inputs` are those of the
     last accepted record (-1 and "" before the first).

@@ -103,7 +103,9 @@ class _Dispatcher:
         return None
 
     def _is_worth_waiting(self, index: int, now: float) -> bool:
-        """Whether another operation can start soon; it wakes the stage, as its input arrives."""
+        """Return whether another operation can start soon; it wakes the stage, as its input
+        arrives.
+        """
         stage = self._stages[index]
         soonest = min(stage.next_at("F", now), stage.next_at("B", now))
         return soonest < now + self._patience * self._pipeline.weight[index]

@@ -57,7 +57,9 @@ def _moves(order: tuple[Operation, ...], first: int, last: int) -> Iterator[tupl
 
 
 def is_allowed(order: tuple[Operation, ...], bound: int) -> bool:
-    """Whether kinds keep the order of micro-batches, inputs come first, and activations fit."""
+    """Return whether kinds keep the order of micro-batches, inputs come first, and activations
+    fit.
+    """
     done = {"F": 0, "B": 0, "W": 0}
     for kind, microbatch in order:
         if microbatch != done[kind]:

@@ -32,7 +32,7 @@ Fold = Callable[[Any, LedgerEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """How events fold into the rows of one table."""
+    """The fold of events into the rows of one table."""
 
     table: RowTable[Any]
     key: Callable[[LedgerEvent], str]

@@ -52,13 +52,13 @@ leaving_at = excluded.leaving_at, files = excluded.files, row_count = excluded.r
 
 
 class Exports(Protocol):
-    """Where the files go; `put_new` returns once a file is durable, False if it was there."""
+    """The store of the files; `put_new` returns once a file is durable, False if it was there."""
 
     def put_new(self, name: str, body: bytes) -> bool: ...
 
 
 class Mark(NamedTuple):
-    """How far the histories of jobs have left; times are in ms."""
+    """The time up to which the histories of jobs have left; times are in ms."""
 
     before_at: int = 0
     """All histories of jobs that ended before have left."""

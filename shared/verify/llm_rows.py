@@ -158,7 +158,7 @@ class LlmRowsRule:
                 self.requests.drop(REQUEST_TABLE, f"{event.partition}/", before)
 
     def _is_dropped(self, partition: int, row: Figures) -> bool:
-        """Whether the projector has dropped the row: it does so when an hour begins."""
+        """Return whether the projector has dropped the row: it does so when an hour begins."""
         last_hour = self.last_hour.get(partition, 0)
         return 0 < int(str(row[-1])) < last_hour - KEPT_REQUESTS_MS
 

@@ -128,7 +128,7 @@ class InputRecords:
 
 
 class Consumption:
-    """How far each ledger has read its inputs, by the input vectors of its accepted records."""
+    """The positions of each ledger in its inputs, by the input vectors of its accepted records."""
 
     def __init__(self) -> None:
         self._vectors: dict[LedgerPartition, dict[str, Position]] = {}

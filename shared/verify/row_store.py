@@ -40,7 +40,7 @@ _decode = msgspec.msgpack.Decoder(tuple[object, ...]).decode
 
 
 class KeyFilter:
-    """Which keys may be in the file: nearly all that are read are new, and need no search there.
+    """The keys that may be in the file: nearly all that are read are new, and need no search there.
 
     Each key sets two bits; of a new one both are set with a chance of 0.1 % at two million keys.
     """

@@ -86,7 +86,7 @@ class AnswerHead:
 
 
 class AnswerForm(Protocol):
-    """How an answer is written, as one document or as events of a stream."""
+    """The form of an answer, as one document or as events of a stream."""
 
     def document(self, sequences: Sequence[AnswerSequence], usage: Usage) -> Json:
         """Return the whole answer."""

@@ -61,7 +61,7 @@ class CompletionBody(Struct, frozen=True, kw_only=True):
 
     @property
     def choices(self) -> int:
-        """How many answers each prompt gets."""
+        """Return the number of answers that each prompt gets."""
         return self.n or 1
 
     @property

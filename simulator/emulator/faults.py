@@ -27,7 +27,7 @@ class InvalidFaults(ValueError):
 
 @dataclass(frozen=True)
 class FaultRates:
-    """How often each fault happens: a part of the requests."""
+    """The frequency of each fault: a part of the requests."""
 
     rates: Mapping[Fault, float]
     by_header: bool = False

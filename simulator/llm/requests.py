@@ -43,7 +43,7 @@ class TraceRequest:
 
 @dataclass(slots=True)
 class Outcome:
-    """When a request was started, made its first token and ended, in s of the study.
+    """The times at which a request was started, made its first token and ended, in s of the study.
 
     All are 0 for one that was refused.
     """

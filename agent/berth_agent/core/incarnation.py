@@ -57,7 +57,7 @@ def read_incarnation(document: dict[str, Any]) -> BootIncarnation:
 
 
 def goes_on(held: BootIncarnation, machine: Machine) -> bool:
-    """Whether the incarnation is of this boot: an agent that restarts keeps it."""
+    """Return whether the incarnation is of this boot: an agent that restarts keeps it."""
     present = (machine.boot_id, machine.pid_namespace)
     return (held.boot_id, held.pid_namespace) == present
 
@@ -77,5 +77,5 @@ def next_incarnation(
 
 
 def may_register(held: BootIncarnation, last_generation: int) -> bool:
-    """Whether placement would take a registration: its generation must be higher."""
+    """Return whether placement would take a registration: its generation must be higher."""
     return held.incarnation.generation > last_generation

@@ -50,17 +50,17 @@ class Lease:
         self.over = True
 
     def is_over(self, now_ms: int) -> bool:
-        """Whether no worker of the incarnation may live any more; once true, always true."""
+        """Return whether no worker of the incarnation may live any more; once true, always true."""
         if self.begun and self.deadline_ms is not None and now_ms >= self.deadline_ms:
             self.over = True
         return self.over
 
     def may_run(self, now_ms: int) -> bool:
-        """Whether a worker may be prepared or started."""
+        """Return whether a worker may be prepared or started."""
         return self.begun and self.joined and not self.is_over(now_ms)
 
     def may_send_heartbeat(self, now_ms: int) -> bool:
-        """Whether a heartbeat is to be sent: a lapsed incarnation sends none."""
+        """Return whether a heartbeat is to be sent: a lapsed incarnation sends none."""
         return self.begun and not self.is_over(now_ms)
 
     def acknowledge(self, sent_ms: int, now_ms: int) -> bool:

@@ -54,7 +54,9 @@ class DiskReserve:
             _remove(fresh)
 
     def is_lacking(self) -> bool:
-        """Whether space was given up, or never taken, and the disk did not have enough since."""
+        """Return whether space was given up, or never taken, and the disk did not have enough
+        since.
+        """
         return (self._held_bytes() or 0) < self._size_bytes
 
     def problem(self) -> str:

@@ -96,7 +96,7 @@ def lock(path: str, *, wait: bool) -> int | None:
 
 
 def is_locked(path: str) -> bool:
-    """Whether another process holds the lock; none does in a folder that is not there.
+    """Return whether another process holds the lock; none does in a folder that is not there.
 
     Raises OSError.
     """

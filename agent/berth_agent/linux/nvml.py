@@ -116,7 +116,7 @@ class Nvml:
         return int(value.value) if known and value.value < 2**53 else None
 
     def _call(self, name: str, *arguments: object) -> bool:
-        """Whether the library has the function and it succeeded."""
+        """Return whether the library has the function and it succeeded."""
         function = getattr(self._library, name, None) if self._library else None
         return function is not None and function(*arguments) == SUCCESS
 

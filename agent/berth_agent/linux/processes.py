@@ -24,7 +24,7 @@ def started_ticks(pid: int) -> int:
 
 
 def is_alive(pid: int, ticks: int) -> bool:
-    """Whether the process still lives; a later one of its number does not count."""
+    """Return whether the process still lives; a later one of its number does not count."""
     return pid > 0 and ticks > 0 and started_ticks(pid) == ticks
 
 
@@ -67,7 +67,7 @@ def descendants(spared: int = 0) -> list[int]:
 
 
 def handles(pid: int, number: int) -> bool:
-    """Whether the process has a handler for a signal; another one may end it."""
+    """Return whether the process has a handler for a signal; another one may end it."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
             masks = [line.split()[1] for line in file if line.startswith("SigCgt:")]

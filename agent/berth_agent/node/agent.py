@@ -198,7 +198,7 @@ class Agent:
                 self.workers.stop(allocation.allocation_id, grace_s, "stopped", boot_ms())
 
     def is_clear(self) -> bool:
-        """Whether no worker lives, but those that cannot be killed."""
+        """Return whether no worker lives, but those that cannot be killed."""
         with self.lock:
             return self.workers.is_clear_of_others("")
 

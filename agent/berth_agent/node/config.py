@@ -27,7 +27,7 @@ PATHS = ("state", "run", "work", "prolog", "epilog")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """How this node runs workers. Sizes are named by their units."""
+    """Settings by which this node runs workers. Sizes are named by their units."""
 
     state: str = "/var/lib/berth-agent"
     """Folder that survives a reboot, on a local disk."""

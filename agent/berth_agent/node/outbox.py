@@ -79,7 +79,7 @@ class Outbox:
         self._lines += 1
 
     def holds_ready(self, allocation_id: str) -> bool:
-        """Whether the report that a worker is ready is not acknowledged."""
+        """Return whether the report that a worker is ready is not acknowledged."""
         waiting = (one.report for one in self._waiting if isinstance(one.report, ReadyReport))
         return any(report.allocation_id == allocation_id for report in waiting)
 

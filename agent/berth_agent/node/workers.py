@@ -184,7 +184,9 @@ class Workers:
                 yield allocation, *due
 
     def is_clear_of_others(self, kept: str) -> bool:
-        """Whether no worker of another incarnation lives, but those that cannot be killed."""
+        """Return whether no worker of another incarnation lives, but those that cannot be
+        killed.
+        """
         others = self._others(kept)
         return all(a.phase in ("dead", "stuck") and not a.launching for a in others)
 
@@ -226,7 +228,7 @@ class Workers:
         return dropped
 
     def have_noted(self, terms_id: str) -> bool:
-        """Whether each living step has read a deadline of these terms."""
+        """Return whether each living step has read a deadline of these terms."""
         living = (a for a in self if not a.is_dead and a.state)
         return all(allocation.noted_terms() == terms_id for allocation in living)
 

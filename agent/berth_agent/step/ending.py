@@ -1,4 +1,4 @@
-"""When and why a worker is ended. Pure: the clocks are passed in, in ms of CLOCK_BOOTTIME."""
+"""Ends of workers: their times and reasons. Pure; the clocks passed in are ms of CLOCK_BOOTTIME."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ class LeaseWatch:
         self._last = (boot_ms, wall_ms)
 
     def is_over(self, now_ms: int) -> bool:
-        """Whether the worker must not live any more."""
+        """Return whether the worker must not live any more."""
         return self._over or (self.deadline_ms is not None and now_ms >= self.deadline_ms)
 
     def is_doubtful(self, now_ms: int) -> bool:
-        """Whether the deadline may have passed during a pause of the whole node."""
+        """Return whether the deadline may have passed during a pause of the whole node."""
         return self.deadline_ms is not None and now_ms >= self.deadline_ms - self._jump_ms
 
     def may_start(self, now_ms: int) -> bool:

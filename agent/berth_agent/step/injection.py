@@ -1,4 +1,4 @@
-"""When an injected fault stops the worker. Pure: the clock is passed in, in ms of CLOCK_BOOTTIME.
+"""Stops of a worker by an injected fault. Pure: the clock is passed in, in ms of CLOCK_BOOTTIME.
 
 A slow worker is stopped for a part of each period, so that what it does takes `factor` times as
 long by the wall. The end is noted with the begin: no agent is needed to bring it about.

@@ -66,7 +66,9 @@ def _make_store(spec: Spec) -> None:
 
 
 def is_inside(pid: int) -> bool:
-    """Whether a process is in a container, with a root of its own, and no part of the engine."""
+    """Return whether a process is in a container, with a root of its own, and no part of the
+    engine.
+    """
     try:
         other, own = os.stat(f"/proc/{pid}/root"), os.stat("/proc/self/root")
     except OSError:

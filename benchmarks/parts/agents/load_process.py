@@ -22,7 +22,7 @@ LAG_EVERY_S = 0.1
 
 
 class LoadOptions(msgspec.Struct, frozen=True):
-    """Where to join, as which nodes, and how long a worker runs."""
+    """The executor to join, the nodes to be, and the run time of a worker."""
 
     gateway: str
     token: str

@@ -120,7 +120,7 @@ def error_lines(data_dir: Path) -> list[str]:
 
 
 def is_error(line: str) -> bool:
-    """Whether the line has an error level, or is not a JSON object at all."""
+    """Return whether the line has an error level, or is not a JSON object at all."""
     try:
         return json.loads(line).get("level") in ERROR_LEVELS
     except (ValueError, AttributeError):

@@ -50,7 +50,7 @@ class Resumed:
 
     @property
     def is_resumed(self) -> bool:
-        """Whether it went on from its own checkpoint, and lost no step before it."""
+        """Return whether it went on from its own checkpoint, and lost no step before it."""
         again = self.stopped_at_step - self.checkpoint_step
         return (
             self.starts == 2

@@ -53,7 +53,7 @@ class Cell:
 
 
 class Metric(NamedTuple):
-    """How a metric is computed from the jobs of one side."""
+    """The computation of a metric from the jobs of one side."""
 
     of: Callable[[PolicyJobs], Floats]
     quantile: float | None = None

@@ -183,7 +183,7 @@ def validated_delay(replays: list[Replay], named: NamedRules) -> float:
 
 
 def is_shared(name: str) -> bool:
-    """Whether this machine has the shared trace of that name."""
+    """Return whether this machine has the shared trace of that name."""
     try:
         locate(name)
     except TraceError:

@@ -1,4 +1,4 @@
-"""How long the event loop of the throttle service stands still while the largest bodies come."""
+"""Measures the longest pause of the throttle's event loop while the largest bodies come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How near an estimate of a wait can come to it, if only the lengths of answers are unknown."""
+"""The least error of an estimate of a wait, if only the lengths of answers are unknown."""
 
 from __future__ import annotations
 

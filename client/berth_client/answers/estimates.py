@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 
 class StartInterval(TypedDict):
-    """When a waiting job will start, with 80 %; times in ms."""
+    """The interval in which a waiting job will start, with 80 %; times in ms."""
 
     at: int
     """When it was estimated."""

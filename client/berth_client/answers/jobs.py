@@ -216,7 +216,7 @@ class PlacementTerms(TypedDict):
 
 
 class Why(TypedDict):
-    """Why a job waited, and what comes next."""
+    """The reasons for which a job waited, and its place in the queue now."""
 
     job_id: str
     items: list[WaitReason]

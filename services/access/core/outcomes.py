@@ -44,7 +44,7 @@ class Grant(NamedTuple):
 
 
 class Denial(NamedTuple):
-    """Why a command is refused: `reason` for machines, `detail` with field, value and rule."""
+    """The refusal of a command: `reason` for machines, `detail` with field, value and rule."""
 
     of: str
     reason: str

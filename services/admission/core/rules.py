@@ -126,7 +126,7 @@ def check_operator(command: SubmitJob) -> Reject | None:
 
 
 def is_virtual(pool: PoolConfigured) -> bool:
-    """Whether the pool lets workers run on virtual nodes."""
+    """Return whether the pool lets workers run on virtual nodes."""
     return "virtual" in pool.backends
 
 

@@ -1,4 +1,4 @@
-"""When a job that is submitted now will start: as the last waiting job of its tenant and size.
+"""Estimates the start of a job submitted now: that of its tenant's last waiting job of its size.
 
 A submission is answered when the broker has its command. Meanwhile the read model is asked, at most
 once a second for jobs that are alike, and nothing waits long for it.

@@ -30,7 +30,7 @@ router = APIRouter(prefix="/v1", tags=["access"])
 
 
 class SkipInputRequest(Model):
-    """Why an input is never decided."""
+    """The reason for which an input is never decided."""
 
     reason: Text = Field(min_length=1, description="free text for the audit")
 

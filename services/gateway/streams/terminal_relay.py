@@ -106,7 +106,7 @@ def _merged(whole: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
 
 @dataclass(slots=True)
 class Limits:
-    """When a terminal ends by itself; `is_allowed` is asked again and again."""
+    """The conditions at which a terminal ends by itself; `is_allowed` is asked again and again."""
 
     idle_s: float
     longest_s: float

@@ -1,4 +1,4 @@
-"""Whether one more request fits what an endpoint may run at once."""
+"""Checks that one more request fits what an endpoint may run at once."""
 
 from __future__ import annotations
 

@@ -148,7 +148,9 @@ def _inherit(state: EndpointState, budget: Budget, former: list[Budget]) -> None
 
 
 def _is_same(budget: Budget, other: Budget) -> bool:
-    """Whether the use of one counts for the other: prices may differ, as used money stays used."""
+    """Return whether the use of one counts for the other: prices may differ, as used money stays
+    used.
+    """
     return (budget.holder, budget.prices.unit, budget.memory) == (
         other.holder,
         other.prices.unit,

@@ -27,7 +27,7 @@ FULL_RETRY_S = 5.0
 
 
 class Rejection(NamedTuple):
-    """Why a request is rejected; `retry_after_s` is None where a retry cannot help."""
+    """The rejection of a request; `retry_after_s` is None where a retry cannot help."""
 
     reason: str
     detail: str

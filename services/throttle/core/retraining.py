@@ -1,4 +1,4 @@
-"""How much of the next iteration of an engine goes to retraining, and for which user (MACE).
+"""Chooses the part of an engine's next iteration that goes to retraining, and its user (MACE).
 
 The engine serves requests and retrains an adapter per user on the same GPU. What serving needs of
 an iteration is taken first; of the time that is left until the next token is due, and of the memory

@@ -1,4 +1,4 @@
-"""How fast the engines of an endpoint are, as measured by what they made."""
+"""The speed of an endpoint's engines, as measured by their output."""
 
 from __future__ import annotations
 

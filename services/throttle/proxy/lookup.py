@@ -1,4 +1,4 @@
-"""Which lane of this process serves a request: that of its endpoint, or of a fallback."""
+"""Looks up the lane of this process that serves a request: of its endpoint, or of a fallback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many tokens a prompt has, by the endpoint's tokenizer or by what its engines counted."""
+"""Counts the tokens of a prompt, by the endpoint's tokenizer or as its engines counted them."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class ClientStream:
 
     @property
     def is_open(self) -> bool:
-        """Whether the client gets a stream; until then an error has a status of its own."""
+        """Return whether the client gets a stream; until then an error has a status of its own."""
         return self.response.prepared
 
     @property

@@ -119,7 +119,9 @@ class RequestBody(msgspec.Struct, frozen=True):
 
     @property
     def streamable(self) -> bool:
-        """Whether engines can stream the answer; what the client streams itself is its choice."""
+        """Return whether engines can stream the answer; what the client streams itself is its
+        choice.
+        """
         if self.route == "embeddings":
             return False
         searches = _read(self.fields, "use_beam_search") or (_read(self.fields, "best_of") or 1) > (

@@ -140,12 +140,12 @@ class TokenCount:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the first token arrived."""
+        """Return whether the first token arrived."""
         return self.chunks > 0
 
     @property
     def is_complete(self) -> bool:
-        """Whether the stream may end here: it is finished, or each answer has its reason."""
+        """Return whether the stream may end here: it is finished, or each answer has its reason."""
         return self._ended or self._finished >= self._answers
 
     @property

@@ -39,7 +39,7 @@ TargetT = TypeVar("TargetT", bound=BalanceTarget)
 
 
 def has_room(target: BalanceTarget) -> bool:
-    """Whether the upstream takes another request."""
+    """Return whether the upstream takes another request."""
     return not target.drained and target.in_flight < target.max_requests
 
 

@@ -10,7 +10,7 @@ BreakerPhase = Literal["closed", "open", "half_open"]
 
 @dataclass(frozen=True, slots=True)
 class BreakerRules:
-    """When a breaker opens and for how long; durations are in seconds."""
+    """The limits at which a breaker opens, and for how long; durations are in seconds."""
 
     failures: int = 3
     """Failures in a row after which it opens."""
@@ -43,14 +43,14 @@ class Breaker:
         return "open" if now < self._open_until else "half_open"
 
     def allows(self, now: float) -> bool:
-        """Whether a request may be sent now."""
+        """Return whether a request may be sent now."""
         if self.is_resting(now):
             return False
         phase = self.phase(now)
         return phase == "closed" or (phase == "half_open" and not self._has_trial)
 
     def is_resting(self, now: float) -> bool:
-        """Whether the engine asked for a pause that is not over."""
+        """Return whether the engine asked for a pause that is not over."""
         return now < self._resting_until
 
     def wait_s(self, now: float) -> float:

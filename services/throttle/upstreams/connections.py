@@ -19,7 +19,7 @@ AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, st
 
 
 class ConnectionMark:
-    """Whether a request had to open a connection, instead of using one that was kept."""
+    """Notes that a request had to open a connection, instead of using one that was kept."""
 
     __slots__ = ("is_new",)
 

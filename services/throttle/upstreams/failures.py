@@ -22,7 +22,7 @@ class UpstreamAttempt:
 
 
 def may_go_on(attempts: Sequence[UpstreamAttempt]) -> bool:
-    """Whether another upstream may be tried after these attempts."""
+    """Return whether another upstream may be tried after these attempts."""
     return all(attempt.failure.may_retry for attempt in attempts)
 
 

@@ -62,5 +62,5 @@ def answer_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_printable(text: str) -> bool:
-    """Whether the text can be in a header without ending it."""
+    """Return whether the text can be in a header without ending it."""
     return text.isascii() and text.isprintable()

@@ -79,7 +79,7 @@ class UpstreamPool:
 
     @property
     def overloaded(self) -> bool:
-        """Whether an available engine reports waiting requests or a full KV cache."""
+        """Return whether an available engine reports waiting requests or a full KV cache."""
         return self._members.is_overloaded
 
     @property

@@ -1,4 +1,4 @@
-"""Which failures of an upstream may be retried elsewhere, and what they say of the upstream.
+"""Failures of an upstream: those that may be retried elsewhere, and those that count against it.
 
 Only failures before the first byte of an answer are judged; afterwards nothing is retried.
 """
@@ -33,7 +33,7 @@ LONGEST_RETRY_AFTER_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class RequestFailure:
-    """Why an upstream did not answer; `status` is for the client if no other upstream does."""
+    """The failure of an upstream; `status` is for the client if no other upstream answers."""
 
     status: int
     reason: str

@@ -53,7 +53,7 @@ class PooledUpstream:
         self.max_requests = settings.max_requests
 
     def is_same_engine(self, settings: Upstream) -> bool:
-        """Whether the settings name the engine about which this object has learned."""
+        """Return whether the settings name the engine about which this object has learned."""
         mine = self.settings
         return (mine.url, mine.model, mine.key) == (settings.url, settings.model, settings.key)
 
@@ -92,7 +92,7 @@ class PooledUpstream:
         return ""
 
     def is_pausing(self, now: float) -> bool:
-        """Whether it gets no request only because it asked for a pause."""
+        """Return whether it gets no request only because it asked for a pause."""
         is_well = not (self.drained or self._secret_reason or self.health_reason)
         return is_well and self.breaker.is_resting(now)
 
@@ -108,7 +108,7 @@ class PooledUpstream:
         return self.in_flight + self.room(now)
 
     def is_overloaded(self, now: float) -> bool:
-        """Whether the engine reports that more requests would not be served faster."""
+        """Return whether the engine reports that more requests would not be served faster."""
         figures = self.figures
         is_full = (figures.kv_ratio or 0.0) > OVERLOADED_KV_RATIO
         return (is_full or (figures.waiting or 0) > 0) and not self.reason(now)

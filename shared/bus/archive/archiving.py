@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ArchivingPace:
-    """How often the ends are looked at, and after which time an entry is due, s."""
+    """The pause between looks at the ends, and the time after which an entry is due, s."""
 
     look_every_s: float = 60.0
     entry_every_s: float = 6 * 3600.0

@@ -33,7 +33,7 @@ class Chain:
 
     @property
     def cursor(self) -> Cursor:
-        """Where a reader of all that is archived stands."""
+        """Return the position of a reader of all that is archived."""
         return self._entries[-1].after if self._entries else Cursor()
 
     @property

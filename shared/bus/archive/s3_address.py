@@ -97,7 +97,8 @@ def parse_s3(address: str) -> S3Address:
 
 
 def same_place(a: str, b: str) -> bool:
-    """Whether two archives are one: of addresses, the bucket and prefix at one endpoint count.
+    """Return whether two archives are one: of addresses, the bucket and prefix at one endpoint
+    count.
 
     Raises BadArchiveAddress.
     """

@@ -12,7 +12,7 @@ from shared.ledger.record import decode
 
 
 class Walk:
-    """Where a reader of all records stands: in a ledger by its rule, in an input by offsets.
+    """The position of a reader of all records: in a ledger by its rule, in an input by offsets.
 
     The records of an input have no numbers of their own: there `seq` is their count, and `id` the
     hash of the last one.

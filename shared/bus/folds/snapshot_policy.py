@@ -1,4 +1,4 @@
-"""When a lane stores snapshots and marks: a start folds little, and detects a lost tail."""
+"""Times of a lane's snapshots and marks: a start folds little, and detects a lost tail."""
 
 from __future__ import annotations
 

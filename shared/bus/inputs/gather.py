@@ -50,7 +50,7 @@ class Batch(NamedTuple):
 
     @property
     def can_be_halved(self) -> bool:
-        """Whether more than one of its parts has inputs."""
+        """Return whether more than one of its parts has inputs."""
         return len(self.locals) + sum(1 for record in self.records if record.weight) > 1
 
     def before(self, cause: str) -> Batch | None:

@@ -127,7 +127,7 @@ class Inbox:
 
     @property
     def is_holding(self) -> bool:
-        """Whether a record waits until `access` is read further."""
+        """Return whether a record waits until `access` is read further."""
         return bool(self._held)
 
     @property

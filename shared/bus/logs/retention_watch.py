@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """How long a topic keeps a record, ms; `segment_ms` more, as Kafka removes whole segments."""
+    """Time that a topic keeps a record, ms; `segment_ms` more, as Kafka removes whole segments."""
 
     topic: str
     partitions: int

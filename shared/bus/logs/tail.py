@@ -65,7 +65,7 @@ class LedgerTail:
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything that was there at `start` has been returned."""
+        """Return whether everything that was there at `start` has been returned."""
         return all(self._readers[tp].cursor.next >= end for tp, end in self._ends.items())
 
     def cursor(self, topic: str, partition: int) -> Cursor:

@@ -1,4 +1,4 @@
-"""Whether an engine can serve a set of adapters: a fast estimate, without simulating requests.
+"""Estimates fast, without simulating requests, if an engine can serve a set of adapters.
 
 At a step of `t` seconds a load keeps `output tokens per s x t` requests running (Little), of
 `sum(1 - exp(-rate x output tokens x t))` adapters. The load is served if a step with so many

@@ -1,4 +1,4 @@
-"""Which orders are carried out."""
+"""Orders are carried out once, in order, and of the present incarnation alone."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ W = "0/5/0/0"
 
 
 def has_workers(group: Path) -> bool:
-    """Whether a worker has a group in this one."""
+    """Return whether a worker has a group in this one."""
     return any(path.is_dir() for path in group.iterdir())
 
 

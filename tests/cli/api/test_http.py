@@ -1,4 +1,4 @@
-"""How answers of the API become results, errors and exit codes, over a real socket."""
+"""Answers of the API become results, errors and exit codes, over a real socket."""
 
 from __future__ import annotations
 

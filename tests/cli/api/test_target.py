@@ -1,4 +1,4 @@
-"""Which installation is meant, and who may read its key."""
+"""The choice of an installation, and the accounts that may read its key."""
 
 from __future__ import annotations
 

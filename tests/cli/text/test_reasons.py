@@ -1,4 +1,4 @@
-"""Why a job waits, in words with their numbers."""
+"""Reasons for which a job waits, in words with their numbers."""
 
 from __future__ import annotations
 

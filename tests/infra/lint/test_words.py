@@ -75,6 +75,18 @@ def test_a_docstring_that_begins_with_a_question_is_a_finding() -> None:
     assert findings('"""Jobs that wait."""') == []
 
 
+@pytest.mark.parametrize("opening", ["Whether", "How", "Which", "Why"])
+@pytest.mark.parametrize("head", ["", "def f():\n    ", "async def f():\n    ", "class F:\n    "])
+def test_a_docstring_of_a_body_states_what_it_has(opening: str, head: str) -> None:
+    text = f'{head}"""{opening} jobs wait."""'
+    assert findings(text) == [f"docstring begins with a question: {opening}"]
+    assert findings(f'{head}"""Return whether jobs wait."""') == []
+
+
+def test_a_docstring_of_a_field_may_answer_a_question() -> None:
+    assert findings('class Job:\n    hold: str\n    """Why it waits."""') == []
+
+
 def test_a_section_banner_is_a_finding() -> None:
     assert findings("# ---- jobs ----") == ["section banner; a file that needs one is two files"]
     assert findings("# A comment - with a dash.") == []

@@ -1,4 +1,4 @@
-"""Which operations a broker must allow by a table of grants: Kafka's own rules."""
+"""The operations that a broker must allow by a table of grants: Kafka's own rules."""
 
 from __future__ import annotations
 

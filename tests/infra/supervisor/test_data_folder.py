@@ -1,4 +1,4 @@
-"""Which stack may use a data folder, and whose operator key counts there."""
+"""A data folder belongs to one stack, and its operator key counts there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which settings of services `berth up` passes on."""
+"""The settings of services that `berth up` passes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a service is not ready, as its own health check says."""
+"""The reason for which a service is not ready, as its own health check says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a process that has ended waits for its next start."""
+"""The time that a process which has ended waits for its next start."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def assert_same(
     progress: Progress | None = None,
     easy: EasyRuntime = "user",
 ) -> int:
-    """How many jobs were stopped on the way."""
+    """The number of jobs that were stopped on the way."""
     live = faithful(jobs, policy, mode, runtime, ranked, margin, large, after_s, progress, easy)
     kern = compiled(jobs, policy, mode, runtime, ranked, margin, large, after_s, progress, easy)
     assert live[0].tolist() == kern[0].tolist()
@@ -217,7 +217,7 @@ def assert_same(
 
 
 def stops_of(jobs: list[WorkloadJob], policy: str, mode: QueueMode) -> int:
-    """How many jobs the compiled engine stops with preemption by rank, which agrees below."""
+    """Jobs that the compiled engine stops with preemption by rank, which agrees below."""
     return compiled(jobs, policy, mode, "oracle", True, 0.0, 1.0, None, None, "user")[2]
 
 

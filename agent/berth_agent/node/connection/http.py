@@ -61,7 +61,7 @@ def parse_address(url: str) -> Address:
 
 
 def is_address(url: str) -> bool:
-    """Whether `parse_address` takes the URL."""
+    """Return whether `parse_address` takes the URL."""
     try:
         parse_address(url)
     except ValueError:

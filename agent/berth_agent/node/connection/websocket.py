@@ -68,7 +68,7 @@ class WebSocket:
 
     @property
     def has_pending(self) -> bool:
-        """Whether TLS holds bytes that no poll shows."""
+        """Return whether TLS holds bytes that no poll shows."""
         return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
 
     def send(self, payload: bytes) -> None:

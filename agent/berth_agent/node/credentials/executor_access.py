@@ -10,7 +10,7 @@ UNAUTHENTICATED = 401
 
 @dataclass(frozen=True, slots=True)
 class ExecutorAccess:
-    """How executors are reached: their URLs and the node's credential."""
+    """The way to the executors: their URLs and the node's credential."""
 
     urls: tuple[str, ...]
     credential: str

@@ -160,7 +160,8 @@ class AllocationFolder:
         return os.path.exists(self.path(file_names.GO))
 
     def waits_alone(self) -> bool:
-        """Whether its readiness is reported, and only that has to be acknowledged before it starts.
+        """Return whether its readiness is reported, and only that has to be acknowledged before it
+        starts.
 
         Its step sees to it that nothing is started after a stop, or without a lease.
         """
@@ -189,7 +190,7 @@ class AllocationFolder:
             os.unlink(self.secrets_file)
 
     def is_step_alive(self) -> bool:
-        """Whether the step lives; one that was forked and wrote nothing yet counts too."""
+        """Return whether the step lives; one that was forked and wrote nothing yet counts too."""
         pid, ticks = self.state.get("pid", 0), self.state.get("ticks", 0)
         if pid:
             return processes.is_alive(int(pid), int(ticks))

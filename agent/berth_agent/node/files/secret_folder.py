@@ -53,7 +53,7 @@ class SecretFolder:
 
 
 def is_in_memory(folder: str) -> bool:
-    """Whether what is written below the folder stays in memory."""
+    """Return whether what is written below the folder stays in memory."""
     device = os.stat(folder).st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
@@ -75,7 +75,9 @@ def _choose(config: Config) -> str:
 
 
 def _is_own(folder: str) -> bool:
-    """Whether it is closed to others: any user may make a folder, or a link, of its name first."""
+    """Return whether it is closed to others: any user may make a folder, or a link, of its name
+    first.
+    """
     status = os.lstat(folder)
     is_closed = stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o077
     return is_closed and status.st_uid == os.geteuid()

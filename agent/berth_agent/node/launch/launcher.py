@@ -204,7 +204,7 @@ def _check_command(launch: Launch) -> None:
 
 
 def _is_passable(value: str) -> bool:
-    """Whether the kernel takes the string; JSON may hold halves of surrogate pairs."""
+    """Return whether the kernel takes the string; JSON may hold halves of surrogate pairs."""
     try:
         return b"\0" not in value.encode()
     except UnicodeEncodeError:

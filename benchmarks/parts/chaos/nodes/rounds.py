@@ -93,7 +93,7 @@ def _group(kind: str) -> str:
 
 @dataclass(slots=True)
 class Patience:
-    """How long a recovery may take: a node cannot recover while services are away."""
+    """The longest time of a recovery: a node cannot recover while services are away."""
 
     service_changes: int = 0
     """Begins and ends of rounds of the services so far; odd while such a round goes on."""

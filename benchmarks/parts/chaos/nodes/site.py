@@ -27,7 +27,7 @@ GRACE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SiteOptions:
-    """How large the installation is; `terms` are settings of the pool."""
+    """The size of the installation; `terms` are settings of the pool."""
 
     broker: Broker
     nodes: int

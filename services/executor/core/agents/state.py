@@ -179,7 +179,7 @@ class AgentPool:
         return next((r.source for r in node.released if r.allocation_id == allocation_id), None)
 
     def may_lie_ahead(self, allocation_id: str) -> bool:
-        """Whether a worker may stand in the part of the ledger that is not folded yet."""
+        """Return whether a worker may stand in the part of the ledger that is not folded yet."""
         partition, _, rest = allocation_id.partition("/")
         seq = rest.partition("/")[0]
         return partition == str(self.partition) and seq.isdecimal() and int(seq) > self.through.seq

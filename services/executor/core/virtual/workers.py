@@ -59,7 +59,7 @@ class VirtualRun:
 
     @property
     def ends_s(self) -> float:
-        """When it ends: its work is done, or its walltime is over."""
+        """Return the time of its end: its work is done, or its walltime is over."""
         return min(self.due_s, self.limit_s)
 
     def iterations_at(self, now_s: float) -> float:

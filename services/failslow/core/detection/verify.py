@@ -36,7 +36,7 @@ class Segment:
 
     @property
     def is_even(self) -> bool:
-        """Whether the iterations have one level, unlike some outliers in a row."""
+        """Return whether the iterations have one level, unlike some outliers in a row."""
         return self.length >= EVEN_FROM or self.spread <= max(3 * self.noise, self.size / 4)
 
 

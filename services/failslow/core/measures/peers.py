@@ -86,7 +86,7 @@ class Comparison:
 
     @property
     def is_conclusive(self) -> bool:
-        """Whether most workers are quiet, or it is a pair."""
+        """Return whether most workers are quiet, or it is a pair."""
         return len(self.ratios) == 2 or 2 * len(self.apart) < len(self.ratios)
 
     def stands_out(self, rank: int, spread: float, limits: Thresholds) -> bool:

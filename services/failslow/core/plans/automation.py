@@ -39,7 +39,7 @@ def may_apply(open_plan: OpenPlan) -> bool:
 
 
 def has_room(state: FailSlowState, open_plan: OpenPlan) -> bool:
-    """Whether all nodes that the plan cordons may be out of use as well."""
+    """Return whether all nodes that the plan cordons may be out of use as well."""
     out = state.fleet.out_of_use
     wanted = [node for node in open_plan.plan.node_ids if node not in out]
     return len(breaker(state).allowed(wanted, len(state.fleet.nodes), out)) == len(wanted)

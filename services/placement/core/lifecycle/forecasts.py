@@ -1,4 +1,4 @@
-"""When running jobs end by the iterations that they report.
+"""Forecasts the ends of running jobs by the iterations that they report.
 
 A report is the word of a tenant's program; its time, and the pace of the iterations, are those of
 the node. What a report may change is bounded in `round.easy.expected_end`.

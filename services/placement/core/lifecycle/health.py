@@ -51,7 +51,7 @@ def note_fault(pool: Pool, message: Fault, item: Input, now: int) -> Iterator[De
 
 
 def is_fading(pool: Pool, fault_id: str) -> bool:
-    """Whether it is a suspicion of a job that ended; a recovery does not end a history."""
+    """Return whether it is a suspicion of a job that ended; a recovery does not end a history."""
     return fault_id in pool.board.fading and not fault_id.startswith(f"{HISTORY}/")
 
 

@@ -1,4 +1,4 @@
-"""How long a job on a real node takes from its start until its work goes on, by its own reports.
+"""Measures a restart: from a job's start on a real node until its work goes on, by its reports.
 
 Simulated jobs declare it (`simulated.restart_s`). Others are measured at the first report of each
 start: the time until then, less the work that the report says was done since the checkpoint from

@@ -42,7 +42,7 @@ def allowed_migrations(pool: Pool, view: View, plan: Plan) -> list[Migration]:
 
 
 def suits(board: Board, migration: Migration) -> bool:
-    """Whether each worker has a slot of the shape, on a node in use that could hold it."""
+    """Return whether each worker has a slot of the shape, on a node in use that could hold it."""
     job, slots = migration.job, migration.slots
     return len(slots) == len(job.allocations) and all(
         fits(board, job.shape, slot) for slot in slots
@@ -50,7 +50,7 @@ def suits(board: Board, migration: Migration) -> bool:
 
 
 def fits(board: Board, shape: Shape, slot: Slot) -> bool:
-    """Whether the slot is one worker of the shape, on a node in use that could hold it."""
+    """Return whether the slot is one worker of the shape, on a node in use that could hold it."""
     needed = (shape.gpus, shape.milli, shape.cpu_milli, shape.mem_mib)
     offered = (len(set(slot.gpus)), slot.milli, slot.cpu_milli, slot.mem_mib)
     is_worker = needed == offered and board.is_indexed(slot)

@@ -44,7 +44,9 @@ def land(pool: Pool, now: int) -> Iterator[Decision]:
 
 
 def can_land(pool: Pool, job: Job, target: Iterable[Slot]) -> bool:
-    """Whether no round has passed over the job since it waits again, and its target is free."""
+    """Return whether no round has passed over the job since it waits again, and its target is
+    free.
+    """
     return job.round_no == pool.round_no and pool.board.are_free(target)
 
 

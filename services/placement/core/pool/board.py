@@ -127,12 +127,12 @@ class Board:
             insort(partly, (new, node.node_id, gpu))
 
     def is_indexed(self, slot: Slot) -> bool:
-        """Whether something may start on the slot's node."""
+        """Return whether something may start on the slot's node."""
         node = self.nodes.get(slot.node_id)
         return node is not None and node.indexed
 
     def are_free(self, slots: Iterable[Slot]) -> bool:
-        """Whether something may start now on exactly these slots, on all of them at once."""
+        """Return whether something may start now on exactly these slots, on all of them at once."""
         cpu_milli: Counter[str] = Counter()
         mem_mib: Counter[str] = Counter()
         milli: Counter[tuple[str, int]] = Counter()

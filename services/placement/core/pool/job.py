@@ -31,7 +31,7 @@ class WorkerAllocation(NamedTuple):
 
 
 class StopWindow(NamedTuple):
-    """When rank may stop one start of a job: not before `opens_ms`, and then until `closes_ms`."""
+    """The time in which rank may stop one start of a job: from `opens_ms` until `closes_ms`."""
 
     key: tuple[object, ...]
     """Everything that it was computed from, but the moment `since_ms`."""
@@ -47,7 +47,7 @@ class StopWindow(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """When a running job should end, by the iterations that it reported."""
+    """The time at which a running job should end, by the iterations that it reported."""
 
     at: int
     """ms, when that was recorded."""
@@ -218,7 +218,7 @@ class Job:
 
     @property
     def has_permanent_failure(self) -> bool:
-        """Whether a worker failed for a reason that makes every further attempt fail."""
+        """Return whether a worker failed for a reason that makes every further attempt fail."""
         return self.failure is not None and self.failure.permanent
 
     @property

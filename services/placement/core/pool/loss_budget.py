@@ -67,7 +67,7 @@ class LossBudget(NamedTuple):
 
     @property
     def is_paused(self) -> bool:
-        """Whether it is spent, so that rank stops and migrates no job."""
+        """Return whether it is spent, so that rank stops and migrates no job."""
         return is_paused(self.spent, self.share, self.budget)
 
     @property

@@ -90,7 +90,7 @@ class Node:
 
     @property
     def takes_work(self) -> bool:
-        """Whether its disk has room for new work."""
+        """Return whether its disk has room for new work."""
         return DISK_FULL not in self.problems
 
     @property
@@ -105,7 +105,7 @@ class Node:
         return limit_workers(by_gpu, shape, self.cpu_free, self.mem_free)
 
     def hosts(self, shape: Shape) -> bool:
-        """Whether one worker fits now, its GPUs aside."""
+        """Return whether one worker fits now, its GPUs aside."""
         return (
             shape.cpu_milli <= self.cpu_free
             and shape.mem_mib <= self.mem_free

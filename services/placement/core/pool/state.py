@@ -131,7 +131,7 @@ class Pool:
 
     @property
     def is_ranked(self) -> bool:
-        """Whether rank may stop jobs."""
+        """Return whether rank may stop jobs."""
         return self.settings is not None and self.settings.preemption == "ranked"
 
     @property
@@ -198,7 +198,7 @@ class Pool:
         return [job for job in jobs if job is not None and job.phase == "running"]
 
     def can_grow(self) -> bool:
-        """Whether a round is worth it although no job waits."""
+        """Return whether a round is worth it although no job waits."""
         if not self.elastic or self.waiting:
             return False
         return any(len(job.allocations) < job.shape.max_workers for job in self.running_elastic())

@@ -58,7 +58,9 @@ def extra_slots(trial: Trial, elastic: ElasticJob) -> list[Slot]:
 
 
 def is_worth_it(view: View, elastic: ElasticJob, extra: int) -> bool:
-    """Whether `extra` more workers save enough; the rule is at the top, in cluster seconds."""
+    """Return whether `extra` more workers save enough; the rule is at the top, in cluster
+    seconds.
+    """
     job, workers = elastic.job, len(elastic.slots)
     saved_s = left_s(view, job) * (1 - workers / (workers + extra))
     restart_s = job.restart_s(view.time_scale)

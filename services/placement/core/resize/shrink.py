@@ -96,7 +96,7 @@ def least_resizes(trial: Trial, blocked: Job, enough: list[Shrinking]) -> Iterat
 
 
 def would_start(trial: Trial, blocked: Job, shrinking: list[Shrinking]) -> bool:
-    """Whether the blocked job fits on what these jobs give up."""
+    """Return whether the blocked job fits on what these jobs give up."""
     released = [slot for job in shrinking for slot in job.released()]
     return bool(probe_anywhere(trial, blocked.shape, blocked, released))
 

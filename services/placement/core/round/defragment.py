@@ -89,7 +89,7 @@ class DefragmentationSearch:
 
 
 def may_defragment(view: View, trial: Trial, shape: Shape) -> bool:
-    """Whether the gang would fit if the free GPUs lay side by side."""
+    """Return whether the gang would fit if the free GPUs lay side by side."""
     rules = view.rank_rules
     if rules is None or rules.defragment_after_ms is None or rules.is_paused:
         return False
@@ -179,7 +179,9 @@ def node_to_empty(view: View, node: Node) -> NodeToEmpty | None:
 
 
 def is_movable(view: View, job: Job) -> bool:
-    """Whether it is one worker with whole GPUs that ran long enough since it last started."""
+    """Return whether it is one worker with whole GPUs that ran long enough since it last
+    started.
+    """
     rules = view.rank_rules
     if rules is None or rules.defragment_after_ms is None or len(job.allocations) != 1:
         return False

@@ -31,7 +31,7 @@ class QueueHead(NamedTuple):
     predicted."""
 
     def delayed_by(self, job: Job, now: int, time_scale: float) -> bool:
-        """Whether that job, started now, may still run at `at`."""
+        """Return whether that job, started now, may still run at `at`."""
         if self.at is None:
             return False
         if self.delays(job.estimate_ms(time_scale), now):
@@ -143,7 +143,7 @@ class RoomCounter:
             self._workers += self._of(node) - before
 
     def fits(self) -> bool:
-        """Whether the gang may fit: exact for whole GPUs, always true for shares."""
+        """Return whether the gang may fit: exact for whole GPUs, always true for shares."""
         return self._shape.is_share or self._workers >= self._shape.min_workers
 
     def _of(self, node: Node) -> int:

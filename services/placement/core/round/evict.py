@@ -81,7 +81,9 @@ def evict(
 
 
 def are_too_few(trial: Trial, shape: Shape, victims: list[Job]) -> bool:
-    """Whether fewer GPUs would be free than the gang needs, wherever they are, without them all."""
+    """Return whether fewer GPUs would be free than the gang needs, wherever they are, without them
+    all.
+    """
     if shape.milli != GPU or shape.nodes:
         return False
     short = shape.min_workers * shape.gpus - trial.board.free_of(shape.types)

@@ -1,4 +1,4 @@
-"""Whether and where a gang fits: `place` takes its slots, worker by worker, where they fit best."""
+"""Fits a gang on nodes: `place` takes its slots, worker by worker, where they fit best."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Avoid = tuple[str, ...] | frozenset[str]
 
 
 def too_few(board: Board, shape: Shape) -> bool:
-    """Whether fewer GPUs are free than the gang needs, wherever they are."""
+    """Return whether fewer GPUs are free than the gang needs, wherever they are."""
     if shape.nodes:
         return False  # Free GPUs of cordoned nodes, which it may use, are not counted.
     return shape.milli == GPU and shape.min_workers * shape.gpus > board.free_of(shape.types)

@@ -92,7 +92,7 @@ class RoundPlanner:
         return PassedOver(self.scan, self.blocked, self.reserved, self.reserved_for, self.head)
 
     def is_hopeless(self) -> bool:
-        """Whether the job at hand can neither start nor stop others."""
+        """Return whether the job at hand can neither start nor stop others."""
         if self.exhausted and self.scan.equivalence_class in self.exhausted:
             return True
         return self.head is not None and self.view.queue_mode == "strict"
@@ -140,7 +140,9 @@ class RoundPlanner:
         return slots, bool(slots) or self.is_last_of_its_class(head, shape, avoid)
 
     def is_last_of_its_class(self, head: QueueHead, shape: Shape, avoid: Avoid) -> bool:
-        """Whether each job of the class would delay the head, or none fits anywhere at all."""
+        """Return whether each job of the class would delay the head, or none fits anywhere at
+        all.
+        """
         equivalence_class = self.scan.equivalence_class
         if equivalence_class is None or head.delays(
             least_ms(equivalence_class.bucket), self.view.now
@@ -182,7 +184,8 @@ class RoundPlanner:
         return self.evictions.served + self.defragmentations.served > served
 
     def could_ever_fit(self, shape: Shape) -> bool:
-        """Whether the pool could hold the gang if it were empty; else no job waits behind it.
+        """Return whether the pool could hold the gang if it were empty; else no job waits behind
+        it.
 
         None waits behind one that measures nodes.
         """

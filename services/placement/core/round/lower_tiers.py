@@ -39,7 +39,7 @@ class LowerTiers:
         return self._below[tier]
 
     def holds_any_below(self, tier: int) -> bool:
-        """Whether any job of a tier behind this one has GPUs, protected or not."""
+        """Return whether any job of a tier behind this one has GPUs, protected or not."""
         return any([lower > tier and count for lower, count in self._count.items()])
 
     def jobs_of(self, tier: int) -> list[Job]:

@@ -88,7 +88,7 @@ class Peers:
         return peers.yielding[: bisect_left(peers.leads, score)]
 
     def outranks_any(self, job: Job) -> bool:
-        """Whether the job may stop a peer now."""
+        """Return whether the job may stop a peer now."""
         score = self._rules.scores.get(job.job_id)
         if score is None:
             return False

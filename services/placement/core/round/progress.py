@@ -1,4 +1,4 @@
-"""When rank may stop a job so that it keeps making progress; RULES.md, 14 and 16, are exact.
+"""Limits the stops of a job by rank, so that it makes progress; RULES.md, 14 and 16, are exact.
 
 All functions are scalar and in whole ms. The compiled kernel compiles these very functions, but the
 one of reports, so that both engines stop a job at the same ms.

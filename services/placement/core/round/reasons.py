@@ -96,7 +96,9 @@ class HoldReasons:
         self.slots = SlotSearch(trial)
 
     def is_unchanged(self, job: Job) -> bool:
-        """Whether the published reason holds: with no job in the way only nodes change it."""
+        """Return whether the published reason holds: with no job in the way only nodes change
+        it.
+        """
         is_unobstructed = not (self.blocked.reserved or self.blocked.head)
         return (
             is_unobstructed and job.hold_reason in ALONE and job.job_id not in self.view.unreported

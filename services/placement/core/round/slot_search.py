@@ -29,7 +29,7 @@ class SlotSearch:
         return slots
 
     def has_room(self, shape: Shape, avoid: Avoid) -> bool:
-        """Whether the gang fits; nothing stays taken."""
+        """Return whether the gang fits; nothing stays taken."""
         mark = len(self._trial.log)
         slots = self.place(shape, avoid)
         self._trial.rollback(mark)

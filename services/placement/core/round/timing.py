@@ -1,4 +1,4 @@
-"""When the next round is due."""
+"""The time at which the next round is due."""
 
 from __future__ import annotations
 

@@ -50,13 +50,15 @@ class Victims:
         return victims
 
     def ever_any_for(self, job: Job) -> bool:
-        """Whether any job may be stopped for this one, now or once it is no longer protected."""
+        """Return whether any job may be stopped for this one, now or once it is no longer
+        protected.
+        """
         if job.tier >= SPOT_TIER:
             return False
         return self._peers is not None or self._lower.holds_any_below(job.tier)
 
     def any_for(self, job: Job) -> bool:
-        """Whether any job may be stopped for this one."""
+        """Return whether any job may be stopped for this one."""
         if job.tier >= SPOT_TIER:
             return False
         if self._lower.below(job.tier):

@@ -67,7 +67,9 @@ class View(NamedTuple):
         return max(0, self.now - self.ranks_at) / 1000
 
     def is_out_of_turn(self, job: Job) -> bool:
-        """Whether its place in the queue is not by rank: that of a reservation, or a long wait."""
+        """Return whether its place in the queue is not by rank: that of a reservation, or a long
+        wait.
+        """
         return job.job_id in self.reservations or job.job_id == self.overdue.job_id
 
     def lost_work_s(self, job: Job) -> float:

@@ -29,7 +29,7 @@ on one slow core, so that the wall clock seldom decides."""
 
 
 def is_contended(pool: Pool, view: View, greedy: Plan) -> bool:
-    """Whether a job is passed over and there is a choice to make.
+    """Return whether a job is passed over and there is a choice to make.
 
     Where no job starts or stops by greedy's plan no job fits alone, so there is none. A queue that
     blocks, or that reserves GPUs for its head, is greedy's: its rules are about one job at a time.

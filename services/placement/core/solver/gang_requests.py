@@ -144,7 +144,7 @@ class RequestBuilder:
 
 
 def may_run_on(shape: Shape, node: Node) -> bool:
-    """Whether GPU type and labels of the node are as requested."""
+    """Return whether GPU type and labels of the node are as requested."""
     typed = not shape.types or node.kind.gpu_type in shape.types
     return typed and matches(shape, node.labels)
 

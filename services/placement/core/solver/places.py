@@ -114,7 +114,7 @@ def usage(plan: RoundPlan) -> Usage:
 
 
 def is_mixed(instance: Instance, cls: NodeClass, use: NodeUsage | None) -> bool:
-    """Whether a bundle cannot express the use of this node."""
+    """Return whether a bundle cannot express the use of this node."""
     if use is None:
         return False
     if len(use.workers) > 1:

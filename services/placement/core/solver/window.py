@@ -126,5 +126,7 @@ class Window:
 
 
 def is_whole(job: Job) -> bool:
-    """Whether it holds whole GPUs only: no other victim gives back what a reservation needs."""
+    """Return whether it holds whole GPUs only: no other victim gives back what a reservation
+    needs.
+    """
     return all(allocation.slot.milli == GPU for allocation in job.allocations.values())

@@ -141,7 +141,7 @@ class QueueView:
 
     @column
     def go_ms(self) -> Floats:
-        """When it began to work, wall ms; 0: it does not."""
+        """Return the time at which it began to work, wall ms; 0: it does not."""
         return self._of("go_ms")
 
     @column

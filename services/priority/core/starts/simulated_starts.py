@@ -1,4 +1,4 @@
-"""When waiting jobs will start: the queue simulated forward with run times drawn from history.
+"""Simulates the starts of waiting jobs: the queue is run forward with run times drawn from history.
 
 Each scenario gives every job one run time, from a level of its distribution (of what is left of it,
 for a job that has run), and starts the waiting jobs in their present order as GPUs

@@ -1,4 +1,4 @@
-"""When waiting jobs start: estimated a few times a minute, published where that is news."""
+"""Estimates the starts of waiting jobs a few times a minute, and publishes what is news."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Competition:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """How many requests are served before one, and the first of them in their order."""
+    """The number of requests that are served before one, and the first of them in their order."""
 
     count: int
     requests: Sequence[ServedRequest] = field(default=())

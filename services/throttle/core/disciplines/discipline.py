@@ -87,7 +87,7 @@ class Discipline:
 
     @property
     def level(self) -> float:
-        """How high the counters of active tenants are, at least, in units of service."""
+        """Return the least counter of the active tenants, in units of service."""
         return self.order.level
 
     def rebase(self) -> None:

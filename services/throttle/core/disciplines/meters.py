@@ -30,7 +30,7 @@ class Meter(Protocol):
 
 
 class Memory(Protocol):
-    """How fast a meter forgets."""
+    """The speed at which a meter forgets."""
 
     def meter(self) -> Meter:
         """Return an empty meter."""

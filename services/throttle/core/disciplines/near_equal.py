@@ -17,7 +17,7 @@ MOST_COMPARED = 16
 
 
 class Preference(Protocol):
-    """Which of several requests is better served now."""
+    """The choice of the request that is better served now."""
 
     def penalty(self, request: ServedRequest) -> float:
         """Return a number that is smaller for a better request."""

@@ -46,7 +46,7 @@ class ServedRequest:
 
     @property
     def is_in_progress(self) -> bool:
-        """Whether it continues an interaction that the service knows it has begun."""
+        """Return whether it continues an interaction that the service knows it has begun."""
         return self.is_issued and self.stage > 0
 
     @property

@@ -27,7 +27,7 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class EngineLoad:
-    """How full an engine is at an arrival: its batch in tokens, and its queue in requests."""
+    """The load of an engine at an arrival: its batch in tokens, and its queue in requests."""
 
     held_tokens: int
     batch_tokens: int
@@ -40,7 +40,7 @@ class EngineLoad:
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """Why a request is not queued, and after how many ms a retry may succeed, a day at most."""
+    """A reason not to queue a request, and the ms until a retry may succeed, a day at most."""
 
     reason: str
     retry_after_ms: int | None
@@ -106,12 +106,12 @@ class ServingOrder:
 
     @property
     def level(self) -> float:
-        """How high the counters of active tenants are, at least; 0 without counters."""
+        """Return the least counter of the active tenants; 0 without counters."""
         return 0.0
 
     @property
     def spread(self) -> float:
-        """How far apart the counters of waiting tenants are; 0 without counters."""
+        """Return the distance between the counters of waiting tenants; 0 without counters."""
         return 0.0
 
     def rebase(self) -> None:
@@ -119,7 +119,7 @@ class ServingOrder:
 
 
 class Guard:
-    """Which requests may be queued at all; by default all, and nothing is counted."""
+    """Admits requests to the queue; by default all, and nothing is counted."""
 
     __slots__ = ()
 

@@ -26,7 +26,7 @@ class QueueTurns:
 
     @property
     def last(self) -> float:
-        """Where its last turn is counted."""
+        """Return the place at which its last turn is counted."""
         return self.first + (self.count - 0.5) * self.step
 
     def before(self, counter: float) -> float:
@@ -37,7 +37,7 @@ class QueueTurns:
 
 
 class Turns(NamedTuple):
-    """How many requests, and the output that is expected of them."""
+    """A number of requests, and the output that is expected of them."""
 
     requests: float
     tokens: float

@@ -1,4 +1,4 @@
-"""Whether a process resumed is read from the steps that it noted itself."""
+"""That a process resumed is read from the steps that it noted itself."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_no_rank_of_a_loaded_host_is_suspected() -> None:
 
 
 def test_without_the_wait_for_a_processor_one_would_be() -> None:
-    """Which is why it is reported."""
+    """So it is reported."""
     assert suspected("loaded", with_delays=False) != []
 
 

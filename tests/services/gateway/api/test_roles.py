@@ -1,4 +1,4 @@
-"""Which role may call which route: one row for each route of the OpenAPI document."""
+"""The routes that each role may call: one row for each route of the OpenAPI document."""
 
 from __future__ import annotations
 

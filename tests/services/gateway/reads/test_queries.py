@@ -49,7 +49,9 @@ async def lines(database: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 def like(job: int, other: int) -> bool:
-    """Whether the other job is in the line of the first, and not behind it, with as many GPUs."""
+    """Return whether the other job is in the line of the first, and not behind it, with as many
+    GPUs.
+    """
     alike = (job - other) % TENANTS == 0 and job // TENANTS % 3 == other // TENANTS % 3
     return alike and other <= job and other not in RUNNING
 

@@ -1,4 +1,4 @@
-"""Where a stream of events begins, and which events belong to it."""
+"""The start of a stream of events, and the events that belong to it."""
 
 from __future__ import annotations
 

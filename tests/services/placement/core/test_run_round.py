@@ -1,4 +1,4 @@
-"""When rounds are run, what is said of jobs that stay in the queue, and when nothing is."""
+"""Rounds are run at their time, and say of jobs that stay in the queue what is new."""
 
 from __future__ import annotations
 

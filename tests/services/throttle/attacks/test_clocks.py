@@ -133,7 +133,7 @@ async def test_a_step_of_the_clock_locks_no_budget_beyond_its_window(
 async def test_the_clock_of_a_process_that_is_started_later_is_taken_as_it_is(
     tmp_path: Path, wall: WallClock
 ) -> None:
-    """How long no process ran is not known: all of it counts as time."""
+    """The time in which no process ran is not known: all of it counts as time."""
     async with engine(speed=20.0) as (_, url):
         stack = ThrottleStack(tmp_path, url)
         async with stack.running() as client:

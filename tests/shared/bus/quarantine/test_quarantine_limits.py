@@ -36,7 +36,7 @@ def quarantine(limits: QuarantineLimits, *tenants: str) -> None:
 
 
 def parked(limits: QuarantineLimits, tenants: list[str], *, apart: bool = False) -> int:
-    """How many of these are quarantined before the lane halts; `apart`: a good input between."""
+    """Return the number quarantined before the lane halts; `apart`: a good input between."""
     for count, tenant in enumerate(tenants):
         try:
             quarantine(limits, tenant)

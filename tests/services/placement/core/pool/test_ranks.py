@@ -1,4 +1,4 @@
-"""Which ranks of an order are of use depends on the jobs that wait and run as it comes."""
+"""The ranks of an order that are of use depend on the jobs that wait and run as it comes."""
 
 from __future__ import annotations
 

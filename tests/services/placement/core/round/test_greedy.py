@@ -1,4 +1,4 @@
-"""Which GPUs: best fit, gangs, shares, types, labels, and what a plan leaves behind."""
+"""The choice of GPUs: best fit, gangs, shares, types, labels, and what a plan leaves behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which waiting jobs get an estimate, and when it is published."""
+"""Estimates of waiting jobs: the jobs that get one, and the times of publishing."""
 
 from __future__ import annotations
 
