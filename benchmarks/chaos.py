@@ -69,7 +69,7 @@ OWN_STACKS: dict[str, OwnStack] = {
 
 async def run(options: ChaosOptions, report_line: ReportLine) -> Json:
     """Return the figures of each part, and the verdict of `verify` on all that was left behind."""
-    wanted = parts_of(options)
+    requested = parts_of(options)
     results = ResultFile(
         Path(options.out) if options.out else None, command_of(options), settings_of(options)
     )
@@ -77,28 +77,28 @@ async def run(options: ChaosOptions, report_line: ReportLine) -> Json:
         results.data["simulation"] = json.loads(Path(options.simulation).read_text())
     if options.checks:
         results.data["checks"] = read_checks(Path(options.checks))
-    if set(wanted) - OWN_STACKS.keys():
-        await run_on_one_stack(options, wanted, results, report_line)
+    if set(requested) - OWN_STACKS.keys():
+        await run_on_one_stack(options, requested, results, report_line)
     for name, part in OWN_STACKS.items():
-        if name in wanted:
+        if name in requested:
             store(results, name, await part(options, report_line), report_line)
     results.save()
     return results.data
 
 
 def parts_of(options: ChaosOptions) -> list[str]:
-    """Return the names of the wanted parts in order. Raises ValueError for an unknown name."""
+    """Return the names of the requested parts in order. Raises ValueError for an unknown name."""
     available = [*PARTS, LOST_TAIL, *OWN_STACKS]
-    wanted = options.only.split(",") if options.only else available
-    if unknown := set(wanted) - {*available, "none"}:
+    requested = options.only.split(",") if options.only else available
+    if unknown := set(requested) - {*available, "none"}:
         raise ValueError(
             f"only={','.join(sorted(unknown))}: parts are {', '.join(available)}, none"
         )
-    return [name for name in available if name in wanted]
+    return [name for name in available if name in requested]
 
 
 async def run_on_one_stack(
-    options: ChaosOptions, wanted: list[str], results: ResultFile, report_line: ReportLine
+    options: ChaosOptions, requested: list[str], results: ResultFile, report_line: ReportLine
 ) -> None:
     """Run the parts one after the other under one load, then end the load and check."""
     async with (
@@ -107,14 +107,14 @@ async def run_on_one_stack(
         progress_lines(loaded, report_line),
     ):
         await faults.wait_until(lambda: len(loaded.ended) > 5, FIRST_JOBS_S)
-        for name in (name for name in wanted if name in PARTS):
+        for name in (name for name in requested if name in PARTS):
             report_line(f"{name}: begins with {len(loaded.ended)} jobs ended")
             store(results, name, await PARTS[name](options, loaded, results), report_line)
         loaded.ends_load.set()
         report_line(f"waiting for {loaded.outstanding} jobs to end")
         all_ended = await loaded.all_ended(300.0)
         results.store_verdict(await check_installation(loaded, all_ended))
-        if LOST_TAIL in wanted:
+        if LOST_TAIL in requested:
             store(results, LOST_TAIL, await lost_tail(options, loaded), report_line)
 
 

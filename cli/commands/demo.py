@@ -59,9 +59,9 @@ def demo(
     raise typer.Exit(run_demo(options))
 
 
-def tracing_of(wanted: bool) -> bool:
+def tracing_of(requested: bool) -> bool:
     """Return whether to start Zipkin, fetching its jar first. Raises Refused if it cannot run."""
-    if wanted:
+    if requested:
         from infra.machine.process import DidNotStart
         from infra.tracing import zipkin
 
@@ -71,7 +71,7 @@ def tracing_of(wanted: bool) -> bool:
             zipkin.fetch()
         except DidNotStart as error:
             raise Refused(f"--tracing: {error}") from None
-    return wanted
+    return requested
 
 
 def time_scale(text: str, check: bool) -> float | None:

@@ -57,11 +57,11 @@ def jobs(
     """List jobs, newest first; an array is one line, its jobs are listed by --array or --phase."""
     if failed and phase not in (None, "failed"):
         raise BadInput(f"--failed excludes --phase: {phase}; give one of them")
-    wanted = "failed" if failed else phase
+    shown_phase = "failed" if failed else phase
     client = api(data)
     query: Json = {"tenant": tenant, "pool": pool, "name": name}
-    if as_json or wanted or array:
-        query |= {"phase": wanted, "array": job_id(client, array) if array else None}
+    if as_json or shown_phase or array:
+        query |= {"phase": shown_phase, "array": job_id(client, array) if array else None}
         rows = pages(client, "/v1/jobs", query, limit)
     else:
         rows = pages(client, "/v1/submissions", query, limit, SUBMISSIONS)

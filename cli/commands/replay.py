@@ -72,7 +72,7 @@ def _time_scale(client: Api, pool: str) -> float:
     raise NotFound(f"pool not found: {pool}")
 
 
-def _register(client: Api, folder: Path, wanted: list[str], pool: str) -> None:
+def _register(client: Api, folder: Path, requested: list[str], pool: str) -> None:
     """Register the tenants of the workload that are missing, and create their topics."""
     from cli.stack.bring_up import make_topics
     from infra.supervisor.running import load
@@ -80,13 +80,13 @@ def _register(client: Api, folder: Path, wanted: list[str], pool: str) -> None:
     active_by_tenant = {
         str(row["tenant"]): row["active"] for row in pages(client, "/v1/tenants", {}, 10**6)
     }
-    retired = [name for name in wanted if active_by_tenant.get(name) is False]
+    retired = [name for name in requested if active_by_tenant.get(name) is False]
     if retired:
         raise BadInput(f"retired tenants of this workload: {', '.join(retired)}")
-    make_topics(load(folder), wanted)
+    make_topics(load(folder), requested)
     tickets = [
         client.post("/v1/tenants", {"tenant": name, "default_pool": pool})
-        for name in wanted
+        for name in requested
         if name not in active_by_tenant
     ]
     for ticket in tickets:

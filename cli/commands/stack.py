@@ -151,8 +151,8 @@ def _started(options: StackOptions, speed: float) -> RunningStack:
 
     virtual = json.loads(SHAPES.read_text())
     node = local_node("local")
-    wanted = with_nodes(options, {VIRTUAL: virtual}, node)
-    stack = supervise.up(wanted, report_line)
+    requested = with_nodes(options, {VIRTUAL: virtual}, node)
+    stack = supervise.up(requested, report_line)
     pools = [
         cluster_pool(str(virtual["pool"]), speed),
         ConfigurePool(pool=node.pool, backends=("agent",)),

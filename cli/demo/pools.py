@@ -52,10 +52,10 @@ def capacity_gpus(inventories: Inventories) -> float:
 def _named(groups: Sequence[Group], types: Sequence[str]) -> list[Group]:
     """Spread the nodes over the GPU types of the workload, at most three types."""
     spare = [name for name in (str(group["gpu_type"]) for group in groups) if name not in types]
-    wanted = [*types, *spare][: max(len(groups), len(types))]
+    gpu_types = [*types, *spare][: max(len(groups), len(types))]
     total = sum(int(str(group["count"])) for group in groups)
-    share, rest = divmod(total, len(wanted))
-    return [_group(groups[0], name, share + (index < rest)) for index, name in enumerate(wanted)]
+    share, rest = divmod(total, len(gpu_types))
+    return [_group(groups[0], name, share + (index < rest)) for index, name in enumerate(gpu_types)]
 
 
 def _group(shape: Group, gpu_type: str, count: int) -> Group:

@@ -121,7 +121,7 @@ def _start(options: DemoOptions, prepared: Prepared) -> RunningStack:
     if supervise.is_running(options.data_dir):
         raise Refused(f"a demo is already running in {options.data_dir}; stop it first")
     shutil.rmtree(options.data_dir, ignore_errors=True)
-    wanted = supervise.StackOptions(
+    requested = supervise.StackOptions(
         data_dir=options.data_dir,
         broker=options.broker,
         foreground=True,
@@ -129,7 +129,7 @@ def _start(options: DemoOptions, prepared: Prepared) -> RunningStack:
         tls=options.tls,
         beside=engines.engine_programs(prepared.llm_ports),
     )
-    return supervise.up(with_nodes(wanted, prepared.inventories, prepared.node), report_line)
+    return supervise.up(with_nodes(requested, prepared.inventories, prepared.node), report_line)
 
 
 def due(prepared: Prepared) -> list[Timed]:

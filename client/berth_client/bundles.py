@@ -170,9 +170,9 @@ def _is_ignored(name: str, is_folder: bool, patterns: list[str]) -> bool:
     for pattern in patterns:
         if pattern.endswith("/") and not is_folder:
             continue
-        wanted = pattern.rstrip("/")
-        subject = name if "/" in wanted else last
-        if fnmatch.fnmatchcase(subject, wanted.lstrip("/")):
+        subject_pattern = pattern.rstrip("/")
+        subject = name if "/" in subject_pattern else last
+        if fnmatch.fnmatchcase(subject, subject_pattern.lstrip("/")):
             return True
     return False
 

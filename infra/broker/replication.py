@@ -85,16 +85,16 @@ def check_replication(
                 "of a broker would lose records: add copies with kafka-reassign-partitions, or "
                 f"accept the risk with BERTH_KAFKA_REPLICAS={count}"
             )
-    wanted, wrong = str(min_in_sync(replicas)), []
+    desired, wrong = str(min_in_sync(replicas)), []
     for name, present in configs(admin, sorted(set(admin.list_topics()) & set(names))).items():
         if present.get(UNCLEAN, "false") != "false":
             raise WrongTopic(
                 f"topic {name}: {UNCLEAN} is {present[UNCLEAN]}; must be false, since a copy that "
                 "lacks acknowledged records could become the leader"
             )
-        if present.get(MIN_ISR, wanted) != wanted:
+        if present.get(MIN_ISR, desired) != desired:
             wrong.append(name)
     if wrong:
         topic = ConfigResourceType.TOPIC
-        admin.alter_configs([ConfigResource(topic, n, configs={MIN_ISR: wanted}) for n in wrong])
+        admin.alter_configs([ConfigResource(topic, n, configs={MIN_ISR: desired}) for n in wrong])
     return wrong

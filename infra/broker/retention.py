@@ -63,13 +63,13 @@ def check_retention(admin: KafkaAdminClient, specs: Iterable[TopicSpec]) -> None
 
 def correct_retention(admin: KafkaAdminClient, names: Iterable[str], prompts_ms: int) -> list[str]:
     """Give existing topics of prompts their retention; return those that had another one."""
-    wanted = retention_of_prompts(prompts_ms)
+    desired = retention_of_prompts(prompts_ms)
     wrong = [
         name
         for name, present in configs(admin, names).items()
-        if any(present[setting] != value for setting, value in wanted.items())
+        if any(present[setting] != value for setting, value in desired.items())
     ]
-    resources = [ConfigResource(ConfigResourceType.TOPIC, name, configs=wanted) for name in wrong]
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name, configs=desired) for name in wrong]
     if resources:
         admin.alter_configs(resources)
     return wrong

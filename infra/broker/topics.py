@@ -109,12 +109,12 @@ def create(
     Topics of prompts keep them for `prompts_ms`, by default as long as `llm.requests` does.
     """
     specs = tuple(specs)
-    wanted = {spec.name: (1 if spec.single_partition else partitions) for spec in specs}
+    desired = {spec.name: (1 if spec.single_partition else partitions) for spec in specs}
     admin = connect(connection)
     try:
-        described = partitions_of(admin, wanted)
+        described = partitions_of(admin, desired)
         existing = {name: len(described[name]) for name in described}
-        _check(existing, wanted)
+        _check(existing, desired)
         if durable:
             check_retention(admin, [spec for spec in specs if spec.name in existing])
         if prompts_ms is None:
@@ -123,7 +123,7 @@ def create(
         missing = [
             NewTopic(
                 spec.name,
-                wanted[spec.name],
+                desired[spec.name],
                 replicas,
                 topic_configs=config(spec, durable, prompts_ms)
                 | (replication_config(spec, replicas) if durable else {}),
@@ -155,11 +155,11 @@ def connect(connection: Connection) -> KafkaAdminClient:
             time.sleep(RETRY_S)
 
 
-def _check(existing: dict[str, int], wanted: dict[str, int]) -> None:
+def _check(existing: dict[str, int], desired: dict[str, int]) -> None:
     for name, count in existing.items():
-        if count != wanted[name]:
+        if count != desired[name]:
             raise WrongTopic(
-                f"topic {name} has {count} partitions, not {wanted[name]}; they cannot be changed"
+                f"topic {name} has {count} partitions, not {desired[name]}; they cannot be changed"
             )
 
 

@@ -89,8 +89,8 @@ def for_containers(stack: RunningStack, key: str) -> None:
 
 def leave_token(stack: RunningStack, key: str) -> None:
     """Leave the join token of the container of pool `local`, which needs one the first time."""
-    wanted = {"pool": str(POOLS[1]["pool"]), "max_uses": 1, "approve": True}
-    status, answer = send_request(stack, key, "POST", "/v1/nodes/tokens", wanted)
+    requested = {"pool": str(POOLS[1]["pool"]), "max_uses": 1, "approve": True}
+    status, answer = send_request(stack, key, "POST", "/v1/nodes/tokens", requested)
     if status != 202:
         raise DidNotStart(f"join token: {answer}")
     path = project.INSIDE / JOIN_TOKEN

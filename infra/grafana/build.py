@@ -28,11 +28,11 @@ def files() -> dict[str, str]:
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    wanted = files()
+    desired = files()
     for old in FOLDER.glob("*.json"):
-        if old.name not in wanted:
+        if old.name not in desired:
             old.unlink()
-    for name, text in wanted.items():
+    for name, text in desired.items():
         (FOLDER / name).write_text(text)
 
 

@@ -16,7 +16,9 @@ NEVER_A_PART = RETIRED - {"found"}
 """`found` may be a part of a name, as in `not_found`; the others may not."""
 VAGUE = frozenset({"asked", "came", "each", "given", "got", "here", "made", "no", "odd", "what"})
 """Words that say nothing of what an identifier of the product holds; tests may use them."""
-UNCLEAR_PARTS = frozenset({"ask", "asks", "beat", "knows", "tell", "tells", "wants"})
+UNCLEAR_PARTS = frozenset(
+    {"ask", "asked", "asks", "beat", "knows", "tell", "tells", "wanted", "wants"}
+)
 """Words that are no part of a name of the product, such as `may_beat`; tests may use them."""
 RETIRED_BELOW: dict[str, frozenset[str]] = {"services/placement/": frozenset({"draft"})}
 """Words that the glossary retires for the names of one folder of the product."""

@@ -138,10 +138,10 @@ def grants(admin: KafkaAdminClient) -> set[Grant]:
     return {grant for acl in acls if (grant := _grant(acl)) is not None}
 
 
-def _settle(admin: KafkaAdminClient, wanted: frozenset[Grant]) -> None:
+def _settle(admin: KafkaAdminClient, desired: frozenset[Grant]) -> None:
     present = grants(admin)
-    _add(admin, wanted - present)
-    _remove(admin, present - wanted)
+    _add(admin, desired - present)
+    _remove(admin, present - desired)
 
 
 def _alter(
@@ -155,8 +155,8 @@ def _alter(
         raise NotApplied(f"users {failed} were not changed")
 
 
-def _add(admin: KafkaAdminClient, wanted: Iterable[Grant]) -> None:
-    if not (acls := [_acl(grant) for grant in sorted(wanted)]):
+def _add(admin: KafkaAdminClient, desired: Iterable[Grant]) -> None:
+    if not (acls := [_acl(grant) for grant in sorted(desired)]):
         return
     if failed := admin.create_acls(acls)["failed"]:
         raise NotApplied(f"{len(failed)} ACLs were not made: {failed[0].__name__}")

@@ -97,9 +97,9 @@ def make(
         ca, is_new = _authority(folder, options, now)
         written = [CA] if is_new else []
         for server, hosts in SERVERS.items():
-            wanted = subject_names((*HERE, *hosts)) + (names or _names_in(folder, server))
-            if options.renew or not _is_good(folder, server, ca, wanted, now):
-                _write_server(folder, server, _issue(server, wanted, ca, now), options.key_mode)
+            desired = subject_names((*HERE, *hosts)) + (names or _names_in(folder, server))
+            if options.renew or not _is_good(folder, server, ca, desired, now):
+                _write_server(folder, server, _issue(server, desired, ca, now), options.key_mode)
                 written.append(server)
         return written
 

@@ -24,23 +24,23 @@ def claim_archive(data_dir: Path, options: StackOptions) -> str:
     with suppress(NoStack):
         stack = load(data_dir)
         known = stack.archive if stack.broker == options.broker else ""
-    wanted = _resolved(options.archive) or known
-    if not wanted:
+    requested = _resolved(options.archive) or known
+    if not requested:
         return ""
     if options.broker == "embedded":
         raise DidNotStart("an archive would outlive the embedded broker, which keeps nothing")
     try:
-        if known and not same_place(known, wanted):
+        if known and not same_place(known, requested):
             raise DidNotStart(
-                f"the archive of {data_dir} is {known}, and cannot become {wanted}: move a folder, "
-                "and put a symbolic link in its place"
+                f"the archive of {data_dir} is {known}, and cannot become {requested}: move a "
+                "folder, and put a symbolic link in its place"
             )
-        _check_environment(wanted)
-        store = open_store(wanted)
+        _check_environment(requested)
+        store = open_store(requested)
         store.check() if known else store.create()
     except (ArchiveUnreachable, BadArchiveAddress) as error:
         raise DidNotStart(f"archive: {error}") from None
-    return wanted
+    return requested
 
 
 def _resolved(archive: str) -> str:

@@ -25,14 +25,14 @@ def earlier_ports(data_dir: Path, broker: Broker) -> Ports:
 
 
 def choose_ports(
-    wanted: Sequence[tuple[str, str]], earlier: Mapping[str, Mapping[str, int]]
+    requested: Sequence[tuple[str, str]], earlier: Mapping[str, Mapping[str, int]]
 ) -> Ports:
     """Return a port for each service and name: the earlier one, if nothing else has taken it."""
-    before = {key: port for key in wanted if (port := earlier.get(key[0], {}).get(key[1]))}
+    before = {key: port for key in requested if (port := earlier.get(key[0], {}).get(key[1]))}
     kept = keep_ports(before.values())
-    others = iter(port for port in free_ports(len(wanted) + len(kept)) if port not in kept)
+    others = iter(port for port in free_ports(len(requested) + len(kept)) if port not in kept)
     ports: Ports = {}
-    for key in wanted:
+    for key in requested:
         service, name = key
         number = before.get(key, 0)
         ports.setdefault(service, {})[name] = number if number in kept else next(others)

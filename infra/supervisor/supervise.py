@@ -167,10 +167,10 @@ def _alone(data_dir: Path) -> Iterator[None]:
 
 
 def _plan(options: StackOptions, data_dir: Path, archive: str) -> RunningStack:
-    wanted = [(state.name, port) for state in options.services for port in state.all_ports]
+    requested = [(state.name, port) for state in options.services for port in state.all_ports]
     if options.tracing:
-        wanted += [(TRACING, "otlp"), (TRACING, "ui")]
-    ports = choose_ports(wanted, earlier_ports(data_dir, options.broker))
+        requested += [(TRACING, "otlp"), (TRACING, "ui")]
+    ports = choose_ports(requested, earlier_ports(data_dir, options.broker))
     [broker] = free_ports(1)
     _settle_ports(options, ports)
     root = data_dir / options.broker

@@ -32,8 +32,8 @@ def jobs(pool: Pool, label: tuple[str], now: Millis) -> Iterator[Figure]:
         yield Figure("berth_jobs", phases[phase], (*label, phase))
     waiting = pool.waiting.values()
     oldest = min((job.since for job in waiting), default=now)
-    wanted = sum(job.shape.min_workers * job.shape.worker_milli for job in waiting) / GPU
-    yield Figure("berth_queue_gpus", wanted, label)
+    waiting_gpus = sum(job.shape.min_workers * job.shape.worker_milli for job in waiting) / GPU
+    yield Figure("berth_queue_gpus", waiting_gpus, label)
     yield Figure("berth_queue_oldest_wait_seconds", max(0, now - oldest) / 1000, label)
     since = pool.first_change if pool.changed and pool.waiting else now
     yield Figure("berth_undecided_seconds", max(0, now - since) / 1000, label)

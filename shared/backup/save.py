@@ -40,13 +40,13 @@ async def save(
     _prepare(folder)
     await log.start()
     try:
-        begins, wanted = await _bounds(log, topics)
+        begins, until = await _bounds(log, topics)
         with ExitStack() as files:
             writers = {
                 tp: files.enter_context(PartWriter(folder, tp, first))
                 for tp, first in begins.items()
             }
-            await _copy(log, writers, wanted)
+            await _copy(log, writers, until)
     finally:
         await log.stop()
     parts = tuple(writer.part() for _, writer in sorted(writers.items()))
@@ -71,18 +71,18 @@ async def _bounds(log: Log, topics: Mapping[str, int]) -> tuple[dict[TP, int], d
     return begins, ends
 
 
-async def _copy(log: Log, writers: Mapping[TP, PartWriter], wanted: dict[TP, int]) -> None:
-    """Copy all partitions up to `wanted`, which grows with the references of ledger records."""
+async def _copy(log: Log, writers: Mapping[TP, PartWriter], until: dict[TP, int]) -> None:
+    """Copy all partitions up to `until`, which grows with the references of ledger records."""
     names = {tp.key: tp for tp in writers}
     readers = {tp: Reader(*tp) for tp in writers if tp.topic in LEDGERS}
-    while due := {tp: w.next for tp, w in writers.items() if w.next < wanted[tp]}:
+    while due := {tp: w.next for tp, w in writers.items() if w.next < until[tp]}:
         # Offsets that become due while this feed reads are left to the next feed.
-        ends = {tp: wanted[tp] for tp in due}
+        ends = {tp: until[tp] for tp in due}
         async for tp, entry in _until(log, due, ends):
             writers[tp].add(entry)
             for name, end in _input_ends(readers.get(tp), entry).items():
                 source = names[name]
-                wanted[source] = max(wanted[source], end)
+                until[source] = max(until[source], end)
 
 
 async def _until(

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Literal, get_args
 
-Place = Literal[
+Failpoint = Literal[
     "before_send",
     "in_flight",
     "after_ack",
@@ -26,7 +26,7 @@ Place = Literal[
     "after_snapshot",
 ]
 
-PLACES: tuple[str, ...] = get_args(Place)
+NAMES: tuple[str, ...] = get_args(Failpoint)
 VARIABLE = "BERTH_FAILPOINT"
 DIED = 137
 
@@ -36,7 +36,7 @@ class Failpoints:
 
     def __init__(self, armed: str = "") -> None:
         name, _, count = armed.partition(":")
-        if name and name not in PLACES:
+        if name and name not in NAMES:
             raise ValueError(f"{VARIABLE} = {armed!r}: there is no place of that name")
         self._name = name
         self._left = int(count or 1)
@@ -45,14 +45,14 @@ class Failpoints:
     def from_environment(cls) -> Failpoints:
         return cls(os.environ.get(VARIABLE, ""))
 
-    def due(self, place: Place) -> bool:
+    def due(self, place: Failpoint) -> bool:
         """Count a pass; return whether the process has to end here."""
         if place != self._name:
             return False
         self._left -= 1
         return self._left == 0
 
-    def hit(self, place: Place) -> None:
+    def hit(self, place: Failpoint) -> None:
         """Count a pass; end the process if it is due."""
         if self.due(place):
             self.die()

@@ -184,9 +184,9 @@ class _Merged:
     def values_of(self, name: str, label: str) -> list[str]:
         return sorted({labels[label] for labels, _ in self.series(name)})
 
-    def sum(self, name: str, **wanted: str) -> float | None:
+    def sum(self, name: str, **selected: str) -> float | None:
         """Return the sum of the series with these labels; None, not zero, if there are none."""
-        values = [v for labels, v in self.series(name) if wanted.items() <= labels.items()]
+        values = [v for labels, v in self.series(name) if selected.items() <= labels.items()]
         return sum(values) if values else None
 
 

@@ -34,9 +34,9 @@ class BudgetLane:
         self.settings = settings
         self.budgets = [self._renewed(budget, former) for budget in settings.get("budgets", [])]
 
-    def _renewed(self, wanted: Payload, former: list[EndpointBudget]) -> EndpointBudget:
+    def _renewed(self, requested: Payload, former: list[EndpointBudget]) -> EndpointBudget:
         assert self.settings is not None
-        budget = EndpointBudget(wanted, prices_of(wanted["unit"], self.settings))
+        budget = EndpointBudget(requested, prices_of(requested["unit"], self.settings))
         for other in former:
             if other.kind == budget.kind:
                 budget.uses, budget.unchecked = deepcopy(other.uses), set(other.unchecked)

@@ -175,6 +175,6 @@ def goes_before(sim: Sim, job: JobRow, a: int, b: int) -> bool:
 @compiled
 def missing(job: JobRow, size: int, held: int) -> int:
     """Return how many workers that such a node would get have no room beside `held` GPUs."""
-    wanted: int = min(job.workers, size // job.gpus)
+    needed: int = min(job.workers, size // job.gpus)
     room: int = (size - held) // job.gpus
-    return max(0, wanted - room)
+    return max(0, needed - room)

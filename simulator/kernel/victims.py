@@ -217,10 +217,10 @@ def toggle_bits(sim: Sim, j: int) -> None:
 
 
 @compiled
-def reserve(sim: Sim, node: int, wanted: int) -> None:
-    """Reserve the free ones of the wanted GPUs of a node until the end of the round."""
+def reserve(sim: Sim, node: int, requested: int) -> None:
+    """Reserve the free ones of the requested GPUs of a node until the end of the round."""
     scan = sim.scan
-    bits = sim.bits[node] & wanted
+    bits = sim.bits[node] & requested
     if bits:
         reserved = sim.reserved[scan.reserved]
         scan.reserved += 1

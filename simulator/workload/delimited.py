@@ -104,9 +104,9 @@ def read_blocks(
     for column in required:
         if column not in header:
             raise TraceError(file, "is required but missing", column=column)
-    wanted = [column for column in (*required, *optional) if column in header]
+    selected = [column for column in (*required, *optional) if column in header]
     row = 0
-    for block in _blocks(file, header, wanted, 0 if names else 1):
+    for block in _blocks(file, header, selected, 0 if names else 1):
         yield Sheet(file, pa.Table.from_batches([block]), row)
         row += block.num_rows
     if row == 0:
@@ -151,7 +151,7 @@ def read_header(file: Path) -> list[str]:
 
 
 def _blocks(
-    file: Path, header: Sequence[str], wanted: Sequence[str], header_rows: int
+    file: Path, header: Sequence[str], selected: Sequence[str], header_rows: int
 ) -> Iterator[pa.RecordBatch]:
     if not peek(file).strip():
         raise TraceError(file, "is empty")
@@ -159,8 +159,8 @@ def _blocks(
         use_threads=False, block_size=BLOCK_BYTES, column_names=header, skip_rows=header_rows
     )
     convert = pv.ConvertOptions(
-        column_types=dict.fromkeys(wanted, pa.string()),
-        include_columns=wanted,
+        column_types=dict.fromkeys(selected, pa.string()),
+        include_columns=selected,
         null_values=EMPTY,
         strings_can_be_null=True,
         quoted_strings_can_be_null=True,

@@ -117,17 +117,17 @@ def _typed(raw: Raw) -> pa.Table:
     return pa.table(columns)
 
 
-def _cast(raw: Raw, column: str, wanted: pa.DataType) -> pa.ChunkedArray:
+def _cast(raw: Raw, column: str, target: pa.DataType) -> pa.ChunkedArray:
     if column not in raw.table.column_names:
-        return pa.chunked_array([pa.nulls(raw.table.num_rows, wanted)])
-    kind = "numbers" if wanted == pa.float64() else "text"
+        return pa.chunked_array([pa.nulls(raw.table.num_rows, target)])
+    kind = "numbers" if target == pa.float64() else "text"
     column_type = raw.table[column].type
     if pa.types.is_boolean(column_type) or (
         kind == "numbers" and pa.types.is_temporal(column_type)
     ):
         raise raw.refuse(column, f"must hold {kind}, not {column_type}")
     try:
-        return raw.table[column].cast(wanted)
+        return raw.table[column].cast(target)
     except pa.ArrowException as error:
         raise raw.refuse(column, f"must hold {kind} ({first_line(error)})") from error
 

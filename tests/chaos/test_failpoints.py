@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from infra.supervisor.stack import AGENT
-from shared.bus.failpoints import PLACES, Failpoints
+from shared.bus.failpoints import NAMES, Failpoints
 from shared.bus.folds import snapshots as snapshots_module
 from shared.bus.folds.snapshots import Snapshots
 from shared.bus.logs.kafka import KafkaLog
@@ -110,7 +110,7 @@ def test_nothing_is_lost_or_doubled_by_deaths_at_the_commits(armed: dict[str, st
 def test_every_place_is_passed_by_some_run_or_test() -> None:
     here = {place.partition(":")[0] for run in RUNS.values() for place in run.values()}
     elsewhere = {"half_snapshot", "after_snapshot"}
-    assert here | elsewhere == set(PLACES)
+    assert here | elsewhere == set(NAMES)
 
 
 def test_a_place_that_does_not_exist_is_refused() -> None:

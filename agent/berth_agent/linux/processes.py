@@ -91,8 +91,8 @@ def token_of(pid: int, names: Iterable[str] = (TOKEN,)) -> str:
             values = file.read().decode(errors="replace").split("\0")
     except OSError:
         return ""
-    wanted = tuple(f"{name}=" for name in names)
-    return next((v.partition("=")[2] for v in values if v.startswith(wanted)), "")
+    prefixes = tuple(f"{name}=" for name in names)
+    return next((v.partition("=")[2] for v in values if v.startswith(prefixes)), "")
 
 
 def kill_each(pids: Iterable[int], number: int = signal.SIGKILL) -> None:

@@ -133,10 +133,10 @@ class Run:
                 cgroups.kill(self._spec.cgroups)
                 self.worker.send(signal.SIGKILL)
 
-    def _note_frozen(self, wanted: bool) -> None:
-        if wanted != self._frozen:
-            self._frozen = wanted
-            self._output.note("stopped until the lease is renewed" if wanted else "continued")
+    def _note_frozen(self, is_frozen: bool) -> None:
+        if is_frozen != self._frozen:
+            self._frozen = is_frozen
+            self._output.note("stopped until the lease is renewed" if is_frozen else "continued")
 
     def _reap_init(self) -> None:
         _, status = os.waitpid(self.worker.pid, 0)

@@ -10,7 +10,7 @@ from benchmarks.parts.percentiles import percentile
 
 
 class Aim(NamedTuple):
-    """The largest value of a figure that is wanted; a dot leads into a nested object."""
+    """The largest value of a figure that is requested; a dot leads into a nested object."""
 
     figure: str
     at_most: float

@@ -29,7 +29,7 @@ they are healthy and, for the executor, placement has received a message of it."
 class KillTally:
     """The kills so far, and the recovery time of each."""
 
-    wanted: int
+    per_service: int
     """Kills of each service."""
     killers: int
     began: float = field(default_factory=time.monotonic)
@@ -50,7 +50,7 @@ class KillTally:
         deciders_s = [s for name in DECIDERS for s in self.recovery_s.get(name, [])]
         return {
             "kills": self.kills,
-            "wanted_per_service": self.wanted,
+            "wanted_per_service": self.per_service,
             "fewest_per_service": min(
                 (len(self.recovery_s.get(service.name, [])) for service in SERVICES), default=0
             ),
@@ -105,12 +105,12 @@ async def recovery(options: ChaosOptions, loaded: LoadedStack, results: ResultFi
 
 
 async def kill_all(loaded: LoadedStack, tally: KillTally, seed: int, ends_s: float) -> None:
-    """Kill every service `tally.wanted` times in a random order, by `tally.killers` tasks.
+    """Kill every service `tally.per_service` times in a random order, by `tally.killers` tasks.
 
     No kill begins after `ends_s` (monotonic), and none before its service has recovered.
     """
     draw = random.Random(seed)
-    order = [service.name for service in SERVICES] * tally.wanted
+    order = [service.name for service in SERVICES] * tally.per_service
     draw.shuffle(order)
     remaining = iter(order)
     locks = {service.name: asyncio.Lock() for service in SERVICES}

@@ -26,7 +26,7 @@ BATCHES = "batches-256-from-empty"
 
 Figures = dict[str, Any]
 """Figures of a replay or of a rule, as the JSON has them."""
-Place = tuple[str, float]
+Measured = tuple[str, float]
 """Where a figure was measured, and the figure: higher is better."""
 
 
@@ -35,26 +35,26 @@ def goals_of(replays: Sequence[Figures], cells: Sequence[Cell]) -> dict[str, str
     contended = [replay for replay in replays if replay["load"] >= CONTENDED]
     return {
         "wait at least 65 % below FCFS that blocks, on every trace": at_least(
-            places(contended, over("fcfs/blind/strict/")), OVER_BLOCKING
+            measured(contended, over("fcfs/blind/strict/")), OVER_BLOCKING
         ),
         "and at least 90 % below it on Venus, Philly and PAI": at_least(
-            places(
+            measured(
                 [replay for replay in contended if replay["trace"] in (*QUEUED[:2], PAI)],
                 over("fcfs/blind/strict/"),
             ),
             OVER_BLOCKING_MOST,
         ),
         "at least 80 % of the gap to the oracle closed on Venus, Philly and ITP below load 1": (
-            at_least(places([r for r in contended if r["load"] < OVERLOAD], gap_closed), GAP)
+            at_least(measured([r for r in contended if r["load"] < OVERLOAD], gap_closed), GAP)
         ),
         "and at least 70 % of it at load 1.1": at_least(
-            places([r for r in contended if r["load"] >= OVERLOAD], gap_closed), GAP_OVERLOAD
+            measured([r for r in contended if r["load"] >= OVERLOAD], gap_closed), GAP_OVERLOAD
         ),
         "p99 of waits at most that of EASY with true run times, everywhere": at_least(
-            places(contended, tail_gain), 0.0
+            measured(contended, tail_gain), 0.0
         ),
         "use at most 2 % below FCFS that skips, everywhere": at_least(
-            places(contended, use_gain), -USE_LOSS
+            measured(contended, use_gain), -USE_LOSS
         ),
         "without preemption, wait 65 % below FCFS that skips on Philly": goal_without_preemption(
             contended, "philly"
@@ -63,24 +63,26 @@ def goals_of(replays: Sequence[Figures], cells: Sequence[Cell]) -> dict[str, str
             contended, "msft_itp"
         ),
         "without preemption, nowhere more than 3 % above FCFS that skips": at_least(
-            places(contended, gain_without_preemption), -WORSE_WITHOUT_PREEMPTION
+            measured(contended, gain_without_preemption), -WORSE_WITHOUT_PREEMPTION
         ),
         "the network waits 10 % less than Gittins, geometric mean of all replays": earned(replays),
         "over FCFS in RLTune's batches: wait -92 %, JCT -70 %, use +13 %": over_fcfs(cells),
     }
 
 
-def places(replays: Iterable[Figures], figure: Callable[[Figures], float | None]) -> list[Place]:
+def measured(
+    replays: Iterable[Figures], figure: Callable[[Figures], float | None]
+) -> list[Measured]:
     """Return the figure of each replay that has it."""
     figures = [(f"{replay['trace']} at {replay['load']:.2f}", figure(replay)) for replay in replays]
     return [(where, value) for where, value in figures if value is not None]
 
 
-def at_least(values: Sequence[Place], least: float) -> str:
+def at_least(values: Sequence[Measured], least: float) -> str:
     """Return the verdict on the smallest figure, and where it is."""
     if not values:
         return "not measured"
-    where, worst = min(values, key=lambda place: place[1])
+    where, worst = min(values, key=lambda value: value[1])
     return f"{met(worst >= least)}: {worst:+.1%} ({where})"
 
 
@@ -126,7 +128,7 @@ def gain_without_preemption(replay: Figures) -> float | None:
 
 def goal_without_preemption(replays: Sequence[Figures], trace: str) -> str:
     return at_least(
-        places([r for r in replays if r["trace"] == trace], gain_without_preemption),
+        measured([r for r in replays if r["trace"] == trace], gain_without_preemption),
         SHORTER_WITHOUT_PREEMPTION[trace],
     )
 

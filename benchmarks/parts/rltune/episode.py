@@ -69,9 +69,9 @@ def _write_features(
     free_gpus, capacity = 0, levels.sum() * NODE_GPUS
     for free in range(NODE_GPUS + 1):
         free_gpus += levels[free] * free
-    wanted = 0
+    needed = 0
     for job in seen:
-        wanted += gpus[job]
+        needed += gpus[job]
     numbers = np.full(capacity + 1, -1, np.int64)
     broken = partly_free(levels) / levels.sum()
     for at in range(len(seen)):
@@ -84,7 +84,7 @@ def _write_features(
             numbers[own] = number if first else -number - 2
         fits = numbers[own] >= 0
         number = numbers[own] if fits else -(numbers[own] + 2)
-        future = ((free_gpus - own) - (wanted - own) + capacity) / (2.0 * capacity)
+        future = ((free_gpus - own) - (needed - own) + capacity) / (2.0 * capacity)
         rows[at, 0] = min((now - submit_s[seen[at]]) / MAX_WAIT_S, 1.0 - EDGE)
         rows[at, 1] = min(own / NODE_GPUS, 1.0 - EDGE)
         rows[at, 2] = min(own / max(free_gpus, EDGE) / capacity, 1.0 - EDGE)

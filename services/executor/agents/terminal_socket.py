@@ -27,9 +27,9 @@ async def request_of(
         message = await user.receive()
     if message.type is not WSMsgType.TEXT:
         raise ValueError("the first message is not the request")
-    wanted = json.loads(message.data)
+    requested = json.loads(message.data)
     ids = {"terminal_id": terminal_id, "allocation_id": allocation_id}
-    return TerminalRequest.model_validate({**wanted, **ids})
+    return TerminalRequest.model_validate({**requested, **ids})
 
 
 async def send_end(user: web.WebSocketResponse, reason: str, detail: str) -> None:

@@ -114,8 +114,8 @@ class Terminals:
         with self._meeting(terminal_id, Meeting(worker.node_id, opened.tenant)) as meeting:
             await user.prepare(request)
             try:
-                wanted = await request_of(user, terminal_id, worker.allocation_id)
-                session.terminals.append(wanted)
+                requested = await request_of(user, terminal_id, worker.allocation_id)
+                session.terminals.append(requested)
                 session.wake.set()
                 async with asyncio.timeout(CONNECT_S):
                     agent = await meeting.agent

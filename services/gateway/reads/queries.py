@@ -24,7 +24,7 @@ SELECT partition, user_id FROM job_admission
 WHERE ($1::text IS NULL OR tenant = $1) AND job_id IN ($2, $2 || '.0') LIMIT 1
 """
 
-SPEC_PLACE = """
+SPEC_POSITION = """
 SELECT e.partition, e.seq, COALESCE(c.at, e.at) AS accepted_at
 FROM job_event e LEFT JOIN command c ON c.command_id = e.cause
 WHERE ($1::text IS NULL OR e.tenant = $1) AND e.job_id = $2 AND e.ledger = 'admission'

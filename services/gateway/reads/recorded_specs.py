@@ -25,7 +25,7 @@ from shared.ledger.record import Record, decode
 LEDGER = "admission"
 TYPES = frozenset({ArrayAccepted.TYPE, JobAdmitted.TYPE, JobDeferred.TYPE})
 AROUND = 64
-"""Records before and behind a place that are read: some records of a ledger do not count."""
+"""Records before and behind a position that are read: some records of a ledger do not count."""
 STRIDE = 8
 """The search for a time goes back by strides that grow so much."""
 NONE = msgspec.Raw(b"null")
@@ -45,8 +45,8 @@ class SpecEvent(msgspec.Struct):
     spec: msgspec.Raw = NONE
 
 
-class SpecPlace(NamedTuple):
-    """A place in admission's ledger: record `seq` has the first event of the job.
+class SpecPosition(NamedTuple):
+    """A position in admission's ledger: record `seq` has the first event of the job.
 
     `accepted_at` is the time of the record that accepted it, or its array: the same or an earlier
     one.
@@ -64,10 +64,10 @@ class SpecReads:
         self._open_log = open_log
         self._reading: Counter[str] = Counter()
 
-    async def read(self, place: SpecPlace, subject: str, tenant: str) -> JobSpec | None:
+    async def read(self, position: SpecPosition, subject: str, tenant: str) -> JobSpec | None:
         """Return what `recorded_spec` does. Raises ApiError 429 while too many read."""
         with self._reader(tenant):
-            return await recorded_spec(self._open_log(), place, subject, tenant)
+            return await recorded_spec(self._open_log(), position, subject, tenant)
 
     @contextmanager
     def _reader(self, tenant: str) -> Iterator[None]:
@@ -86,19 +86,21 @@ class SpecReads:
                 del self._reading[tenant]
 
 
-async def recorded_spec(log: Log, place: SpecPlace, subject: str, tenant: str) -> JobSpec | None:
-    """Return the specification of a tenant's job or array, recorded at a place or before it.
+async def recorded_spec(
+    log: Log, position: SpecPosition, subject: str, tenant: str
+) -> JobSpec | None:
+    """Return the specification of a tenant's job or array, recorded at a position or before it.
 
     None where neither topic nor archive has it. Raises TimeoutError where the broker does not
     deliver, and the errors of the log.
     """
-    tp = TP(LEDGER, place.lane)
+    tp = TP(LEDGER, position.lane)
     async with asyncio.timeout(READ_S):
         try:
             async with _reader_of(log, tp) as reader:
                 # A clock of an earlier release may have stepped: then it is near its first job.
-                for first in (await reader.find(place), place.seq - 1):
-                    async for record in reader.records(first - AROUND, place):
+                for first in (await reader.find(position), position.seq - 1):
+                    async for record in reader.records(first - AROUND, position):
                         if spec := _spec_in(record, subject, tenant):
                             return JobSpec.model_validate_json(spec)
         except TailLost:
@@ -126,24 +128,24 @@ class LedgerReader:
     def __init__(self, feed: Feed, tp: TP, begin: int, end: int) -> None:
         self._feed, self._tp, self._begin, self._end = feed, tp, begin, end
 
-    async def find(self, place: SpecPlace) -> int:
+    async def find(self, position: SpecPosition) -> int:
         """Return an offset at most `AROUND` before the first record of the time of the acceptance.
 
         The time of a ledger never goes back, and a record's number is never above its offset + 1.
         """
-        low, high, stride = max(self._begin, min(place.seq, self._end) - 1), self._end, AROUND
-        while low > self._begin and await self._time_at(low) >= place.accepted_at:
+        low, high, stride = max(self._begin, min(position.seq, self._end) - 1), self._end, AROUND
+        while low > self._begin and await self._time_at(low) >= position.accepted_at:
             low, high, stride = max(self._begin, low - stride), low, stride * STRIDE
         while high - low > AROUND:
             middle = (low + high) // 2
-            if await self._time_at(middle) < place.accepted_at:
+            if await self._time_at(middle) < position.accepted_at:
                 low = middle
             else:
                 high = middle
         return low
 
-    async def records(self, first: int, place: SpecPlace) -> AsyncGenerator[Record, None]:
-        """Yield the records up to the place, and few of a later time than the acceptance.
+    async def records(self, first: int, position: SpecPosition) -> AsyncGenerator[Record, None]:
+        """Yield the records up to the position, and few of a later time than the acceptance.
 
         Records that a reader of the ledger ignores come too: they decide the same of one
         submission.
@@ -151,8 +153,8 @@ class LedgerReader:
         later = 0
         async with aclosing(self._from(first)) as records:
             async for record in records:
-                later += record.at > place.accepted_at
-                if record.seq > place.seq or later > 2 * AROUND:
+                later += record.at > position.accepted_at
+                if record.seq > position.seq or later > 2 * AROUND:
                     return
                 yield record
 

@@ -12,7 +12,7 @@ from services.gateway.core.key_bounds import check_owner, user_of
 from services.gateway.core.strict import Body, parse_body
 from services.gateway.core.submission import JobBody, RetryRequest, submit_job
 from services.gateway.reads import queries
-from services.gateway.reads.recorded_specs import SpecPlace
+from services.gateway.reads.recorded_specs import SpecPosition
 from services.gateway.requests.body import json_body
 from services.gateway.requests.commands import command_route
 from services.gateway.requests.updates import require_finished
@@ -79,10 +79,10 @@ async def _spec_of(gateway: Gateway, bearer: Bearer, row: Body) -> JobSpec:
     """Return the whole specification of a job. Raises ApiError 410 and 503."""
     index = row["array_index"]
     subject, first = subject_of(str(row["job_id"]), None if index is None else int(str(index)))
-    place = await gateway.database.row(bearer, queries.SPEC_PLACE, bearer.tenant, first)
-    if place is None:
+    position = await gateway.database.row(bearer, queries.SPEC_POSITION, bearer.tenant, first)
+    if position is None:
         raise ApiError(410, "spec_gone", GONE)
-    at = SpecPlace(*(int(str(place[name])) for name in ("partition", "seq", "accepted_at")))
+    at = SpecPosition(*(int(str(position[name])) for name in ("partition", "seq", "accepted_at")))
     try:
         spec = await gateway.specs.read(at, subject, str(row["tenant"]))
     except (KafkaError, OSError, TimeoutError, ArchiveUnreachable) as error:

@@ -59,10 +59,10 @@ async def events(
     receives an event `end` and is disconnected."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
-    wanted = frozenset(filter(None, types.split(",")))
-    check_types(sorted(wanted))
+    requested = frozenset(filter(None, types.split(",")))
+    check_types(sorted(requested))
     start = _start(gateway, request.headers.get("last-event-id") or since)
-    accepts = _filter(bearer.tenant, wanted, subject)
+    accepts = _filter(bearer.tenant, requested, subject)
     frames = event_frames(gateway.hub, start, accepts, lambda: gateway.access.is_live(bearer))
     return _stream(gateway, bearer, frames)
 

@@ -119,9 +119,9 @@ async def open_terminal(request: Request, job_id: Job) -> Response:
         await _decide(request, gateway, bearer, command)
         closing = _Closing(request, bearer, command, monotonic())
         try:
-            wanted = opening.model_dump(exclude={"worker"})
+            requested = opening.model_dump(exclude={"worker"})
             executor = await stack.enter_async_context(
-                entered(gateway.settings, terminal_id, token, wanted)
+                entered(gateway.settings, terminal_id, token, requested)
             )
         except Exception as error:
             reason = error.reason if isinstance(error, ApiError) else "failed"

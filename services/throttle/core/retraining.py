@@ -156,13 +156,13 @@ def next_retraining(
     urgent user takes all; the others get none while requests wait for a place in the batch.
     `retrained_per_s` are the tokens per s that were retrained of late.
     """
-    wanted = [need for need in needs if need.batch_tokens > 0]
-    in_progress = next((need for need in wanted if need.in_progress), None)
+    waiting = [need for need in needs if need.batch_tokens > 0]
+    in_progress = next((need for need in waiting if need.in_progress), None)
     has_room = in_progress or load.free_tokens >= limits.state_tokens + limits.reserve_tokens
-    if not wanted or not has_room:
+    if not waiting or not has_room:
         return None
-    urgent = urgent_users(wanted, limits, retrained_per_s)
-    need = in_progress or (urgent[0] if urgent else most_valuable(wanted, limits))
+    urgent = urgent_users(waiting, limits, retrained_per_s)
+    need = in_progress or (urgent[0] if urgent else most_valuable(waiting, limits))
     if need is None:
         return None
     if urgent:

@@ -59,14 +59,14 @@ def with_counts(command: ServeLlmRequest, data: bytes, prompts: PromptTokenizer)
     return command.model_copy(update=counts)
 
 
-class Place(NamedTuple):
+class RecordPosition(NamedTuple):
     """A record of the topic."""
 
     partition: int
     offset: int
 
     @classmethod
-    def parse(cls, text: str) -> Place:
+    def parse(cls, text: str) -> RecordPosition:
         partition, offset = text.split("/")
         return cls(int(partition), int(offset))
 
@@ -80,11 +80,11 @@ class RequestRecords:
         self._next = 0
         self._turn = asyncio.Lock()
 
-    async def read(self, place: Place, request_id: str) -> RequestBody:
-        """Return the body of the request at a place. Raises ErrorAnswer."""
+    async def read(self, position: RecordPosition, request_id: str) -> RequestBody:
+        """Return the body of the request at a position. Raises ErrorAnswer."""
         try:
             async with self._turn, asyncio.timeout(READ_S):
-                value = await self._read(place)
+                value = await self._read(position)
             request = _DECODER.decode(decode(value).data)
             if request.request_id != request_id:
                 raise Malformed("another request")
@@ -100,19 +100,19 @@ class RequestRecords:
             await self._drop()
             await self._log.stop()
 
-    async def _read(self, place: Place) -> bytes | None:
-        tp = TP(TOPIC, place.partition)
+    async def _read(self, position: RecordPosition) -> bytes | None:
+        tp = TP(TOPIC, position.partition)
         if self._feed is None:
             await self._log.start()
-            self._feed = await self._log.feed({tp: place.offset})
-        elif self._next != place.offset:
-            await self._feed.seek(tp, place.offset)
+            self._feed = await self._log.feed({tp: position.offset})
+        elif self._next != position.offset:
+            await self._feed.seek(tp, position.offset)
         self._next = -1
         try:
             while True:
                 for entry in (await self._feed.poll(POLL_S, 1)).get(tp, ()):
                     self._next = entry.offset + 1
-                    return entry.value if entry.offset == place.offset else None
+                    return entry.value if entry.offset == position.offset else None
         except TailLost:
             await self._drop()
             raise

@@ -28,7 +28,7 @@ from services.throttle.relay.whole_answer import EngineError, assemble, is_strea
 from services.throttle.tickets import Ticket
 from services.throttle.topic.answers import Answer, Sender, engine_answer, error_answer, refusal
 from services.throttle.topic.publisher import AnswerPublisher
-from services.throttle.topic.records import Place, RequestRecords
+from services.throttle.topic.records import RecordPosition, RequestRecords
 from services.throttle.upstreams.calls import UpstreamAnswer, UpstreamsFailed
 from services.throttle.upstreams.pool import UpstreamPool
 from shared.contracts.command_answers import CommandRefused
@@ -183,8 +183,8 @@ class TopicRequests:
             has_topic = False
         if not has_topic:
             raise refuse("no_answer_topic", "tenant: has no topic of answers")
-        place = Place.parse(started.request.place)
-        body = await self._records.read(place, started.ticket.request_id)
+        position = RecordPosition.parse(started.request.place)
+        body = await self._records.read(position, started.ticket.request_id)
         return await self._exchange(started, body)
 
     async def _exchange(

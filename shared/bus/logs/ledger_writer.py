@@ -29,7 +29,7 @@ class LedgerWriter:
         """Input vector of the next records."""
 
     def write(self, events: Sequence[Event], *, at: int | None = None, trace: str = "") -> str:
-        """Append an accepted record; return the place of its first event, `partition/seq/0`."""
+        """Append an accepted record; return the position of its first event, `partition/seq/0`."""
         self._seq += 1
         self.at = at if at is not None else self.at + self._step_ms
         previous, self._id = self._id, f"{self._tp.key}-{self._seq}"

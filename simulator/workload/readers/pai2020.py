@@ -95,8 +95,8 @@ def _file(folder: Path, name: str) -> Path:
     return next((file for file in files if file.is_file()), files[0])
 
 
-def _blocks(folder: Path, name: str, wanted: Sequence[str]) -> Iterator[Sheet]:
-    return read_blocks(_file(folder, name), wanted, names=HEADERS[name])
+def _blocks(folder: Path, name: str, selected: Sequence[str]) -> Iterator[Sheet]:
+    return read_blocks(_file(folder, name), selected, names=HEADERS[name])
 
 
 def _task_columns(sheet: Sheet) -> Columns:
@@ -159,8 +159,8 @@ def _spans(folder: Path, table: pa.Table) -> tuple[Floats, Floats]:
     place = {key: row for row, key in enumerate(table["job_id"].to_pylist())}
     first_s, last_s = np.full(len(start_s), np.inf), np.full(len(end_s), -np.inf)
     open_ended = np.zeros(len(start_s), np.bool_)
-    wanted = ("job_name", "task_name", "start_time", "end_time")
-    for sheet in _blocks(folder, INSTANCES, wanted):
+    selected = ("job_name", "task_name", "start_time", "end_time")
+    for sheet in _blocks(folder, INSTANCES, selected):
         keys = pc.binary_join_element_wise(sheet.text("job_name"), sheet.text("task_name"), "/")
         rows = np.array([place.get(key, -1) for key in keys.to_pylist()])
         began_s, ended_s = (

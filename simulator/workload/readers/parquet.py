@@ -21,8 +21,8 @@ def read_raw(path: Path) -> Raw:
     try:
         schema = pq.read_schema(path)
         _require(path, schema.names)
-        wanted = [name for name in COLUMNS if name in schema.names]
-        return Raw(path, pq.read_table(path, columns=wanted, partitioning=None))
+        selected = [name for name in COLUMNS if name in schema.names]
+        return Raw(path, pq.read_table(path, columns=selected, partitioning=None))
     except (pa.ArrowException, OSError) as error:
         raise TraceError(path, f"is not a readable parquet file ({first_line(error)})") from error
 

@@ -123,8 +123,8 @@ def test_the_decoder_of_spans_is_pinned_by_the_images_lock() -> None:
 
 def test_every_image_of_the_compose_file_but_ours_has_a_stand_in() -> None:
     images = build.images_of(ROOT / ".env")
-    wanted = {name for name in images if name.endswith("_IMAGE")} - {"BERTH_IMAGE"}
-    assert {stand_in.variable for stand_in in build.STAND_INS} == wanted
+    desired = {name for name in images if name.endswith("_IMAGE")} - {"BERTH_IMAGE"}
+    assert {stand_in.variable for stand_in in build.STAND_INS} == desired
     assert build.STAND_INS[0].variable == "PYTHON_IMAGE"
 
 

@@ -40,10 +40,10 @@ class IdentityClaim:
 
         Raises IdentityInUse: another agent holds one; OSError.
         """
-        wanted = _names(identity)
-        for name in wanted - self._held.keys():
+        desired = _names(identity)
+        for name in desired - self._held.keys():
             self._held[name] = _bound(name, identity.node_id)
-        for name in self._held.keys() - wanted:
+        for name in self._held.keys() - desired:
             if (held := self._held.pop(name)) is not None:
                 held.close()
 

@@ -190,9 +190,9 @@ class SessionLoop:
             limit_s = ORDERS_WAIT_S + self.request_s()
             answer = session.orders.post(ORDERS_PATH, request, Orders, limit_s)
             agent.take_orders(answer)
-            for wanted in answer.terminals:
+            for terminal in answer.terminals:
                 self._terminals.open(
-                    wanted, session.url, self._credentials.access(), session.session_id
+                    terminal, session.url, self._credentials.access(), session.session_id
                 )
 
     def _send_heartbeats(self) -> None:

@@ -17,8 +17,8 @@ class Breaker:
         return max(int(self.share * nodes), 1) if nodes > 1 and self.share else 0
 
     def allowed(
-        self, wanted: Sequence[str], nodes: int, cordoned: Collection[str]
+        self, requested: Sequence[str], nodes: int, cordoned: Collection[str]
     ) -> tuple[str, ...]:
-        """Return those of the wanted nodes, first ones first, that may be cordoned as well."""
+        """Return those of the requested nodes, first ones first, that may be cordoned as well."""
         room = max(0, self.most(nodes) - len(cordoned))
-        return tuple(node for node in wanted if node not in cordoned)[:room]
+        return tuple(node for node in requested if node not in cordoned)[:room]

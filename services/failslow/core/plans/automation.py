@@ -41,8 +41,8 @@ def may_apply(open_plan: OpenPlan) -> bool:
 def has_room(state: FailSlowState, open_plan: OpenPlan) -> bool:
     """Return whether all nodes that the plan cordons may be out of use as well."""
     out = state.fleet.out_of_use
-    wanted = [node for node in open_plan.plan.node_ids if node not in out]
-    return len(breaker(state).allowed(wanted, len(state.fleet.nodes), out)) == len(wanted)
+    requested = [node for node in open_plan.plan.node_ids if node not in out]
+    return len(breaker(state).allowed(requested, len(state.fleet.nodes), out)) == len(requested)
 
 
 def breaker(state: FailSlowState) -> Breaker:

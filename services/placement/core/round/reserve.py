@@ -83,13 +83,13 @@ def missing(node: Node, shape: Shape, held: Mapping[str, HeldPart]) -> int:
     part, kind = held.get(node.node_id), node.kind
     if part is None:
         return 0
-    wanted = min(shape.min_workers, kind.workers(shape))
+    needed = min(shape.min_workers, kind.workers(shape))
     left = kind._replace(
         gpus=kind.gpus - len(part.gpus),
         cpu_milli=kind.cpu_milli - part.cpu_milli,
         mem_mib=kind.mem_mib - part.mem_mib,
     )
-    return max(0, wanted - left.workers(shape))
+    return max(0, needed - left.workers(shape))
 
 
 def reserve_roomiest(
@@ -102,7 +102,7 @@ def reserve_roomiest(
     starts.
     """
     left = shape.min_workers
-    wanted: list[Slot] = []
+    parts: list[Slot] = []
     nodes = trial.board.downward(shape.types, 0)
     if order.late or order.outlasting:
         nodes = iter(sorted(nodes, key=lambda name: order.key_of(trial.board.nodes[name], shape)))
@@ -110,10 +110,10 @@ def reserve_roomiest(
         node = trial.board.nodes[name]
         workers = min(left, node.kind.workers(shape)) if name not in avoid else 0
         if workers:
-            wanted += part_of(node, shape, workers)
+            parts += part_of(node, shape, workers)
             left -= workers
         if not left:
-            return trial.reserve(wanted)
+            return trial.reserve(parts)
     return []
 
 

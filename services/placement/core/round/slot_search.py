@@ -8,13 +8,13 @@ from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.trial import Trial
 from services.placement.core.round.fit import Avoid, place, too_few
 
-Place = Callable[[Trial, Shape, Avoid], list[Slot]]
+PlaceGang = Callable[[Trial, Shape, Avoid], list[Slot]]
 
 
 class SlotSearch:
     """The search for slots on one trial, on which slots are only taken."""
 
-    def __init__(self, trial: Trial, place: Place = place) -> None:
+    def __init__(self, trial: Trial, place: PlaceGang = place) -> None:
         self._trial = trial
         self._place = place
         self._failures = Failures()

@@ -49,11 +49,11 @@ def read_quantile_s(ended: list[float], level: float) -> float:
 
     Within a bin the logarithm of the run time is uniform, so that quantiles are no steps of 41 %.
     """
-    wanted = level * ended[-1]
-    at = min(bisect_left(ended, wanted), BINS - 1)
+    target = level * ended[-1]
+    at = min(bisect_left(ended, target), BINS - 1)
     before = ended[at - 1] if at else 0.0
     chance = ended[at] - before
-    return bin_end_s(at + ((wanted - before) / chance if chance > 0.0 else 0.5))
+    return bin_end_s(at + ((target - before) / chance if chance > 0.0 else 0.5))
 
 
 def level_of(log_odds: float) -> float:

@@ -9,7 +9,7 @@ from infra.supervisor.stack import SERVICES
 
 
 def test_the_fewest_kills_are_those_of_the_least_killed_service() -> None:
-    tally = KillTally(wanted=2, killers=1)
+    tally = KillTally(per_service=2, killers=1)
     for service in SERVICES:
         tally.add(service.name, 1.0)
     tally.add("placement", RECOVERY_LIMIT_S)
@@ -21,6 +21,6 @@ def test_the_fewest_kills_are_those_of_the_least_killed_service() -> None:
 
 
 def test_a_service_that_was_never_killed_counts_as_zero() -> None:
-    tally = KillTally(wanted=1, killers=1)
+    tally = KillTally(per_service=1, killers=1)
     tally.add("admission", 0.5)
     assert tally.figures()["fewest_per_service"] == 0

@@ -87,7 +87,7 @@ async def a_worker(site: Installation, agent: Agent, **hello: object) -> AsyncIt
     yield Entry(site, agent.client)
 
 
-async def wanted(agent: Agent) -> dict[str, Any]:
+async def requested(agent: Agent) -> dict[str, Any]:
     """Return the terminal that the agent's poll brings."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
@@ -107,7 +107,7 @@ async def test_bytes_go_both_ways_until_one_side_leaves(site: Installation) -> N
     async with site.serving() as server, site.agent("n1") as agent, a_worker(site, agent) as entry:
         entry.open()
         user = await entry.enter()
-        request = await wanted(agent)
+        request = await requested(agent)
         assert request.pop("allocation_id").endswith("/1")
         assert request == {"terminal_id": entry.id, **WANTED}
         program = await connected(agent, entry.id)
@@ -128,7 +128,7 @@ async def test_a_terminal_is_entered_once_and_by_its_token_alone(site: Installat
                 await entry.enter(token)
             assert refused.value.status == 401
         user = await entry.enter()
-        await wanted(agent)
+        await requested(agent)
         with pytest.raises(aiohttp.WSServerHandshakeError) as again:
             await entry.enter()
         assert again.value.status == 401
@@ -212,7 +212,7 @@ async def test_a_message_without_a_byte_ends_it_and_small_ones_count(site: Insta
     async with site.serving() as server, site.agent("n1") as agent, a_worker(site, agent) as entry:
         entry.open()
         user = await entry.enter()
-        await wanted(agent)
+        await requested(agent)
         program = await connected(agent, entry.id)
         buckets = server._terminals._buckets
         buckets.rate = Rate(0.001, 10 * terminals.LEAST_CHARGED)
@@ -227,7 +227,7 @@ async def test_a_message_without_a_byte_ends_it_and_small_ones_count(site: Insta
         entry.open()
         buckets.rate, buckets._full_at_ns = terminals.BYTES, {}
         user = await entry.enter()
-        await wanted(agent)
+        await requested(agent)
         program = await connected(agent, entry.id)
         await program.send_bytes(b"")
         assert (await user.receive(timeout=PATIENCE_S)).type is aiohttp.WSMsgType.CLOSE
@@ -243,7 +243,7 @@ async def test_no_other_node_enters_and_none_twice(site: Installation) -> None:
         await other.hello()
         entry.open()
         user = await entry.enter()
-        await wanted(agent)
+        await requested(agent)
         wrong = [(other, entry.id, ""), (agent, "0" * 32, ""), (agent, entry.id, "0" * 32)]
         for node, terminal_id, session in wrong:
             with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
@@ -303,7 +303,7 @@ async def test_a_revoked_node_loses_its_terminals(site: Installation) -> None:
     async with site.serving(), site.agent("n1") as agent, a_worker(site, agent) as entry:
         entry.open()
         user = await entry.enter()
-        await wanted(agent)
+        await requested(agent)
         await connected(agent, entry.id)
         site.access.write([NodeRevoked(node_id="n1", reason="stolen")])
         message = await user.receive(timeout=PATIENCE_S)
@@ -314,7 +314,7 @@ async def test_a_user_who_does_not_read_holds_the_program_up(site: Installation)
     async with site.serving(), site.agent("n1") as agent, a_worker(site, agent) as entry:
         entry.open()
         user = await entry.enter()
-        await wanted(agent)
+        await requested(agent)
         program = await connected(agent, entry.id)
         sent = 0
         with pytest.raises(TimeoutError):
@@ -349,7 +349,7 @@ async def test_the_agents_own_client_speaks_to_it(tmp_path: Path, tls: bool) -> 
     ):
         entry.open()
         user = await entry.enter()
-        await wanted(agent)
+        await requested(agent)
         url = parse_address(f"{'https' if tls else 'http'}://127.0.0.1:{site.port}")
         headers = {**agent.headers, "Berth-Session": agent.session_id}
 

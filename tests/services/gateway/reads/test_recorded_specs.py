@@ -10,7 +10,7 @@ from services.gateway.reads import recorded_specs
 from services.gateway.reads.recorded_specs import (
     READS,
     TENANT_READS,
-    SpecPlace,
+    SpecPosition,
     SpecReads,
     recorded_spec,
 )
@@ -35,8 +35,8 @@ async def read(
     broker: MemoryBroker, subject: str, seq: int, tenant: str = "ada", at: int | None = None
 ) -> JobSpec | None:
     """Read what record `seq` or one before it has; `at` is that of the record if not given."""
-    place = SpecPlace(1, seq, AT + 10 * seq if at is None else at)
-    return await recorded_spec(MemoryLog(broker), place, subject, tenant)
+    position = SpecPosition(1, seq, AT + 10 * seq if at is None else at)
+    return await recorded_spec(MemoryLog(broker), position, subject, tenant)
 
 
 async def test_a_spec_is_read_with_its_program_behind_records_that_do_not_count() -> None:
@@ -96,16 +96,16 @@ async def test_a_broker_that_delivers_nothing_is_given_up(monkeypatch: pytest.Mo
     broker = MemoryBroker()
     LedgerWriter(broker, "admission", 1).write([admitted("a")])
     with pytest.raises(TimeoutError, match=r"admission-1 ends at 2, and delivers nothing from 1"):
-        await recorded_spec(Ahead(broker), SpecPlace(1, 2, AT + 20), "b", "ada")
+        await recorded_spec(Ahead(broker), SpecPosition(1, 2, AT + 20), "b", "ada")
 
 
 async def test_a_gateway_reads_a_few_at_once_and_leaves_some_for_other_tenants() -> None:
     broker = MemoryBroker()
     LedgerWriter(broker, "admission", 1).write([admitted("a")])
-    reads, place = SpecReads(lambda: MemoryLog(broker)), SpecPlace(1, 1, AT + 10)
+    reads, position = SpecReads(lambda: MemoryLog(broker)), SpecPosition(1, 1, AT + 10)
 
     async def statuses(*tenants: str) -> list[int]:
-        tasks = [reads.read(place, "a", tenant) for tenant in tenants]
+        tasks = [reads.read(position, "a", tenant) for tenant in tenants]
         done = await asyncio.gather(*tasks, return_exceptions=True)
         refused = [error for error in done if isinstance(error, ApiError)]
         assert all(error.headers["Retry-After"] == "1" for error in refused)
@@ -113,7 +113,7 @@ async def test_a_gateway_reads_a_few_at_once_and_leaves_some_for_other_tenants()
 
     assert await statuses(*["ada"] * (TENANT_READS + 1), "bob") == [429]
     assert await statuses(*(f"t{number}" for number in range(READS + 2))) == [429, 429]
-    assert await reads.read(place, "a", "ada") == SPEC, "places are given back"
+    assert await reads.read(position, "a", "ada") == SPEC, "places are given back"
 
 
 async def test_another_tenants_spec_is_not_read() -> None:

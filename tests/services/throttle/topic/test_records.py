@@ -6,7 +6,7 @@ import pytest
 
 from services.throttle.proxy.prompts import PromptTokenizer
 from services.throttle.relay.errors import ErrorAnswer
-from services.throttle.topic.records import Place, RequestRecords, with_counts
+from services.throttle.topic.records import RecordPosition, RequestRecords, with_counts
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.llm import ServeLlmRequest
 from shared.ledger.cloudevents import encode
@@ -26,15 +26,15 @@ async def test_bodies_are_read_in_any_order_as_they_were_sent() -> None:
     for n in range(4):
         append(broker, f"r{n}", f'{{"model": "m", "messages": [{{}}], "seed": {n}.50}}')
     for n in (2, 3, 0, 1, 1):
-        body = await records.read(Place.parse(f"0/{n}"), f"r{n}")
+        body = await records.read(RecordPosition.parse(f"0/{n}"), f"r{n}")
         assert bytes(body.fields["seed"]) == f"{n}.50".encode()
     with pytest.raises(ErrorAnswer) as wrong:
-        await records.read(Place(0, 1), "r2")
+        await records.read(RecordPosition(0, 1), "r2")
     assert wrong.value.code == "body_lost"
     with pytest.raises(ErrorAnswer) as gone:
-        await records.read(Place(0, 9), "r9")
+        await records.read(RecordPosition(0, 9), "r9")
     assert gone.value.code == "body_lost"
-    assert (await records.read(Place(0, 0), "r0")).model == "m"
+    assert (await records.read(RecordPosition(0, 0), "r0")).model == "m"
     await records.close()
 
 
