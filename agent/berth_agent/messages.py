@@ -933,7 +933,7 @@ class Checkpoint(read.Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress(read.Message):
-    """How far a worker's program is, as it reported, and how fast, by the node's clock."""
+    """The progress of a worker's program, as it reported it, and its speed by the node's clock."""
 
     allocation_id: str
     """The worker."""

@@ -72,7 +72,7 @@ class Warm:
         candidates = (self._package_of(shlex.split(command)) for command in commands)
         self._packages = {package for package in candidates if package is not None}
         self._read: dict[str, tuple[int, int]] = {}
-        self._asked: dict[str, str] = {}
+        self._variables_read: dict[str, str] = {}
         self._pid = os.getpid()
 
     def read(self) -> None:
@@ -86,7 +86,7 @@ class Warm:
                 importlib.import_module(main)
             sys.modules.pop(main, None)
         os.environ = real  # noqa: B003
-        self._asked = {name: real.get(name, MISSING) for name in recorded.names_read}
+        self._variables_read = {name: real.get(name, MISSING) for name in recorded.names_read}
         files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
         self._read = {path: _version(path) for path in files if path}
         # The collector would write to every page, and each copy would have its own.
@@ -100,7 +100,7 @@ class Warm:
             package in self._packages
             and bool(self._read)
             and _of_the_interpreter(env) == _of_the_interpreter(os.environ)
-            and all(env.get(name, MISSING) == value for name, value in self._asked.items())
+            and all(env.get(name, MISSING) == value for name, value in self._variables_read.items())
             and all(_version(path) == version for path, version in self._read.items())
         )
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from services import priority
 from services.priority.core.learned import model as learned
 from services.priority.core.learned.model import BadModel, LearnedModel, LearnedModels
 from shared.contracts.pools import PoolConfigured
 
-FOLDER = Path(str(priority.__file__)).parent / "models"
+FOLDER = Path(learned.__file__).parents[2] / "models"
 
 
 def load_models(pool: PoolConfigured) -> LearnedModels:

@@ -86,8 +86,8 @@ def submit_offsets_s(jobs: Sequence[WorkloadJob], time_scale: float) -> list[flo
     offsets_s: list[float] = []
     earliest_s = 0.0
     for job in jobs:
-        wanted_s = (job.submit_s - jobs[0].submit_s) / time_scale
-        offsets_s.append(max(wanted_s, earliest_s))
+        due_s = (job.submit_s - jobs[0].submit_s) / time_scale
+        offsets_s.append(max(due_s, earliest_s))
         earliest_s = offsets_s[-1] + 1 / SUBMITS_PER_S
     return offsets_s
 

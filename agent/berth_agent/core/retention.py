@@ -38,9 +38,9 @@ class Retention:
         removed = []
         for worker in oldest_first:
             age_s = now_s - worker.ended_s
-            is_wanted = left <= self.count and left_gib <= self.size_gib
-            is_wanted = is_wanted and age_s <= self.age_days * DAY_S and free_gib >= self.free_gib
-            if is_wanted or age_s < UNREAD_S:
+            is_within = left <= self.count and left_gib <= self.size_gib
+            is_within = is_within and age_s <= self.age_days * DAY_S and free_gib >= self.free_gib
+            if is_within or age_s < UNREAD_S:
                 break
             removed.append(worker)
             left, left_gib = left - 1, left_gib - worker.size_gib

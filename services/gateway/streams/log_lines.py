@@ -187,7 +187,7 @@ class Completion:
         self._read_job = read_job
         self._log = log
         self._ended_workers = 0
-        self._soon_until_s = self._asked_s = -math.inf
+        self._soon_until_s = self._read_at_s = -math.inf
         self._quiet_since_s = 0.0
         self._end: int | None = None
 
@@ -230,9 +230,9 @@ class Completion:
         if self.job is not None and self.job.has_ended:
             return self.job
         now_s = asyncio.get_running_loop().time()
-        if now_s - self._asked_s < self.pause_s():
+        if now_s - self._read_at_s < self.pause_s():
             return None
-        self._asked_s, job = now_s, await self._read_job()
+        self._read_at_s, job = now_s, await self._read_job()
         self.job = job or self.job
         if job is not None and job.has_ended:
             self.note_lines()

@@ -74,12 +74,12 @@ class AnswerPublisher:
     async def has_topic(self, tenant: str) -> bool:
         """Return whether the tenant has a topic of answers; raises OutcomeUnknown."""
         topic = tenant_answers(tenant).name
-        asked_at = time.monotonic()
+        requested_at = time.monotonic()
         if topic not in self._topics:
-            await asyncio.sleep(max(0.0, self._listed_at + LISTED_S - asked_at))
+            await asyncio.sleep(max(0.0, self._listed_at + LISTED_S - requested_at))
             try:
                 async with self._turn:
-                    if self._listed_at < asked_at:
+                    if self._listed_at < requested_at:
                         await self._list()
             except (KafkaError, OSError) as error:
                 raise OutcomeUnknown(f"{topic}: {error!r}") from error
