@@ -38,11 +38,11 @@ class VirtualServer:
         self._soft = SoftOutbox(self._soft_log, settings.executor_id, metrics)
         self._lanes: dict[int, PoolLane] = {}
         self._pools = PoolDirectory(connect)
-        self._pool_names = sorted({node.pool for node in nodes})
+        self._names = sorted({node.pool for node in nodes})
 
     def health(self) -> dict[str, object]:
         """Return readiness: every pool is known and read, and every node has joined."""
-        missing = set(self._pool_names) - {lane.pool for lane in self._lanes.values()}
+        missing = set(self._names) - {lane.pool for lane in self._lanes.values()}
         if missing:
             return {"ready": False, "reason": f"pools unknown yet: {sorted(missing)}"}
         reasons = [reason for lane in self._lanes.values() if (reason := lane.problem())]
@@ -69,9 +69,7 @@ class VirtualServer:
         async with asyncio.TaskGroup() as group:
             beside = (self._soft.run(), self._pools.run(), probe_lag(self.behind, self._metrics))
             background = [group.create_task(work) for work in beside]
-            serving = [
-                group.create_task(self._serve(shared, pool, stop)) for pool in self._pool_names
-            ]
+            serving = [group.create_task(self._serve(shared, pool, stop)) for pool in self._names]
             await asyncio.wait(serving)
             await _at_most(DRAIN_S, self._soft.drained())
             for task in background:
