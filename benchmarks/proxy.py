@@ -48,7 +48,13 @@ async def run(options: ProxyOptions, report_line: ReportLine) -> Json:
     }
     async with AsyncExitStack() as open_:
         url = open_.enter_context(ExitStack()).enter_context(otlp_sink())
-        targets, missing = await started_targets(options, url, open_, report_line)
+        targets, missing = await started_targets(
+            url,
+            open_,
+            report_line,
+            embedded=options.embedded,
+            without_litellm=options.without_litellm,
+        )
         phase_s = QUICK_PHASE_S if options.quick else PHASE_S
         cells = await measure(targets, rounds, phase_s, report_line)
         result |= {target.name: figures_of(cells, target) for target in targets}

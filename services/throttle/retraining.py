@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Protocol
 
 from services.throttle.core.retraining import RetrainingLimits, after_window
+from services.throttle.upstreams.pool import UpstreamPool
 from shared.contracts.endpoints import EndpointConfigured, SharedWithRetraining
 
 WINDOW_S = 5.0
@@ -22,19 +22,6 @@ FIRST_SHARE = 1.0
 log = logging.getLogger(__name__)
 
 
-class Engines(Protocol):
-    """The upstreams of an endpoint."""
-
-    @property
-    def changed(self) -> asyncio.Event:
-        """Return the event that makes the endpoint report what changed."""
-        ...
-
-    async def put(self, path: str, document: object) -> dict[str, int]:
-        """Put a document at a path of each engine; return its status by name."""
-        ...
-
-
 class RetrainingShare:
     """The share of one endpoint; `value` is None while its GPUs are not shared."""
 
@@ -42,7 +29,7 @@ class RetrainingShare:
         self,
         endpoint: Callable[[], EndpointConfigured | None],
         noted: Callable[[], float | None],
-        engines: Engines,
+        engines: UpstreamPool,
         window_s: float = WINDOW_S,
     ) -> None:
         """`noted` returns the share that the ledger has, with which a new process goes on."""

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from asyncpg import Connection
 
+from shared.bus.archive.store import ObjectStore
 from shared.projections.project import SHARE
 from shared.projections.retention import (
     DAY_MS,
     ENDED,
     JOBS,
     NAME,
-    Exports,
     Mark,
     export,
     month_begin,
@@ -104,7 +104,7 @@ def delete_dated(table: str) -> str:
 class RecordRetention:
     """Rows of ended jobs, and old ones besides, are kept for `days`, then until a month ends."""
 
-    exports: Exports
+    exports: ObjectStore
     days: float
 
     async def step(self, conn: Connection, now_ms: int) -> bool:

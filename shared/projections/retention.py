@@ -14,10 +14,11 @@ import io
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from asyncpg import Connection
 
+from shared.bus.archive.store import ObjectStore
 from shared.projections import cursor
 from shared.projections.project import SHARE
 
@@ -51,12 +52,6 @@ leaving_at = excluded.leaving_at, files = excluded.files, row_count = excluded.r
 """
 
 
-class Exports(Protocol):
-    """The store of the files; `put_new` returns once a file is durable, False if it was there."""
-
-    def put_new(self, name: str, body: bytes) -> bool: ...
-
-
 class Mark(NamedTuple):
     """The time up to which the histories of jobs have left; times are in ms."""
 
@@ -86,7 +81,7 @@ async def newest_ms(conn: Connection, now_ms: int) -> int:
 
 
 async def export(
-    conn: Connection, exports: Exports, table: str, end: int, query: str, *args: object
+    conn: Connection, exports: ObjectStore, table: str, end: int, query: str, *args: object
 ) -> int:
     """Write the rows that a query deletes into a file of the month that ends then.
 
@@ -110,7 +105,7 @@ async def export(
 class Retention:
     """Histories of ended jobs are kept for `days`, and then until the end of their month."""
 
-    exports: Exports
+    exports: ObjectStore
     days: float
 
     async def step(self, conn: Connection, now_ms: int) -> bool:

@@ -12,11 +12,11 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from shared.telemetry.event_attributes import Attributes
+from shared.telemetry.metrics import Metrics
 from shared.telemetry.names import SpanName
 from shared.telemetry.otlp_encode import Encoder
 from shared.telemetry.otlp_export import OtlpExporter
 from shared.telemetry.sampling import ALL, is_kept
-from shared.telemetry.span_counters import SpanCounters
 from shared.telemetry.trace_ids import parse
 
 QUEUE_SPANS = 20_000
@@ -36,7 +36,7 @@ class SpanSink:
         service: str,
         otlp_url: str,
         instance: str,
-        counters: SpanCounters | None,
+        counters: Metrics | None,
         share: float = ALL,
         ca: Path | None = None,
     ) -> None:

@@ -12,12 +12,12 @@ from shared.telemetry.event_attributes import attributes_of
 from shared.telemetry.job_traces import JobTraces
 from shared.telemetry.names import BOOKKEEPING, AttributeKey, AttributeValue, SpanName, span_of
 from shared.telemetry.sampling import ALL
-from shared.telemetry.span_counters import SpanCounters
 from shared.telemetry.trace_ids import child_of
 
 if TYPE_CHECKING:
     from shared.contracts.ranking import QueueEntry
     from shared.ledger.decider import Fact
+    from shared.telemetry.metrics import Metrics
     from shared.telemetry.rank_spans import RankSpans
     from shared.telemetry.span_sink import SpanSink
 
@@ -45,7 +45,7 @@ class Spans:
         service: str,
         otlp_url: str,
         instance: str,
-        counters: SpanCounters | None = None,
+        counters: Metrics | None = None,
         share: float = ALL,
         ca: Path | None = None,
     ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import AsyncExitStack
-from typing import Protocol
 
 from benchmarks.parts.proxy import litellm
 from benchmarks.parts.proxy.site import KEY, ROOT, ProxySite, proxy_site, settings_of, until_served
@@ -22,25 +21,18 @@ Missing = dict[str, str]
 """`missing`: why LiteLLM is absent; `version`: its version."""
 
 
-class Options(Protocol):
-    """The options that decide on the processes."""
-
-    @property
-    def embedded(self) -> bool: ...
-
-    @property
-    def without_litellm(self) -> bool: ...
-
-
 async def started_targets(
-    options: Options, otlp: str, open_: AsyncExitStack, report_line: ReportLine
+    otlp: str,
+    open_: AsyncExitStack,
+    report_line: ReportLine,
+    *,
+    embedded: bool,
+    without_litellm: bool,
 ) -> tuple[list[ProxyTarget], Missing]:
     """Start all ways; what is started is stopped when `open_` is closed."""
     report_line("starting the broker, the engine and the services")
     variables = {"BERTH_OTLP": otlp, "BERTH_TRACE_SAMPLE": SAMPLE}
-    site = await open_.enter_async_context(
-        proxy_site(is_durable=not options.embedded, variables=variables)
-    )
+    site = await open_.enter_async_context(proxy_site(is_durable=not embedded, variables=variables))
     await site.configure(*settings_of(site))
     throttle = site.start_throttle()
     open_.callback(throttle.stop)
@@ -53,7 +45,7 @@ async def started_targets(
         ProxyTarget("aiohttp", bare[1], KEY, bare[0].pid),
     ]
     missing: Missing = {"missing": "left out by an option"}
-    if not options.without_litellm:
+    if not without_litellm:
         other, missing = await _start_litellm(site, open_, report_line)
         targets += [other] if other is not None else []
     return [*targets, ProxyTarget("direct", site.engine_url, KEY)], missing
