@@ -27,4 +27,4 @@ def post_problems(
         {"disk_full": message.disk_problem, "cloned_identity": sessions.copy_of(session)},
     )
     if changed and session.may_report_problems(monotonic()):
-        lane.post_problems(changed)
+        lane.relays.problems.post(changed, len(changed))

@@ -71,9 +71,11 @@ class Relay(Generic[T]):
         await waiting.acknowledged
 
     def post(self, item: T, count: int = 1) -> None:
-        """Append the item without waiting for that: it is lost where the broker does not take it,
-        or where many wait already."""
-        if self._stopped or len(self._waiting) >= MOST_POSTED:
+        """Append an item of `count` messages, if any, without waiting for that.
+
+        It is lost where the broker does not take it, or where many wait already.
+        """
+        if not count or self._stopped or len(self._waiting) >= MOST_POSTED:
             return
         waiting = _Waiting(item, 0, count, asyncio.get_running_loop().create_future())
         waiting.acknowledged.add_done_callback(asyncio.Future.exception)

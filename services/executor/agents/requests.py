@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from services.executor.agents.answers import OrderAnswers
 from services.executor.agents.bundles import Bundles
-from services.executor.agents.lane import READ_ERRORS, AgentLane, NodeHeartbeat
+from services.executor.agents.lane import READ_ERRORS, AgentLane
+from services.executor.agents.lane_relays import NodeHeartbeat
 from services.executor.agents.limits import NodeLimits
 from services.executor.agents.output import (
     iteration_times,
@@ -132,7 +133,7 @@ class AgentRequests:
         session = self._sessions.get(node.node_id, message.session_id)
         heartbeat = NodeHeartbeat(node.node_id, message.incarnation.uuid, message.sent_boot_ms)
         try:
-            await self._lane(node).send_heartbeat(heartbeat)
+            await self._lane(node).relays.heartbeats.put(heartbeat)
         except OutcomeUnknown:
             raise unavailable("broker_unavailable", "heartbeat: not acknowledged") from None
         except ValidationError as error:
@@ -180,7 +181,7 @@ class AgentRequests:
             lane = self._lane(node)
             try:
                 if restated := await _restated(lane, node, message, new):
-                    await lane.report(restated, size_bytes)
+                    await lane.relays.reports.put(restated, size_bytes, len(restated))
             except ForeignWorker as error:
                 raise other_node(error) from None
             except OutcomeUnknown:
@@ -212,10 +213,8 @@ class AgentRequests:
             progress = self._progress.take(lane.state, session, message.progress)
         except ForeignWorker as error:
             raise other_node(error) from None
-        if checkpoints:
-            lane.post_checkpoints(checkpoints)
-        if progress:
-            lane.post_progress(progress)
+        lane.relays.checkpoints.post(checkpoints, len(checkpoints))
+        lane.relays.progress.post(progress, len(progress))
         try:
             times = tuple(iteration_times(lane, node, message))
         except ValidationError as error:
