@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.placement.core.pool.node import Machine, Node, NotedSilence
+from services.placement.core.pool.queue_order import rebuild_queue
 from services.placement.core.pool.state import Pool
 from shared.contracts.gang_needs import GPU, kind_of
 from shared.contracts.injections import FaultInjected, InjectionEnded
@@ -46,7 +47,7 @@ def configure(pool: Pool, event: PoolConfigured, fact: Fact) -> None:
         node.terms.setdefault(present.terms_id, present.stop_after_s)
     pool.touch(fact.at)
     pool.mark_unreported()
-    pool.rebuild_queue()
+    rebuild_queue(pool)
     for node in pool.board.nodes.values():
         update_index(pool, node)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.overdue import note_overdue
+from services.placement.core.pool.queue_order import apply_ranks
 from services.placement.core.pool.ranks import NamedOrder, Ranks, named_order
 from services.placement.core.pool.shape import shape_of, tier_of
 from services.placement.core.pool.state import OpenRound, Pool
@@ -117,7 +118,7 @@ def use_order(pool: Pool, order: NamedOrder, at: int) -> None:
 
 def use_ranks(pool: Pool, ranks: Ranks, at: int) -> None:
     """Take over the new order; where rank may stop jobs, it may also let one start."""
-    pool.rank(ranks)
+    apply_ranks(pool, ranks)
     if pool.is_ranked and pool.waiting:
         pool.touch(at)
 

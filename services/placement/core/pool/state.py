@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -253,46 +252,3 @@ class Pool:
         bucket = bucket_of(job.estimate_ms(self.time_scale)) if is_timed else 0
         alone = job.job_id if job.avoid or job.not_before else ""
         return EquivalenceClass(job.tier, job.shape, bucket, alone)
-
-    def rebuild_queue(self) -> None:
-        """Sort the queue anew."""
-        self.queue = self.queue_by(self.ranks.scores)
-
-    def queue_by(self, scores: Mapping[str, float]) -> Queue:
-        """Return the waiting jobs in the order of these scores."""
-        queue = Queue()
-        for job in self.waiting.values():
-            queue.groups.setdefault(self.equivalence_class(job), []).append(job.queue_key(scores))
-        for group in queue.groups.values():
-            group.sort()
-        return queue
-
-    def rank(self, ranks: Ranks) -> None:
-        """Take over a new order; only entries whose score has changed are moved."""
-        self.predict(ranks)
-        old, new = self.ranks.scores, ranks.scores
-        self.ranks = ranks
-        if old == new:
-            return
-        waiting = self.waiting
-        names = waiting if len(waiting) <= len(new) else {**old, **new}
-        moved = [name for name in names if name in waiting and old.get(name) != new.get(name)]
-        if len(moved) > len(waiting) // 4:
-            self.rebuild_queue()
-            return
-        for job in map(waiting.__getitem__, moved):
-            equivalence_class = self.equivalence_class(job)
-            self.queue.remove(equivalence_class, job.queue_key(old))
-            self.queue.add(equivalence_class, job.queue_key(new))
-
-    def predict(self, ranks: Ranks) -> None:
-        """Take over the run times of a new order: the class of a waiting job depends on its own."""
-        if not (ranks.run_s or self.ranks.run_s):
-            return
-        for job in [self.waiting[name] for name in ranks.scores if name in self.waiting]:
-            run_s = ranks.run_s.get(job.job_id)
-            if job.predicted_s != run_s:
-                key = job.queue_key(self.ranks.scores)
-                self.queue.remove(self.equivalence_class(job), key)
-                job.predicted_s = run_s
-                self.queue.add(self.equivalence_class(job), key)

@@ -10,6 +10,7 @@ from services.placement.core.pool.board import Board
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.overdue import Overdue, overdue_at
 from services.placement.core.pool.queue import Queue, QueueScan
+from services.placement.core.pool.queue_order import queue_by
 from services.placement.core.pool.settings import per_settings
 from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.state import Pool
@@ -106,7 +107,7 @@ def view_of(pool: Pool, now: int) -> View:
         time_scale=pool.time_scale,
         board=pool.board,
         waiting=pool.waiting,
-        queue=pool.queue_by({}) if stale else pool.queue,
+        queue=queue_by(pool, {}) if stale else pool.queue,
         unreported=pool.unreported,
         running=pool.running,
         jobs=pool.jobs,

@@ -19,6 +19,7 @@ from services.placement.core.pool.queue import (
     bucket_of,
     least_ms,
 )
+from services.placement.core.pool.queue_order import queue_by
 from services.placement.core.pool.state import Pool
 from services.placement.core.pool.trial import Trial
 from services.placement.core.round.greedy import GREEDY, RoundPlanner, plan, rank
@@ -182,9 +183,9 @@ def test_positions_are_those_in_the_sorted_line(seed: int) -> None:
 def test_the_line_that_is_kept_is_the_one_made_anew(mode: str) -> None:
     pool = busy_pool(Random(mode), mode, "ranked")
     state: Pool = pool.state
-    assert state.queue == state.queue_by(state.ranks.scores)
+    assert state.queue == queue_by(state, state.ranks.scores)
     pool.pool(queue_mode="easy", time_scale=7.0, round_ms=60_000)
-    assert state.queue == state.queue_by(state.ranks.scores)
+    assert state.queue == queue_by(state, state.ranks.scores)
     assert state.tiers == {t: n for t in range(9) if (n := tiers(state)[t])} | dict.fromkeys(
         (t for t in state.tiers if not state.tiers[t]), 0
     )

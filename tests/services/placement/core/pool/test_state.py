@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 
-from services.placement.core.pool.ranks import Ranks
 from services.placement.core.pool.state import Pool
 from tests.services.placement.core.lane import job, lane
 
@@ -18,16 +17,6 @@ def test_the_first_change_counts_from_the_moment_at_which_a_job_waits() -> None:
     pool.touch(10)
     pool.touch(20)
     assert (pool.first_change, pool.last_change) == (20, 20)
-
-
-def test_a_new_order_moves_only_entries_with_another_score() -> None:
-    pool = lane()
-    pool.submit(*(job(f"j{n}", 1) for n in range(9)))
-    state = pool.state
-    state.rank(Ranks(1, "srsf", "", {"j7": 3.0}))
-    assert state.queue == state.queue_by({"j7": 3.0})
-    (group,) = state.queue.groups.values()
-    assert group[0].job_id == "j7"
 
 
 def test_only_an_elastic_job_below_its_most_workers_can_grow() -> None:
@@ -46,15 +35,3 @@ def test_jobs_in_backoff_are_a_class_of_their_own() -> None:
     assert state.equivalence_class(pool.job("a")) == state.equivalence_class(pool.job("b"))
     pool.job("a").not_before = 5
     assert state.equivalence_class(pool.job("a")).alone == "a"
-
-
-def test_a_predicted_run_time_moves_a_waiting_job_to_another_class() -> None:
-    pool = lane(queue_mode="easy")
-    pool.submit(job("a", 1), job("b", 1, walltime_s=60.0))
-    state = pool.state
-    state.rank(Ranks(1, "fcfs", "", {"a": 2.0, "b": 1.0}, run_s={"a": 60.0, "b": 9000.0}))
-    (group,) = state.queue.groups.values()
-    assert [key.job_id for key in group] == ["a", "b"]
-    state.rank(Ranks(2, "fcfs", "", {"a": 2.0, "b": 1.0}))
-    assert pool.job("a").predicted_s is None
-    assert len(state.queue.groups) == 2
