@@ -20,7 +20,6 @@ MEDIA = "application/vnd.berth.terminal"
 OPENING, STDIN, STDIN_END, WINDOW = b"H", b"I", b"E", b"W"
 STDOUT, STDERR, ALIVE, END = b"O", b"R", b"P", b"X"
 HEAD_BYTES = 5
-MAX_PAYLOAD = 64 * 1024
 CONNECT_S = 15.0
 OPEN_S = 60.0
 """Longest s until the program runs: the gateway gives its node 40 s."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
+
+from shared.secrets import private_file
 
 PREFIX = "kafka_"
 SECRET_BYTES = 32
@@ -27,7 +28,7 @@ def path_of(folder: Path, user: str) -> Path:
 def make(folder: Path, users: Iterable[str], mode: int = 0o600) -> list[str]:
     """Create missing passwords; return the users that got one."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return [user for user in users if _made(path_of(folder, user), mode)]
+    return [user for user in users if _create(path_of(folder, user), mode)]
 
 
 def password(folder: Path, user: str) -> str:
@@ -47,18 +48,5 @@ def new_password() -> str:
     return secrets.token_urlsafe(SECRET_BYTES)
 
 
-def _made(path: Path, mode: int) -> bool:
-    if path.exists():
-        return False
-    # Whole or not at all: two starts at once agree on the first one's.
-    half = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as out:
-        os.fchmod(out.fileno(), mode)
-        out.write(new_password() + "\n")
-    try:
-        os.link(half, path)
-    except FileExistsError:
-        return False
-    finally:
-        half.unlink()
-    return True
+def _create(path: Path, mode: int) -> bool:
+    return private_file.create(path, new_password() + "\n", mode)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
 import secrets
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from shared.contracts.secrets import WrappedKey
+from shared.secrets import private_file
 
 FILE = "secret-keys"
 """Name of the file in the folder of an installation."""
@@ -85,17 +85,7 @@ def read_keys(path: Path) -> dict[str, bytes]:
 
 def make_keys(path: Path, mode: int = 0o600) -> bool:
     """Create the file with one key unless there is one; return whether it was created."""
-    if path.exists():
-        return False
-    half = _write(path, _new_line(), mode)
-    try:
-        # Whole or not at all: two starts at once agree on the first one's.
-        os.link(half, path)
-    except FileExistsError:
-        return False
-    finally:
-        half.unlink()
-    return True
+    return private_file.create(path, _new_line(), mode)
 
 
 def add_key(path: Path) -> str:
@@ -105,7 +95,7 @@ def add_key(path: Path) -> str:
     """
     read_keys(path)
     line, mode = _new_line(), path.stat().st_mode & 0o777
-    _write(path, line + path.read_text(encoding="ascii"), mode).replace(path)
+    private_file.replace(path, line + path.read_text(encoding="ascii"), mode)
     return line.partition(" ")[0]
 
 
@@ -135,13 +125,3 @@ def _decoded(text: str) -> bytes | None:
 def _new_line() -> str:
     key = base64.urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode()
     return f"k{secrets.token_hex(4)} {key}\n"
-
-
-def _write(path: Path, text: str, mode: int) -> Path:
-    half = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as out:
-        os.fchmod(out.fileno(), mode)
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    return half

@@ -40,11 +40,6 @@ class SseParser:
         self._scanned = 0
         self._started = False
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of an event that is not complete yet."""
-        return len(self._rest)
-
     def feed(self, piece: bytes) -> list[SseEvent]:
         """Return the events that the piece completes. Raises EventTooLarge."""
         if not self._rest:

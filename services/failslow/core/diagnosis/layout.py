@@ -37,12 +37,6 @@ class Layout:
     def rank(self, tensor: int, data: int, stage: int) -> int:
         return (stage * self.dp + data) * self.tp + tensor
 
-    def stage_of(self, rank: int) -> int:
-        return rank // (self.tp * self.dp)
-
-    def data_group_of(self, rank: int) -> int:
-        return rank // self.tp % self.dp
-
     def groups(self) -> tuple[Group, ...]:
         """Return all groups of two and more ranks."""
         tensor = (

@@ -63,7 +63,6 @@ def test_only_the_last_event_may_lack_its_blank_line() -> None:
 def test_an_event_is_bounded() -> None:
     parser = SseParser(100)
     assert parser.feed(b"data: " + b"x" * 90) == []
-    assert parser.held_bytes == 96
     with pytest.raises(EventTooLarge, match="at most 100 are"):
         parser.feed(b"x" * 10)
     with pytest.raises(EventTooLarge):
