@@ -11,6 +11,7 @@ from cli.commands.jobs import ENDS
 from cli.commands.logs import follow_output
 from cli.errors import FAILED, INTERRUPTED, CliError
 from cli.text.failures import failure_lines, failure_of
+from cli.text.nodes import backend_text
 from cli.text.output import emit, report_line
 
 WAIT_S = 0.3
@@ -37,6 +38,7 @@ def follow_job(client: Api, ticket: Json, as_json: bool) -> int:
     if as_json:
         emit({**ticket, "jobs": phases})
     explain_failures(client, phases)
+    mark_virtual(client, job)
     report_line(f"{job}: {phases[job]}")
     if phases[job] == "succeeded":
         return 0
@@ -51,6 +53,13 @@ def explain_failures(client: Api, phases: dict[str, str]) -> None:
             for text in failure_lines(failure, job_id) if failure else ():
                 report_line(text)
             return
+
+
+def mark_virtual(client: Api, job: str) -> None:
+    """Say on stderr that a job ran on virtual nodes: its end is no result of a program."""
+    backend = client.get(f"/v1/jobs/{part(job)}").get("backend")
+    if backend == "virtual":
+        report_line(f"{job}: nodes: {backend_text(backend)}")
 
 
 def ended(client: Api, ticket: Json) -> dict[str, str]:

@@ -10,7 +10,7 @@ import typer
 from cli.api.answers import api, report
 from cli.api.http import Api, Json
 from cli.api.ids import job_id
-from cli.commands.outcome import ended, explain_failures, follow_job
+from cli.commands.outcome import ended, explain_failures, follow_job, mark_virtual
 from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data
 from cli.input.documents import Body
@@ -129,6 +129,8 @@ def submit(
         as_json, {**ticket, **({"jobs": phases} if wait else {})}, *_ticket_lines(ticket, phases)
     )
     explain_failures(client, phases)
+    if phases:
+        mark_virtual(client, next(iter(phases)))
     if any(phase != "succeeded" for phase in phases.values()):
         raise typer.Exit(1)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import typer
 
-from cli.api.answers import api, pages
-from cli.api.http import Json
+from cli.api.answers import api, items, pages
+from cli.api.http import Api, Json
 from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data, Limit, OnlyPool
 from cli.text.output import emit, table
@@ -48,10 +48,14 @@ def usage(
         "user": user,
         "pool": pool,
     }
-    rows = pages(api(data), "/v1/usage", query, limit)
+    client = api(data)
+    rows = pages(client, "/v1/usage", query, limit)
     if as_json:
         emit(rows)
         return
+    if by == "pool":
+        marks = _pool_names(client)
+        rows = [{**row, "pool": marks.get(str(row["pool"]), row["pool"])} for row in rows]
     names = {"user": ("tenant", "user"), "day": ("day_at",)}.get(by, (by,))
     heads = (
         *(name.upper().removesuffix("_AT") for name in names),
@@ -61,6 +65,17 @@ def usage(
         "COST",
     )
     table(heads, (tuple(_cells(row, names)) for row in rows), "nothing was used")
+
+
+def _pool_names(client: Api) -> dict[str, str]:
+    """Return the shown names of pools with virtual nodes: what those used are no hours of GPUs."""
+    names = {}
+    for row in items(client.get("/v1/pools")):
+        backends = cast("list[str]", cast("Json", row["settings"])["backends"])
+        if "virtual" in backends:
+            kind = "virtual" if backends == ["virtual"] else "virtual in part"
+            names[str(row["pool"])] = f"{row['pool']} ({kind})"
+    return names
 
 
 def _day_ms(option: str, text: str) -> int:

@@ -16,6 +16,8 @@ async def test_every_case_has_its_figures() -> None:
     assert all(0 < figures["median"] <= figures["p99"] for figures in cases.values())
     assert cast("float", result["report_to_sendto"]) > 0
     assert result["calls"] == 20 * ROUND_CALLS
+    medians = [cast("float", figures["median"]) for figures in cases.values()]
+    assert result["met"] == (max(medians) <= cast("float", result["at_most_us"]))
 
 
 async def test_a_single_round_has_no_percentiles() -> None:

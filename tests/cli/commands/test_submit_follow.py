@@ -95,6 +95,16 @@ def test_states_and_output_are_shown_and_the_exit_status_is_the_jobs(
     ]
 
 
+def test_the_end_of_a_simulated_job_is_marked_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gateway, "job", {"phase": "succeeded", "backend": "virtual"})
+    monkeypatch.setattr(Gateway, "stream", RUN)
+    mark = "j: nodes: virtual (simulated GPUs)"
+    for words in (["--follow"], ["--wait"]):
+        ran = CliRunner().invoke(app, ["submit", *words, "--", "true"])
+        assert ran.exit_code == 0 and mark in ran.stderr.splitlines(), ran.output
+        assert "virtual" not in ran.stdout
+
+
 def test_what_is_printed_as_json_is_one_document_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gateway, "job", {"phase": "succeeded"})
     monkeypatch.setattr(Gateway, "stream", RUN)

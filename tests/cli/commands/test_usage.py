@@ -8,8 +8,8 @@ from typing import Any, TypeVar, cast
 import pytest
 
 import cli.commands.usage as verb
-from berth_client import Client
 from berth_client.calls import Call
+from cli.api.http import Api
 from cli.errors import BadInput
 from cli.text.times import DAY_MS, now_ms
 
@@ -28,22 +28,31 @@ ROW = {
     "cost": 3.7512,
 }
 
+POOLS = [
+    {"pool": "demo", "settings": {"backends": ["virtual"]}},
+    {"pool": "gpu", "settings": {"backends": ["agent"]}},
+    {"pool": "mixed", "settings": {"backends": ["agent", "virtual"]}},
+]
+
 T = TypeVar("T")
 
 
-class UsageApi(Client):
+class UsageApi(Api):
     """Has `days` rows, in pages of three."""
 
     def __init__(self) -> None:
         self.days = 1
+        self.pool = "gpu"
         self.query: dict[str, Any] = {}
 
     def send(self, call: Call[T]) -> T:
+        if call.path == "/v1/pools":
+            return cast("T", {"items": POOLS})
         assert call.path == "/v1/usage"
         self.query = dict(call.query)
         begin = int(self.query.get("after") or 0)
         size = min(self.query["limit"], 3)
-        rows = [ROW] * min(size, self.days - begin)
+        rows = [{**ROW, "pool": self.pool}] * min(size, self.days - begin)
         end = begin + size
         return cast("T", {"items": rows, "next": str(end) if end < self.days else None})
 
@@ -65,6 +74,20 @@ def test_a_group_is_a_line(api: UsageApi, capsys: pytest.CaptureFixture[str]) ->
     assert "2025-11-27" in capsys.readouterr().out
     begin = now_ms() - now_ms() % DAY_MS
     assert begin - api.query["since"] in (29 * DAY_MS, 30 * DAY_MS, 31 * DAY_MS)
+
+
+@pytest.mark.parametrize(
+    ("pool", "shown"),
+    [("demo", "demo (virtual)"), ("gpu", "gpu"), ("mixed", "mixed (virtual in part)")],
+)
+def test_simulated_hours_are_marked(
+    api: UsageApi, capsys: pytest.CaptureFixture[str], pool: str, shown: str
+) -> None:
+    api.pool = pool
+    verb.usage(by="pool")
+    assert capsys.readouterr().out.splitlines()[1].split("  ")[0] == shown
+    verb.usage(by="pool", as_json=True)
+    assert json.loads(capsys.readouterr().out)[0]["pool"] == pool
 
 
 def test_all_groups_up_to_the_limit_are_shown(
