@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from services.executor.core.consumed import is_consumed
+from shared.bus.folds.snapshot_policy import COPYING_SHARE
 from shared.bus.folds.snapshots import Snapshots
 from shared.bus.logs.log import Log
 from shared.bus.logs.tail import LedgerTail
@@ -21,6 +22,7 @@ from shared.telemetry.metrics import Metrics
 
 LEDGER = "placement"
 SNAPSHOT_EVERY_S = 30.0
+"""Least time between two snapshots; longer where they take long to copy."""
 SNAPSHOT_RECORDS = 1_000
 
 S = TypeVar("S")
@@ -107,13 +109,20 @@ class PoolLedger(Generic[S]):
     async def keep_snapshots(self, state: Callable[[], S]) -> None:
         """Store a snapshot at once, so that repeated kills do not make each fold longer."""
         while True:
-            await self.store_snapshot(state())
-            await asyncio.sleep(SNAPSHOT_EVERY_S)
+            held_s = await self.store_snapshot(state())
+            await asyncio.sleep(max(SNAPSHOT_EVERY_S, held_s / COPYING_SHARE))
 
-    async def store_snapshot(self, state: S) -> None:
-        """Store a snapshot for the next start, unless it would save only a few records."""
+    async def store_snapshot(self, state: S) -> float:
+        """Store a snapshot for the next start, unless it would save only a few records.
+
+        Returns the s for which copying the state held the event loop.
+        """
         cursor = self._tail.cursor(*self._tp)
-        if cursor.seq - self._stored_seq >= SNAPSHOT_RECORDS:
-            packed = self._snapshots.pack(cursor, state)
-            await asyncio.to_thread(self._snapshots.store, cursor.seq, packed)
-            self._stored_seq = cursor.seq
+        if cursor.seq - self._stored_seq < SNAPSHOT_RECORDS:
+            return 0.0
+        begun_s = time.monotonic()
+        packed = self._snapshots.pack(cursor, state)
+        held_s = time.monotonic() - begun_s
+        await asyncio.to_thread(self._snapshots.store, cursor.seq, packed)
+        self._stored_seq = cursor.seq
+        return held_s

@@ -19,6 +19,10 @@ MARK_EVERY_S = 0.2
 """Least time between two marks, so that they cost little, and the longest time, if the disk takes
 it, for which an appended fact has none."""
 
+COPYING_SHARE = 0.005
+"""Largest share of its time for which a process copies its state for snapshots, which holds its
+event loop: after a copy that takes long the next one comes later."""
+
 log = logging.getLogger(__name__)
 
 
@@ -26,7 +30,7 @@ class SnapshotPolicy(Generic[S]):
     """The policy over `Snapshots`; it does nothing for a lane without them.
 
     A snapshot is due once `every` records were folded or appended behind the last one, and not
-    sooner than `pause_s` after it.
+    sooner than `pause_s` after it, or than `COPYING_SHARE` permits.
     """
 
     def __init__(
@@ -37,6 +41,8 @@ class SnapshotPolicy(Generic[S]):
         self._every = every
         self._pause_s = pause_s
         self._stored_at_s = -math.inf
+        self._copied_s = 0.0
+        """Time for which the last copy of the state held the loop."""
         self._marked_at_s = 0.0
         self._marked_next = -1
         self._unmarked = asyncio.Event()
@@ -98,7 +104,8 @@ class SnapshotPolicy(Generic[S]):
         """Store a snapshot if enough records and time have passed."""
         if self._snapshots is None or replica.records < self._every:
             return
-        if self._clock.monotonic_s() - self._stored_at_s >= self._pause_s:
+        pause_s = max(self._pause_s, self._copied_s / COPYING_SHARE)
+        if self._clock.monotonic_s() - self._stored_at_s >= pause_s:
             await self.store(replica)
 
     async def store(self, replica: Replica[S]) -> None:
@@ -108,7 +115,9 @@ class SnapshotPolicy(Generic[S]):
         """
         if self._snapshots is None or not replica.records:
             return
+        begun_s = self._clock.monotonic_s()
         packed, records = self._snapshots.pack(replica.cursor, replica.state), replica.records
+        self._copied_s = self._clock.monotonic_s() - begun_s
         replica.records = 0
         try:
             await asyncio.to_thread(self._snapshots.store, replica.cursor.seq, packed)

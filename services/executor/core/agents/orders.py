@@ -32,14 +32,7 @@ def orders(
     node = state.nodes.get(node_id)
     if node is None:
         return OrderList([], max(state.through, after))
-    new = sorted(
-        (
-            order
-            for order in _orders(state, node, after)
-            if OrderPosition.of(order.position) > after
-        ),
-        key=lambda order: OrderPosition.of(order.position),
-    )
+    new = sorted(_orders(state, node, after), key=lambda order: OrderPosition.of(order.position))
     if len(new) <= most:
         return OrderList(new, max(state.through, after))
     return OrderList(new[:most], OrderPosition.of(new[most - 1].position) if most else after)
@@ -76,18 +69,25 @@ def confirmations(
 
 
 def _orders(state: AgentPool, node: AgentNode, after: OrderPosition) -> Iterator[Order]:
+    """Yield the orders after that position; what a node has had costs nothing here.
+
+    Each poll of each node comes here, and a node remembers hundreds of releases.
+    """
     if node.lost is None:
-        yield _order("joined", node.joined, node.incarnation)
-    elif node.fenced:
+        if node.joined > after:
+            yield _order("joined", node.joined, node.incarnation)
+    elif node.fenced and node.lost > after:
         yield _order("fence", node.lost, node.incarnation)
-    if (at := state.terms_due_at(node)) is not None:
+    if (at := state.terms_due_at(node)) is not None and at > after:
         terms = {"terms": state.agent_terms()}
         yield _order("terms", at, node.incarnation).model_copy(update=terms)
-    if node.injection is not None and node.lost is None:
+    if node.injection is not None and node.lost is None and node.injection.at > after:
         yield _order("inject", node.injection.at, node.incarnation)
     for worker in node.workers.values():
         yield from _worker_orders(worker, after)
-    for released in node.released:
+    for released in reversed(node.released):
+        if released.at <= after:
+            return
         yield _order("forget", released.at, released.incarnation, released.allocation_id)
 
 
@@ -95,12 +95,13 @@ def _worker_orders(worker: AgentWorker, after: OrderPosition) -> Iterator[Order]
     """Yield the worker's orders; a stop replaces those that the node has not noted yet."""
     name, incarnation = worker.allocation_id, worker.incarnation
     if worker.stopped is not None:
-        yield _order("stop", worker.stopped, incarnation, name)
+        if worker.stopped > after:
+            yield _order("stop", worker.stopped, incarnation, name)
         return
     if worker.placed > after:
         prepare = _order("prepare", worker.placed, incarnation, name)
         yield prepare.model_copy(update={"launch": worker.launch})
-    if worker.started is not None:
+    if worker.started is not None and worker.started > after:
         go = _order("go", worker.started, incarnation, name)
         yield go.model_copy(update={"master_port": worker.master_port})
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
+
+import msgspec
 
 from shared.contracts.agents import Launch, Position, Terms
 from shared.contracts.injections import FaultInjected
@@ -129,6 +131,19 @@ class AgentNode:
     """As placement noted them."""
     workers: dict[str, AgentWorker] = field(default_factory=dict)
     released: deque[Released] = field(default_factory=lambda: deque(maxlen=RELEASED_KEPT))
+    """The latest, by their positions."""
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the fields for a snapshot, the releases as one text: they are most of it, and as
+        objects they would hold the executor for seconds."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**values, "released": msgspec.msgpack.encode(tuple(self.released))}
+
+    def __setstate__(self, values: dict[str, object]) -> None:
+        for name, value in values.items():
+            setattr(self, name, value)
+        releases = msgspec.msgpack.decode(self.released, type=list[Released])
+        self.released = deque(releases, maxlen=RELEASED_KEPT)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ import pytest
 
 from shared.bus.clock import LedgerClock
 from shared.bus.folds.fold import Replica
-from shared.bus.folds.snapshot_policy import MARK_EVERY_S, SnapshotPolicy
+from shared.bus.folds.snapshot_policy import COPYING_SHARE, MARK_EVERY_S, SnapshotPolicy
 from shared.bus.folds.snapshots import Snapshots
 from shared.ledger.reader import Cursor, Reader
 from tests.patience import PATIENCE_S
@@ -68,6 +68,29 @@ async def test_there_is_a_pause_between_two_snapshots(
     await snapshot_policy.store_if_due(replica(1, "first"))
     clock.now_s += PAUSE_S - 1
     second = replica(2, "second")
+    await snapshot_policy.store_if_due(second)
+    assert stored(snapshots) == "first"
+    clock.now_s += 1
+    await snapshot_policy.store_if_due(second)
+    assert stored(snapshots) == "second"
+
+
+async def test_a_state_that_takes_long_to_copy_is_copied_less_often(
+    snapshot_policy: SnapshotPolicy[str],
+    snapshots: Snapshots[str],
+    clock: SetClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pack, copy_s = snapshots.pack, 0.5
+
+    def slow_pack(cursor: Cursor, state: str) -> bytes:
+        clock.now_s += copy_s
+        return pack(cursor, state)
+
+    monkeypatch.setattr(snapshots, "pack", slow_pack)
+    await snapshot_policy.store_if_due(replica(1, "first"))
+    second = replica(2, "second")
+    clock.now_s += copy_s / COPYING_SHARE - 1
     await snapshot_policy.store_if_due(second)
     assert stored(snapshots) == "first"
     clock.now_s += 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from services.executor.core.agents import orders as module
 from services.executor.core.agents.orders import confirmations, orders, poll_wait_s
 from services.executor.core.agents.state import OrderPosition
-from shared.contracts.agents import Order, StepState
+from shared.contracts.agents import Order, OrderKind, StepState
 from shared.contracts.attempts import AllocationReleased, JobStopRequested
 from shared.contracts.nodes import NodeLost
 from tests.services.executor.core.agents.history import (
@@ -62,6 +65,25 @@ def test_every_place_divides_the_orders_without_loss_or_repetition() -> None:
         assert orders(history.state, "n1", place).orders[-1] == everything[-1]
         rest = {order.kind for order in orders(history.state, "n1", place).orders}
         assert rest >= {order.kind for order in everything[index + 1 :]}
+
+
+def test_a_poll_makes_no_order_that_the_node_has_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = running()
+    history.add(released(1))
+    history.add(released(2))
+    made: list[str] = []
+    make = module._order
+
+    def note(kind: OrderKind, *rest: Any) -> Order:
+        made.append(kind)
+        return make(kind, *rest)
+
+    monkeypatch.setattr(module, "_order", note)
+    everything = orders(history.state, "n1", OrderPosition()).orders
+    before_last = OrderPosition.of(everything[-2].position)
+    made.clear()
+    assert kinds(orders(history.state, "n1", before_last).orders) == [("forget", allocation(2))]
+    assert made == ["forget"]
 
 
 def test_nothing_follows_through() -> None:

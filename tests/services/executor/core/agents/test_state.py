@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from services.executor.core.agents.state import OrderPosition
-from tests.services.executor.core.agents.history import running
+import pickle
+
+from services.executor.core.agents.state import RELEASED_KEPT, OrderPosition
+from tests.services.executor.core.agents.history import allocation, running
+from tests.services.executor.core.agents.test_orders import released
 
 
 def test_orders_of_one_event_have_places_of_their_own_before_the_next_event() -> None:
@@ -20,6 +23,19 @@ def test_a_position_of_an_order_is_one_on_the_wire() -> None:
     assert OrderPosition.of(OrderPosition.of_event(7, 2, 1).position) == OrderPosition.of_event(
         7, 2, 1
     )
+
+
+def test_a_snapshot_holds_the_whole_state() -> None:
+    history = running()
+    history.add(released(1))
+    state = history.state
+    read = pickle.loads(pickle.dumps(state))
+    assert read == state
+    kept = read.nodes["n1"].released
+    assert [each.allocation_id for each in kept] == [allocation(1)]
+    assert kept.maxlen == RELEASED_KEPT and kept[0].source.job_id == "j"
+    worker = next(iter(read.nodes["n1"].workers.values()))
+    assert worker is read.workers[worker.allocation_id], "what is one object stays one"
 
 
 def test_the_writer_of_a_record_is_that_of_the_last_takeover_before_it() -> None:
