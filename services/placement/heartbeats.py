@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from services.placement.core.pool.node import Node
 from services.placement.core.pool.state import Pool
 from services.placement.heartbeat_log import HeartbeatLog, LogBroken, NotRead, decoded_heartbeats
-from services.placement.silence import Silence, chunks, silence_key
+from services.placement.silence import Silence, SilenceKey, chunks, silence_key
 from shared.bus.lane.lane import Lane
 from shared.bus.logs.log import Entry, Log
 from shared.contracts.reports import NodesHeard, NodesSilent, SilentNode
@@ -27,7 +27,7 @@ LONGEST_NOTED_MS = 60_000
 LEAST_NOTES_PER_LOSS = 4
 """A silence that proves a loss sooner is noted so many times before it does."""
 LOOKS = 10
-"""Looks within the time after which a node is suspected."""
+"""Looks within the time after which a node is suspected, or lost if that is sooner."""
 LOOK_BOUNDS_S = (0.1, 3.0)
 """Least and longest time between two looks."""
 
@@ -56,6 +56,7 @@ class Watcher:
         self._log = HeartbeatLog(log, lane.partition)
         self._silence = Silence()
         self._looked_at_s = -math.inf
+        self._look_s = LOOK_BOUNDS_S[0]
 
     async def start(self) -> None:
         """Begin to read: from the oldest offset of a suspicion, or from the end.
@@ -75,15 +76,22 @@ class Watcher:
         await self._log.stop()
 
     async def step(self) -> None:
-        """Read for a moment; if a node may be silent, read to the end and judge."""
+        """Read for a moment; if it is time to look and a node may be silent, read to the end and
+        judge.
+
+        Heartbeats come many times within a look, and each costs what it holds: all nodes are gone
+        through by the looks alone. One that joins in between is heard at the next look, which is
+        later than it was, and so are nodes whose terms are dropped.
+        """
         try:
-            look_s = self._look_s()
-            self._note(await self._log.poll(look_s))
-            now_s = self._clock()
-            self._silence.watch(map(silence_key, self._nodes()), now_s)
+            self._note(await self._log.poll(self._look_s))
             await self._offer_heard()
-            if now_s - self._looked_at_s >= look_s and self._silent(now_s):
-                self._looked_at_s = now_s
+            now_s = self._clock()
+            if now_s - self._looked_at_s < self._look_s:
+                return
+            self._looked_at_s, self._look_s = now_s, self._time_between_looks_s()
+            self._silence.watch(map(silence_key, self._nodes()), now_s)
+            if self._silent(now_s):
                 async for entries in self._log.read_to_end():
                     self._note(entries)
                 await self._offer_silent(now_s)
@@ -105,11 +113,19 @@ class Watcher:
     def _nodes(self) -> list[Node]:
         return [node for node in self._lane.state.board.nodes.values() if not node.is_over]
 
-    def _look_s(self) -> float:
-        """Return the time between two looks, by the node that would be suspected first."""
-        suspect_ms = map(self._lane.state.suspect_after_ms, self._nodes())
-        least_s, longest_s = LOOK_BOUNDS_S
-        return min(max(min(suspect_ms, default=0) / 1000 / LOOKS, least_s), longest_s)
+    def _present(self, key: SilenceKey) -> Node | None:
+        """Return the node of a count, None if it is gone or counts anew."""
+        node = self._lane.state.board.nodes.get(key.node_id)
+        is_present = node is not None and not node.is_over and silence_key(node) == key
+        return node if is_present else None
+
+    def _time_between_looks_s(self) -> float:
+        """Return the time between two looks, by the node that would be suspected or lost first."""
+        state, (least_s, longest_s) = self._lane.state, LOOK_BOUNDS_S
+        silences_ms = (
+            min(state.suspect_after_ms(node), state.lost_after_ms(node)) for node in self._nodes()
+        )
+        return min(max(min(silences_ms, default=0) / 1000 / LOOKS, least_s), longest_s)
 
     def _note(self, entries: Sequence[Entry]) -> None:
         now_s = self._clock()
@@ -138,15 +154,14 @@ class Watcher:
         for nodes in chunks(self._silent(at_s), NODES_PER_OFFER):
             await self._lane.offer(NodesSilent(nodes=tuple(nodes), offset=self._log.position))
             for node in nodes:
-                count = self._silence.of(node.node_id)
-                count.noted_ms, count.heard_since_noted = node.silent_ms, False
+                self._silence.of(node.node_id).noted_ms = node.silent_ms
 
     async def _offer_heard(self) -> None:
         """Offer the suspected nodes that sent a heartbeat since they are suspected."""
         heard = {
-            node.node_id: node.incarnation
-            for node in self._nodes()
-            if node.silence is not None and self._silence.of(node.node_id).heard_since_noted
+            key.node_id: key.incarnation
+            for key in self._silence.take_heard()
+            if (node := self._present(key)) is not None and node.silence is not None
         }
         if heard:
             await self._lane.offer(NodesHeard(nodes=heard))

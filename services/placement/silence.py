@@ -37,8 +37,6 @@ class SilenceCount:
     """Highest time of sending so far: a heartbeat that is not newer does not count."""
     noted_ms: int = 0
     """Silence that the ledger has."""
-    heard_since_noted: bool = False
-    """A heartbeat came since the silence was noted in the ledger."""
 
     def counts(self, offset: int, alive: Alive) -> bool:
         """Return whether a heartbeat is a new one of this incarnation."""
@@ -55,6 +53,7 @@ class Silence:
 
     def __init__(self) -> None:
         self._nodes: dict[str, SilenceCount] = {}
+        self._heard: set[str] = set()
 
     def resume(self, key: SilenceKey, noted: NotedSilence, at_s: float) -> None:
         """Go on with a count of an earlier reader; it must read on from `noted.offset`."""
@@ -68,6 +67,7 @@ class Silence:
     def begin_anew(self, at_s: float) -> None:
         """Begin all counts anew: heartbeats may be missing from what was read."""
         self._nodes = {name: SilenceCount(node.key, at_s) for name, node in self._nodes.items()}
+        self._heard.clear()
 
     def watch(self, keys: Iterable[SilenceKey], at_s: float) -> None:
         """Count for exactly these keys; those not seen before are heard now."""
@@ -83,9 +83,15 @@ class Silence:
         for node_id, alive in heartbeats.nodes.items():
             node = self._nodes.get(node_id)
             if node is not None and node.counts(offset, alive):
-                node.heard_s, node.noted_ms, node.heard_since_noted = at_s, 0, True
+                node.heard_s, node.noted_ms = at_s, 0
+                self._heard.add(node_id)
                 if alive.sent_boot_ms is not None:
                     node.sent_boot_ms = alive.sent_boot_ms
+
+    def take_heard(self) -> set[SilenceKey]:
+        """Return the keys of the nodes that were heard since the last call."""
+        names, self._heard = self._heard, set()
+        return {self._nodes[name].key for name in names if name in self._nodes}
 
     def of(self, node_id: str) -> SilenceCount:
         return self._nodes[node_id]
