@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -140,10 +140,10 @@ class AgentNode:
         return {**values, "released": msgspec.msgpack.encode(tuple(self.released))}
 
     def __setstate__(self, values: dict[str, object]) -> None:
-        for name, value in values.items():
+        packed = cast("bytes", values["released"])
+        releases = msgspec.msgpack.decode(packed, type=list[Released])
+        for name, value in {**values, "released": deque(releases, maxlen=RELEASED_KEPT)}.items():
             setattr(self, name, value)
-        releases = msgspec.msgpack.decode(self.released, type=list[Released])
-        self.released = deque(releases, maxlen=RELEASED_KEPT)
 
 
 @dataclass(slots=True)
