@@ -62,17 +62,17 @@ SABOTAGES = {
         "if False:",
         f"{AGENT_TESTS}::test_the_first_lease_counts_from_the_first_sending_of_the_registration",
     ),
-    "R4 a lapse before the fork is not noticed": Sabotage(
+    "R4 a lapse before the start is not noticed": Sabotage(
         f"{AGENT}/step/main.py",
         " or not self._watch.lease.may_start(boot_ms()):",
         ":",
-        f"{LEASE}::test_a_lease_that_lapses_before_the_fork_starts_nothing",
+        f"{LEASE}::test_a_lease_that_lapses_while_the_start_waits_starts_nothing",
     ),
-    "R4 a lapse during the fork is not noticed": Sabotage(
+    "R4 a lapse during the start is not noticed": Sabotage(
         f"{AGENT}/step/main.py",
         "run.release_if(self._watch.lease.may_start(boot_ms()))",
         "run.release_if(True)",
-        f"{LEASE}::test_a_lease_that_lapses_during_the_fork_releases_no_program",
+        f"{LEASE}::test_a_lease_that_lapses_during_the_start_releases_no_program",
     ),
     "R5 a start of another incarnation is carried out": Sabotage(
         f"{AGENT}/core/orders.py",

@@ -57,6 +57,11 @@ def write_json(path: str, value: object) -> None:
     write_durable(path, json_text.encode(value).encode())
 
 
+def replace_json(path: str, value: object) -> None:
+    """Write a JSON document that no reboot has to leave behind. Raises OSError."""
+    write_atomic(path, json_text.encode(value).encode())
+
+
 def read_bytes(path: str) -> bytes | None:
     """Return the content of a file, None if there is none. Raises OSError."""
     try:

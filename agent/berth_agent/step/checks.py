@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SHOWN_CHARS = 200
 SHEBANG_BYTES = 256
 """As many bytes of a script the kernel reads for its interpreter (BINPRM_BUF_SIZE)."""
+UNREACHABLE = "workdir_unreachable"
 NODE_CLOSED = "node_folder_closed"
 """Reason of a private directory that its worker may not enter: another node may do better."""
 
@@ -32,9 +33,19 @@ class StartRefused(Exception):
 
 
 def check_start(spec: Spec) -> None:
-    """Raise StartRefused if the directory or the command is missing or forbidden."""
-    _check(spec, lambda: _directory_problem(spec))
-    _check(spec, lambda: _command_problem(spec), within=True)
+    """Raise StartRefused if the directory or the command is missing or forbidden.
+
+    A command that can run has a directory, unless the job has one of that name in a folder that its
+    workers see in place of the machine's: only then, or if it cannot run, the directory is checked.
+    """
+    if world.replaced(spec, spec.cwd):
+        _check(spec, lambda: _directory_problem(spec))
+    try:
+        _check(spec, lambda: _command_problem(spec), within=True)
+    except StartRefused as refusal:
+        if refusal.reason != UNREACHABLE:
+            _check(spec, lambda: _directory_problem(spec))
+        raise
 
 
 def _check(spec: Spec, problem: Callable[[], str], *, within: bool = False) -> None:
@@ -52,7 +63,7 @@ def _check(spec: Spec, problem: Callable[[], str], *, within: bool = False) -> N
     try:
         code, output = child.run(find, spec.hook_s)
     except child.TimedOut as error:
-        raise StartRefused("workdir_unreachable", f"{spec.cwd}: {error}", False) from None
+        raise StartRefused(UNREACHABLE, f"{spec.cwd}: {error}", False) from None
     reason, separator, detail = output.decode("utf-8", errors="replace").partition("\t")
     if separator:
         raise StartRefused(reason, detail, reason != NODE_CLOSED)

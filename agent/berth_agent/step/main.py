@@ -16,6 +16,7 @@ from berth_agent.step.output import OutputLog
 from berth_agent.step.run import Run
 from berth_agent.step.state import StateFile
 from berth_agent.step.watch import FolderWatch
+from berth_agent.step.worker import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,52 +50,57 @@ class Step:
         for line in self._spec.notes:
             self._output.note(line)
         try:
-            self._prepare()
+            worker = self._prepare()
         except checks.StartRefused as refusal:
             self._end_refused(refusal)
             return
-        if not self._wait_for_go():
-            return
         try:
-            run = self._start()
+            run = self._start(worker) if self._wait_for_go() else None
         except OSError as error:
+            worker.discard()
             self._end_refused(checks.StartRefused("start_failed", str(error), False))
             return
-        if run is not None:
+        if run is None:
+            worker.discard()
+            self._end_unstarted()
+        else:
             run.watch(self._wake)
             self._end(run)
 
-    def _prepare(self) -> None:
-        """Take the secrets, and run the prolog and the checks. Raises StartRefused."""
+    def _prepare(self) -> Worker:
+        """Take the secrets, run the prolog and the checks, and fork the init, which waits.
+
+        Raises StartRefused.
+        """
         secrets.take(self._spec)
         if self._spec.prolog:
             self._output.write(checks.run_prolog(self._spec))
         checks.check_start(self._spec)
-        self._state.note("prepared")
+        try:
+            worker = Worker(self._spec)
+        except OSError as error:
+            raise checks.StartRefused("start_failed", str(error), False) from None
+        self._state.note("prepared", init_pid=worker.pid, init_ticks=worker.ticks)
+        return worker
 
     def _wait_for_go(self) -> bool:
-        """Return whether the agent ordered the start; else the end is noted."""
+        """Return whether the agent ordered the start, before it ordered the end or the lease was
+        over."""
         while not self._watch.has_go():
             self._watch.look()
             if self._watch.tombstone is not None or self._watch.lease.is_over(boot_ms()):
-                self._end_unstarted()
                 return False
             _wait(self._wake)
         return True
 
-    def _start(self) -> Run | None:
-        """Start the worker under the folder's lock, unless a stop or the lease forbids it."""
+    def _start(self, worker: Worker) -> Run | None:
+        """Start the program under the folder's lock, unless a stop or the lease forbids it."""
         lock = files.lock(f"{self._folder}/{file_names.LOCK}", wait=True)
         try:
             self._watch.look()
             if self._watch.tombstone is not None or not self._watch.lease.may_start(boot_ms()):
-                self._end_unstarted()
                 return None
-            self._state.note("starting")
-            run = self._fork()
-            self._state.note(
-                "running", init_pid=run.worker.pid, init_ticks=run.worker.ticks, started=True
-            )
+            run = self._begin_run(worker)
             # Noting took time, perhaps a lot: the lease is looked at last.
             self._watch.look()
             run.release_if(self._watch.lease.may_start(boot_ms()))
@@ -103,10 +109,12 @@ class Step:
             if lock is not None:
                 os.close(lock)
 
-    def _fork(self) -> Run:
-        self._watch.add_variables(self._spec)
+    def _begin_run(self, worker: Worker) -> Run:
+        """Note that the worker runs, before it does."""
+        self._spec.env |= self._watch.variables()
+        self._state.note("running", started=True)
         spared = self._epilog.pid if self._epilog else 0
-        return Run(self._spec, self._state, self._output, self._watch, spared)
+        return Run(worker, self._spec, self._state, self._output, self._watch, spared)
 
     def _end_unstarted(self) -> None:
         self._finish()

@@ -15,7 +15,6 @@ from berth_agent.step.outcome import Outcome
 from berth_agent.step.pause import Pause
 from berth_agent.step.sweep import sweep
 from berth_agent.step.terminals import Terminals
-from berth_agent.step.worker import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from berth_agent.step.spec import Spec
     from berth_agent.step.state import StateFile
     from berth_agent.step.watch import FolderWatch
+    from berth_agent.step.worker import Worker
 
 POLL_MS = 1000
 SWEEP_MS = 20
@@ -34,13 +34,16 @@ class Run:
     """Obeys stops, the lease and the walltime."""
 
     def __init__(
-        self, spec: Spec, state: StateFile, output: OutputLog, watch: FolderWatch, spared: int
+        self,
+        worker: Worker,
+        spec: Spec,
+        state: StateFile,
+        output: OutputLog,
+        watch: FolderWatch,
+        spared: int,
     ) -> None:
-        """Fork the worker; `spared` is a child of the step that is no part of it.
-
-        Raises OSError.
-        """
-        self.worker = Worker(spec)
+        """`spared` is a child of the step that is no part of the worker."""
+        self.worker = worker
         self.outcome = Outcome()
         self._spec = spec
         self._state = state
@@ -64,7 +67,7 @@ class Run:
         self._started_ms = boot_ms()
         self._limits = Limits(self._spec, self._started_ms)
         if allowed:
-            self.worker.release()
+            self.worker.release(self._watch.variables())
         else:
             self._limits.ending.request("fenced", self._started_ms, 0)
 

@@ -1,4 +1,4 @@
-"""The state of a step on disk: written by rename and fsync; a FIFO wakes the agent."""
+"""The state of a step: replaced by rename, its end durably; a FIFO wakes the agent."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class StateFile:
         return self._values[name]
 
     def note(self, phase: str, **values: object) -> None:
-        """Make a phase durable. Raises OSError."""
+        """Note a phase before the end, with which a reboot ends too. Raises OSError."""
         self._values |= {"phase": phase, **values}
-        files.write_json(self._path, self._values)
+        files.replace_json(self._path, self._values)
         self.wake_agent()
 
     def try_note(self, phase: str, **values: object) -> None:
@@ -58,7 +58,7 @@ class StateFile:
         """Make an end durable, on a full disk by its reserve; it tries until there is room."""
         while True:
             try:
-                write_on_full_disk(self._reserve, lambda: self.note(phase, **values))
+                write_on_full_disk(self._reserve, lambda: self._note_durably(phase, **values))
             except FileNotFoundError:
                 # The folder is gone: this end is not awaited any more.
                 return
@@ -67,6 +67,11 @@ class StateFile:
                 time.sleep(RETRY_S)
             else:
                 return
+
+    def _note_durably(self, phase: str, **values: object) -> None:
+        self._values |= {"phase": phase, **values}
+        files.write_json(self._path, self._values)
+        self.wake_agent()
 
     def wake_agent(self) -> None:
         """Write to the agent's FIFO; an agent that is away looks at the folders when it starts."""

@@ -51,9 +51,10 @@ class FolderWatch:
     def has_go(self) -> bool:
         return os.path.exists(f"{self.folder}/{file_names.GO}")
 
-    def add_variables(self, spec: Spec) -> None:
-        """Add the variables that came with the order to start."""
-        spec.env |= files.read_json(f"{self.folder}/{file_names.GO}")["env"]
+    def variables(self) -> dict[str, str]:
+        """Return the variables that came with the order to start. Raises OSError, ValueError."""
+        variables: dict[str, str] = files.read_json(f"{self.folder}/{file_names.GO}")["env"]
+        return variables
 
     def _take_lease(self, lease: dict[str, Any], now_ms: int) -> None:
         incarnation, deadline_ms = str(lease["incarnation"]), lease["deadline_boot_ms"]

@@ -1,5 +1,7 @@
 """Forks the worker: an init in a pid namespace of its own, and the program below it.
 
+The init is there before the order to start, so that a start waits for one fork and not for two.
+
 The init dies with the step (PR_SET_PDEATHSIG), and the kernel kills with it whatever the program
 started. A program that is itself the init could not be ended by SIGTERM, and would reap nothing.
 """
@@ -10,17 +12,20 @@ import errno
 import os
 import select
 
-from berth_agent.linux import cgroups, memory, processes, syscalls
+from berth_agent.linux import cgroups, json_text, memory, processes, syscalls
 from berth_agent.linux.signals import signal
 from berth_agent.step import child, world
 from berth_agent.step.checks import candidates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import NoReturn
 
     from berth_agent.step.spec import Spec
 
+START_BYTES = 4096
+"""Longest message that starts the program: a write of so many bytes to a pipe is whole."""
 STOP, CONTINUE = signal.SIGUSR1, signal.SIGUSR2
 """Signals that let the init stop or continue all processes of its namespace."""
 
@@ -49,10 +54,11 @@ class Worker:
         os.set_blocking(self.status, False)
         self.ticks = processes.started_ticks(self.pid)
 
-    def release(self) -> None:
-        """Let the program start. Its init ends by itself if the step dies before."""
+    def release(self, variables: Mapping[str, str] | None = None) -> None:
+        """Let the program start, with more variables. Its init ends by itself if the step dies
+        before."""
         try:
-            os.write(self._life, b"x")
+            os.write(self._life, json_text.encode(dict(variables or {})).encode())
         except BrokenPipeError:
             return
 
@@ -62,6 +68,13 @@ class Worker:
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
+
+    def discard(self) -> None:
+        """End a worker whose program was not started; nothing of it lives then."""
+        self.kill()
+        os.waitpid(self.pid, 0)
+        for descriptor in (self.output, self.status, self._life):
+            os.close(descriptor)
 
 
 class _Init:
@@ -83,7 +96,8 @@ class _Init:
             self._die_with_step()
             cgroups.join(self._spec.cgroups)
             self._take_signals()
-            if os.read(self._life, 1):
+            if message := os.read(self._life, START_BYTES):
+                self._spec.env |= json_text.decode(message.decode())
                 self._start()
                 code = 0
         except OSError as error:

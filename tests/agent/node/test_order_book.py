@@ -99,16 +99,16 @@ def bench(tmp_path: Path) -> Bench:
 
 @pytest.fixture
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Refuses durable writes of the named files."""
+    """Refuses writes of the named files."""
     refused: list[str] = []
-    write = files.write_durable
+    write = files.write_atomic
 
-    def refuse(path: str, content: bytes, mode: int = 0o600) -> None:
+    def refuse(path: str, content: bytes, mode: int = 0o600, *, sync: bool = False) -> None:
         if Path(path).name in refused:
             raise OSError(28, "No space left on device")
-        write(path, content, mode)
+        write(path, content, mode, sync=sync)
 
-    monkeypatch.setattr(files, "write_durable", refuse)
+    monkeypatch.setattr(files, "write_atomic", refuse)
     yield refused
 
 

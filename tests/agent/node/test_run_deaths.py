@@ -33,6 +33,8 @@ def with_moments(call):
     return called
 os.fsync, os.fdatasync = with_moments(os.fsync), with_moments(os.fdatasync)
 subprocess.run = with_moments(subprocess.run)
+rename, commit = os.rename, with_moments(os.rename)
+os.rename = lambda old, new: (commit if "/allocations/" in old else rename)(old, new)
 """
 """Kills the process at one of the moments before and after these calls; at the moment 0 never."""
 LEAST_MOMENTS = 20

@@ -16,19 +16,19 @@ from tests.agent.step_bench import SUSPENDED_S, StepBench, a_time_namespace, clo
 
 pytestmark = pytest.mark.process
 
-LAPSES_DURING_THE_FORK = """
+LAPSES_DURING_THE_START = """
 import time
 from berth_agent.step.main import Step
 from berth_agent.step.run import Run
-fork, watch = Step._fork, Run.watch
-def slow_fork(step):
-    run = fork(step)
+begin, watch = Step._begin_run, Run.watch
+def slow_begin(step, worker):
+    run = begin(step, worker)
     os.rename({lapsed!r}, {lease!r})
     return run
 def slow_watch(run, wake):
     time.sleep(1)
     watch(run, wake)
-Step._fork, Run.watch = slow_fork, slow_watch
+Step._begin_run, Run.watch = slow_begin, slow_watch
 """
 """The step is slow twice: a program that is released has time to run before the step can end it."""
 
@@ -48,7 +48,7 @@ def is_fenced(bench: StepBench) -> bool:
     return end["failure"]["reason"] == "fenced" and not (bench.work / "ran").exists()
 
 
-def test_a_lease_that_lapses_before_the_fork_starts_nothing(bench: StepBench) -> None:
+def test_a_lease_that_lapses_while_the_start_waits_starts_nothing(bench: StepBench) -> None:
     """[R4] The start waits for the folder's lock, and the deadline passes meanwhile."""
     bench.prepare()
     lock = files.lock(str(bench.folder / "lock"), wait=True)
@@ -60,17 +60,17 @@ def test_a_lease_that_lapses_before_the_fork_starts_nothing(bench: StepBench) ->
     assert bench.state["started"] is False
 
 
-def test_a_lease_that_lapses_during_the_fork_releases_no_program(bench: StepBench) -> None:
+def test_a_lease_that_lapses_during_the_start_releases_no_program(bench: StepBench) -> None:
     """[R4] What is noted between the first look and the program's start may take long."""
     lapsed = bench.lease_path.with_name("lapsed")
     document = json.loads(bench.lease_path.read_text()) | {"deadline_boot_ms": boot_ms() - 1}
     lapsed.write_text(json.dumps(document))
     paths = {"lapsed": str(lapsed), "lease": str(bench.lease_path)}
-    bench.prelude = "import os\n" + LAPSES_DURING_THE_FORK.format(**paths)
+    bench.prelude = "import os\n" + LAPSES_DURING_THE_START.format(**paths)
     bench.prepare()
     bench.go()
     assert is_fenced(bench)
-    assert not lapsed.exists(), "the worker was not forked"
+    assert not lapsed.exists(), "the start was not begun"
 
 
 @pytest.mark.parametrize(("clock", "is_over"), [("boottime", True), ("monotonic", False)])

@@ -94,7 +94,11 @@ class AllocationFolder:
         return f"{self.folder}/{name}"
 
     def write_order(self) -> None:
-        """Note the order before it has an effect. Raises OSError."""
+        """Note the order before it has an effect. Raises OSError.
+
+        It is gone with its incarnation after a reboot, and an order at or below the position that
+        is on disk never starts without it.
+        """
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         values = {
             "order": self.order.to_json(),
@@ -102,11 +106,11 @@ class AllocationFolder:
             "master_port": self.master_port,
             "secrets_file": self.secrets_file,
         }
-        files.write_json(self.path(file_names.ORDER), values)
+        files.replace_json(self.path(file_names.ORDER), values)
 
     def note_go(self, variables: dict[str, str]) -> None:
         """Note the order to start. Raises OSError."""
-        files.write_json(self.path(file_names.GO), {"env": variables})
+        files.replace_json(self.path(file_names.GO), {"env": variables})
 
     def note_reported(self, stage: Stage) -> None:
         """Note that a report is in the outbox; losing the note repeats it. Raises OSError."""

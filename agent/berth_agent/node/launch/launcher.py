@@ -61,7 +61,7 @@ class Launcher:
         """Write the specification and start the step. Raises StartRefused, OSError."""
         try:
             spec = self._specify(allocation, telemetry)
-            files.write_json(allocation.path(file_names.SPEC), spec.to_json())
+            files.replace_json(allocation.path(file_names.SPEC), spec.to_json())
         except BaseException:
             self._spare.drop(allocation.token)
             raise
