@@ -175,6 +175,32 @@ def test_nothing_starts_on_missing_gpus(stand: Stand, pool: Pool) -> None:
         assert (row := node.row()) and row["gpus"] == 1
 
 
+def test_a_node_that_never_gets_ready_is_avoided(stand: Stand, pool: Pool, tmp_path: Path) -> None:
+    """It sends heartbeats, takes its order, and never answers it: its prolog hangs."""
+    pool.configure(stop_after_s=600, start_timeout_s=4)
+    prolog = tmp_path / "prolog"
+    prolog.write_text("#!/bin/sh\nexec sleep 600\n")
+    prolog.chmod(0o755)
+    with pool.node("1", gpus=1, prolog=str(prolog), hook_s=600.0) as mute:
+        held_up = pool.submit()
+        eventually(lambda: mute.workers_of(held_up))
+        with pool.node("2") as sound:
+            other = pool.submit()
+            pool.ticks(other)
+            assert sound.workers_of(other) and stand.job(held_up)["attempt"] == 1  # type: ignore[index]
+            eventually(lambda: sound.workers_of(held_up))
+            eventually(lambda: not mute.workers_of(held_up) and not mute.living())
+            why = stand.get(f"/v1/jobs/{held_up}/why") or {}
+            data = [row["data"] for row in why["items"] if row["type"] == "job.start-failed.v1"]
+            assert [(one["reason"], one["node_ids"]) for one in data] == [
+                ("start_timeout", [mute.node_id])
+            ]
+            assert (row := mute.row()) and row["state"] == "joined"
+            pool.end()
+            for job_id in (held_up, other):
+                assert stand.ended(job_id)["phase"] == "succeeded"
+
+
 def test_a_grace_ends_with_the_lease(stand: Stand, pool: Pool) -> None:
     with pool.node("1") as node:
         gang = {"workers": 1, "gpus_per_worker": 2}
