@@ -5,7 +5,7 @@ All numbers are whole, so that sums are exact.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from shared.contracts.job_spec import JobSpec, selector_of
 
@@ -39,6 +39,16 @@ class Shape(NamedTuple):
         return self.gpus * self.milli
 
 
+class WorkerNeeds(Protocol):
+    """The cores and memory of one worker."""
+
+    @property
+    def cpu_milli(self) -> int: ...
+
+    @property
+    def mem_mib(self) -> int: ...
+
+
 class NodeKind(NamedTuple):
     """Nodes of one kind hold the same when they are empty, and so are counted, not listed."""
 
@@ -66,12 +76,12 @@ def matches(shape: Shape, labels: dict[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in shape.selector)
 
 
-def limit_workers(workers: int, shape: Shape, cpu_milli: int, mem_mib: int) -> int:
+def limit_workers(workers: int, needs: WorkerNeeds, cpu_milli: int, mem_mib: int) -> int:
     """Return how many of so many workers these cores and this memory are enough for."""
-    if shape.cpu_milli:
-        workers = min(workers, cpu_milli // shape.cpu_milli)
-    if shape.mem_mib:
-        workers = min(workers, mem_mib // shape.mem_mib)
+    if needs.cpu_milli:
+        workers = min(workers, cpu_milli // needs.cpu_milli)
+    if needs.mem_mib:
+        workers = min(workers, mem_mib // needs.mem_mib)
     return max(0, workers)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shared.contracts.gang_needs import GPU, MIB, Shape, limit_workers, shape_of
+from shared.contracts.gang_needs import GPU, MIB, Shape, WorkerNeeds, limit_workers, shape_of
 from shared.contracts.job_spec import PRIORITY_CLASSES, JobSpec
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "TIERS",
     "Shape",
     "Slot",
+    "WorkerNeeds",
     "limit_workers",
     "shape_of",
     "tier_of",
