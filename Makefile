@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install train left-out results chaos chaos-checks soak dev demo tracing test test-fast test-parts lint lock agent contracts metrics screenshots \
+.PHONY: help install train left-out results compare chaos chaos-checks soak dev demo tracing test test-fast test-parts lint lock agent contracts metrics screenshots \
 	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean \
 	style types rules collected tests
 
@@ -125,6 +125,11 @@ results: install ## Generate docs/results: the gain of the default policy, on re
 	$(BIN)/berth bench retraining --out docs/results --json > /dev/null
 	$(BIN)/berth bench year --out docs/results --json > /dev/null
 	$(BIN)/berth bench flood --out docs/results --json > /dev/null
+
+compare: install ## Compare benchmarks with those of a commit, in turn: BASE= BENCH= ROUNDS= OPTIONS=
+	@mkdir -p build
+	$(BIN)/berth bench compare --base "$(BASE)" $(if $(BENCH),--benches "$(BENCH)") \
+		$(if $(ROUNDS),--rounds "$(ROUNDS)") $(if $(OPTIONS),--options="$(OPTIONS)") > build/compare.json
 
 CHAOS_TESTS := tests/replay tests/operations/test_upgrade.py tests/infra/security/on_kafka tests/e2e/test_observed.py
 CHAOS_LONG := --only kills --jobs 100000 --kills 100 --killers 3 --pools 3 --per-s 60 --minutes 46
