@@ -8,6 +8,7 @@ from math import inf
 import aiohttp
 
 from services.throttle.upstreams.calls import UpstreamBroken
+from services.throttle.upstreams.posting import EngineResponse
 
 CHECK_S = 1.0
 """Period of the checks, and so what a limit of silence may be late by.
@@ -20,7 +21,7 @@ the form of a body is invalid, and its reader would wait for ever.
 class IdleWatch:
     """Closes a response for which a reader has waited too long; a timer per answer, not chunk."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, response: EngineResponse) -> None:
         self.waiting_since: float | None = None
         self.limit_s = inf
         self.has_expired = False
@@ -48,9 +49,7 @@ class IdleWatch:
 class AnswerChunks:
     """The chunks of a body; empty ones do not occur."""
 
-    def __init__(
-        self, upstream: str, response: aiohttp.ClientResponse, idle_timeout_s: float
-    ) -> None:
+    def __init__(self, upstream: str, response: EngineResponse, idle_timeout_s: float) -> None:
         self.has_ended = False
         """Whether the body was complete."""
         self.break_reason = ""
@@ -114,7 +113,7 @@ class AnswerChunks:
         return UpstreamBroken(self._upstream, self.break_reason)
 
 
-def abort(response: aiohttp.ClientResponse) -> None:
+def abort(response: EngineResponse) -> None:
     """Close the connection now, also if the engine has not yet taken the whole request.
 
     A response that was read to its end has given its connection back, and nothing happens.

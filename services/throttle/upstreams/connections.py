@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 import ssl
 from contextvars import ContextVar
+from functools import partial
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 
 CONNECT_S = 5.0
 KEEP_ALIVE_S = 4.0
@@ -49,18 +51,37 @@ class UpstreamSessions:
         await self.fresh.close()
 
 
+class EngineProtocol(ResponseHandler):
+    """One connection to an engine.
+
+    aiohttp resumes the reading at each chunk that is taken, and parses the rest of a pause then,
+    also where nothing was paused: that cost more than the chunk.
+    """
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
+
+class EngineConnector(aiohttp.TCPConnector):
+    """Makes connections of `EngineProtocol`."""
+
+    def __init__(self, tls: ssl.SSLContext | None, *, force_close: bool) -> None:
+        super().__init__(
+            # The pool bounds the requests per upstream.
+            limit=0,
+            ttl_dns_cache=DNS_S,
+            ssl=tls if tls is not None else True,
+            force_close=force_close,
+            socket_factory=_new_socket,
+            keepalive_timeout=None if force_close else KEEP_ALIVE_S,
+        )
+        self._factory = partial[ResponseHandler](EngineProtocol, loop=self._loop)
+
+
 def _session(tls: ssl.SSLContext | None, *, force_close: bool) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(
-        # The pool bounds the requests per upstream.
-        limit=0,
-        ttl_dns_cache=DNS_S,
-        ssl=tls if tls is not None else True,
-        force_close=force_close,
-        socket_factory=_new_socket,
-        keepalive_timeout=None if force_close else KEEP_ALIVE_S,
-    )
     return aiohttp.ClientSession(
-        connector=connector,
+        connector=EngineConnector(tls, force_close=force_close),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_S),
         read_bufsize=BUFFER_BYTES,

@@ -14,6 +14,7 @@ from services.throttle.upstreams.body import LargeBody
 from services.throttle.upstreams.calls import UpstreamAnswer, UpstreamCall
 from services.throttle.upstreams.connections import UpstreamSessions, new_mark
 from services.throttle.upstreams.headers import answer_headers, request_headers
+from services.throttle.upstreams.posting import EngineResponse, post
 from services.throttle.upstreams.request_errors import (
     RequestFailure,
     failure_of_error,
@@ -77,11 +78,7 @@ async def _exchange(
     call: UpstreamCall,
     body: bytes | LargeBody,
 ) -> OpenAnswer | RequestFailure:
-    headers = request_headers(upstream.headers, call.headers)
-    if isinstance(body, LargeBody):
-        headers["Content-Length"] = str(body.size)
-    url = upstream.url(call.path)
-    response = await session.post(url, data=body, headers=headers, allow_redirects=False)
+    response = await _sent(session, upstream, call, body)
     chunks = AnswerChunks(upstream.name, response, call.idle_timeout_s)
     try:
         failure = failure_of_status(response.status, response.headers, time.time())
@@ -94,16 +91,28 @@ async def _exchange(
         raise
 
 
-def _opened(name: str, response: aiohttp.ClientResponse, chunks: AnswerChunks) -> OpenAnswer:
+async def _sent(
+    session: aiohttp.ClientSession,
+    upstream: PooledUpstream,
+    call: UpstreamCall,
+    body: bytes | LargeBody,
+) -> EngineResponse:
+    if isinstance(body, bytes):
+        target = upstream.target(call.path)
+        return await post(session, target, upstream.headers, call.headers, body)
+    headers = request_headers(upstream.headers, call.headers)
+    headers["Content-Length"] = str(body.size)
+    url = upstream.url(call.path)
+    return await session.post(url, data=body, headers=headers, allow_redirects=False)
+
+
+def _opened(name: str, response: EngineResponse, chunks: AnswerChunks) -> OpenAnswer:
     headers = answer_headers(response.headers)
     return OpenAnswer(UpstreamAnswer(name, response.status, headers, chunks), chunks)
 
 
 async def _error_answer(
-    response: aiohttp.ClientResponse,
-    name: str,
-    chunks: AnswerChunks,
-    failure: RequestFailure | None,
+    response: EngineResponse, name: str, chunks: AnswerChunks, failure: RequestFailure | None
 ) -> OpenAnswer | RequestFailure:
     """Return a failure with the engine's message, or the error as an answer if it is one."""
     body, is_whole = await _read_error(response)
@@ -117,7 +126,7 @@ async def _error_answer(
     return replace(failure, engine_text=engine_text(body))
 
 
-async def _read_error(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
+async def _read_error(response: EngineResponse) -> tuple[bytes, bool]:
     """Return the body up to a limit of bytes and time, and whether it is all of it."""
     body = bytearray()
     try:

@@ -9,6 +9,7 @@ from yarl import URL
 from services.throttle.upstreams.breaker import Breaker
 from services.throttle.upstreams.headers import engine_headers, is_printable
 from services.throttle.upstreams.metrics_text import UNKNOWN, EngineFigures
+from services.throttle.upstreams.posting import PostTarget
 from services.throttle.upstreams.request_errors import REST_S, RequestFailure
 from shared.contracts.endpoints import Upstream
 
@@ -43,6 +44,7 @@ class PooledUpstream:
         self._secret_reason = ""
         self._failure_reason = ""
         self._urls: dict[str, URL] = {}
+        self._targets: dict[URL, PostTarget] = {}
         self.configure(settings)
 
     def configure(self, settings: Upstream) -> None:
@@ -63,6 +65,14 @@ class PooledUpstream:
         if url is None:
             url = self._urls[path] = URL(self.settings.url.rstrip("/") + path)
         return url
+
+    def target(self, path: str) -> PostTarget:
+        """Return the target of requests to a path. Raises ValueError without a valid address."""
+        url = self.url(path)
+        target = self._targets.get(url)
+        if target is None:
+            target = self._targets[url] = PostTarget(url)
+        return target
 
     def set_secret(self, secret: str | None) -> None:
         """Take the API key; without one that can be sent it is not available."""
