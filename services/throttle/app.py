@@ -178,9 +178,8 @@ class ThrottleShell:
             self._ids,
         )
         proxy = OpenAiProxy(authenticator, server, self._telemetry.spans)
-        runner = web.AppRunner(
-            proxy.app(), access_log=None, shutdown_timeout=DRAIN_S, handler_cancellation=True
-        )
+        http = web.Server(proxy.handle, handler_cancellation=True)
+        runner = web.ServerRunner(http, shutdown_timeout=DRAIN_S)
         async with AsyncExitStack() as open_:
             open_.callback(server.close)
             open_.push_async_callback(runner.cleanup)
@@ -188,9 +187,7 @@ class ThrottleShell:
                 tasks.create_task(access.run())
                 await runner.setup()
                 await access.caught_up.wait()
-                assert runner.server is not None
-                make = connections(runner.server)
-                listener = await listen(runner, self._settings, self._tls, make)
+                listener = await listen(runner, self._settings, self._tls, connections(http))
                 open_.callback(listener.close)
                 self._announce(listener)
 

@@ -17,7 +17,7 @@ BACKLOG = 2048
 
 
 async def listen(
-    runner: web.AppRunner,
+    runner: web.AppRunner | web.ServerRunner,
     settings: ServerSettings,
     tls: ssl.SSLContext | None,
     make: Callable[[], asyncio.Protocol] | None = None,

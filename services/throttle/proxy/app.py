@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
@@ -18,35 +17,39 @@ from shared.telemetry.spans import Spans
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+MODELS = "/v1/models"
 
 
 class OpenAiProxy:
-    """The HTTP handlers; the fold of `access` is polled elsewhere."""
+    """The handler of all requests; the fold of `access` is polled elsewhere.
+
+    It is one function of aiohttp's server, as the router of its applications costs more than the
+    choice of a route by its path.
+    """
 
     def __init__(self, authenticator: Authenticator, server: RequestServer, spans: Spans) -> None:
         self._authenticator = authenticator
         self._access = authenticator.access
         self._server = server
         self._spans = spans
+        self._routes: dict[str, Route] = {f"/v1/{route}": route for route in ROUTES}
 
-    def app(self) -> web.Application:
-        app = web.Application()
-        for route in ROUTES:
-            app.router.add_post(f"/v1/{route}", self._handler(route), expect_handler=expect)
-        models = "/v1/models"
-        app.router.add_get(models, self._list_models, expect_handler=expect)
-        app.router.add_get(f"{models}/{{model:.+}}", self._show_model, expect_handler=expect)
-        app.router.add_route("*", "/{path:.*}", unknown_route, expect_handler=expect)
-        return app
-
-    def _handler(self, route: Route) -> Handler:
-        async def handle(request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request of any path and method."""
+        if "expect" in request.headers and (refusal := await expect(request)) is not None:
+            return refusal
+        route = self._routes.get(request.path)
+        if route is not None and request.method == "POST":
             return await self._respond(request, route)
+        if request.method in ("GET", "HEAD"):
+            if request.path == MODELS:
+                return await self._list_models(request)
+            list_path, _, model = request.path.partition(f"{MODELS}/")
+            if model and not list_path:
+                return await self._show_model(request, model)
+        return unknown_route(request)
 
-        return handle
-
-    async def _respond(self, request: web.Request, route: Route) -> web.StreamResponse:
+    async def _respond(self, request: web.BaseRequest, route: Route) -> web.StreamResponse:
         parent = request.headers.get("traceparent", "")
         with self._spans.span("llm", parent, {"http.request.method": "POST"}) as span:
             span.set("http.route", f"/v1/{route}")
@@ -67,7 +70,7 @@ class OpenAiProxy:
             span.set("http.response.status_code", response.status)
             return response
 
-    async def _list_models(self, request: web.Request) -> web.Response:
+    async def _list_models(self, request: web.BaseRequest) -> web.Response:
         try:
             bearer = await self._authenticator.authenticate(request)
         except ErrorAnswer as error:
@@ -75,8 +78,7 @@ class OpenAiProxy:
         models = [model_object(name) for name in visible_models(self._access, bearer)]
         return web.json_response({"object": "list", "data": models})
 
-    async def _show_model(self, request: web.Request) -> web.Response:
-        name = request.match_info["model"]
+    async def _show_model(self, request: web.BaseRequest, name: str) -> web.Response:
         try:
             bearer = await self._authenticator.authenticate(request)
             if name not in visible_models(self._access, bearer):
@@ -86,7 +88,7 @@ class OpenAiProxy:
         return web.json_response(model_object(name))
 
 
-async def unknown_route(request: web.Request) -> web.Response:
+def unknown_route(request: web.BaseRequest) -> web.Response:
     """Answer any other path or method, as OpenAI clients read it."""
     methods = allowed_methods(request.path)
     if methods:
@@ -101,7 +103,7 @@ def allowed_methods(path: str) -> str:
     """Return the method of a route; empty for a path that is none."""
     if path.removeprefix("/v1/") in ROUTES and path.startswith("/v1/"):
         return "POST"
-    return "GET" if path == "/v1/models" or path.startswith("/v1/models/") else ""
+    return "GET" if path == MODELS or path.startswith(f"{MODELS}/") else ""
 
 
 def internal_error(error: Exception) -> ErrorAnswer:

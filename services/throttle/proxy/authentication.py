@@ -26,7 +26,7 @@ class Authenticator:
         self._rules = rules
         self._keys = keys
 
-    async def authenticate(self, request: web.Request) -> Bearer:
+    async def authenticate(self, request: web.BaseRequest) -> Bearer:
         """Return the bearer of the request, who belongs to a tenant. Raises ErrorAnswer."""
         values = request.headers.getall("authorization", [])
         if len(values) > 1:

@@ -36,7 +36,7 @@ class BodyReader:
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def read(self, request: web.Request, route: Route, entry: OpenEntry) -> ReadBody:
+    async def read(self, request: web.BaseRequest, route: Route, entry: OpenEntry) -> ReadBody:
         """Return the body, decoded. Raises ErrorAnswer."""
         parts = await self._receive(request, entry)
         try:
@@ -44,7 +44,7 @@ class BodyReader:
         except InvalidRequest as error:
             raise refuse("invalid_body", str(error), param=error.field) from None
 
-    async def _receive(self, request: web.Request, entry: OpenEntry) -> list[bytes]:
+    async def _receive(self, request: web.BaseRequest, entry: OpenEntry) -> list[bytes]:
         # Most bodies have arrived already: a timer for each would cost more than it is worth.
         timeout_s = None if request.content.is_eof() else self._timeout_s
         try:
@@ -72,7 +72,7 @@ def decode(route: Route, parts: list[bytes]) -> ReadBody:
     return ReadBody(body, prompt_size(body.fields))
 
 
-async def _read_all(request: web.Request, entry: OpenEntry) -> list[bytes]:
+async def _read_all(request: web.BaseRequest, entry: OpenEntry) -> list[bytes]:
     """Return the parts of the whole body, counted as they arrive. Raises ErrorAnswer."""
     if (request.content_length or 0) > MAX_BODY_BYTES:
         raise _too_large()

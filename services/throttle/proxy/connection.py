@@ -63,7 +63,7 @@ def connections(server: web.Server) -> Callable[[], asyncio.Protocol]:
     return lambda: OpenAiConnection(server, loop=loop, **options)
 
 
-async def expect(request: web.Request) -> web.Response | None:
+async def expect(request: web.BaseRequest) -> web.Response | None:
     """Let a client that waits for it go on; any other expectation is refused."""
     value = request.headers.get("expect", "")
     if value.lower() != CONTINUE:

@@ -27,7 +27,12 @@ class AnswerRelay:
     """
 
     def __init__(
-        self, request: web.Request, body: RequestBody, count: TokenCount, ticket: Ticket, limit: int
+        self,
+        request: web.BaseRequest,
+        body: RequestBody,
+        count: TokenCount,
+        ticket: Ticket,
+        limit: int,
     ) -> None:
         self._request = request
         self._body = body

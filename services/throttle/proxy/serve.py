@@ -81,14 +81,16 @@ class RequestServer:
     def close(self) -> None:
         self._bodies.close()
 
-    async def serve(self, request: web.Request, route: Route, span: OpenSpan) -> web.StreamResponse:
+    async def serve(
+        self, request: web.BaseRequest, route: Route, span: OpenSpan
+    ) -> web.StreamResponse:
         """Raises ErrorAnswer for a request that is not served."""
         with self._open_requests.enter() as entry:
             read = await self._read(request, route, entry)
             return await self._serve(request, read, span)
 
     async def _serve(
-        self, request: web.Request, read: ReadRequest, span: OpenSpan
+        self, request: web.BaseRequest, read: ReadRequest, span: OpenSpan
     ) -> web.StreamResponse:
         span.set("tenant.id", read.tenant)
         dispatcher = await choose_dispatcher(
@@ -116,7 +118,7 @@ class RequestServer:
         except (Busy, LaneRevoked, Quarantined, LaneLost):
             raise unavailable() from None
 
-    async def _read(self, request: web.Request, route: Route, entry: OpenEntry) -> ReadRequest:
+    async def _read(self, request: web.BaseRequest, route: Route, entry: OpenEntry) -> ReadRequest:
         arrived_s = self._clock()
         bearer = await self._authenticator.authenticate(request)
         tenant = bearer.tenant or ""
@@ -170,7 +172,7 @@ class RequestServer:
 
     async def _send(
         self,
-        request: web.Request,
+        request: web.BaseRequest,
         read: ReadRequest,
         endpoint: EndpointConfigured,
         dispatcher: Dispatcher,

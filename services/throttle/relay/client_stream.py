@@ -46,7 +46,7 @@ class ClientStream:
 
     def __init__(
         self,
-        request: web.Request,
+        request: web.BaseRequest,
         headers: Mapping[str, str],
         write_timeout_s: float = WRITE_TIMEOUT_S,
     ) -> None:
