@@ -12,6 +12,7 @@ from services.throttle.relay.merge import Fields, Pieces, merge, plain
 from services.throttle.relay.request import Route
 from services.throttle.relay.sse import SseEvent
 from services.throttle.relay.text_chunks import TextChunk, text_chunk
+from services.throttle.relay.text_runs import TextRuns
 from services.throttle.relay.usage import DONE, ENDS
 
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
@@ -39,6 +40,8 @@ class AnswerAssembler:
         """The text of each choice that has begun."""
         self._last: TextChunk | None = None
         """The last piece of text, whose fields are not in the head yet."""
+        self._run: TextChunk | None = None
+        """The piece of text whose run goes on: see `TextRuns`."""
         self._response: Raw | None = None
         self.error: Fields | None = None
         """The error that the engine reported within the stream, as it named it."""
@@ -50,10 +53,10 @@ class AnswerAssembler:
         """
         data = event.data
         if data is None or data == DONE:
+            if event.texts:
+                self._add_run(event)
             return None
-        self._bytes += len(data)
-        if self._bytes > MOST_ANSWER_BYTES:
-            raise MalformedStream(f"answer: more than {MOST_ANSWER_BYTES} bytes")
+        self._count_bytes(len(data))
         if self._route == "responses":
             self._add_response(event.name, data)
         elif (text := self._add_text(data)) is not None:
@@ -61,6 +64,11 @@ class AnswerAssembler:
         else:
             self._add_chunk(_decode(data))
         return None
+
+    def remember(self, event: SseEvent, runs: TextRuns) -> None:
+        """Remember the last piece of text, which the event held, for runs of its like."""
+        if self._last is not None and runs.learn(event.raw):
+            self._run = self._last
 
     def answer(self) -> bytes:
         """Return the JSON of the answer. Raises MalformedStream where there is none."""
@@ -86,6 +94,18 @@ class AnswerAssembler:
         if name == b"error":
             self.error = _error(_decode(data))
 
+    def _add_run(self, event: SseEvent) -> None:
+        chunk = self._run
+        if chunk is None:
+            raise MalformedStream("stream: a run of no piece of text")
+        self._count_bytes(len(event.raw))
+        try:
+            text = b"".join(event.texts).decode()
+        except UnicodeDecodeError:
+            raise MalformedStream("stream: an event is no JSON object") from None
+        self._take_head(chunk)
+        self._pieces[chunk.choices[0].index].append(text)
+
     def _add_text(self, data: bytes) -> str | None:
         """Add a chunk that continues the text of a choice, and return its text; None of others."""
         # Before the first piece the order of the answer's fields is that of the engine's.
@@ -96,11 +116,19 @@ class AnswerAssembler:
         pieces = self._pieces.get(choice.index)
         if pieces is None:
             return None
+        self._take_head(chunk)
+        pieces.append(choice.piece)
+        return choice.piece
+
+    def _count_bytes(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > MOST_ANSWER_BYTES:
+            raise MalformedStream(f"answer: more than {MOST_ANSWER_BYTES} bytes")
+
+    def _take_head(self, chunk: TextChunk) -> None:
         if self._last is None or not chunk.replaces(self._last):
             self._note_head()
         self._last = chunk
-        pieces.append(choice.piece)
-        return choice.piece
 
     def _note_head(self) -> None:
         """Take the fields of the last piece of text, once for a row of them."""

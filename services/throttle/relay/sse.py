@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import msgspec
+
+from services.throttle.relay.text_runs import TextRuns
 
 MOST_EVENT_BYTES = 4 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
@@ -18,41 +21,53 @@ class EventTooLarge(ValueError):
 
 
 class SseEvent(msgspec.Struct, frozen=True, gc=False):
-    """One block of a stream up to its blank line; comments and empty blocks have no data."""
+    """One block of a stream up to its blank line, or a run of blocks that differ in their text.
+
+    Comments, empty blocks and runs have no data.
+    """
 
     raw: bytes
     data: bytes | None
     name: bytes = b""
     complete: bool = True
     """Whether its blank line arrived; only the last event of a stream may lack it."""
+    texts: tuple[bytes, ...] = ()
+    """The texts of a run, as JSON has them: see `TextRuns`."""
 
 
 class SseParser:
     """Yields the events of one stream; the bytes of all events together are those of the stream.
 
     A carriage return at the end of what arrived may be half of a line end: it ends its event only
-    with the next byte, or with the stream.
+    with the next byte, or with the stream. Runs of events that `runs` knows are one event.
     """
 
     def __init__(self, most_event_bytes: int = MOST_EVENT_BYTES) -> None:
+        self.runs = TextRuns()
         self._most = most_event_bytes
         self._rest = bytearray()
         self._scanned = 0
         self._started = False
 
-    def feed(self, piece: bytes) -> list[SseEvent]:
-        """Return the events that the piece completes. Raises EventTooLarge."""
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of an event that is not complete yet."""
+        return len(self._rest)
+
+    def feed(self, piece: bytes) -> Iterator[SseEvent]:
+        """Yield the events that the piece completes; take all. Raises EventTooLarge."""
         if not self._rest:
-            return self._split(piece)
+            yield from self._split(piece)
+            return
         # A blank line has at most four bytes: three of them may have been scanned in vain.
         self._scanned = max(0, len(self._rest) - 3)
         self._rest += piece
         if not self._has_end():
             self._check(len(self._rest))
-            return []
+            return
         whole = bytes(self._rest)
         self._rest.clear()
-        return self._split(whole)
+        yield from self._split(whole)
 
     def end(self) -> list[SseEvent]:
         """Return what is left when the stream ended: nothing, or one event."""
@@ -71,20 +86,23 @@ class SseParser:
     def _is_open(match: re.Match[bytes], size: int) -> bool:
         return match.end() == size and match[0].endswith(b"\r")
 
-    def _split(self, data: bytes) -> list[SseEvent]:
-        events: list[SseEvent] = []
+    def _split(self, data: bytes) -> Iterator[SseEvent]:
         start, size = 0, len(data)
         has_returns = b"\r" in data
         while start < size:
+            begin = start
+            start, texts = self.runs.take(data, begin)
+            if texts:
+                yield SseEvent(data[begin:start], None, texts=tuple(texts))
+                continue
             end = self._end_of_event(data, start) if has_returns else data.find(b"\n\n", start) + 2
             if end < 2:
                 self._check(size - start)
                 self._rest += data[start:]
                 break
             self._check(end - start)
-            events.append(self._event(data[start:end]))
+            yield self._event(data[start:end])
             start = end
-        return events
 
     def _end_of_event(self, data: bytes, start: int) -> int:
         match = BLANK_LINE.search(data, start)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from services.throttle.relay.sse import SseEvent, SseParser
 from services.throttle.relay.usage import TokenCount
 
@@ -25,10 +27,13 @@ class StreamFilter:
         """Return what is left at the end of the stream."""
         return self._pass(self._parser.end())
 
-    def _pass(self, events: list[SseEvent]) -> bytes:
-        passed = []
+    def _pass(self, events: Iterable[SseEvent]) -> bytes:
+        passed, count = [], self.count
         for event in events:
-            only_usage = self.count.add(event)
+            chunks = count.chunks
+            only_usage = count.add(event)
+            if count.chunks > chunks and not event.texts:
+                self._parser.runs.learn(event.raw)
             if self._shows_usage or not only_usage:
                 passed.append(event.raw)
         return passed[0] if len(passed) == 1 else b"".join(passed)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta, Raw
 
 from services.throttle.relay.request import Route
-from services.throttle.relay.sse import SseEvent
+
+if TYPE_CHECKING:
+    from services.throttle.relay.sse import SseEvent
 
 DONE = b"[DONE]"
 QUOTATION, BACKSLASH = b'"\\'
@@ -106,6 +108,8 @@ class TokenCount:
         """Count an event of the stream; returns whether it holds the usage and nothing else."""
         data = event.data
         if data is None:
+            for text in event.texts:
+                self.add_text(len(text))
             return False
         if self._route == "responses":
             self._add_response(event, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
 from services.throttle.relay.assemble import MOST_ANSWER_BYTES, AnswerAssembler, MalformedStream
 from services.throttle.relay.client_stream import BrokenStream
@@ -42,13 +42,14 @@ async def assemble(
     """
     assembler, parser = AnswerAssembler(route), SseParser()
 
-    def take(events: list[SseEvent]) -> None:
+    def take(events: Iterable[SseEvent]) -> None:
         for event in events:
             text = assembler.add(event)
             if text is None:
                 count.add(event)
             elif text:
                 count.add_text(len(text))
+                assembler.remember(event, parser.runs)
         report(count)
 
     async for chunk in chunks:

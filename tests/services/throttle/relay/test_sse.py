@@ -62,8 +62,9 @@ def test_only_the_last_event_may_lack_its_blank_line() -> None:
 
 def test_an_event_is_bounded() -> None:
     parser = SseParser(100)
-    assert parser.feed(b"data: " + b"x" * 90) == []
+    assert list(parser.feed(b"data: " + b"x" * 90)) == []
+    assert parser.held_bytes == 96
     with pytest.raises(EventTooLarge, match="at most 100 are"):
-        parser.feed(b"x" * 10)
+        list(parser.feed(b"x" * 10))
     with pytest.raises(EventTooLarge):
-        SseParser(100).feed(b"data: " + b"x" * 200 + b"\n\n")
+        list(SseParser(100).feed(b"data: " + b"x" * 200 + b"\n\n"))
