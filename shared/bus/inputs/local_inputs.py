@@ -74,11 +74,13 @@ class LocalInputs:
 
     def resolve(self, decided: Iterable[LocalInput], facts: list[Fact]) -> None:
         """Remove decided inputs and resolve each with the facts that it caused."""
+        by_cause: dict[str, list[Fact]] = {}
+        for fact in facts:
+            by_cause.setdefault(fact.cause, []).append(fact)
         for local in decided:
             self._waiting.remove(local)
             if not local.facts.done():
-                own = [fact for fact in facts if fact.cause == local.input.id]
-                local.answer([*local.begun, *own])
+                local.answer([*local.begun, *by_cause.get(local.input.id, ())])
 
     def note_begun(self, facts: list[Fact]) -> None:
         """Keep the facts of undecided inputs: the rest of their answer is in the next record."""
