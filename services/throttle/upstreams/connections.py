@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
+from typing import cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -76,7 +78,8 @@ class EngineConnector(aiohttp.TCPConnector):
             socket_factory=_new_socket,
             keepalive_timeout=None if force_close else KEEP_ALIVE_S,
         )
-        self._factory = partial[ResponseHandler](EngineProtocol, loop=self._loop)
+        make: Callable[[], ResponseHandler] = partial(EngineProtocol, loop=self._loop)
+        self._factory = cast("partial[ResponseHandler]", make)
 
 
 def _session(tls: ssl.SSLContext | None, *, force_close: bool) -> aiohttp.ClientSession:
