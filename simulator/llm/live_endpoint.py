@@ -53,6 +53,8 @@ class LiveEndpoint:
     slots: int
     follow: Callable[[str, float], TraceRequest | None] = lambda tenant, at_s: None
     """Returns what a tenant sends when one of its requests has ended."""
+    tells_lengths: bool = False
+    """Whether the limit of a request is the length of its answer, else that of the endpoint."""
     throttle: Throttle = field(default_factory=Throttle)
     state: EndpointState = field(init=False)
     engine: BatchingEngine[str] = field(init=False)
@@ -107,7 +109,9 @@ class LiveEndpoint:
                 endpoint=self.settings.endpoint,
                 application=request.application,
                 prompt_tokens=request.prompt_tokens,
-                max_output_tokens=self.settings.output_limit,
+                max_output_tokens=request.output_tokens
+                if self.tells_lengths
+                else self.settings.output_limit,
             ),
             tenant=request.tenant,
         )

@@ -23,6 +23,7 @@ def goals_of(result: dict[str, Any]) -> dict[str, str]:
         **lighter_goals(result["abuse_lighter"]),
         **speed_goals(result),
         **wait_goals(result["wait_ratio"], result["wait_ratio_limit"]),
+        **known_goals(result["wait_ratio_known_lengths"]),
     }
 
 
@@ -74,6 +75,14 @@ def waits_text(abuse: Tables) -> str:
         < min(abuse[other][cell]["benign_p99_s"] for other in ("vtc", "fairserve"))
     ]
     return f"{met(len(lower) == len(cells))}: {len(lower)} of {len(cells)} cells"
+
+
+def known_goals(ratio: dict[str, Any]) -> dict[str, str]:
+    """Return the goal of waits where limits tell the lengths of answers."""
+    low, high = ratio["p10"], ratio["p90"]
+    is_met = low >= LEAST_WAIT_RATIO and high <= MOST_WAIT_RATIO
+    figures = f"{low:.2f} to {high:.2f}, median {ratio['p50']:.2f}"
+    return {"the same where answers reach their limits": f"{met(is_met)}: {figures}"}
 
 
 def wait_goals(ratio: dict[str, Any], limit: dict[str, Any]) -> dict[str, str]:

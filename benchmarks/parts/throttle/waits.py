@@ -14,7 +14,7 @@ TENANTS = 2
 OPEN_REQUESTS = 8
 """Requests that each tenant has open at any time, so that both always wait."""
 REQUESTS = 400
-THINK_S = 0.5
+THINK_S, LEAST_THINK_S = 0.5, 0.05
 LEAST_WAIT_S = 0.5
 """Shorter waits have no ratio worth a number."""
 
@@ -51,6 +51,26 @@ class BackloggedTenants:
         )
 
 
+class UnequalTenants(BackloggedTenants):
+    """One tenant with many open requests and one with few; limits are the lengths of answers.
+
+    The load of `berth bench engine`, whose model of random weights always reaches its limit.
+    """
+
+    OPEN = {"many": 24, "few": 8}
+
+    def first(self) -> list[TraceRequest]:
+        return [self._request(name, 0.0) for name, count in self.OPEN.items() for _ in range(count)]
+
+    def _request(self, tenant: str, at_s: float) -> TraceRequest:
+        self._sent += 1
+        at_s += self._chance.uniform(0, LEAST_THINK_S)
+        prompt_tokens, answer = self._chance.randint(10, 120), self._chance.lognormvariate(5.0, 0.6)
+        return TraceRequest(
+            f"r{self._sent}", tenant, at_s, prompt_tokens, min(max(int(answer), 20), 600)
+        )
+
+
 def answer_tokens(chance: random.Random) -> int:
     """Draw the length of an answer."""
     return max(1, int(chance.lognormvariate(4.2, 0.7)))
@@ -65,6 +85,23 @@ def wait_ratio(seeds: tuple[int, ...]) -> Json:
         waits = LiveEndpoint(settings, SLOTS, tenants.follow).run(tenants.first())
         ratios += [
             wait.estimated_s / wait.waited_s for wait in waits if wait.waited_s > LEAST_WAIT_S
+        ]
+    return {"requests": len(ratios), **quantiles(ratios)}
+
+
+def wait_ratio_of_known_lengths(seeds: tuple[int, ...]) -> Json:
+    """Return the same for `UnequalTenants`, whose limits tell the lengths of their answers."""
+    ratios: list[float] = []
+    for seed in seeds:
+        settings = EndpointConfigured(
+            endpoint="m", partition=0, queue_limit=1000, queue_timeout_s=86_400
+        )
+        tenants = UnequalTenants(seed)
+        live = LiveEndpoint(settings, SLOTS, tenants.follow, tells_lengths=True)
+        ratios += [
+            wait.estimated_s / wait.waited_s
+            for wait in live.run(tenants.first())
+            if wait.waited_s > LEAST_WAIT_S
         ]
     return {"requests": len(ratios), **quantiles(ratios)}
 

@@ -43,7 +43,7 @@ def estimate_wait(state: EndpointState, request: ServedRequest) -> WaitEstimate:
 
 
 def estimate_at_engines(state: EndpointState, request: ServedRequest) -> WaitEstimate:
-    """Return how long a request that arrives now will wait, if no other arrives.
+    """Return how long a request that arrives now will wait, if tenants send on as they did.
 
     Each place of the engines serves one request after the other, in the order of the discipline,
     at the pace that was measured. Learning from the error of earlier estimates was tried: it made
@@ -54,11 +54,12 @@ def estimate_at_engines(state: EndpointState, request: ServedRequest) -> WaitEst
         return WaitEstimate(0, 0.0)
     expected = state.speed.expected_lengths()
     ahead = state.discipline.ahead_of(request, lambda r: expected(r.max_output_tokens))
-    if ahead.count < places - len(state.running):
-        return WaitEstimate(ahead.count, 0.0)
+    position = ahead.count - ahead.coming
+    if position < places - len(state.running):
+        return WaitEstimate(position, 0.0)
     usual = state.speed.expected_tokens(request.max_output_tokens)
     tokens = tokens_until_start(state, ahead, places, usual)
-    return WaitEstimate(ahead.count, measured_pace(state).duration_s(tokens))
+    return WaitEstimate(position, measured_pace(state).duration_s(tokens))
 
 
 def usable_places(state: EndpointState) -> int:
@@ -81,22 +82,25 @@ def tokens_until_start(state: EndpointState, ahead: Ahead, places: int, usual: f
     """Return what one place makes until one is free behind the requests ahead.
 
     Each takes the place that is free first. Those that are not named have equal answers, so that
-    the places take turns.
+    the places take turns. The less is known of lengths, the earlier one of several places is free:
+    at that moment the others have more to do than half of an answer.
     """
     expected = state.speed.expected_lengths()
-    ends = ends_of_running(state, places)
+    first = ends_of_running(state, places)
     if not ahead.count:
-        return ends[0]
-    ends = ends.copy()  # Sorted, so a heap.
+        return first[0]
+    ends = first.copy()  # Sorted, so a heap.
     for served in ahead.requests:
         heapq.heapreplace(ends, ends[0] + expected(served.max_output_tokens))
-    unnamed = ahead.count - len(ahead.requests)
-    if not unnamed:
-        return ends[0]
     length = usual if ahead.tokens is None else ahead.tokens / ahead.count
-    turns, place = divmod(unnamed, places)
-    ends.sort()
-    return turns * length + ends[place * len(ends) // places]
+    tokens = ends[0]
+    unnamed = ahead.count - len(ahead.requests)
+    if unnamed:
+        turns, place = divmod(unnamed, places)
+        ends.sort()
+        tokens = turns * length + ends[place * len(ends) // places]
+    earlier = (places - 1) / places * state.speed.spread / 2 * length
+    return max(tokens - earlier, first[0])
 
 
 def ends_of_running(state: EndpointState, places: int) -> list[float]:

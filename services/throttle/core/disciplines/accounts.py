@@ -21,6 +21,9 @@ MOST_STALE = 64
 """Entries of a heap, beyond two per queue, with which it is built anew."""
 
 
+SENT_MEMORY = 0.97
+"""Part of the weight of what a tenant sent that one more start leaves: about 33 starts count."""
+
 STALE_PART = 2
 """A profile of turns is counted anew after one more request for so many queues."""
 
@@ -37,6 +40,19 @@ class Account:
     counter: float = 0.0
     forecast_cost: float = 0.0
     """Charged at the start for output that requests still running may make."""
+    sent: float = 0.0
+    """Requests that it sent, of which older ones weigh less: see `sent_per_start`."""
+    sent_at: int = 0
+    """The number of starts at its last one."""
+
+    def note_sent(self, starts: int) -> None:
+        """Count a request that is sent after so many starts of any tenant."""
+        self.sent = self.sent * SENT_MEMORY ** (starts - self.sent_at) + 1.0
+        self.sent_at = starts
+
+    def sent_per_start(self, starts: int) -> float:
+        """Return how many requests it sends while one of any tenant is started."""
+        return self.sent * SENT_MEMORY ** (starts - self.sent_at) * (1 - SENT_MEMORY)
 
     def charge(self, cost: float) -> None:
         """Add a cost to the counter; a refund is negative."""
@@ -102,8 +118,10 @@ class TenantQueue:
         self.prompt_tokens -= request.prompt_tokens
         self.output_limits -= request.max_output_tokens
 
-    def competing(self) -> CompetingQueue:
-        return CompetingQueue(self.account.counter, self.account.weight, self.requests)
+    def competing(self, starts: int) -> CompetingQueue:
+        account = self.account
+        sent = account.sent_per_start(starts)
+        return CompetingQueue(account.counter, account.weight, self.requests, sent)
 
 
 @dataclass(slots=True)
@@ -140,7 +158,7 @@ class FairQueue:
             count, tokens = float(len(own.requests)), own.expected_tokens(length)
             counter += LINEAR.of(own.prompt_tokens, tokens) / account.weight
         turns = self._turns(level, length).before(counter - level, account.tenant)
-        return Ahead(round(count + turns.requests), (), tokens + turns.tokens)
+        return Ahead(round(count + turns.requests), tokens=tokens + turns.tokens)
 
     def _turns(self, level: float, length: ExpectedLength) -> TurnProfile:
         """Return the profile; it is counted anew when a part of the queues may have changed."""
@@ -157,6 +175,7 @@ class FairQueue:
             self._index(queue)
         else:
             queue.add(request)
+        account.note_sent(self.appended - self.waiting)
         self.waiting += 1
         self.appended += 1
 
@@ -223,7 +242,8 @@ class FairQueue:
     def competition(self, account: Account, counter: float, first: int = 0) -> Competition:
         """Return the queues that a new request of the account competes with in this fair queue."""
         own = self.queues.get(account.tenant)
-        others = [queue.competing() for queue in self.queues.values() if queue is not own]
+        starts = self.appended - self.waiting
+        others = [queue.competing(starts) for queue in self.queues.values() if queue is not own]
         requests = own.requests if own is not None else ()
         return Competition(CompetingQueue(counter, account.weight, tuple(requests)), others, first)
 

@@ -27,11 +27,13 @@ class CompetingQueue:
     counter: float
     weight: float
     requests: Sequence[ServedRequest]
+    sent_per_start: float = 0.0
+    """Requests that its tenant sends while one request of any tenant is started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Competition:
-    """The requests between a request and its start, if no other arrives.
+    """The requests between a request and its start.
 
     `own` holds the requests of its queue that are before it, `others` the other queues, `first` is
     the number of requests that go before all of them.
@@ -49,6 +51,8 @@ class Ahead:
     count: int
     requests: Sequence[ServedRequest] = field(default=())
     """Named where they are few."""
+    coming: int = 0
+    """How many of them are not there yet: their tenants send on, and will be before it."""
     tokens: float | None = None
     """Output that is expected of all, where it is known and they are not named."""
 
@@ -60,40 +64,58 @@ def ahead_in(competition: Competition, length: ExpectedLength) -> Ahead:
     """
     own, others, first = competition.own, competition.others, competition.first
     requests: list[ServedRequest] = []
+    coming = 0
     if len(others) < MOST_QUEUES:
-        requests, is_complete = _merge(own, others, length)
+        requests, coming, is_complete = _merge(own, others, length)
         if is_complete:
-            return Ahead(first + len(requests), requests)
+            return Ahead(first + len(requests), requests, coming)
     turns = (len(own.requests) + 1) * (len(others) + 1) - 1
     waiting = len(own.requests) + sum(len(queue.requests) for queue in others)
-    return Ahead(first + max(len(requests), min(turns, waiting)), requests)
+    return Ahead(first + max(len(requests), min(turns, waiting) + coming), requests, coming)
 
 
 def _merge(
     own: CompetingQueue, others: Sequence[CompetingQueue], length: ExpectedLength
-) -> tuple[list[ServedRequest], bool]:
-    """Return the requests before the end of the own queue, and whether these are all."""
+) -> tuple[list[ServedRequest], int, bool]:
+    """Return the requests before the end of the own queue, those to come, and whether it is all.
+
+    A tenant that has sent while others were served is expected to go on: behind its queue comes
+    another request like those before, as soon as it would have sent that.
+    """
     queues = [own, *others]
     heap = [(*_place(queue, 0), number, 0) for number, queue in enumerate(queues)]
     heapq.heapify(heap)
+    later: list[tuple[float, float, int, int]] = []
     ahead: list[ServedRequest] = []
+    coming, level = 0, own.counter
     while heap and len(ahead) < MOST_AHEAD:
-        counter, _, number, position = heapq.heappop(heap)
-        queue = queues[number]
-        if position == len(queue.requests):
+        while later and later[0][0] <= len(ahead):
+            _, counter, number, position = heapq.heappop(later)
+            heapq.heappush(heap, (max(counter, level), math.inf, number, position))
+        counter, queued_at, number, position = heapq.heappop(heap)
+        queue, level = queues[number], counter
+        known = len(queue.requests)
+        if position >= known:
             if queue is own:
-                return ahead, True
-            continue
-        request = queue.requests[position]
+                return ahead, coming, True
+            due = (
+                (position - known + 1) / queue.sent_per_start if queue.sent_per_start else math.inf
+            )
+            if due > len(ahead):
+                if known and due < MOST_AHEAD:
+                    heapq.heappush(later, (due, counter, number, position))
+                continue
+            coming += 1
+        request = queue.requests[position % known]
         ahead.append(request)
         cost = LINEAR.of(request.prompt_tokens, length(request))
         counter += cost / queue.weight
         queued_at = _place(queue, position + 1)[1]
         heapq.heappush(heap, (counter, queued_at, number, position + 1))
-    return ahead, False
+    return ahead, coming, False
 
 
 def _place(queue: CompetingQueue, position: int) -> tuple[float, float]:
     """Return the counter, and the arrival of a request; the new request is the last to arrive."""
-    is_end = position == len(queue.requests)
+    is_end = position >= len(queue.requests)
     return queue.counter, math.inf if is_end else queue.requests[position].queued_at

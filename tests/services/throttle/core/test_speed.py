@@ -21,7 +21,23 @@ def test_answers_are_expected_to_be_as_long_as_those_before_and_within_their_lim
     speed = EngineSpeed()
     assert speed.expected_tokens(100) == FIRST_SHARE * 100
     for _ in range(200):
-        speed.add_answer(40)
+        speed.add_answer(40, 1000)
     assert speed.expected_tokens(100) == pytest.approx(40)
     assert speed.expected_tokens(10) == 10
     assert speed.expected_tokens(0) == 1
+
+
+def test_where_answers_reach_their_limits_the_limit_is_expected() -> None:
+    speed = EngineSpeed()
+    for limit in [50, 400] * 100:
+        speed.add_answer(limit, limit)
+    assert speed.expected_tokens(60) == pytest.approx(60, rel=0.05)
+    assert speed.expected_tokens(390) == pytest.approx(390, rel=0.05)
+    assert speed.spread < 0.05
+
+
+def test_answers_that_differ_from_what_is_expected_have_a_spread() -> None:
+    speed = EngineSpeed()
+    for tokens in [20, 180] * 100:
+        speed.add_answer(tokens, 1000)
+    assert speed.spread == pytest.approx(0.64, rel=0.05)

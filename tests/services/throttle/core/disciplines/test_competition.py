@@ -41,6 +41,16 @@ def test_of_equal_counters_the_request_that_arrived_first_is_ahead() -> None:
     assert ahead_in(Competition(own, [other]), cost).count == 1
 
 
+def test_a_tenant_that_sends_on_stays_before_a_long_queue() -> None:
+    own = CompetingQueue(0.0, 1.0, [request(n) for n in range(8)])
+    idle = CompetingQueue(0.0, 1.0, [request(0, "b")])
+    sending = CompetingQueue(0.0, 1.0, [request(0, "b")], sent_per_start=0.5)
+    assert ahead_in(Competition(own, [idle]), cost).count == 9
+    ahead = ahead_in(Competition(own, [sending]), cost)
+    assert ahead.count == 16
+    assert ahead.count - ahead.coming == 9, "those that are there"
+
+
 def test_long_queues_are_estimated_as_if_they_took_turns_evenly() -> None:
     own = CompetingQueue(0.0, 1.0, [request(n) for n in range(MOST_AHEAD)])
     other = CompetingQueue(0.0, 1.0, [request(n, "b") for n in range(10 * MOST_AHEAD)])
