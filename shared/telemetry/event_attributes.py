@@ -36,6 +36,7 @@ _TERMS: tuple[tuple[AttributeKey, str], ...] = (
     ("decision.bound", "bound"),
 )
 _MACHINE_READABLE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+DECIDING = ("job.id", "decision.waited_ms")
 MAX_NODES = 16
 """Nodes of a large gang that are listed; the event has all of them."""
 
@@ -71,6 +72,14 @@ def attributes_of(fact: Fact) -> Attributes:
     return attributes
 
 
+def sampled_by(event: Event) -> Attributes:
+    """Return the attributes by which a span is kept or not: most are not, and need no others."""
+    attributes: Attributes = {"event.type": event.TYPE}
+    for key, field in _deciding(type(event)):
+        _put(attributes, key, getattr(event, field))
+    return attributes
+
+
 def _plain(value: float) -> int | float:
     """Return counts as integers: all terms are floats on the wire."""
     return int(value) if value.is_integer() else value
@@ -79,6 +88,11 @@ def _plain(value: float) -> int | float:
 @cache
 def _present(kind: type[Event]) -> tuple[tuple[AttributeKey, str], ...]:
     return tuple((key, field) for key, field in _FIELDS if field in kind.model_fields)
+
+
+@cache
+def _deciding(kind: type[Event]) -> tuple[tuple[AttributeKey, str], ...]:
+    return tuple(pair for pair in _present(kind) if pair[0] in DECIDING)
 
 
 def _put(attributes: Attributes, key: AttributeKey, value: object) -> None:

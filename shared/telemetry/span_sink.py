@@ -59,6 +59,14 @@ class SpanSink:
             meter_provider=NoOpMeterProvider(),
         )
 
+    def keeps(self, name: SpanName, own: str, attributes: Attributes) -> bool:
+        """Return whether `put` would keep a span, by `sampled_by` alone; one that it would not is
+        counted."""
+        is_sampled = is_kept(self._share, name, own, attributes)
+        if not is_sampled:
+            self._unsampled()
+        return is_sampled
+
     def put(
         self,
         name: SpanName,

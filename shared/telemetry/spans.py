@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shared.telemetry.event_attributes import attributes_of
+from shared.telemetry.event_attributes import attributes_of, sampled_by
 from shared.telemetry.job_traces import JobTraces
 from shared.telemetry.names import BOOKKEEPING, AttributeKey, AttributeValue, SpanName, span_of
 from shared.telemetry.sampling import ALL
@@ -74,7 +74,8 @@ class Spans:
             return
         for fact, parent in zip(facts, parents, strict=True):
             name, links = span_of(fact.event.TYPE), self._jobs.links(fact, parent)
-            if fact.traceparent and name not in BOOKKEEPING:
+            has_span = fact.traceparent and name not in BOOKKEEPING
+            if has_span and self._sink.keeps(name, fact.traceparent, sampled_by(fact.event)):
                 attributes = attributes_of(fact)
                 self._sink.put(
                     name, fact.traceparent, parent, attributes, started_ns, ended_ns, links=links

@@ -46,9 +46,10 @@ class BodyReader:
 
     async def _receive(self, request: web.BaseRequest, entry: OpenEntry) -> list[bytes]:
         # Most bodies have arrived already: a timer for each would cost more than it is worth.
-        timeout_s = None if request.content.is_eof() else self._timeout_s
         try:
-            async with asyncio.timeout(timeout_s):
+            if request.content.is_eof():
+                return await _read_all(request, entry)
+            async with asyncio.timeout(self._timeout_s):
                 return await _read_all(request, entry)
         except TimeoutError:
             text = f"body: not complete after {self._timeout_s:g} s; send it faster"

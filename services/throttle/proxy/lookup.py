@@ -32,7 +32,7 @@ async def choose_dispatcher(
         await _until_served(own, endpoint, tenant)
     for candidate in (endpoint, *_fallbacks(view, bearer, endpoint)):
         dispatcher = dispatchers().get(candidate.partition)
-        if dispatcher is not None and dispatcher.ready and dispatcher.upstreams.capacity:
+        if dispatcher is not None and dispatcher.ready and dispatcher.upstreams.takes_requests:
             return dispatcher
     if own is None or not own.ready:
         raise unavailable()

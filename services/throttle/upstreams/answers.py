@@ -18,6 +18,9 @@ the form of a body is invalid, and its reader would wait for ever.
 """
 
 
+MANY = 2
+
+
 class IdleWatch:
     """Closes a response for which a reader has waited too long; a timer per answer, not chunk."""
 
@@ -56,7 +59,7 @@ class AnswerChunks:
         self._upstream = upstream
         self._response = response
         self._first = b""
-        self._read = response.content.readany
+        self._content = response.content
         self._idle_timeout_s = idle_timeout_s
         self._clock = asyncio.get_running_loop().time
         self._watch = IdleWatch(response)
@@ -64,8 +67,7 @@ class AnswerChunks:
     async def read_first(self) -> None:
         """Wait for the first chunk. Raises the errors of the connection as they are."""
         self._watch.waiting_since = self._clock()
-        self._first = await self._read()
-        self.begin_with(self._first)
+        self.begin_with(await read_available(self._content))
 
     def begin_with(self, first: bytes) -> None:
         """Take the first chunk; the limit of silence holds from now on."""
@@ -83,7 +85,7 @@ class AnswerChunks:
         watch = self._watch
         watch.waiting_since = self._clock()
         try:
-            chunk = await self._read()
+            chunk = await read_available(self._content)
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from None
         if not chunk:
@@ -111,6 +113,27 @@ class AnswerChunks:
         elif isinstance(error, OSError):
             self.break_reason = "connection reset"
         return UpstreamBroken(self._upstream, self.break_reason)
+
+
+async def read_available(content: aiohttp.StreamReader) -> bytes:
+    """Return what has arrived, as `readany` does; wait for it if it is nothing yet.
+
+    Engines send a chunk per token. `readany` keeps the account of its buffer for each of them: here
+    it is kept once for all that have arrived.
+    """
+    if len(getattr(content, "_buffer", ())) < MANY:
+        return await content.readany()
+    if (error := content.exception()) is not None:
+        raise error
+    buffer, splits = content._buffer, content._http_chunk_splits
+    data = b"".join(buffer)
+    buffer.clear()
+    if splits:
+        splits.clear()
+    content._size = 0
+    content._cursor += len(data)
+    content._protocol.resume_reading()
+    return data
 
 
 def abort(response: EngineResponse) -> None:

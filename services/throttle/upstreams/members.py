@@ -43,6 +43,14 @@ class PoolMembers:
         return leaving + sum(upstream.capacity(now) for upstream in self.all)
 
     @property
+    def takes_requests(self) -> bool:
+        """Whether the capacity is above 0."""
+        if any(upstream.in_flight for upstream in self._leaving):
+            return True
+        now = self._clock()
+        return any(upstream.in_flight or upstream.room(now) for upstream in self.all)
+
+    @property
     def is_overloaded(self) -> bool:
         now = self._clock()
         return any(upstream.is_overloaded(now) for upstream in self.all)

@@ -78,6 +78,11 @@ class UpstreamPool:
         return self._members.capacity
 
     @property
+    def takes_requests(self) -> bool:
+        """Whether the capacity is above 0; cheaper than to count it."""
+        return self._members.takes_requests
+
+    @property
     def overloaded(self) -> bool:
         """Return whether an available engine reports waiting requests or a full KV cache."""
         return self._members.is_overloaded
