@@ -8,6 +8,7 @@ from aiohttp import web
 
 from services.throttle.proxy.engine_call import BROKEN, broken_answer
 from services.throttle.proxy.progress import AnswerProgress
+from services.throttle.proxy.whole_response import WholeResponse
 from services.throttle.relay.client_stream import ClientStream, relay
 from services.throttle.relay.errors import refuse
 from services.throttle.relay.request import RequestBody
@@ -95,4 +96,4 @@ class AnswerRelay:
     ) -> web.StreamResponse:
         route = self._body.route
         body = await assemble(answer.chunks, route, self._count, self._progress.report)
-        return web.Response(body=body, headers={**headers, "content-type": JSON})
+        return WholeResponse(body, headers)
