@@ -33,6 +33,7 @@ PURE_FOLDERS = frozenset(
         "services/throttle/relay",
         "shared/contracts",
         "shared/ledger",
+        "shared/performance",
         "shared/pipeline",
         "shared/projections",
         "shared/verify",

@@ -1,0 +1,45 @@
+"""The shape of an allocation, which decides how fast a job is on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Tier = Literal["gpu", "node", "rack", "spine"]
+"""The slowest link that the workers of a job share: none, inside a node, a rack, between racks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """GPUs of one type, by node: (4, 4) is two nodes with four GPUs each.
+
+    `node_gpus` is how many GPUs a whole node of the type has, 0 where that is unknown.
+    """
+
+    gpu_type: str
+    per_node: tuple[int, ...]
+    node_gpus: int = 0
+    racks: int = 1
+
+    @property
+    def gpus(self) -> int:
+        return sum(self.per_node)
+
+    @property
+    def nodes(self) -> int:
+        return len(self.per_node)
+
+    @property
+    def tier(self) -> Tier:
+        if self.racks > 1:
+            return "spine"
+        if self.nodes > 1:
+            return "rack"
+        return "node" if self.gpus > 1 else "gpu"
+
+    @property
+    def is_consolidated(self) -> bool:
+        """Whether no fewer nodes could hold as many GPUs."""
+        if self.nodes <= 1:
+            return True
+        return self.node_gpus > 0 and self.nodes == -(-self.gpus // self.node_gpus)

@@ -1,0 +1,55 @@
+"""Measured rates of a job by type and number of GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shared.performance.footprint import Footprint
+
+
+@dataclass(frozen=True, slots=True)
+class RateTable:
+    """Units of work per second by (GPU type, GPUs), beside each other and spread over nodes.
+
+    A rate of 0 was measured: the job does not run there, for example for lack of memory.
+    """
+
+    consolidated: Mapping[tuple[str, int], float]
+    spread: Mapping[tuple[str, int], float] = field(default_factory=dict)
+
+    def rate(self, footprint: Footprint) -> float | None:
+        """Return the units per second on the footprint; None where nothing was measured."""
+        table = self.consolidated if footprint.is_consolidated else self.spread
+        return between(table, footprint.gpu_type, footprint.gpus)
+
+    def best(self, gpu_type: str, gpus: int) -> float | None:
+        """Return the rate of so many GPUs of a type beside each other."""
+        return between(self.consolidated, gpu_type, gpus)
+
+
+def between(table: Mapping[tuple[str, int], float], gpu_type: str, gpus: int) -> float | None:
+    """Return the measured rate, or the linear one between two measured numbers of GPUs.
+
+    Nothing is extrapolated. No GPUs do no work.
+    """
+    if gpus == 0:
+        return 0.0
+    exact = table.get((gpu_type, gpus))
+    if exact is not None:
+        return exact
+    numbers = sorted(number for name, number in table if name == gpu_type)
+    below = max((number for number in numbers if number < gpus), default=None)
+    above = min((number for number in numbers if number > gpus), default=None)
+    if below is None or above is None:
+        return None
+    low, high = table[gpu_type, below], table[gpu_type, above]
+    return low + (high - low) * (gpus - below) / (above - below)
+
+
+def scaled(relative: Mapping[str, float], rate: float, gpus: int) -> RateTable:
+    """Return the table of a rigid job from its rate on a type of speed 1 and speeds by type.
+
+    The job's field `gpu_speeds` has such speeds.
+    """
+    return RateTable({(name, gpus): rate * speed for name, speed in relative.items()})
