@@ -36,6 +36,7 @@ PURE_FOLDERS = frozenset(
         "shared/performance",
         "shared/pipeline",
         "shared/projections",
+        "shared/schedulers",
         "shared/verify",
         "simulator/llm/adapters",
         "simulator/failslow",

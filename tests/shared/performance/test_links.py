@@ -13,7 +13,7 @@ def test_a_ring_sends_each_byte_almost_twice() -> None:
 def test_more_tiers_cost_more() -> None:
     size = 2e9
     seconds = [
-        all_reduce_s(footprint, size, EXAMPLE_LINKS)
+        all_reduce_s(footprint, size, EXAMPLE_LINKS) or 0.0
         for footprint in (
             Footprint("a", (1,), 8),
             Footprint("a", (8,), 8),
@@ -22,8 +22,7 @@ def test_more_tiers_cost_more() -> None:
         )
     ]
     assert seconds[0] == 0.0
-    assert all(value is not None for value in seconds)
-    assert seconds == sorted(seconds, key=float)
+    assert seconds == sorted(set(seconds))
 
 
 def test_an_unknown_link_leaves_the_time_unknown() -> None:

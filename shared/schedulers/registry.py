@@ -1,0 +1,51 @@
+"""Schedulers by name: each module of `systems`, and packages that name an entry point."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from shared.schedulers import systems
+from shared.schedulers.hooks import Hooks, Scheduler
+
+GROUP = "berth.schedulers"
+"""Entry points of other packages: each is a class of a scheduler."""
+
+
+@lru_cache(maxsize=1)
+def scheduler_classes() -> dict[str, Callable[[], Scheduler]]:
+    """Return the classes by name, ordered by it.
+
+    Raises ValueError if two have one name.
+    """
+    by_name: dict[str, Callable[[], Scheduler]] = {}
+    for name, scheduler in sorted(_named(), key=lambda pair: pair[0]):
+        if name in by_name:
+            raise ValueError(f"scheduler {name}: is defined twice")
+        by_name[name] = scheduler
+    return by_name
+
+
+def scheduler_of(name: str) -> Scheduler:
+    """Return a new scheduler. Raises ValueError if there is none of that name."""
+    classes = scheduler_classes()
+    if name not in classes:
+        raise ValueError(f"scheduler: {name}, must be one of {', '.join(classes)}")
+    return classes[name]()
+
+
+def _named() -> Iterator[tuple[str, Any]]:
+    for module_info in pkgutil.iter_modules(systems.__path__, f"{systems.__name__}."):
+        module = importlib.import_module(module_info.name)
+        for _, member in inspect.getmembers(module, inspect.isclass):
+            is_own = member.__module__ == module.__name__ and issubclass(member, Hooks)
+            if is_own and "name" in vars(member):
+                yield str(vars(member)["name"]), member
+    for entry in entry_points(group=GROUP):
+        loaded = entry.load()
+        yield loaded.name, loaded

@@ -1,0 +1,1 @@
+"""One file per system; a class with a `name` is a scheduler of that name."""

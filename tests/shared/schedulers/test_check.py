@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+from shared.schedulers.check import ProposalRefused, check, violations
+from shared.schedulers.compose import Proposal
+from shared.schedulers.hooks import Placements
+from tests.shared.schedulers.views import job, nodes_of, on, view
+
+NOW = view(
+    [
+        job("a", 2),
+        job("b", 1, gpu_types=("p",)),
+        job("kept", 1, preemptible=False, placement=on("n-v")),
+        job("elastic", 2, min_gpus=1, max_gpus=4),
+    ],
+    nodes_of(v=4, p=2),
+    moves=3,
+)
+KEPT: Placements = {"kept": on("n-v")}
+
+
+@pytest.mark.parametrize(
+    ("placements", "violation"),
+    [
+        ({"x": on("n-v")}, "job x: must be one of the view"),
+        ({"a": on("n-z", 2)}, "node of job a: n-z, must be one of the view"),
+        ({"a": (("n-v", 1), ("n-v", 1))}, "nodes of job a: ['n-v', 'n-v'], must differ"),
+        ({"a": (("n-v", 2), ("n-p", 0))}, "GPUs of job a on node n-p: 0, must be at least 1"),
+        ({"a": (("n-v", 1), ("n-p", 1))}, "GPU types of job a: p, v, must be one"),
+        ({"b": on("n-v")}, "GPU type of job b: v, must be one of p"),
+        ({"a": on("n-v")}, "GPUs of job a: 1, must be 2 to 2"),
+        ({"elastic": on("n-v", 4)}, "GPUs of node n-v: 5, must be at most 4"),
+        ({"elastic": on("n-v", 5)}, "GPUs of job elastic: 5, must be 1 to 4"),
+    ],
+)
+def test_what_no_cluster_can_do_is_refused_whole(placements: Placements, violation: str) -> None:
+    with pytest.raises(ProposalRefused) as refused:
+        check(NOW, Proposal("odd", {**KEPT, **placements}))
+    assert str(refused.value) == f"scheduler odd: {violation}"
+    assert refused.value.scheduler == "odd"
+
+
+def test_a_job_that_is_not_preemptible_stays() -> None:
+    assert list(violations(NOW, Proposal("odd", {}))) == [
+        "change of job kept: stop, must be none, as it is not preemptible"
+    ]
+
+
+def test_a_round_has_so_many_changes_at_most() -> None:
+    few = view([job(f"j{number}") for number in range(3)], nodes_of(v=4), moves=2)
+    placements = {f"j{number}": on("n-v") for number in range(3)}
+    assert list(violations(few, Proposal("odd", placements))) == ["changes: 3, must be at most 2"]
+
+
+def test_what_keeps_the_rules_passes() -> None:
+    check(NOW, Proposal("even", {**KEPT, "a": on("n-v", 2), "b": on("n-p"), "elastic": on("n-v")}))

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from shared.schedulers.time_shares import TimeShares, isolated_rates, proportional_rates
+
+
+def test_jobs_of_opposite_affinity_get_their_types() -> None:
+    rates = np.array([[4.0, 1.0], [1.0, 4.0]])
+    equal = proportional_rates(rates, np.array([1.0, 1.0]))
+    shares = TimeShares(rates, np.ones(2), np.ones(2)).max_min(1.0 / equal)
+    assert shares.round(6).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_the_least_share_is_as_large_as_it_can_be() -> None:
+    rates = np.array([[2.0], [2.0], [2.0]])
+    shares = TimeShares(rates, np.array([1.0, 1.0, 2.0]), np.array([2.0])).max_min(np.ones(3))
+    assert shares.ravel().tolist() == pytest.approx([0.5, 0.5, 0.5])
+
+
+def test_water_filling_raises_those_above_the_least_alike() -> None:
+    # The first job runs on the slow type alone; the other two share the fast one.
+    rates = np.array([[1.0, 0.0], [0.0, 4.0], [0.0, 4.0]])
+    program = TimeShares(rates, np.ones(3), np.array([1.0, 1.0]))
+    levels = (rates * program.max_min(np.ones(3), fillings=3)).sum(axis=1)
+    assert levels.tolist() == pytest.approx([1.0, 2.0, 2.0])
+
+
+def test_a_job_without_rates_keeps_none_of_the_others_down() -> None:
+    rates = np.array([[0.0, 0.0], [1.0, 2.0]])
+    shares = TimeShares(rates, np.ones(2), np.ones(2)).max_min(np.ones(2))
+    assert shares.round(6).tolist() == [[0.0, 0.0], [0.0, 1.0]]
+
+
+def test_equal_parts_are_those_of_the_cluster() -> None:
+    rates = np.array([[4.0, 1.0], [4.0, 1.0]])
+    capacity = np.array([1.0, 3.0])
+    assert proportional_rates(rates, capacity).tolist() == [1.75, 1.75]
+    gangs = np.array([1.0, 4.0])
+    assert isolated_rates(rates, gangs, capacity).tolist() == pytest.approx(
+        [(4 * 0.5 + 1 * 1.5) / 2.0, 4 * 0.125 + 1 * 0.375]
+    )
