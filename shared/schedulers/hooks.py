@@ -60,9 +60,12 @@ class Scheduler(Protocol):
 class Hooks:
     """The defaults: first come, first served; rigid; best fit; nothing is stopped.
 
-    `passes_over`: a job that does not fit does not keep those behind it waiting.
+    `passes_over`: a job that does not fit does not keep those behind it waiting. A subclass with a
+    `name` and a `source` is a scheduler.
     """
 
+    name: ClassVar[str]
+    source: ClassVar[str]
     needs: ClassVar[tuple[Need, ...]] = ()
     decides: ClassVar[tuple[Decides, ...]] = ("order",)
     passes_over: ClassVar[bool] = True

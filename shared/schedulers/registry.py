@@ -5,25 +5,24 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib.metadata import entry_points
-from typing import Any
 
 from shared.schedulers import systems
-from shared.schedulers.hooks import Hooks, Scheduler
+from shared.schedulers.hooks import Hooks
 
 GROUP = "berth.schedulers"
 """Entry points of other packages: each is a class of a scheduler."""
 
 
 @lru_cache(maxsize=1)
-def scheduler_classes() -> dict[str, Callable[[], Scheduler]]:
+def scheduler_classes() -> dict[str, type[Hooks]]:
     """Return the classes by name, ordered by it.
 
     Raises ValueError if two have one name.
     """
-    by_name: dict[str, Callable[[], Scheduler]] = {}
+    by_name: dict[str, type[Hooks]] = {}
     for name, scheduler in sorted(_named(), key=lambda pair: pair[0]):
         if name in by_name:
             raise ValueError(f"scheduler {name}: is defined twice")
@@ -31,7 +30,7 @@ def scheduler_classes() -> dict[str, Callable[[], Scheduler]]:
     return by_name
 
 
-def scheduler_of(name: str) -> Scheduler:
+def scheduler_of(name: str) -> Hooks:
     """Return a new scheduler. Raises ValueError if there is none of that name."""
     classes = scheduler_classes()
     if name not in classes:
@@ -39,7 +38,7 @@ def scheduler_of(name: str) -> Scheduler:
     return classes[name]()
 
 
-def _named() -> Iterator[tuple[str, Any]]:
+def _named() -> Iterator[tuple[str, type[Hooks]]]:
     for module_info in pkgutil.iter_modules(systems.__path__, f"{systems.__name__}."):
         module = importlib.import_module(module_info.name)
         for _, member in inspect.getmembers(module, inspect.isclass):

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import pytest
+from shared.performance.rates import RateTable
+from shared.performance.restarts import RestartCosts
+from shared.schedulers.hooks import Allotment, Allotments, Hooks, Memory
+from shared.schedulers.registry import scheduler_of
+from shared.schedulers.systems.fcfs import Fcfs
+from shared.schedulers.view import ClusterView, TypedNode
+from simulator.rounds.work import StepWork
+from simulator.rounds.world import RoundsJob, RoundsOptions, RoundsWorld
+
+NODES = [TypedNode("n1", "v", 2), TypedNode("n2", "p", 2)]
+RATES = RateTable({("v", 1): 2.0, ("v", 2): 4.0, ("p", 1): 1.0})
+
+
+def job(name: str, seconds: float, submit_s: float = 0.0, gpus: int = 1) -> RoundsJob:
+    """Return a job that takes so long on `v`."""
+    rate = RATES.best("v", gpus)
+    assert rate is not None
+    return RoundsJob(name, submit_s, gpus, StepWork(seconds * rate, RATES))
+
+
+def test_decisions_are_at_multiples_of_the_round_and_ends_between() -> None:
+    world = RoundsWorld([job("a", 150.0), job("b", 60.0, 130.0)], NODES, Fcfs(), RoundsOptions(60))
+    outcome = world.run()
+    assert [own.first_start_s for own in outcome.jobs] == [60.0, 180.0]
+    assert [own.jct_s for own in outcome.jobs] == [210.0, 180.0 - 130.0 + 120.0]
+    assert outcome.makespan_s == 300.0
+
+
+def test_a_round_can_end_with_its_work() -> None:
+    options = RoundsOptions(360, ends_with_work=True)
+    outcome = RoundsWorld([job("a", 100.0, 5.0)], NODES, Fcfs(), options).run()
+    assert (outcome.end_s, outcome.rounds) == (105.0, 1)
+
+
+def test_a_restart_takes_time_without_progress() -> None:
+    options = RoundsOptions(60, restarts=RestartCosts(10.0, 5.0))
+    outcome = RoundsWorld([job("a", 100.0, gpus=2)], NODES, Fcfs(), options).run()
+    assert outcome.jobs[0].jct_s == 60.0 + 20.0 + 100.0
+    assert outcome.jobs[0].held_gpu_s == 240.0
+
+
+class Turns(Hooks):
+    """Gives the GPUs to one job after the other; in the third round it proposes nonsense."""
+
+    name: ClassVar[str] = "turns"
+    source: ClassVar[str] = "a test"
+
+    def allot(self, view: ClusterView, ranked: Sequence[str], memory: Memory) -> Allotments:
+        number = memory["number"] = memory.get("number", -1) + 1
+        gpus = 2 if number == 2 else 1
+        return {ranked[number % len(ranked)]: Allotment("v", gpus)}
+
+
+def test_a_proposal_that_is_refused_changes_nothing_and_is_noted() -> None:
+    jobs = [job("a", 90.0), job("b", 90.0)]
+    world = RoundsWorld(jobs, NODES, Turns(), RoundsOptions(60))
+    outcome = world.run()
+    assert [(own.at_s, own.scheduler, own.violation) for own in outcome.refusals] == [
+        (180.0, "turns", "GPUs of job a: 2, must be 1 to 1")
+    ]
+    b = outcome.jobs[1]
+    assert (b.first_start_s, b.end_s, b.restarts) == (120.0, 210.0, 0)
+    assert outcome.jobs[0].restarts == 1
+
+
+@pytest.mark.parametrize("name", ["gavel", "allox", "tiresias", "fcfs"])
+def test_all_jobs_end_under_each_scheduler(name: str) -> None:
+    jobs = [
+        job(f"j{number:02d}", 40.0 + 97.0 * (number % 5), 31.0 * number) for number in range(24)
+    ]
+    outcome = RoundsWorld(jobs, NODES, scheduler_of(name), RoundsOptions(60)).run()
+    assert outcome.unfinished == 0
+    assert not outcome.refusals
+
+
+def test_knowing_speeds_shortens_jobs() -> None:
+    jct_s = {}
+    for name in ("gavel", "gavel_blind"):
+        jobs = []
+        for number in range(4):
+            fast, slow = ("v", "p") if number % 2 else ("p", "v")
+            table = RateTable({(fast, 1): 4.0, (slow, 1): 0.5})
+            jobs.append(RoundsJob(f"j{number}", 0.0, 1, StepWork(2400.0, table)))
+        world = RoundsWorld(jobs, NODES, scheduler_of(name), RoundsOptions(60))
+        jct_s[name] = world.run().mean_jct_s()
+    assert jct_s["gavel"] == 660.0
+    assert jct_s["gavel_blind"] > 800.0
