@@ -1,7 +1,7 @@
 """Rounds that realise shares of time (Gavel, OSDI'20, section 5; card `gavel`, section 4).
 
-In a round jobs go by share over the fraction of the type's time that they have had since the shares
-were last computed; a job that has had none goes before all others. GPUs that no share claims go to
+In a round jobs go by share over the fraction of the type's time that they have had in the last half
+hour or so; a job that has had none goes before all others. GPUs that no share claims go to
 whichever job fits, so none is idle beside a waiting job.
 """
 
@@ -18,18 +18,22 @@ from shared.schedulers.view import CandidateJob, ClusterView
 Shares: TypeAlias = dict[str, dict[str, float]]
 """Share of time by job and type; a type that is missing has none."""
 
-RECOMPUTE_S = 1920.0
-"""Least time between two computations of shares, as in the released simulator."""
 NEVER_RAN = 1e9
+RESET_S = 1920.0
+"""Least time over which the time of jobs is compared with their shares, as in the released
+simulator."""
 
 
 class TimeShareRounds(Hooks):
     """A scheduler of `shares`; its memory has them, and the time that each job had since.
 
     `is_blind`: types are taken in an order drawn for each round, as speeds play no role.
+    `recompute_s`: shares are computed when jobs or GPUs have changed, but not earlier than so long
+    after the last time; a job that came since waits for the next ones.
     """
 
     is_blind: ClassVar[bool] = False
+    recompute_s: ClassVar[float] = 0.0
 
     def shares(self, view: ClusterView, memory: Memory) -> Shares:
         """Return the share of each job and type."""
@@ -40,14 +44,16 @@ class TimeShareRounds(Hooks):
         basis = [[job.job_id for job in view.jobs], dict(view.gpus_of_type)]
         is_stale = basis != memory.get("basis")
         computed_s = memory.get("computed_s", 0.0)
-        if is_stale and (computed_s == 0.0 or view.now_s - computed_s >= RECOMPUTE_S):
-            reset_time(view, memory)
+        if is_stale and (computed_s == 0.0 or view.now_s - computed_s >= self.recompute_s):
+            reset_s = memory.get("reset_s", 0.0)
+            if reset_s == 0.0 or view.now_s - reset_s >= RESET_S:
+                reset_time(view, memory)
             memory["shares"] = self.shares(view, memory)
             memory["basis"], memory["computed_s"] = basis, view.now_s
         return self.realise(view, memory)
 
     def realise(self, view: ClusterView, memory: Memory) -> Allotments:
-        """Return one round of the shares; a job that came after them waits for the next ones."""
+        """Return one round of the shares."""
         types = list(view.gpus_of_type)
         if self.is_blind:
             np.random.default_rng((view.seed, view.number)).shuffle(types)
@@ -92,7 +98,8 @@ def note_time(view: ClusterView, memory: Memory) -> None:
 
 def reset_time(view: ClusterView, memory: Memory) -> None:
     """Begin to count anew; what a job had less than its share stays as its deficit."""
-    passed_s = view.now_s - memory.get("computed_s", 0.0)
+    passed_s = view.now_s - memory.get("reset_s", 0.0)
+    memory["reset_s"] = view.now_s
     first_s = view.round_s / 2
     ran_s, deficit_s, total_s = {}, {}, dict.fromkeys(view.gpus_of_type, 0.0)
     for job in view.jobs:

@@ -42,9 +42,10 @@ def _named() -> Iterator[tuple[str, type[Hooks]]]:
     for module_info in pkgutil.iter_modules(systems.__path__, f"{systems.__name__}."):
         module = importlib.import_module(module_info.name)
         for _, member in inspect.getmembers(module, inspect.isclass):
-            is_own = member.__module__ == module.__name__ and issubclass(member, Hooks)
-            if is_own and "name" in vars(member):
-                yield str(vars(member)["name"]), member
+            if not issubclass(member, Hooks) or member.__module__ != module.__name__:
+                continue
+            if "name" in vars(member):
+                yield member.name, member
     for entry in entry_points(group=GROUP):
         loaded = entry.load()
         yield loaded.name, loaded

@@ -16,6 +16,8 @@ from shared.schedulers.matching import cheapest_assignment
 from shared.schedulers.view import CandidateJob, ClusterView
 
 LEAST_RATE = 1e-10
+RECOMPUTE_S = 1920.0
+"""Least time between two matchings in Gavel's released simulator."""
 
 
 class AlloX(TimeShareRounds):
@@ -25,6 +27,7 @@ class AlloX(TimeShareRounds):
     source: ClassVar[str] = "Le et al., EuroSys'20, in Narayanan et al., OSDI'20"
     needs: ClassVar[tuple[Need, ...]] = ("rates", "work_left")
     decides: ClassVar[tuple[Decides, ...]] = ("type",)
+    recompute_s: ClassVar[float] = RECOMPUTE_S
 
     def shares(self, view: ClusterView, memory: Memory) -> Shares:
         held: dict[str, str] = {

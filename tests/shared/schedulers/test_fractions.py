@@ -4,12 +4,12 @@ from typing import ClassVar
 
 import pytest
 from shared.schedulers.compose import propose
-from shared.schedulers.fractions import RECOMPUTE_S, Shares, TimeShareRounds
+from shared.schedulers.fractions import Shares, TimeShareRounds
 from shared.schedulers.hooks import Memory
 from shared.schedulers.view import ClusterView
 from tests.shared.schedulers.views import job, nodes_of, rates, view
 
-ROUNDS = 100
+ROUNDS, RECOMPUTE_S = 100, 1000.0
 
 
 class Fixed(TimeShareRounds):
@@ -17,6 +17,7 @@ class Fixed(TimeShareRounds):
 
     name: ClassVar[str] = "fixed"
     source: ClassVar[str] = "a test"
+    recompute_s: ClassVar[float] = RECOMPUTE_S
 
     def __init__(self, shares: Shares) -> None:
         self.fixed = shares

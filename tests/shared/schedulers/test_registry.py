@@ -24,6 +24,7 @@ NAMES = {
     "gavel_water_filling",
     "optimus",
     "pollux",
+    "sia",
     "tiresias",
 }
 
