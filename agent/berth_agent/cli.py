@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from berth_agent import VERSION, file_names
+from berth_agent.core.gpu_health import differences
 from berth_agent.linux import files
 from berth_agent.linux.clocks import boot_ms, wall_ms
+from berth_agent.linux.nvml import Nvml
 from berth_agent.node import config as settings
 from berth_agent.node import run, status
 from berth_agent.node.config import Config, ConfigError
@@ -76,6 +78,7 @@ def _join(config: Config, options: argparse.Namespace) -> int:
         raise ConfigError(f"{config.state}: has an identity; --again replaces it")
     executors = tuple(options.executor or ())
     _check_addresses(executors)
+    _check_gpus(config)
     joined = identity.join(
         config.state, options.url, token, node_id, machine.hardware(), options.ca or "", executors
     )
@@ -105,6 +108,17 @@ def _node_id(config: Config, options: argparse.Namespace) -> str:
             " '-' are allowed, a letter or digit first and last"
         )
     return str(node_id)
+
+
+def _check_gpus(config: Config) -> None:
+    """Refuse GPUs that are not those that the node declares. Raises ConfigError."""
+    listed = Nvml().readings()
+    if listed and (
+        differing := "; ".join(
+            differences(config.gpus, config.gpu_type, config.unusable_gpus, listed)
+        )
+    ):
+        raise ConfigError(f"{differing}; let the settings of the agent say what the node has")
 
 
 def _addresses(config: Config, options: argparse.Namespace) -> int:

@@ -86,6 +86,14 @@ class GpuReading(read.Message):
     """Whether memory rows are replaced at the next reset."""
     rows_failed: bool | None = None
     """Whether a memory row could not be replaced: the GPU needs service."""
+    name: str = ""
+    """Its product name; empty: not known."""
+    mig_instances: int | None = None
+    """Instances that MIG splits it into; absent: MIG is off."""
+    xids: tuple[int, ...] = ()
+    """Its latest critical Xid errors since the agent started."""
+    lost: bool = False
+    """The driver lists it, and it does not answer."""
 
     READERS: ClassVar = {
         "gpu": read.integer(minimum=0, maximum=63),
@@ -104,6 +112,10 @@ class GpuReading(read.Message):
         "nvlinks_down": read.optional(read.integer(minimum=0, maximum=64)),
         "rows_pending": read.optional(read.boolean()),
         "rows_failed": read.optional(read.boolean()),
+        "name": read.text(longest=96),
+        "mig_instances": read.optional(read.integer(minimum=0, maximum=64)),
+        "xids": read.items(read.integer(minimum=0, maximum=100000), most=8),
+        "lost": read.boolean(),
     }
     REQUIRED: ClassVar = frozenset({"gpu"})
 
@@ -361,6 +373,12 @@ class Heartbeat(read.Message):
     """Terms that the node works under."""
     disk_problem: str = ""
     """Why the disk takes no new work; empty: it does."""
+    gpu_fault: str | None = None
+    """GPUs that need a reset or service, and why; empty: none; absent: not known."""
+    gpu_slow: str | None = None
+    """GPUs that heat or power has slowed down for minutes; empty: none; absent: not known."""
+    inventory_problem: str | None = None
+    """How the GPUs differ from what the node declares; empty: not at all; absent: not known."""
 
     READERS: ClassVar = {
         "session_id": read.text(pattern=r"^[0-9a-f]{32}$"),
@@ -368,6 +386,9 @@ class Heartbeat(read.Message):
         "sent_boot_ms": read.integer(minimum=0, maximum=9223372036854775807),
         "terms_id": read.text(longest=64),
         "disk_problem": read.text(longest=512),
+        "gpu_fault": read.optional(read.text(longest=512)),
+        "gpu_slow": read.optional(read.text(longest=512)),
+        "inventory_problem": read.optional(read.text(longest=512)),
     }
     REQUIRED: ClassVar = frozenset({"session_id", "incarnation", "sent_boot_ms"})
 

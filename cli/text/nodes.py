@@ -27,6 +27,12 @@ REMEDIES = {
     " `berth-agent join URL --again --node-id NAME` and a restart of its agent",
     "disk_full": "it takes no new jobs until there is space again, running ones go on. Free space"
     " on that disk: ended jobs of the node take at most keep_ended_gib of its agent",
+    "gpu_fault": "it takes no new jobs, and jobs with room elsewhere have left. Reset the GPU or"
+    " restart the machine, then restart its agent; `berth uncordon {node}` uses it as it is",
+    "gpu_slow": "it takes no new jobs until it is well for some minutes: look at its cooling and"
+    " power supply; `berth uncordon {node}` uses it as it is",
+    "inventory_differs": "it takes no new jobs until the settings of its agent (gpus, gpu_type,"
+    " unusable_gpus) say what it has; `berth uncordon {node}` uses it as it is",
 }
 """Remedies of the problems of a node."""
 REJOINS = "its agent ends all of its workers, joins anew and takes work again, within seconds"
@@ -67,7 +73,7 @@ def problem_lines(node: Row) -> list[str]:
     lines = []
     for problem in cast("list[Row]", node.get("problems") or []):
         name = str(problem["problem"])
-        remedy = REMEDIES.get(name, "").format(pool=node.get("pool"))
+        remedy = REMEDIES.get(name, "").format(pool=node.get("pool"), node=node.get("node_id"))
         since = f"since {clock(problem['since_at'])}"
         words = "; ".join(filter(None, [str(problem["detail"]), remedy]))
         lines.append(f"{name}, {since}: {words}")

@@ -23,6 +23,7 @@ LEVELS = {
     "redistribute": "give slow workers fewer micro-batches (in the training framework)",
     "adapt_schedule": "adapt the pipeline schedule (in the training framework)",
     "rearrange": "rearrange the workers",
+    "validate": "measure {nodes} and the links between them",
     "migrate": "migrate the workers of {nodes}",
     "restart": "restart from a checkpoint",
 }
@@ -183,7 +184,12 @@ def _applied(plan_id: str, tries: Sequence[Row], end: str | None) -> str:
     first = tries[0]
     is_automatic = _data(first).get("by") == "automatic"
     by = "applied without an operator" if is_automatic else "approved"
-    again = f", tried {len(tries)} times as there was no room" if len(tries) > 1 else ""
+    cordons = [_data(row) for row in tries if _data(row).get("cordons")]
+    if _data(first).get("level") == "validate" and cordons:
+        nodes = ", ".join(cast("Sequence[str]", cordons[-1]["node_ids"]))
+        again = f"; cordoned {nodes} ({cordons[-1].get('reason') or 'measured'})"
+    else:
+        again = f", tried {len(tries)} times as there was no room" if len(tries) > 1 else ""
     return f"    {by} at {clock(first['at'])}{again}"
 
 

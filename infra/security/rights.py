@@ -16,6 +16,7 @@ from shared.contracts.topics import (
     READS,
     REQUESTS_READER,
     SUBMISSIONS_READER,
+    SUBMITS,
     WRITER,
     submissions,
     tenant_answers,
@@ -94,7 +95,7 @@ def _service(service: str) -> Iterator[Grant]:
         reads |= {service, "access"}
     yield from (Grant(service, "read", "topic", topic) for topic in reads)
     writes = {topic for topic, writer in WRITER.items() if writer == service}
-    writes |= {*MARKS.get(service, ())}
+    writes |= {*MARKS.get(service, ()), *SUBMITS.get(service, ())}
     yield from (Grant(service, "write", "topic", topic) for topic in writes)
     if service == SUBMISSIONS_READER:
         yield Grant(service, "read", "topic", SUBMISSIONS, prefixed=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 
 from pydantic import ValidationError
@@ -14,7 +15,9 @@ from services.failslow.core.suspicion.pace import JobPaces
 from services.failslow.core.suspicion.validations import Validations
 from services.failslow.figures import figures
 from services.failslow.settings import FailSlowSettings
+from services.failslow.validation_job import encoded, submission, wanted
 from shared.bus.archive.opening import with_archive
+from shared.bus.clock import now_ms
 from shared.bus.hosting.host import run_service
 from shared.bus.hosting.probe import probe_lanes
 from shared.bus.lane.lane import Lane
@@ -23,12 +26,15 @@ from shared.bus.logs.log import Entry, Log
 from shared.bus.logs.tail import TopicTail
 from shared.contracts.reports import TelemetryReported
 from shared.ledger import cloudevents
+from shared.ledger.errors import Forbidden, OutcomeUnknown
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 
-TELEMETRY = "telemetry"
+TELEMETRY, COMMANDS = "telemetry", "commands"
+
+logger = logging.getLogger(__name__)
 
 
 def run(settings: FailSlowSettings) -> None:
@@ -71,7 +77,8 @@ class Follower:
     async def follow(self, lane: Lane[FailSlowState]) -> None:
         """Read new telemetry while the lane is held; older telemetry is not needed."""
         evidence, paces, validations = Evidence(self._limits), JobPaces(), Validations()
-        tail = TopicTail(self._connect(), lossy=True)
+        tail, commands = TopicTail(self._connect(), lossy=True), self._connect()
+        submitted = Submissions(commands, lane.partition)
         try:
             await tail.start_at_end([TP(TELEMETRY, lane.partition)])
             while True:
@@ -87,8 +94,10 @@ class Follower:
                     await lane.offer(settled)
                 for measured in validations.take_ended(lane.state):
                     await lane.offer(measured)
+                await submitted.submit(lane.state)
         finally:
             await tail.stop()
+            await commands.stop()
 
     def _reports(self, entries: list[Entry]) -> Iterator[TelemetryReported]:
         for entry in entries:
@@ -97,6 +106,30 @@ class Follower:
                 self._metrics.ignored_records.labels("undecodable").inc()
             else:
                 yield report
+
+
+class Submissions:
+    """Appends the jobs that measure nodes to `commands`, each once per start of the service.
+
+    An append of which the outcome is unknown is repeated: admission knows a job by its id.
+    """
+
+    def __init__(self, log: Log, lane: int) -> None:
+        self._log = log
+        self._tp = TP(COMMANDS, lane)
+        self._sent: set[str] = set()
+
+    async def submit(self, state: FailSlowState) -> None:
+        for job_id, own in wanted(state).items():
+            if job_id in self._sent:
+                continue
+            command = submission(state, job_id, own)
+            try:
+                await self._log.append(self._tp, encoded(command, now_ms()))
+            except (OutcomeUnknown, Forbidden) as error:
+                logger.warning("the validation %s is not submitted: %s", job_id, error)
+                return
+            self._sent.add(job_id)
 
 
 def decode_telemetry(value: bytes | None) -> TelemetryReported | None:

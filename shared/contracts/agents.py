@@ -165,6 +165,23 @@ class Heartbeat(Model):
     disk_problem: str = Field(
         "", max_length=512, description="why the disk takes no new work; empty: it does"
     )
+    gpu_fault: str | None = Field(
+        None,
+        max_length=512,
+        description="GPUs that need a reset or service, and why; empty: none; absent: not known",
+    )
+    gpu_slow: str | None = Field(
+        None,
+        max_length=512,
+        description="GPUs that heat or power has slowed down for minutes; empty: none; absent: "
+        "not known",
+    )
+    inventory_problem: str | None = Field(
+        None,
+        max_length=512,
+        description="how the GPUs differ from what the node declares; empty: not at all; absent: "
+        "not known",
+    )
 
 
 class Launch(Model):

@@ -10,7 +10,16 @@ from pydantic import BaseModel
 
 from shared.contracts import agent_dataclasses, codec, llm, node_problems, reports
 from shared.contracts.base import COMMANDS, EVENTS
-from shared.contracts.topics import CUSTODIAN, INPUTS, LEDGERS, MARKS, READS, TOPICS, WRITER
+from shared.contracts.topics import (
+    CUSTODIAN,
+    INPUTS,
+    LEDGERS,
+    MARKS,
+    READS,
+    SUBMITS,
+    TOPICS,
+    WRITER,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 Json = dict[str, Any]
@@ -127,7 +136,7 @@ def operations() -> Json:
     result: Json = {}
     for topic, service in WRITER.items():
         result[f"{service}.writes.{topic}"] = operation("send", topic)
-    for service, topics in MARKS.items():
+    for service, topics in (*MARKS.items(), *SUBMITS.items()):
         result |= {f"{service}.writes.{topic}": operation("send", topic) for topic in topics}
     for service in sorted({*INPUTS, *READS}):
         for topic in dict.fromkeys((*INPUTS.get(service, ()), *READS.get(service, ()))):

@@ -14,6 +14,7 @@ Slowdown = Literal["power_cap", "heat", "power_brake", "hardware", "sync_boost"]
 Seconds = Annotated[float, Field(gt=0, le=1e6)]
 Clock = Annotated[int, Field(ge=0, le=100_000)]
 Link = Annotated[int, Field(ge=0, le=64)]
+Xid = Annotated[int, Field(ge=0, le=100_000)]
 
 
 class GpuReading(Model):
@@ -41,6 +42,14 @@ class GpuReading(Model):
     rows_failed: bool | None = Field(
         None, description="whether a memory row could not be replaced: the GPU needs service"
     )
+    name: str = Field("", max_length=96, description="its product name; empty: not known")
+    mig_instances: int | None = Field(
+        None, ge=0, le=64, description="instances that MIG splits it into; absent: MIG is off"
+    )
+    xids: tuple[Xid, ...] = Field(
+        (), max_length=8, description="its latest critical Xid errors since the agent started"
+    )
+    lost: bool = Field(False, description="the driver lists it, and it does not answer")
 
 
 class Measurements(Model):

@@ -8,7 +8,11 @@ from pydantic import Field
 
 from shared.contracts.base import Command, Event, Text, command, event
 
-LevelName = Literal["nothing", "redistribute", "adapt_schedule", "rearrange", "migrate", "restart"]
+LevelName = Literal[
+    "nothing", "redistribute", "adapt_schedule", "rearrange", "validate", "migrate", "restart"
+]
+"""`validate` measures the nodes of a job; no earlier release reads it, so none is planned before
+`berth upgrade finish`."""
 Actor = Literal["framework", "berth"]
 
 
@@ -47,7 +51,11 @@ class MitigationPlanned(Event):
 
 @event
 class MitigationApplied(Event):
-    """The plan was approved, or needs no approval; placement carries out those of Berth."""
+    """The plan was approved, or needs no approval; placement carries out those of Berth.
+
+    Of the level `validate` fail-slow submits the measuring job, and says once more that it is
+    applied where the verdict cordons nodes.
+    """
 
     TYPE: ClassVar[str] = "mitigation.applied.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)

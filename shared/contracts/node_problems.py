@@ -1,4 +1,5 @@
-"""Problems of nodes that live, which an operator has to solve: a cloned identity, a full disk."""
+"""Problems of nodes that live, which an operator has to solve: a cloned identity, a full disk,
+GPUs that failed, are slowed down, or are not those that the node declares."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from pydantic import Field
 
 from shared.contracts.base import Event, Model, Name, event
 
-NodeProblem = Literal["cloned_identity", "disk_full"]
+NodeProblem = Literal["cloned_identity", "disk_full", "gpu_fault", "gpu_slow", "inventory_differs"]
 """Another agent works with the identity of the node; the disk of its state folder is full, and it
-takes no new work."""
+takes no new work; a GPU needs a reset or service; a GPU is slowed down by heat or its power supply
+for minutes; its GPUs are not those that it declares."""
 PROBLEMS_FROM = 1
 """First release that reads them: until `berth upgrade finish` none is reported or recorded."""
 
@@ -19,7 +21,8 @@ PROBLEMS_FROM = 1
 class NodeProblemNoted(Event):
     """A problem of a node began, or is over; a node that joins anew has none.
 
-    Nothing new is placed on a node with `disk_full`; its jobs go on.
+    Nothing new is placed on a node with `disk_full`; its jobs go on. Problems of GPUs lead to a
+    cordon, which `node.cordoned.v1` has.
     """
 
     TYPE: ClassVar[str] = "node.problem-noted.v1"

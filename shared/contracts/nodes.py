@@ -206,7 +206,9 @@ class NodeCordoned(Event):
     reason: str = Field("", description="reason as given in the command, or by the node itself")
     until_joined: bool = Field(False, description="lifted when the node joins anew")
     fault_ids: tuple[str, ...] = Field(
-        (), description="suspicions of fail-slow that led to it; lifted when one is dismissed"
+        (),
+        description="suspicions of fail-slow that led to it, lifted when one is dismissed; or a "
+        "problem of its GPUs, lifted when none is left",
     )
 
 

@@ -178,6 +178,9 @@ WRITER: dict[str, str] = {
 MARKS: dict[str, tuple[str, ...]] = {"placement": ("heartbeats",)}
 """Topics of other writers to which a service appends markers, to know that it has read them."""
 
+SUBMITS: dict[str, tuple[str, ...]] = {"failslow": ("commands",)}
+"""Topics of commands to which a service beside the gateway appends: jobs that measure nodes."""
+
 READS: dict[str, tuple[str, ...]] = {
     "placement": ("heartbeats",),
     "failslow": ("telemetry",),

@@ -1,4 +1,4 @@
-"""Clocks, memory errors, rows and links of GPUs, from the driver's library NVML where there is one.
+"""Clocks, errors, rows, links and MIG of GPUs, from the driver's library NVML where there is one.
 
 A node installs no library, so the few calls are made through `ctypes`. A value that a GPU or an
 older driver does not have is None; nothing here raises.
@@ -7,6 +7,7 @@ older driver does not have is None; nothing here raises.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 
 from berth_agent.messages import GpuReading
 
@@ -17,8 +18,13 @@ UNCORRECTED, SINCE_DRIVER = 1, 0
 """Type of memory errors, and the count since the driver was loaded."""
 MOST_GPUS = 64
 MOST_NVLINKS = 18
-UUID_BYTES = 96
+TEXT_BYTES = 96
 """As the library requires."""
+XID_ERRORS = 0x08
+"""Type of the events of critical errors."""
+MOST_EVENTS = 256
+XIDS_KEPT = 8
+MIG_ON = 1
 SLOWDOWNS = {
     0x04: "power_cap",
     0x08: "hardware",
@@ -30,11 +36,27 @@ SLOWDOWNS = {
 """Bits of the reasons for low clocks; that of an idle GPU, 0x01, is none to name."""
 
 
+class Event(ctypes.Structure):
+    """An event of the library, `nvmlEventData_t`."""
+
+    _fields_ = (
+        ("device", ctypes.c_void_p),
+        ("kind", ctypes.c_ulonglong),
+        ("data", ctypes.c_ulonglong),
+        ("gpu_instance", ctypes.c_uint),
+        ("compute_instance", ctypes.c_uint),
+    )
+
+
 class Nvml:
     """The library, opened once; without a driver there are no GPUs."""
 
     def __init__(self, library: str = LIBRARY) -> None:
         self._library: ctypes.CDLL | None = None
+        self._events: ctypes.c_void_p | None = None
+        self._gpus: dict[int | None, int] = {}
+        """Number of a GPU by its handle, of those whose events are waited for."""
+        self._xids: dict[int, tuple[int, ...]] = {}
         try:
             opened = ctypes.CDLL(library)
             if opened.nvmlInit_v2() == SUCCESS:
@@ -43,19 +65,59 @@ class Nvml:
             return
 
     def readings(self) -> tuple[GpuReading, ...]:
-        """Return a reading of each GPU; one that has fallen off the bus is left out."""
-        count = self._number("nvmlDeviceGetCount_v2") or 0
+        """Return a reading of each GPU that the driver lists, and its errors so far."""
+        count = min(self._number("nvmlDeviceGetCount_v2") or 0, MOST_GPUS)
+        handles = {gpu: self._handle(gpu) for gpu in range(count)}
+        self._wait_for_errors(handles)
+        self._take_errors()
         return tuple(
-            self._reading(gpu, handle)
-            for gpu in range(min(count, MOST_GPUS))
-            if (handle := self._handle(gpu)) is not None
+            GpuReading(gpu=gpu, lost=True, xids=self._xids.get(gpu, ()))
+            if handle is None
+            else self._reading(gpu, handle)
+            for gpu, handle in handles.items()
         )
 
-    def _uuid(self, handle: ctypes.c_void_p) -> str:
-        text = ctypes.create_string_buffer(UUID_BYTES)
-        length = ctypes.c_uint(UUID_BYTES)
-        known = self._call("nvmlDeviceGetUUID", handle, text, length)
+    def _wait_for_errors(self, handles: Mapping[int, ctypes.c_void_p | None]) -> None:
+        """Have the driver keep the critical errors of these GPUs from now on."""
+        if self._events is None:
+            events = ctypes.c_void_p()
+            if not self._call("nvmlEventSetCreate", ctypes.byref(events)):
+                return
+            self._events = events
+        kinds = ctypes.c_ulonglong(XID_ERRORS)
+        for gpu, handle in handles.items():
+            if handle is None or handle.value in self._gpus:
+                continue
+            if self._call("nvmlDeviceRegisterEvents", handle, kinds, self._events):
+                self._gpus[handle.value] = gpu
+
+    def _take_errors(self) -> None:
+        """Take the errors that the driver has kept, without waiting for others."""
+        event, at_once = Event(), ctypes.c_uint(0)
+        for _ in range(MOST_EVENTS if self._events is not None else 0):
+            if not self._call("nvmlEventSetWait_v2", self._events, ctypes.byref(event), at_once):
+                return
+            gpu = self._gpus.get(event.device)
+            if gpu is not None and event.kind == XID_ERRORS:
+                known = [xid for xid in self._xids.get(gpu, ()) if xid != event.data]
+                self._xids[gpu] = (*known, int(event.data))[-XIDS_KEPT:]
+
+    def _text(self, function: str, handle: ctypes.c_void_p) -> str:
+        text = ctypes.create_string_buffer(TEXT_BYTES)
+        known = self._call(function, handle, text, ctypes.c_uint(TEXT_BYTES))
         return text.value.decode(errors="replace") if known else ""
+
+    def _mig_instances(self, handle: ctypes.c_void_p) -> int | None:
+        """Return the instances that MIG splits a GPU into; None where it is off or unknown."""
+        present, pending = ctypes.c_uint(), ctypes.c_uint()
+        places = (ctypes.byref(present), ctypes.byref(pending))
+        if not self._call("nvmlDeviceGetMigMode", handle, *places) or present.value != MIG_ON:
+            return None
+        most = self._number("nvmlDeviceGetMaxMigDeviceCount", handle) or 0
+        instance = ctypes.byref(ctypes.c_void_p())
+        name = "nvmlDeviceGetMigDeviceHandleByIndex"
+        places_of = (ctypes.c_uint(number) for number in range(min(most, MOST_GPUS)))
+        return sum(self._call(name, handle, place, instance) for place in places_of)
 
     def _nvlinks(self, handle: ctypes.c_void_p) -> tuple[int | None, int | None]:
         """Return the links, and those that are down; of a GPU on its own none is up."""
@@ -78,7 +140,10 @@ class Nvml:
         rows_pending, rows_failed = self._rows(handle)
         return GpuReading(
             gpu=gpu,
-            uuid=self._uuid(handle),
+            uuid=self._text("nvmlDeviceGetUUID", handle),
+            name=self._text("nvmlDeviceGetName", handle),
+            mig_instances=self._mig_instances(handle),
+            xids=self._xids.get(gpu, ()),
             nvlinks=nvlinks,
             nvlinks_down=nvlinks_down,
             rows_pending=rows_pending,

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from berth_agent import file_names
 from berth_agent.core import incarnation as rules
+from berth_agent.core.gpu_health import GpuHealth
 from berth_agent.core.incarnation import BootIncarnation, Machine
 from berth_agent.core.lease import Lease, restore
 from berth_agent.linux import files
@@ -26,13 +27,21 @@ UNKNOWN_TERMS = Terms(
 class IncarnationStore:
     """Used under the agent's lock. Methods that write raise OSError."""
 
-    def __init__(self, config: Config, machine: Machine, installation: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        machine: Machine,
+        installation: Callable[[], str],
+        gpu_health: GpuHealth | None = None,
+    ) -> None:
         """Take up what the files hold; a new incarnation has the mark that `installation` returns
         then.
         """
         self.process = uuid4().hex
         """Distinguishes this process from that of a copy of its disk on another machine."""
         self.machine = machine
+        self.gpu_health = gpu_health or GpuHealth()
+        """Conditions of the GPUs, which its heartbeats carry."""
         self._installation = installation
         self.terms = UNKNOWN_TERMS
         self.last_generation = 0
@@ -100,12 +109,16 @@ class IncarnationStore:
         """Return the next heartbeat, None while there is no lease to extend."""
         if not self.lease.may_send_heartbeat(now_ms):
             return None
+        gpus = self.gpu_health.conditions
         return Heartbeat(
             session_id=session_id,
             incarnation=self.incarnation,
             sent_boot_ms=now_ms,
             terms_id=self.lease.terms.terms_id,
             disk_problem=disk_problem[:512],
+            gpu_fault=gpus.fault,
+            gpu_slow=gpus.slow,
+            inventory_problem=gpus.differs,
         )
 
     def acknowledge(self, heartbeat: Heartbeat, now_ms: int) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from berth_agent import VERSION, file_names
+from berth_agent.core.gpu_health import GpuHealth
 from berth_agent.linux import files
 from berth_agent.linux.clocks import wall_ms
 from berth_agent.linux.hierarchies import Hierarchies, open_hierarchies
@@ -88,8 +89,9 @@ class Runtime:
         self._kernel = machine.probe_kernel(config)
         self._engine = find_engine(config, self._kernel)
         node_id = self._identity.node_id
+        health = GpuHealth(config.gpus, config.gpu_type, config.unusable_gpus)
         incarnations = IncarnationStore(
-            config, machine.read_machine(), lambda: self._credentials.installation
+            config, machine.read_machine(), lambda: self._credentials.installation, health
         )
 
         def tokens() -> NodeTokens:
@@ -116,7 +118,7 @@ class Runtime:
         )
         self.sessions = SessionLoop(self.agent, self._credentials)
         self._reporting = Reporting(self.agent, self.sessions)
-        self._measuring = Measuring(config.measure_every_s, self.agent.is_clear)
+        self._measuring = Measuring(config.measure_every_s, self.agent.is_clear, health=health)
         self._streaming = Streaming(config, self.agent, self.sessions, self._measuring.take)
         self._cleaning = Cleaning(config, folders, scratch, containers.images)
         self._wakeup = Wakeup(f"{config.run}/{file_names.WAKE}")
@@ -186,7 +188,8 @@ class Runtime:
 
     def _write_status(self) -> None:
         left = status.HAS_LEFT if self.agent.has_left else ""
-        problem = self._problem or left or self.sessions.problem or self._credentials.problem
+        lasting = self._credentials.problem or self.agent.incarnations.gpu_health.conditions.problem
+        problem = self._problem or left or self.sessions.problem or lasting
         status.write(self._config.run, status.describe(self.agent, self.sessions, problem))
 
     def _obey_leave(self) -> None:

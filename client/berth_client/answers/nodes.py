@@ -18,7 +18,7 @@ class NodeProblem(TypedDict):
     """A problem that an executor or the agent of a node reports."""
 
     problem: str
-    """`cloned_identity` or `disk_full`."""
+    """`cloned_identity`, `disk_full`, `gpu_fault`, `gpu_slow` or `inventory_differs`."""
     detail: str
     since_at: int
 

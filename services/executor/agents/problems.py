@@ -24,7 +24,13 @@ def post_problems(
     changed = changed_problems(
         lane.state,
         session.node_id,
-        {"disk_full": message.disk_problem, "cloned_identity": sessions.copy_of(session)},
+        {
+            "disk_full": message.disk_problem,
+            "cloned_identity": sessions.copy_of(session),
+            "gpu_fault": message.gpu_fault,
+            "gpu_slow": message.gpu_slow,
+            "inventory_differs": message.inventory_problem,
+        },
     )
     if changed and session.may_report_problems(monotonic()):
         lane.relays.problems.post(changed, len(changed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 
 from services.failslow.core.answers import answer
 from services.failslow.core.diagnosis.verdict import Diagnosis
@@ -10,7 +11,7 @@ from services.failslow.core.evolve import evolve
 from services.failslow.core.fleet import FleetChanges
 from services.failslow.core.gangs import GangChanges
 from services.failslow.core.measures.peers import SlowWorker, Thresholds
-from services.failslow.core.plans.automation import settle_plans
+from services.failslow.core.plans.automation import settle_plans, turn_due_s
 from services.failslow.core.plans.migrations import follow_migrations
 from services.failslow.core.plans.planning import (
     due_at,
@@ -27,6 +28,7 @@ from services.failslow.core.suspicion.comparison import Rows, cause_of, judge_ga
 from services.failslow.core.suspicion.evidence import is_new
 from services.failslow.core.suspicion.pace_changes import learn, note_pace
 from services.failslow.core.suspicion.validations import note_validation
+from services.failslow.core.unclear import plan_validations
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.paces import JobPaceChanged, JobPaceSettled
@@ -65,23 +67,24 @@ class FailSlow:
                 case JobPaceSettled() as settled:
                     yield from learn(state, item, settled)
                 case ValidationMeasured() as measured:
-                    yield from note_validation(state, item, measured)
+                    yield from note_validation(state, item, measured, now)
                 case PoolConfigured() if item.source == "access":
                     yield from restate_settings([item], PoolConfigured, state.partition, state.pool)
                 case Undecodable() as bad:
                     yield item.decision(bad.rejection())
         yield from as_unit(plan_due(state, now), WakeStart)
+        yield from as_unit(plan_validations(state, now), WakeStart)
         yield from as_unit(retry_plans(state, inputs, now), WakeStart)
-        yield from as_unit(settle_plans(state), WakeStart)
+        yield from as_unit(settle_plans(state, state.cluster_s(now)), WakeStart)
 
     def evolve(self, state: FailSlowState, fact: Fact) -> None:
         evolve(state, fact)
 
     def next_wake(self, state: FailSlowState) -> int | None:
-        if next(settle_plans(state), None) is not None:
+        if next(settle_plans(state, -inf), None) is not None:
             return 0
-        retry_s = next_try_s(state)
-        times = (due_at(state), None if retry_s is None else ledger_ms(state, retry_s))
+        times_s = (next_try_s(state), turn_due_s(state))
+        times = (due_at(state), *(ledger_ms(state, at_s) for at_s in times_s if at_s is not None))
         return min((at for at in times if at is not None), default=None)
 
     def _compare(

@@ -11,6 +11,8 @@ from services.failslow.core.fold_mitigation import (
     follow_fault,
     measure_migration,
     note_plan,
+    note_unclear,
+    note_validated,
 )
 from services.failslow.core.state import JOB, FailSlowState, GangState, SlowPace, TrackedFault
 from shared.contracts.base import Event
@@ -74,6 +76,7 @@ def open_fault(state: FailSlowState, event: FaultSuspected, fact: Fact) -> None:
         gang.counts[fault.rank] = int(count)
         if event.kind == "job":
             gang.pace = SlowPace(event.peers_s, event.slowdown, event.work)
+            note_unclear(state, gang, event, fact)
         follow_fault(state, event, fact)
 
 
@@ -97,7 +100,7 @@ def close_in_gang(state: FailSlowState, fault_id: str, *, mute: bool) -> None:
     if gang.open.get(fault.rank) == fault_id:
         del gang.open[fault.rank]
         if fault.rank == JOB:
-            gang.pace = None
+            gang.pace = gang.unclear = None
     if mute:
         gang.muted.add(fault.rank)
 
@@ -139,7 +142,7 @@ FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
     BreakerChanged: change_breaker,
     ThresholdsAdjusted: adjust_thresholds,
     PaceLearned: learn_pace,
-    NodesValidated: ignore,
+    NodesValidated: note_validated,
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,
     PoolConfigured: configure,

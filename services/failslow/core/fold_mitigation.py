@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from services.failslow.core.health.score import PartHealth
 from services.failslow.core.mitigation.migration import FollowedMigration
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
 from services.failslow.core.mitigation.plan import MitigationPlan, OpenFault
-from services.failslow.core.state import FailSlowState
+from services.failslow.core.state import (
+    VALIDATIONS_KEPT,
+    FailSlowState,
+    GangState,
+    OwnValidation,
+    Unclear,
+)
+from services.failslow.core.unclear import layout_of
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
+from shared.contracts.identity import derive_job_id
 from shared.contracts.mitigation import MitigationApplied, MitigationCleared, MitigationPlanned
 from shared.contracts.mitigation_account import (
     MitigationAccounted,
     MitigationCarriedOut,
     MitigationMeasured,
 )
+from shared.contracts.validation import NodesValidated
 from shared.ledger.decider import Fact
 
 
@@ -35,6 +45,23 @@ def end_fault(state: FailSlowState, event: FaultCleared | FaultDismissed, fact: 
     state.mitigation.close_fault(event.job_id, event.fault_id, now_s, ended=recovered)
 
 
+def note_unclear(state: FailSlowState, gang: GangState, event: FaultSuspected, fact: Fact) -> None:
+    """Follow a job that is slow as a whole, and of which computing is not known to be the cause."""
+    if event.cause != "compute" and event.slowdown > 1:
+        since_s = state.cluster_s(fact.at)
+        gang.unclear = Unclear(event.fault_id, event.cause, event.slowdown - 1, since_s)
+
+
+def note_validated(state: FailSlowState, event: NodesValidated, fact: Fact) -> None:
+    """Remember what was measured to deviate as a fault of its nodes."""
+    state.validations.pop(event.job_id, None)
+    suspects = event.suspect_node_ids
+    worst = max((part.ratio for part in event.measured if part.node_id in suspects), default=1.0)
+    for node_id in suspects:
+        health = state.mitigation.health.setdefault(node_id, PartHealth())
+        health.note_fault(event.job_id, worst - 1, state.cluster_s(fact.at))
+
+
 def note_plan(state: FailSlowState, event: MitigationPlanned, fact: Fact) -> None:
     plan = MitigationPlan(
         event.level,
@@ -50,14 +77,40 @@ def note_plan(state: FailSlowState, event: MitigationPlanned, fact: Fact) -> Non
     )
     open_plan = OpenPlan(event.plan_id, event.job_id, event.tenant, event.attempt, plan)
     state.mitigation.note_plan(open_plan, state.cluster_s(fact.at))
+    gang = state.gangs.get(event.job_id)
+    if event.level == "validate" and gang is not None and gang.unclear is not None:
+        gang.unclear.is_planned = True
 
 
 def apply_plan(state: FailSlowState, event: MitigationApplied, fact: Fact) -> None:
     if (open_plan := state.mitigation.plans.get(event.plan_id)) is not None:
         open_plan.tries += 1
         open_plan.tried_s, open_plan.cordons = state.cluster_s(fact.at), event.cordons
-        if event.cordons:
-            state.fleet.order(event.plan_id, event.node_ids)
+    if event.cordons:
+        state.fleet.order(event.plan_id, event.node_ids)
+    elif event.level == "validate":
+        begin_validation(state, event, fact)
+
+
+def begin_validation(state: FailSlowState, event: MitigationApplied, fact: Fact) -> None:
+    """Expect the verdict of a validation, by the id that its job will have."""
+    gang = state.gangs.get(event.job_id)
+    layout = layout_of(gang) if gang else None
+    if layout is None or state.pool is None:
+        return
+    job_id = derive_job_id(event.tenant, state.pool.pool, event.plan_id)
+    state.validations[job_id] = OwnValidation(
+        event.plan_id,
+        event.job_id,
+        event.tenant,
+        event.attempt,
+        next(iter(event.fault_ids), ""),
+        layout.node_ids,
+        layout.gpus,
+        state.cluster_s(fact.at),
+    )
+    while len(state.validations) > VALIDATIONS_KEPT:
+        del state.validations[next(iter(state.validations))]
 
 
 def end_plan(state: FailSlowState, event: MitigationCleared, fact: Fact) -> None:

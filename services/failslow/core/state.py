@@ -10,11 +10,13 @@ from services.failslow.core.measures.history import PaceBook
 from services.failslow.core.measures.strictness import Strictness
 from services.failslow.core.mitigation.mitigation_state import MitigationState
 from shared.contracts.clocks import ClockStepped
-from shared.contracts.faults import GangWorker, SuspicionKind
+from shared.contracts.faults import Cause, GangWorker, SuspicionKind
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import AnsweredCommands
 
 CLOSED_KEPT = 10_000
+VALIDATIONS_KEPT = 100
+"""Validations of fail-slow itself of which no verdict came."""
 
 JOB = -1
 """Stands in the place of a rank for a job as a whole."""
@@ -52,6 +54,34 @@ class SlowPace:
 
 
 @dataclass(slots=True)
+class Unclear:
+    """A job that is slow as a whole, of which no part is known; times are cluster seconds."""
+
+    fault_id: str
+    cause: Cause
+    slowdown: float
+    """0.25 if iterations take 1.25 times as long."""
+    since_s: float
+    is_planned: bool = False
+    """Its nodes are measured, or are to be: once per attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnValidation:
+    """A validation that fail-slow submits for a job: what is needed to follow its verdict."""
+
+    plan_id: str
+    job_id: str
+    tenant: str
+    attempt: int
+    fault_id: str
+    node_ids: tuple[str, ...]
+    gpus: int
+    """Whole GPUs of each node, as the job had them."""
+    applied_s: float
+
+
+@dataclass(slots=True)
 class GangState:
     """A placed gang; `open` and `counts` are by rank, `muted` ranks are not suspected again."""
 
@@ -66,6 +96,8 @@ class GangState:
     gpus: float = 0.0
     pace: SlowPace | None = None
     """Of a job that is slow as a whole."""
+    unclear: Unclear | None = None
+    """Of such a job with no known part."""
     validates: bool = False
     """Its reports are measurements of its nodes, and are compared as those."""
 
@@ -86,6 +118,8 @@ class FailSlowState:
     fleet: Fleet = field(default_factory=Fleet)
     strictness: Strictness = field(default_factory=Strictness)
     paces: PaceBook = field(default_factory=PaceBook)
+    validations: dict[str, OwnValidation] = field(default_factory=dict)
+    """Of fail-slow itself, by the id of the measuring job, the oldest first."""
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ from services.placement.core.lifecycle import arrays, gangs, health, injections,
 from services.placement.core.lifecycle.reports import on_report
 from services.placement.core.migration.leave import leave_slow_nodes
 from services.placement.core.node_commands import decide_command
+from services.placement.core.node_problems import note_problems
 from services.placement.core.pool.evolve import evolve
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.timing import due_at
@@ -23,6 +24,7 @@ from shared.contracts.admission import (
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.injections import EndInjection, InjectFault
 from shared.contracts.mitigation import MitigationApplied, NodeHealthScored
+from shared.contracts.node_problems import NodeProblemsReported
 from shared.contracts.nodes import CordonNode, DeclareNodeLost, DrainNode, UncordonNode
 from shared.contracts.placement import JobHeld, JobPlaced
 from shared.contracts.pools import PoolConfigured
@@ -90,6 +92,8 @@ def react(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
     """Decide on one input, by its source; other messages of a source are for other services."""
     match item.source:
         case "reports":
+            if isinstance(item.message, NodeProblemsReported):
+                return note_problems(pool, item.message.problems, now, item.id)
             return on_report(pool, item, now)
         case "admission":
             return on_admission(pool, item, now)

@@ -1,10 +1,12 @@
 /* A made-up libnvidia-ml.so.1 with two GPUs: no values here were recorded from a real one.
-   GPU 0 is well. GPU 1 is hot, has 8 of 16 lanes and one of
-   two NVLinks, counts no memory errors, and could not replace a row. GPU 2 has fallen
-   off the bus. */
+   GPU 0 is well but for seven memory errors. GPU 1 is hot, has 8 of 16 lanes and one of
+   two NVLinks, counts no memory errors, could not replace a row, is split by MIG into two
+   of at most seven instances, and had the errors Xid 31 and 74. GPU 2 has fallen off the
+   bus. */
 
 #define SUCCESS 0
 #define NOT_SUPPORTED 3
+#define TIMEOUT 10
 #define GPU_IS_LOST 15
 
 static int gpus[2] = {0, 1};
@@ -69,6 +71,49 @@ int nvmlDeviceGetUUID(void *device, char *uuid, unsigned length) {
   if (of(device) || length < 96) return NOT_SUPPORTED;
   for (unsigned n = 0; n < 8; n++) uuid[n] = "GPU-1a2b"[n];
   uuid[8] = 0;
+  return SUCCESS;
+}
+
+int nvmlDeviceGetName(void *device, char *name, unsigned length) {
+  const char *text = of(device) ? "NVIDIA H100 80GB HBM3" : "NVIDIA A100-SXM4-40GB";
+  if (length < 96) return NOT_SUPPORTED;
+  while ((*name++ = *text++)) {}
+  return SUCCESS;
+}
+
+int nvmlDeviceGetMigMode(void *device, unsigned *present, unsigned *pending) {
+  *present = *pending = of(device);
+  return SUCCESS;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *count) { *count = 7; return SUCCESS; }
+
+/* Instances 0 and 3. */
+int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **instance) {
+  *instance = device;
+  return index % 3 || index > 3 ? NOT_SUPPORTED : SUCCESS;
+}
+
+struct event {
+  void *device;
+  unsigned long long type, data;
+  unsigned gpu_instance, compute_instance;
+};
+
+static int watched[2], set, next_event;
+
+int nvmlEventSetCreate(void **events) { *events = &set; return SUCCESS; }
+
+int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *events) {
+  watched[of(device)] = types == 8 && events == &set;
+  return SUCCESS;
+}
+
+/* The driver keeps two errors of GPU 1, the second one twice; then there is none. */
+int nvmlEventSetWait_v2(void *events, struct event *event, unsigned timeout_ms) {
+  const int errors[3] = {31, 74, 74};
+  if (events != &set || !watched[1] || timeout_ms || next_event > 2) return TIMEOUT;
+  *event = (struct event){&gpus[1], 8, errors[next_event++], 0, 0};
   return SUCCESS;
 }
 

@@ -27,8 +27,8 @@ def library_fixture(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def test_each_gpu_that_answers_is_read(library: str) -> None:
-    well, hot = Nvml(library).readings()
+def test_each_gpu_is_read(library: str) -> None:
+    well, hot, lost = Nvml(library).readings()
     assert well == GpuReading(
         gpu=0,
         sm_mhz=1980,
@@ -38,6 +38,7 @@ def test_each_gpu_that_answers_is_read(library: str) -> None:
         most_pcie_width=16,
         pcie_generation=5,
         uuid="GPU-1a2b",
+        name="NVIDIA A100-SXM4-40GB",
         nvlinks=2,
         nvlinks_down=0,
     )
@@ -46,6 +47,16 @@ def test_each_gpu_that_answers_is_read(library: str) -> None:
     assert (hot.uncorrected_errors, hot.pcie_width) == (None, 8)
     assert (hot.nvlinks, hot.nvlinks_down, hot.uuid) == (2, 1, "")
     assert (hot.rows_pending, hot.rows_failed) == (False, True)
+    assert (hot.name, hot.mig_instances) == ("NVIDIA H100 80GB HBM3", 2)
+    assert lost == GpuReading(gpu=2, lost=True)
+
+
+def test_errors_are_taken_once_from_the_driver_and_kept(library: str, tmp_path: Path) -> None:
+    # A copy: the library counts in its own memory what it has handed out.
+    own = shutil.copy(library, tmp_path / "libnvidia-ml.so.1")
+    nvml = Nvml(str(own))
+    for _ in range(2):
+        assert [reading.xids for reading in nvml.readings()] == [(), (31, 74), ()]
 
 
 def test_readings_are_messages_of_the_contract(library: str) -> None:

@@ -10,9 +10,17 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import islice
 
 from berth_agent import file_names
-from berth_agent.core.iteration_rows import IterationRows
+from berth_agent.core.inspector_reports import (
+    InspectorFile,
+    is_of_inspector,
+    read_inspector,
+    row_between,
+)
+from berth_agent.core.iteration_rows import IterationRow, IterationRows
 from berth_agent.core.tool_reports import row_of
 from berth_agent.linux import files
 from berth_agent.node.files.allocation import AllocationFolder
@@ -26,6 +34,9 @@ MOST_WORKERS = 64
 """Read at one look, those first that were not read for longest."""
 MOST_BYTES = 1024 * 1024
 MOST_FOLDERS = 8
+MOST_ENTRIES = 256
+"""Of a folder in which the newest file is looked for."""
+NS = 1e9
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -39,6 +50,16 @@ class ToolFile:
     seen: tuple[int, int, int] = (0, 0, 0)
     """Inode, size and time of its last change."""
     reads: int = 0
+    inspector: InspectorFile | None = None
+    """The file of NCCL's inspector before this one."""
+
+    def take(self, data: bytes, rank: int) -> IterationRow | None:
+        """Return what a new content says of the rank; None where it needs one more. Raises
+        ValueError."""
+        if not is_of_inspector(data):
+            return row_of(data, rank, self.reads)
+        before, self.inspector = self.inspector, read_inspector(data, self.seen[2] / NS)
+        return None if before is None else row_between(before, self.inspector, self.reads)
 
 
 class ToolFiles:
@@ -79,9 +100,11 @@ class ToolFiles:
         known.seen = seen
         rank = allocation.launch.rank
         try:
-            row = row_of(data, rank, known.reads)
+            row = known.take(data, rank)
         except ValueError:
             return  # It is being written, or is another tool's.
+        if row is None:
+            return
         known.reads += 1
         self._note(allocation.allocation_id, rank, {rank: IterationRows([row])})
 
@@ -95,7 +118,8 @@ def read_file(
 ) -> tuple[tuple[int, int, int], bytes]:
     """Return a file below a folder as it is now; its content is empty where it is as `seen`.
 
-    Raises OSError, ValueError for a path or a file that is not read.
+    A name with a star stands for the newest file that it matches. Raises OSError, ValueError for a
+    path or a file that is not read.
     """
     parts = path.split("/")
     if len(parts) > MOST_FOLDERS or not all(parts) or {".", ".."} & set(parts):
@@ -105,7 +129,8 @@ def read_file(
         for name in parts[:-1]:
             opened.append(os.open(name, FOLDER, dir_fd=opened[-1]))
         owner = os.fstat(opened[0]).st_uid
-        opened.append(os.open(parts[-1], FILE, dir_fd=opened[-1]))
+        name = _newest(opened[-1], parts[-1]) if "*" in parts[-1] else parts[-1]
+        opened.append(os.open(name, FILE, dir_fd=opened[-1]))
         status = os.fstat(opened[-1])
         is_own = stat.S_ISREG(status.st_mode) and status.st_uid == owner and status.st_nlink == 1
         if not is_own or status.st_size > MOST_BYTES:
@@ -115,3 +140,13 @@ def read_file(
     finally:
         for descriptor in opened:
             os.close(descriptor)
+
+
+def _newest(folder: int, pattern: str) -> str:
+    """Return the name of the newest entry that matches. Raises OSError without any."""
+    newest: tuple[int, str] = (0, pattern)
+    with os.scandir(folder) as entries:
+        for entry in islice(entries, MOST_ENTRIES):
+            if fnmatchcase(entry.name, pattern):
+                newest = max(newest, (entry.stat(follow_symlinks=False).st_mtime_ns, entry.name))
+    return newest[1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from berth_agent.core.gpu_health import GpuHealth
 from berth_agent.linux.nvml import Nvml
 from berth_agent.messages import Measurements
 from berth_agent.node.system import probe
@@ -18,14 +19,19 @@ PROBED_EVERY = 10
 
 
 class Measuring:
-    """The newest measurement is kept until it is taken."""
+    """The newest measurement is kept until it is taken; heartbeats have what `health` says."""
 
     def __init__(
-        self, every_s: float, is_idle: Callable[[], bool], nvml: Nvml | None = None
+        self,
+        every_s: float,
+        is_idle: Callable[[], bool],
+        nvml: Nvml | None = None,
+        health: GpuHealth | None = None,
     ) -> None:
         self._every_s = every_s
         self._is_idle = is_idle
         self._nvml = nvml
+        self._health = health or GpuHealth()
         self._since_probe = 0
         self._newest: Measurements | None = None
 
@@ -44,6 +50,7 @@ class Measuring:
         """Read the GPUs, and probe the processors where that is due and no worker runs."""
         self._nvml = self._nvml or Nvml()
         gpus = self._nvml.readings()
+        self._health.note(gpus)
         self._since_probe += 1
         if self._since_probe >= PROBED_EVERY and self._is_idle():
             self._since_probe = 0
@@ -56,5 +63,7 @@ class Measuring:
             self._newest = Measurements(gpus=gpus)
 
     def _run(self, stopping: threading.Event) -> None:
-        while not stopping.wait(self._every_s):
+        # At once: a node whose GPUs are not those that it declares is to say so before it works.
+        while not stopping.is_set():
             self.measure()
+            stopping.wait(self._every_s)

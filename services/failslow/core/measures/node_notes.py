@@ -96,6 +96,12 @@ class NodeNotes:
 
 def sentences(gpu: GpuReading) -> Iterator[str]:
     """Return what is unusual about a GPU; an idle clock is not."""
+    if gpu.lost:
+        yield f"GPU {gpu.gpu} does not answer"
+    if gpu.xids:
+        yield f"GPU {gpu.gpu} had the errors Xid {', '.join(map(str, gpu.xids))}{_named(gpu)}"
+    if gpu.mig_instances is not None:
+        yield f"GPU {gpu.gpu} is split by MIG into {gpu.mig_instances} instances"
     if gpu.slowdowns:
         reasons = " and ".join(NAMES[reason] for reason in gpu.slowdowns)
         clock = f", {gpu.sm_mhz} of {gpu.most_sm_mhz} MHz" if gpu.sm_mhz and gpu.most_sm_mhz else ""

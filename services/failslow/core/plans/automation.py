@@ -7,6 +7,7 @@ plans that waited have ended or were approved, or when the pool is no longer aut
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from services.failslow.core.mitigation.breaker import Breaker
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
@@ -15,14 +16,18 @@ from services.failslow.core.state import FailSlowState
 from shared.contracts.breaker import BreakerChanged
 from shared.ledger.decider import Decision
 
+VERDICT_S = 600.0
 
-def settle_plans(state: FailSlowState) -> Iterator[Decision]:
+
+def settle_plans(state: FailSlowState, now_s: float) -> Iterator[Decision]:
     """Apply plans of Berth that wait, oldest first, and note when the breaker opens or closes."""
     if state.pool is None or not (state.mitigation.plans or state.fleet.is_breaker_open):
         return
     blocked = ""
     if state.pool.mitigation == "automatic":
         for open_plan in [plan for plan in state.mitigation.plans.values() if may_apply(plan)]:
+            if waits_for_another(state, open_plan, now_s):
+                continue
             if has_room(state, open_plan):
                 gang = state.gangs.get(open_plan.job_id)
                 yield Decision(
@@ -38,9 +43,40 @@ def may_apply(open_plan: OpenPlan) -> bool:
     return open_plan.plan.actor == "berth" and not open_plan.is_applied
 
 
+def waits_for_another(state: FailSlowState, open_plan: OpenPlan, now_s: float) -> bool:
+    """Return whether the nodes of another job are measured: where all are slow, not all are stopped."""
+    return open_plan.plan.level == "validate" and now_s < next_turn_s(state)
+
+
+def next_turn_s(state: FailSlowState) -> float:
+    """Return the cluster time from which nodes may be measured without an operator.
+
+    A measurement whose verdict does not come, as of a job that no quota admits, holds others up for
+    `VERDICT_S` at most.
+    """
+    if any(gang.validates for gang in state.gangs.values()):
+        return inf
+    return max((own.applied_s + VERDICT_S for own in state.validations.values()), default=-inf)
+
+
+def turn_due_s(state: FailSlowState) -> float | None:
+    """Return when the next measurement that waits for its turn alone is due."""
+    if state.pool is None or state.pool.mitigation != "automatic":
+        return None
+    plans = state.mitigation.plans.values()
+    is_waiting = any(may_apply(plan) and plan.plan.level == "validate" for plan in plans)
+    turn_s = next_turn_s(state)
+    return turn_s if is_waiting and -inf < turn_s < inf else None
+
+
 def has_room(state: FailSlowState, open_plan: OpenPlan) -> bool:
-    """Return whether all nodes that the plan cordons may be out of use as well."""
+    """Return whether all nodes that the plan cordons may be out of use as well.
+
+    To measure nodes takes none out of use, and is of no avail where its verdict could cordon none.
+    """
     out = state.fleet.out_of_use
+    if open_plan.plan.level == "validate":
+        return len(out) < breaker(state).most(len(state.fleet.nodes))
     requested = [node for node in open_plan.plan.node_ids if node not in out]
     return len(breaker(state).allowed(requested, len(state.fleet.nodes), out)) == len(requested)
 

@@ -7,6 +7,7 @@ from math import ceil
 
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
 from services.failslow.core.state import FailSlowState
+from services.failslow.core.unclear import first_due_s
 from shared.contracts.mitigation import (
     ApproveMitigation,
     MitigationApplied,
@@ -22,7 +23,7 @@ def due_at(state: FailSlowState) -> int | None:
     """Return the ms when the next plan is due, None without any or where none is made."""
     if not makes_plans(state):
         return None
-    due = (episode.due_s for episode in state.mitigation.episodes.values())
+    due = (first_due_s(state), *(one.due_s for one in state.mitigation.episodes.values()))
     first_s = min((due_s for due_s in due if due_s is not None), default=None)
     return None if first_s is None else ledger_ms(state, first_s)
 
@@ -110,7 +111,7 @@ def applied(
         reason=reason,
         fault_ids=open_plan.plan.fault_ids,
         by="automatic" if is_automatic else "operator",
-        cordons=is_automatic,
+        cordons=is_automatic and open_plan.plan.level == "migrate",
     )
 
 

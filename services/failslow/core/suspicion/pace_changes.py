@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.failslow.core.plans.planning import makes_plans
+from services.failslow.core.plans.planning import end_plans, makes_plans
 from services.failslow.core.state import JOB, FailSlowState, GangState
 from services.failslow.core.suspicion.clearing import clear
 from services.failslow.core.suspicion.evidence import is_new
@@ -25,6 +25,8 @@ def note_pace(
         yield Decision(slow_job(gang, change), item.id, gang.traceparent)
     elif not change.is_slow and JOB in gang.open:
         yield clear(state, state.faults[gang.open[JOB]], "recovered", now, item.id)
+        if not gang.open:
+            yield from end_plans(state, change.job_id, "recovered", item.id)
 
 
 def learn(state: FailSlowState, item: Input, settled: JobPaceSettled) -> Iterator[Decision]:

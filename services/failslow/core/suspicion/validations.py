@@ -13,6 +13,7 @@ from statistics import median
 from services.failslow.core.diagnosis.layout import Group
 from services.failslow.core.diagnosis.validation import Pair, rounds_for
 from services.failslow.core.diagnosis.verdict import Diagnosis, Suspect, diagnose
+from services.failslow.core.measured import follow_verdict
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.faults import Cause
 from shared.contracts.reports import TelemetryReported
@@ -103,9 +104,9 @@ def _message(job_id: str, own: Measuring) -> ValidationMeasured:
 
 
 def note_validation(
-    state: FailSlowState, item: Input, measured: ValidationMeasured
+    state: FailSlowState, item: Input, measured: ValidationMeasured, now: int
 ) -> Iterator[Decision]:
-    """Record what was measured, and the part that deviates."""
+    """Record what was measured, the part that deviates, and what follows from it."""
     if state.pool is None or state.pool.release < VALIDATIONS_FROM:
         return
     nodes, parts = measured.node_ids, tuple(_parts(measured))
@@ -127,7 +128,9 @@ def note_validation(
         evidence=evidence_of(measured, worst),
         measured=parts,
     )
+    own = state.validations.get(measured.job_id)
     yield Decision(event, item.id, measured.traceparent)
+    yield from follow_verdict(state, event, own, now)
 
 
 def rounds_of(measured: ValidationMeasured) -> int:

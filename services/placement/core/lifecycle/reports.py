@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core.lifecycle import (
-    checkpoints,
-    forecasts,
-    gangs,
-    leases,
-    node_problems,
-    nodes,
-)
+from services.placement.core.lifecycle import checkpoints, forecasts, gangs, leases, nodes
 from services.placement.core.pool.state import Pool
 from shared.contracts.construct import construct
 from shared.contracts.failures import LOST_BY_NODE, Failure
-from shared.contracts.node_problems import NodeProblemsReported
 from shared.contracts.reports import (
     CheckpointsReported,
     ExecutorReported,
@@ -50,8 +42,6 @@ def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
             yield from checkpoints.note_all(pool, reported, now, item.id)
         case ProgressReported(progress=progress):
             yield from forecasts.note_all(pool, progress, now, item.id)
-        case NodeProblemsReported(problems=problems):
-            yield from node_problems.note_problems(pool, problems, item.id)
         case Undecodable() as message:
             yield item.decision(message.rejection())
 

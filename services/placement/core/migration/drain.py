@@ -30,6 +30,13 @@ def drain(pool: Pool, node_id: str, now: int, cause: str) -> Iterator[Decision]:
             yield gangs.preempt_job(job, "node_drained", "", 0.0, cause)
 
 
+def leave_where_room(pool: Pool, node_id: str, now: int, cause: str) -> Iterator[Decision]:
+    """Migrate the jobs on a node out of use for which there is room now; the others go on."""
+    jobs = [pool.jobs[job_id] for job_id in pool.board.nodes[node_id].jobs]
+    for job_id, target in room_elsewhere(pool, jobs, now).items():
+        yield migrate_job(pool, Migration(pool.jobs[job_id], target, "drain"), now, cause)
+
+
 def room_elsewhere(pool: Pool, jobs: list[Job], now: int) -> dict[str, list[Slot]]:
     """Return a target by job id for each running job that has one; the highest class first.
 

@@ -27,8 +27,12 @@ def leave_slow_nodes(
     """Migrate the job if there is room on other nodes now; it goes on as it is otherwise.
 
     The nodes are cordoned where the plan says so, or the next job would suffer there. A plan for
-    an earlier attempt, or for a job that stops or migrates already, has no effect.
+    an earlier attempt, or for a job that stops or migrates already, has no effect. A plan to
+    measure moves nothing; its verdict may cordon.
     """
+    if message.level == "validate":
+        yield from cordon_left(pool, message, item)
+        return
     job = pool.jobs.get(message.job_id)
     if message.level != "migrate" or job is None or job.attempt != message.attempt:
         return

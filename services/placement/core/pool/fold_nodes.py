@@ -143,6 +143,7 @@ def forget_cordon(pool: Pool, node_id: str) -> None:
     if node_id in pool.leaving:
         pool.leaving.discard(node_id)
         del pool.cordons[node_id]
+        pool.cordoned_for.pop(node_id, None)
     elif node_id in pool.cordons:
         pool.cordons[node_id] = pool.cordons.pop(node_id)
         forgotten = [name for name in pool.cordons if name not in pool.generations]

@@ -54,7 +54,7 @@ class Pool:
     leaving: set[str] = field(default_factory=set)
     """Cordoned nodes whose agents refuse work until they leave; the next join lifts the cordon."""
     cordoned_for: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Node id -> the suspicions of fail-slow for which it is cordoned."""
+    """Node id -> the suspicions of fail-slow, or the problems, for which it is cordoned."""
     lost: dict[str, int] = field(default_factory=dict)
     """Lost nodes that still have allocations -> ms when lost, oldest first."""
     terms: list[PoolTerms] = field(default_factory=list)

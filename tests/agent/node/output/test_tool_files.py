@@ -62,6 +62,32 @@ def test_each_change_of_the_file_is_an_iteration(tmp_path: Path) -> None:
     assert bench.noted[0][:2] == ("0/5/0/0", 1)
 
 
+def inspector(waited_s: float, count: int = 100) -> str:
+    labels = '{node="n1",gpu="GPU0",collective="AllReduce"}'
+    mean_us = waited_s / count * 1e6
+    return (
+        "# HELP nccl_bus_bandwidth_gbs NCCL bus bandwidth\n"
+        f"nccl_collective_count{labels} {count}\n"
+        f"nccl_collective_exec_time_sum_microseconds{labels} {waited_s * 1e6}\n"
+        f"nccl_collective_exec_time_microseconds{labels} {mean_us}\n"
+    )
+
+
+def test_the_newest_file_of_an_inspector_is_an_iteration_since_the_one_before(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path, env={"BERTH_STRAGGLERS": "reports/*.prom"})
+    for number, waited_s in enumerate((3.0, 12.0, 6.0)):
+        path = bench.private / f"reports/nccl-{number % 2}.prom"
+        path.write_text(inspector(waited_s))
+        written_ns = (1_000 + 30 * number) * 10**9
+        os.utime(path, ns=(written_ns, written_ns))
+        bench.look()
+    (bench.private / "reports/other.txt").write_text("newer, and of another name")
+    assert bench.look() == 2
+    assert [round(own_s or 0, 6) for _, own_s in bench.times()] == [0.18, 0.24]
+
+
 @pytest.mark.parametrize("fields", [{"env": {}}, {"phase": "stopping"}])
 def test_other_workers_are_not_read(tmp_path: Path, fields: dict[str, Any]) -> None:
     bench = Bench(tmp_path, **fields)

@@ -73,6 +73,9 @@ def test_old_measurements_do_not_count() -> None:
         (GpuReading(gpu=1, pcie_width=8, most_pcie_width=16), ["GPU 1 has 8 of 16 PCIe lanes"]),
         (GpuReading(gpu=1, pcie_width=16, most_pcie_width=16, sm_mhz=345, most_sm_mhz=1980), []),
         (GpuReading(gpu=1), []),
+        (GpuReading(gpu=2, lost=True), ["GPU 2 does not answer"]),
+        (GpuReading(gpu=1, xids=(31, 79)), ["GPU 1 had the errors Xid 31, 79"]),
+        (GpuReading(gpu=1, mig_instances=7), ["GPU 1 is split by MIG into 7 instances"]),
         (GpuReading(gpu=1, nvlinks=18, nvlinks_down=0, rows_failed=False, rows_pending=False), []),
         (GpuReading(gpu=1, nvlinks=18, nvlinks_down=2), ["GPU 1 has 2 of 18 NVLinks down"]),
         (

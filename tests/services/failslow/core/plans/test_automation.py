@@ -153,4 +153,4 @@ def test_a_restored_state_decides_the_same() -> None:
     until_no_plan_is_due(state)
     again: FailSlowState = pickle.loads(pickle.dumps(state))
     assert again == state
-    assert list(settle_plans(again)) == []
+    assert list(settle_plans(again, 0.0)) == []

@@ -1,0 +1,158 @@
+"""Readings of GPUs as conditions of the node: what failed, what is slowed down, what differs. Pure.
+
+A condition is a sentence, empty where there is none, and None until the GPUs were read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from berth_agent.messages import GpuReading
+
+FATAL_XIDS = {
+    48: "an uncorrectable memory error",
+    62: "its microcontroller halted",
+    64: "a memory row could not be replaced",
+    74: "an NVLink error",
+    79: "it has fallen off the bus",
+    95: "an uncontained memory error",
+    119: "its system processor does not answer",
+    120: "its system processor failed",
+    140: "unrecovered memory errors",
+}
+"""Errors after which NVIDIA requires a reset or service. Those of programs, as 13, 31 and 43, and
+what the GPU has contained, as 63 and 94, are not among them."""
+SLOWING = frozenset(("heat", "power_brake", "hardware"))
+"""Reasons for low clocks that are no setting: a power cap and a sync boost group are one."""
+SLOW_CLOCK = 0.75
+"""Part of the highest clock below which a slowed GPU counts."""
+IN_A_ROW = 5
+"""Readings before a GPU counts as slowed down, and as well again."""
+LONGEST = 512
+BETWEEN = "[-_. ]?"
+MODEL = re.compile(rf"(?<![a-z])(?:(gb|gh|rtx|gtx|[abhklmpv]){BETWEEN}(\d{{2,}})|([lt])(4))(?!\d)")
+"""The model in a GPU type, as in `h100-80gb` and `nvidia-l4`; other types name none."""
+
+
+class Conditions(NamedTuple):
+    """The conditions that heartbeats carry."""
+
+    fault: str | None = None
+    slow: str | None = None
+    differs: str | None = None
+
+    @property
+    def problem(self) -> str:
+        """The worst of them in words, empty without any."""
+        named = (("GPUs differ", self.differs), ("GPU fault", self.fault), ("GPU slow", self.slow))
+        return next((f"{name}: {text}" for name, text in named if text), "")
+
+
+class GpuHealth:
+    """Follows the readings of one node; `declared` and `gpu_type` are its own settings."""
+
+    def __init__(
+        self, declared: int = -1, gpu_type: str = "", unusable: Collection[int] = ()
+    ) -> None:
+        """Compare with so many GPUs of a type; -1: as many as there are."""
+        self.conditions = Conditions()
+        self._declared = declared
+        self._gpu_type = gpu_type
+        self._unusable = frozenset(unusable)
+        self._slow: dict[int, str] = {}
+        self._runs: dict[int, int] = {}
+        """Readings in a row that differ from what a GPU counts as."""
+
+    def note(self, readings: Sequence[GpuReading]) -> None:
+        """Note a reading of all GPUs; without any nothing is known, as no driver was found."""
+        if not readings:
+            return
+        used = [reading for reading in readings if reading.gpu not in self._unusable]
+        for reading in used:
+            self._follow(reading)
+        self.conditions = Conditions(
+            _joined(text for reading in used for text in faults(reading)),
+            _joined(self._slow[gpu] for gpu in sorted(self._slow)),
+            _joined(differences(self._declared, self._gpu_type, self._unusable, readings)),
+        )
+
+    def _follow(self, reading: GpuReading) -> None:
+        text = slowness(reading)
+        if bool(text) is (reading.gpu in self._slow):
+            self._runs.pop(reading.gpu, None)
+            return
+        run = self._runs[reading.gpu] = self._runs.get(reading.gpu, 0) + 1
+        if run < IN_A_ROW:
+            return
+        del self._runs[reading.gpu]
+        if text:
+            self._slow[reading.gpu] = text
+        else:
+            del self._slow[reading.gpu]
+
+
+def faults(reading: GpuReading) -> Iterator[str]:
+    """Return why a GPU needs a reset or service."""
+    name = _name(reading)
+    if reading.lost:
+        yield f"{name} does not answer"
+    for xid in reading.xids:
+        if xid in FATAL_XIDS:
+            yield f"{name}: Xid {xid}, {FATAL_XIDS[xid]}"
+    if reading.rows_failed:
+        yield f"{name} could not replace a memory row"
+    if reading.uncorrected_errors:
+        yield f"{name}: {reading.uncorrected_errors} uncorrected memory errors"
+
+
+def slowness(reading: GpuReading) -> str:
+    """Return why the clocks of a GPU are low against its will, empty where they are not."""
+    reasons = [reason for reason in reading.slowdowns if reason in SLOWING]
+    if not (reasons and reading.sm_mhz is not None and reading.most_sm_mhz):
+        return ""
+    if reading.sm_mhz >= SLOW_CLOCK * reading.most_sm_mhz:
+        return ""
+    clock = f"{reading.sm_mhz} of {reading.most_sm_mhz} MHz"
+    return f"{_name(reading)} is slowed down by {' and '.join(reasons)}, {clock}"
+
+
+def differences(
+    declared: int, gpu_type: str, unusable: Collection[int], readings: Sequence[GpuReading]
+) -> Iterator[str]:
+    """Return how the GPUs differ from the declared number and type; none of none is declared.
+
+    A GPU that MIG splits is none that can be placed: it has to be among the unusable ones.
+    """
+    if declared == 0:
+        return
+    if 0 < declared != len(readings):
+        yield f"gpus: {declared} declared, the driver lists {len(readings)}"
+    for reading in readings:
+        if reading.gpu in unusable:
+            continue
+        if reading.name and not is_of_type(gpu_type, reading.name):
+            yield f"gpu_type: {gpu_type} declared, GPU {reading.gpu} is {reading.name}"
+        if reading.mig_instances is not None:
+            yield (
+                f"GPU {reading.gpu} is split by MIG into {reading.mig_instances} instances, which"
+                " are not placed: switch MIG off, or name it in unusable_gpus"
+            )
+
+
+def is_of_type(gpu_type: str, name: str) -> bool:
+    """Return whether a product name has the model that a type names, if it names one."""
+    model = MODEL.search(gpu_type.lower())
+    if model is None:
+        return True
+    letters, digits = (part for part in model.groups() if part)
+    return re.search(rf"{letters}{BETWEEN}{digits}(?!\d)", name.lower()) is not None
+
+
+def _name(reading: GpuReading) -> str:
+    return f"GPU {reading.gpu}" + (f" ({reading.uuid})" if reading.uuid else "")
+
+
+def _joined(texts: Iterator[str]) -> str:
+    return "; ".join(texts)[:LONGEST]
