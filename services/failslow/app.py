@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from time import monotonic
 
 from pydantic import ValidationError
 
@@ -33,6 +34,7 @@ from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 
 TELEMETRY, COMMANDS = "telemetry", "commands"
+SUBMIT_AGAIN_S = 10.0
 
 logger = logging.getLogger(__name__)
 
@@ -118,8 +120,11 @@ class Submissions:
         self._log = log
         self._tp = TP(COMMANDS, lane)
         self._sent: set[str] = set()
+        self._pause_until_s = 0.0
 
     async def submit(self, state: FailSlowState) -> None:
+        if monotonic() < self._pause_until_s:
+            return
         for job_id, own in wanted(state).items():
             if job_id in self._sent:
                 continue
@@ -128,6 +133,7 @@ class Submissions:
                 await self._log.append(self._tp, encoded(command, now_ms()))
             except (OutcomeUnknown, Forbidden) as error:
                 logger.warning("the validation %s is not submitted: %s", job_id, error)
+                self._pause_until_s = monotonic() + SUBMIT_AGAIN_S
                 return
             self._sent.add(job_id)
 

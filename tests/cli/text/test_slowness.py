@@ -113,6 +113,20 @@ def test_a_plan_says_what_it_costs_and_how_to_approve_it() -> None:
     assert twice.endswith(", tried 2 times as there was no room")
 
 
+def test_a_plan_to_measure_names_the_nodes_and_what_its_verdict_cordoned() -> None:
+    plan = PLAN | {"plan_id": "j1/1/validate/1", "level": "validate", "node_ids": ["n1", "n2"]}
+    suspected = row("fault.suspected.v1", 1_000_000, **WORKER)
+    planned = row("mitigation.planned.v1", 1_010_000, **plan)
+    named = {"plan_id": "j1/1/validate/1", "level": "validate", "by": "automatic"}
+    applied = row("mitigation.applied.v1", 1_020_000, **named)
+    text = slowness_lines([suspected, planned, applied], NOW)
+    assert "measure n1, n2 and the links between them; " in text[3]
+    verdict = {"node_ids": ["n2"], "cordons": True, "reason": "gpu of n2: 1.40 times the median"}
+    cordoned = row("mitigation.applied.v1", 1_060_000, **named, **verdict)
+    text = slowness_lines([suspected, planned, applied, cordoned], NOW)
+    assert text[4].endswith("; cordoned n2 (gpu of n2: 1.40 times the median)")
+
+
 def test_a_plan_for_another_fault_is_not_shown() -> None:
     suspected = row("fault.suspected.v1", 1_000_000, **WORKER)
     other = row("mitigation.planned.v1", 1_010_000, **{**PLAN, "fault_ids": ["j1/1/3/1"]})

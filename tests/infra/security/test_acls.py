@@ -9,7 +9,7 @@ import pytest
 from infra.security import kafka_users, rights
 from infra.security.rights import Grant
 from infra.supervisor.stack import SERVICES
-from shared.contracts.topics import LEDGERS, MARKS, TOPICS, WRITER, tenant_topics
+from shared.contracts.topics import LEDGERS, MARKS, SUBMITS, TOPICS, WRITER, tenant_topics
 from tests.infra.security.allowed import allows, covers
 
 ALL = ("access", "admission", "priority", "placement", "failslow", "throttle")
@@ -36,7 +36,10 @@ DESIGN: dict[str, tuple[set[str], set[str]]] = {
         },
     ),
     "executor": ({"reports", "heartbeats", "telemetry", "logs"}, {"placement", "access"}),
-    "failslow": ({"failslow"}, {"commands", "placement", "telemetry", "failslow", "access"}),
+    "failslow": (
+        {"failslow", "commands"},
+        {"commands", "placement", "telemetry", "failslow", "access"},
+    ),
     "throttle": ({"throttle", "answers.*"}, {"llm.requests", "throttle", "access"}),
     "publisher": (
         {"events", "events.*", "dead"},
@@ -79,8 +82,10 @@ def test_a_topic_has_one_writer_among_the_services(topic: str) -> None:
     writers = {
         user for user in rights.services() if allows(rights.table(), user, "write", "topic", topic)
     }
-    markers = {service for service, marked in MARKS.items() if topic in marked}
-    assert writers == {WRITER[topic]} | markers
+    others = {
+        service for also in (MARKS, SUBMITS) for service, topics in also.items() if topic in topics
+    }
+    assert writers == {WRITER[topic]} | others
     assert topic not in LEDGERS or writers == {topic}
 
 

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from services.failslow.app import Follower
+from tests.services.failslow.core.test_unclear import AUTOMATIC, slow_job, stopped, when_due
+
+from services.failslow.app import Follower, Submissions
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.measures.peers import Thresholds
 from services.failslow.core.state import FailSlowState
@@ -15,8 +17,10 @@ from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Event
 from shared.contracts.codec import encode
+from shared.contracts.job_commands import SubmitJob
 from shared.contracts.reports import TelemetryReported
 from shared.ledger import cloudevents
+from shared.ledger.cloudevents import decode
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from tests.harness.ledger import accepted
@@ -144,3 +148,20 @@ async def test_a_slow_job_is_one_fault_over_a_restart() -> None:
         post(100, 130)
         await until(lambda: "fault.cleared.v1" in shell.types_and_subjects())
         assert shell.types_and_subjects().count("fault.suspected.v1") == 1
+
+
+async def test_a_validation_of_an_open_plan_is_submitted_once_per_start() -> None:
+    broker = MemoryBroker()
+    state = slow_job(AUTOMATIC)
+    when_due(state)
+    for _ in range(2):
+        submissions = Submissions(MemoryLog(broker), 0)
+        await submissions.submit(state)
+        await submissions.submit(state)
+    records = [decode(entry.value) for entry in broker.entries(TP("commands", 0))]
+    assert len(records) == 2 and len({record.id for record in records}) == 1
+    command = SubmitJob.model_validate_json(records[0].body)
+    assert command.job_id in state.validations
+    stopped(state)
+    await Submissions(MemoryLog(broker), 0).submit(state)
+    assert len(list(broker.entries(TP("commands", 0)))) == 2, "the plan is over"

@@ -18,7 +18,7 @@ from shared.contracts.generate import (
     wire_models,
 )
 from shared.contracts.nodes import NodeCordoned
-from shared.contracts.topics import MARKS, TOPICS, WRITER
+from shared.contracts.topics import MARKS, SUBMITS, TOPICS, WRITER
 
 
 class Cat(BaseModel):
@@ -76,5 +76,10 @@ def test_every_topic_has_a_channel_and_a_writer() -> None:
     assert asyncapi()["channels"].keys() == TOPICS.keys()
     senders = {name for name, entry in operations().items() if entry["action"] == "send"}
     writers = {f"{service}.writes.{topic}" for topic, service in WRITER.items()}
-    markers = {f"{service}.writes.{topic}" for service, topics in MARKS.items() for topic in topics}
-    assert senders == writers | markers
+    others = {
+        f"{service}.writes.{topic}"
+        for also in (MARKS, SUBMITS)
+        for service, topics in also.items()
+        for topic in topics
+    }
+    assert senders == writers | others

@@ -15,6 +15,7 @@ from shared.contracts.topics import (
     LOSSY_INPUTS,
     MARKS,
     READS,
+    SUBMITS,
     TOPICS,
     WRITER,
     submissions,
@@ -60,6 +61,11 @@ def test_ledgers_and_their_inputs_are_kept_for_ever_and_synced() -> None:
 def test_a_service_marks_only_topics_of_others_that_it_reads() -> None:
     for service, topics in MARKS.items():
         assert all(WRITER[topic] != service and topic in READS[service] for topic in topics)
+
+
+def test_a_service_beside_the_gateway_submits_to_topics_of_commands_alone() -> None:
+    for service, topics in SUBMITS.items():
+        assert service in LEDGERS and all(WRITER[topic] == "gateway" for topic in topics)
 
 
 def test_topics_of_prompts_are_kept_for_a_day() -> None:

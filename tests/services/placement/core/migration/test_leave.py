@@ -56,6 +56,24 @@ def test_other_levels_attempts_and_nodes_have_no_effect() -> None:
     assert applied(pool, "c") == []
 
 
+def test_a_plan_to_measure_moves_nothing_and_cordons_by_its_verdict() -> None:
+    pool = gang("a", "b", "c")
+    assert applied(pool, "a", level="validate") == []
+    message = MitigationApplied(
+        plan_id="j/1/validate/1",
+        job_id="j",
+        attempt=1,
+        level="validate",
+        actor="berth",
+        node_ids=("a",),
+        by="automatic",
+        cordons=True,
+    )
+    (cordoned,) = pool.feed(pool.an("failslow", message))
+    assert isinstance(cordoned, NodeCordoned) and cordoned.node_id == "a"
+    assert pool.job("j").phase == "running"
+
+
 def automatic(pool: Lane, *nodes: str) -> list[Event]:
     message = MitigationApplied(
         plan_id="j/1/migrate/1",
