@@ -17,7 +17,7 @@ from benchmarks.parts.failslow.goals import goals_of
 from benchmarks.parts.failslow.healthy import healthy_figures
 from benchmarks.parts.failslow.page import write_files
 from benchmarks.parts.failslow.real import real_figures
-from benchmarks.parts.failslow.saved import mitigated, pipeline, policies
+from benchmarks.parts.failslow.saved import mitigated, pipeline, pipeline_gap, policies
 from shared.process.progress import ReportLine
 from simulator.failslow.files import read_series
 from simulator.failslow.suite import JITTERS, JOBS_PER_SEED, REPORTED, draw_card, draw_suite
@@ -91,6 +91,7 @@ def of_seeds(options: FailSlowOptions, report_line: ReportLine) -> Json:
         "mitigated": mitigated(),
         "policies": policies(),
         "pipeline": pipeline(),
+        "pipeline_gap": pipeline_gap(options.seeds),
         "observations_per_s": observations_per_s(list(draw_suite(1, seeds, options.jobs))),
     }
     return {**result, "goals": goals_of(result)}

@@ -1,5 +1,5 @@
 """Measures the schedules of `shared/pipeline`."""
 
-from simulator.pipeline.study import figures
+from simulator.pipeline.study import figures, gap_figures
 
-__all__ = ["figures"]
+__all__ = ["figures", "gap_figures"]

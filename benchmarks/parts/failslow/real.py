@@ -14,11 +14,45 @@ from simulator.workload.locate import has_trace, locate
 BYTEDANCE, PAI = "bytedance_straggler_AR", "failslow_pai_minibatch"
 ROWS_PER_REPORT = 2
 """A row of the second trace is every tenth minibatch; a report of Berth has several iterations."""
+BYTEDANCE_SLOW = (0, 0)
+"""Stage and data-parallel rank that the published analysis of the first trace names."""
+PAI_SLOW: dict[str, frozenset[int]] = {"job_1": frozenset((6,)), "job_3": frozenset((6, 7, 8, 9))}
+"""Workers of the second trace that take plainly longer than the others, which count as healthy; it
+has no labels of its own."""
+HOUR_S = 3600
 Windows = dict[int, list[float]]
 
 
 def real_figures() -> dict[str, Any]:
-    return {"bytedance": _bytedance(), "pai": _pai()}
+    bytedance, pai = _bytedance(), _pai()
+    return {"bytedance": bytedance, "pai": pai, "healthy": _healthy(bytedance, pai)}
+
+
+def _healthy(
+    bytedance: dict[str, Any] | None, pai: dict[str, dict[str, Any]] | None
+) -> dict[str, float] | None:
+    """Return the suspicions of healthy workers, and for how long these were watched.
+
+    The times of the second trace have no unit: of its workers iterations count, and no hours.
+    """
+    if bytedance is None or pai is None:
+        return None
+    named = {(one["stage"], one["dp_rank"]) for one in bytedance["suspected"]}
+    of_pai = [set(own["suspected"]) - PAI_SLOW[job] for job, own in pai.items()]
+    workers = sum(own["workers"] - len(PAI_SLOW[job]) for job, own in pai.items())
+    iterations = sum(
+        own["steps"] * (own["workers"] - len(PAI_SLOW[job])) for job, own in pai.items()
+    )
+    hours = bytedance["job_s"] / HOUR_S * (bytedance["workers"] - 1)
+    alarms = len(named - {BYTEDANCE_SLOW})
+    return {
+        "worker_hours": round(hours, 1),
+        "alarms_in_them": alarms,
+        "per_1000_worker_hours": round(1000 * alarms / hours, 1),
+        "other_workers": workers,
+        "other_worker_iterations": iterations,
+        "alarms_of_them": sum(map(len, of_pai)),
+    }
 
 
 def _bytedance() -> dict[str, Any] | None:
@@ -28,12 +62,18 @@ def _bytedance() -> dict[str, Any] | None:
     work: dict[int, dict[int, dict[int, float]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(float))
     )
-    columns = ["stage", "dp_rank", "step", "optype", "duration"]
+    columns = ["stage", "dp_rank", "step", "optype", "duration", "start_ts"]
+    begins: dict[int, float] = {}
+    ends: dict[int, float] = {}
     for row in pq.read_table(locate(BYTEDANCE), columns=columns).to_pylist():
+        step, start_s = row["step"], row["start_ts"]
+        begins[step] = min(start_s, begins.get(step, start_s))
+        ends[step] = max(start_s + row["duration"], ends.get(step, start_s))
         if row["optype"].endswith("-compute"):
             work[row["stage"]][row["dp_rank"]][row["step"]] += row["duration"]
     return {
         "workers": sum(len(ranks) for ranks in work.values()),
+        "job_s": round(sum(ends[step] - begins[step] for step in begins), 1),
         "suspected": [
             {"stage": stage, "dp_rank": rank, "slowdown": round(slow.slowdown, 2)}
             for stage, ranks in sorted(work.items())
@@ -71,4 +111,9 @@ def _follow(steps: Sequence[tuple[int, Mapping[int, float]]]) -> dict[str, Any]:
         for worker in verdict.healthy:
             if worker in suspected:
                 cleared.setdefault(worker, part[-1][0])
-    return {"suspected": suspected, "cleared": cleared}
+    return {
+        "workers": len(windows),
+        "steps": steps[-1][0],
+        "suspected": suspected,
+        "cleared": cleared,
+    }

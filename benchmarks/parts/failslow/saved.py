@@ -5,6 +5,8 @@ from __future__ import annotations
 from simulator.failslow.mitigation import figures as mitigation_figures
 from simulator.failslow.mitigation import rows
 from simulator.pipeline import figures as pipeline_figures
+from simulator.pipeline import gap_figures
+from simulator.pipeline.study import EXACT_SEEDS
 
 Figures = dict[str, float]
 
@@ -22,3 +24,8 @@ def policies() -> dict[str, Figures]:
 def pipeline() -> Figures:
     """Return the speed-up of adapted schedules by the delay of a link."""
     return dict(pipeline_figures())
+
+
+def pipeline_gap(seeds: int) -> Figures:
+    """Return the gaps to an exact solver of the first cases that were not used for tuning."""
+    return gap_figures(EXACT_SEEDS[:seeds])

@@ -21,3 +21,13 @@ def test_the_straggling_workers_of_the_real_jobs_are_named() -> None:
     jobs = real_figures()["pai"]
     assert list(jobs["job_1"]["suspected"]) == list(jobs["job_1"]["cleared"]) == [6]
     assert sorted(jobs["job_3"]["suspected"]) == [6, 7, 8, 9]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (has_trace(BYTEDANCE) and has_trace(PAI)), reason="needs both shared traces"
+)
+def test_no_healthy_worker_of_the_real_jobs_is_suspected() -> None:
+    healthy = real_figures()["healthy"]
+    assert healthy["alarms_in_them"] == healthy["alarms_of_them"] == 0
+    assert healthy["worker_hours"] > 1
