@@ -97,8 +97,8 @@ def lines_of(result: dict[str, Any]) -> Iterator[str]:
     yield "link in forward times:"
     yield ", ".join(f"{value} times at {delay}" for delay, value in speed_up.items()) + "."
     gap = result["pipeline_gap"]
-    yield f"Beside what an exact solver proves to be the least they take {gap['mean']:.2%} longer in"
-    yield f"the mean of {gap['cases']} small cases, and {gap['worst']:.2%} at worst."
+    yield f"Beside the least that an exact solver proves they take {gap['mean']:.2%} longer in the"
+    yield f"mean of {gap['cases']} small cases, and {gap['worst']:.2%} at worst."
     yield ""
     yield "## Speed"
     yield ""
@@ -109,8 +109,8 @@ def _healthy(real: dict[str, Any]) -> Iterator[str]:
     if (own := real.get("healthy")) is None:
         return
     hours, iterations = own["worker_hours"], own["other_worker_iterations"]
-    yield f"- False alarms: {own['alarms_in_them']} in the {hours} worker-hours of the first job's"
-    yield f"  healthy workers ({own['per_1000_worker_hours']} per 1,000), {own['alarms_of_them']} in"
+    yield f"- False alarms: {own['alarms_in_them']} in the {hours} worker-hours of the first job's healthy"
+    yield f"  workers ({own['per_1000_worker_hours']} per 1,000), {own['alarms_of_them']} in"
     yield f"  {iterations:,} worker-iterations of the {own['other_workers']} healthy workers of the"
     yield "  others, whose times have no unit. That is too little for a rate: the table above has"
     yield "  one of drawn jobs."
