@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from berth_agent.cli import main
+from berth_agent.messages import GpuReading
 from berth_agent.node.credentials import identity
 from berth_agent.node.credentials.identity import Identity, read_identity, write_identity
 from berth_agent.node.credentials.renewal import Credentials
@@ -119,6 +120,20 @@ def test_a_file_without_a_token_is_named(
     assert join(gateway, tmp_path / "a", token=("--token-file", str(path))) == 1
     assert f"{path}: no token in its first line" in capsys.readouterr().err
     assert gateway.requests == []
+
+
+def test_a_node_with_other_gpus_than_it_declares_does_not_join(
+    gateway: GatewayDouble,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed = tuple(GpuReading(gpu=gpu, name="NVIDIA H100 80GB HBM3") for gpu in range(2))
+    monkeypatch.setattr("berth_agent.linux.nvml.Nvml.readings", lambda self: listed)
+    assert join(gateway, tmp_path / "state", "--gpus", "8", "--gpu-type", "h100") == 1
+    assert "gpus: 8 declared, the driver lists 2; let the settings" in capsys.readouterr().err
+    assert gateway.requests == []
+    assert join(gateway, tmp_path / "state", "--gpus", "2", "--gpu-type", "h100") == 0
 
 
 def test_an_identity_is_replaced_only_on_request(

@@ -109,7 +109,7 @@ def _healthy(real: dict[str, Any]) -> Iterator[str]:
     if (own := real.get("healthy")) is None:
         return
     hours, iterations = own["worker_hours"], own["other_worker_iterations"]
-    yield f"- False alarms: {own['alarms_in_them']} in the {hours} worker-hours of the first job's healthy"
+    yield f"- False alarms: {own['alarms_in_them']} in {hours} worker-hours of the first's healthy"
     yield f"  workers ({own['per_1000_worker_hours']} per 1,000), {own['alarms_of_them']} in"
     yield f"  {iterations:,} worker-iterations of the {own['other_workers']} healthy workers of the"
     yield "  others, whose times have no unit. That is too little for a rate: the table above has"

@@ -92,11 +92,12 @@ class Agent:
             },
         )
 
-    async def send_heartbeat(self, sent_boot_ms: int) -> int:
+    async def send_heartbeat(self, sent_boot_ms: int, **more: object) -> int:
         body = {
             "session_id": self.session_id,
             "incarnation": self.incarnation,
             "sent_boot_ms": sent_boot_ms,
+            **more,
         }
         return (await self.post("heartbeat", body))[0]
 

@@ -277,6 +277,26 @@ async def test_a_copy_of_a_node_that_lives_is_refused_and_the_first_goes_on(
         assert (await first.hello())["action"] == "continue"
 
 
+async def test_problems_of_gpus_in_heartbeats_are_reported_and_unknown_ones_are_not(
+    site: Installation,
+) -> None:
+    site.placement.write([POOL.model_copy(update={"release": 1})])
+    site.placement.write([joined("n1")])
+    async with site.serving(), site.agent("n1") as agent:
+        await agent.hello()
+        assert await agent.send_heartbeat(1) == 204
+        conditions = {"gpu_fault": "GPU 3: Xid 79", "gpu_slow": "", "inventory_problem": "gpus: 8"}
+        assert await agent.send_heartbeat(2, **conditions) == 204
+        async with asyncio.timeout(PATIENCE_S):
+            while not site.sent("reports"):
+                await asyncio.sleep(0.01)
+    [problems] = [sent["problems"] for sent in site.sent("reports")]
+    assert {(one["problem"], one["present"], one["detail"]) for one in problems} == {
+        ("gpu_fault", True, "GPU 3: Xid 79"),
+        ("inventory_differs", True, "gpus: 8"),
+    }
+
+
 async def test_containers_of_one_machine_with_networks_of_their_own_are_two_agents(
     site: Installation,
 ) -> None:
