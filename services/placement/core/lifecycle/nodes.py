@@ -197,12 +197,16 @@ def cordon_refusing(pool: Pool, node_id: str, failure: Failure, cause: str) -> I
 def change_cordon(
     pool: Pool, message: CordonNode | DrainNode | UncordonNode, item: Input
 ) -> Iterator[Decision]:
-    """Set or lift the cordon; no decision where the node is as asked for already."""
+    """Set or lift the cordon; no decision where the node is as asked for already.
+
+    An operator's cordon replaces one that would end by itself.
+    """
     node_id, draining = message.node_id, pool.cordons.get(message.node_id)
     match message:
         case UncordonNode() if draining is not None:
             yield item.decision(NodeUncordoned(node_id=node_id))
-        case CordonNode(reason=reason) if draining is None:
-            yield item.decision(NodeCordoned(node_id=node_id, reason=reason))
+        case CordonNode(reason=reason) if draining is None or node_id in pool.leaving:
+            draining = bool(draining)
+            yield item.decision(NodeCordoned(node_id=node_id, draining=draining, reason=reason))
         case DrainNode(reason=reason) if not draining:
             yield item.decision(NodeCordoned(node_id=node_id, draining=True, reason=reason))

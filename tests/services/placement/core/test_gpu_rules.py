@@ -88,6 +88,14 @@ def test_an_operator_has_the_last_word() -> None:
     assert "n1" in pool.state.cordons, "it is not the rule's"
 
 
+def test_an_operators_cordon_replaces_that_of_the_rule() -> None:
+    pool = pool_with("n1", "n2")
+    reported(pool, "gpu_fault", True)
+    pool.command(CordonNode(node_id="n1", reason="the fan is replaced on monday"))
+    assert kinds(reported(pool, "gpu_fault", False)) == ["NodeProblemNoted"]
+    assert pool.state.cordons == {"n1": False} and not pool.state.leaving
+
+
 def test_a_drain_outlasts_the_problem_and_the_next_join() -> None:
     pool = pool_with("n1", "n2")
     reported(pool, "gpu_fault", True)
