@@ -1,0 +1,1 @@
+"""Placement of workers with parts of GPUs, scored over all nodes at once."""
