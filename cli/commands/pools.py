@@ -14,7 +14,7 @@ from cli.input import assignments
 from cli.input.arguments import AsJson, Data
 from cli.text.output import emit, table, text_of
 
-pools = typer.Typer(no_args_is_help=True, help="Pools: list, show, add, set, settings.")
+pools = typer.Typer(no_args_is_help=True, help="Pools: list, show, create, set, delete, settings.")
 
 PoolArgument = Annotated[str, typer.Argument(help="Pool.", metavar="POOL")]
 Assignments = Annotated[
@@ -59,6 +59,9 @@ def add(
     report(as_json, answer, f"{pool}: created")
 
 
+pools.command("create", help="Create a pool, as `add` does.")(add)
+
+
 @pools.command("set")
 def set_(
     pool: PoolArgument, settings: Assignments = None, as_json: AsJson = False, data: Data = None
@@ -80,6 +83,18 @@ def set_(
     after = _settings(_find(_pools(client), pool))
     texts = (f"{n}: {text_of(before.get(n))} -> {text_of(after.get(n))}" for n in sorted(changes))
     report(as_json, answer, *texts)
+
+
+@pools.command()
+def delete(pool: PoolArgument, as_json: AsJson = False, data: Data = None) -> None:
+    """Delete a pool without open jobs, nodes, tenants, keys and join tokens.
+
+    Its ended jobs stay. A pool that is added under its name has its quotas again.
+    """
+    client = api(data)
+    _find(_pools(client), pool)
+    answer = await_answer(client, client.delete(f"/v1/pools/{part(pool)}"))
+    report(as_json, answer, f"{pool}: deleted")
 
 
 @pools.command()

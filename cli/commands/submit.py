@@ -15,6 +15,7 @@ from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data
 from cli.input.documents import Body
 from cli.input.job_file import merged, read, variables
+from cli.input.numbers import parse_array
 from cli.text.output import report_line
 from cli.text.reasons import start_lines
 from cli.text.times import age_ms
@@ -58,7 +59,14 @@ def submit(
     after: Annotated[
         list[str] | None, typer.Option(help="Job that must succeed first; may be repeated.")
     ] = None,
-    array: Annotated[int | None, typer.Option(help="Number of jobs of an array.")] = None,
+    array: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JOBS",
+            help="Jobs of an array: their number, or their indexes such as 1-100; `%10` behind it "
+            "lets 10 of them run at once.",
+        ),
+    ] = None,
     workdir: Annotated[
         str | None, typer.Option(help="Absolute directory of the workers on their nodes.")
     ] = None,
@@ -93,9 +101,11 @@ def submit(
     data: Data = None,
 ) -> None:
     """Submit a job: `berth submit --tenant vision --gpus 2 -- python train.py`."""
+    jobs = None if array is None else parse_array(array)
+    around = {"tenant": tenant, "pool": pool, "idempotency_key": key}
     body = merged(
         read(file) if file else {},
-        {"tenant": tenant, "pool": pool, "array_size": array, "idempotency_key": key},
+        {**around, "array_size": jobs and jobs.size},
         {
             "name": name,
             "command": command,
@@ -112,6 +122,8 @@ def submit(
             "workdir": workdir,
             "image": image,
             "walltime_s": walltime,
+            "array_first": (jobs and jobs.first) or None,
+            "array_at_once": jobs and jobs.at_once,
         },
     )
     if follow and body.get("array_size") not in (None, 1):

@@ -35,6 +35,7 @@ PHASES = {
 REASONS = {
     "quota": "the tenant's quota is used up",
     "spot_quota": "the spot quota is used up",
+    "array_limit": "as many jobs of its array are under way as may be at once",
     "dependency": "a dependency has not succeeded yet",
     "no_nodes": "the pool has no nodes yet, or they are still changing",
     "backoff": "backoff before the next attempt",

@@ -175,6 +175,16 @@ class JobSpec(Model):
         description="of operators: nodes to measure by a worker on each, cordoned ones too",
     )
 
+    array_at_once: int | None = Field(
+        None,
+        ge=1,
+        le=10000,
+        description="jobs of its array that may wait for GPUs or run at once; absent: all",
+    )
+    array_first: int = Field(
+        0, ge=0, le=1_000_000, description="BERTH_ARRAY_INDEX of the first job of its array"
+    )
+
     @field_validator("command")
     @classmethod
     def _argv(cls, argv: tuple[str, ...]) -> tuple[str, ...]:

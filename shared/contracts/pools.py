@@ -361,6 +361,26 @@ class ConfigurePool(PoolSettings):
     )
 
 
+@command
+class DeletePool(Command):
+    """Delete a pool that no tenant, key or node names; its lane stays that of its name."""
+
+    TYPE: ClassVar[str] = "pool.delete.v1"
+    OWNER: ClassVar[str] = "access"
+    pool: Name = Field(description="the pool")
+
+
+@event
+class PoolDeleted(Event):
+    """A pool was deleted: it takes no submissions until it is configured again."""
+
+    TYPE: ClassVar[str] = "pool.deleted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("access", "admission")
+    SUBJECT: ClassVar[str] = "pool"
+    pool: Name = Field(description="the pool")
+    partition: int = Field(ge=0, description="lane of the pool, which its name keeps")
+
+
 @event
 class PoolConfigured(Event):
     """A pool was configured; each decider repeats the event in its own ledger."""

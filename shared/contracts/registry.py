@@ -14,7 +14,7 @@ from shared.contracts.enrolment import NodeTokenCreated
 from shared.contracts.job_spec import PriorityClass
 from shared.contracts.keys import parse_key, verify_secret
 from shared.contracts.node_registry import NodeRegistry
-from shared.contracts.pools import RELEASE, PoolConfigured
+from shared.contracts.pools import RELEASE, PoolConfigured, PoolDeleted
 from shared.contracts.secret_registry import SecretRegistry
 from shared.contracts.secrets import SecretDeleted, SecretRewrapped, SecretStored
 
@@ -67,6 +67,8 @@ class AccessView:
     tenants: dict[str, TenantRegistered] = field(default_factory=dict)
     retired: dict[str, None] = field(default_factory=dict)
     pools: dict[str, PoolConfigured] = field(default_factory=dict)
+    former_lanes: dict[str, int] = field(default_factory=dict)
+    """Lanes of deleted pools, which no other pool gets: their ledgers hold its history."""
     endpoints: dict[str, EndpointConfigured] = field(default_factory=dict)
     endpoint_of_model: dict[str, str] = field(default_factory=dict)
     """The endpoint by each of its names: its own, its aliases, its adapters."""
@@ -87,8 +89,8 @@ class AccessView:
             case TenantRetired(tenant=tenant):
                 self.retired[tenant] = None
                 self.secrets.drop(tenant)
-            case PoolConfigured(pool=pool):
-                self.pools[pool] = event
+            case PoolConfigured() | PoolDeleted():
+                self._note_pool(event)
             case EndpointConfigured():
                 self._remove_endpoint(event.endpoint)
                 self.endpoints[event.endpoint] = event
@@ -188,6 +190,14 @@ class AccessView:
             self.revoked |= dict.fromkeys(former)
             del self.retired[tenant]
         self.tenants[tenant] = self._numbered(event)
+
+    def _note_pool(self, event: PoolConfigured | PoolDeleted) -> None:
+        if isinstance(event, PoolConfigured):
+            self.pools[event.pool] = event
+            self.former_lanes.pop(event.pool, None)
+        else:
+            self.pools.pop(event.pool, None)
+            self.former_lanes[event.pool] = event.partition
 
     def _remove_endpoint(self, endpoint: str) -> None:
         former = self.endpoints.pop(endpoint, None)

@@ -79,7 +79,13 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
     "access": frozenset(),
     "admission": ACCESS_FACTS
     | JOB_ENDS
-    | {"job.attempt-failed.v1", "job.resized.v1", "node.joined.v1", "node.lost.v1"},
+    | {
+        "pool.deleted.v1",
+        "job.attempt-failed.v1",
+        "job.resized.v1",
+        "node.joined.v1",
+        "node.lost.v1",
+    },
     "priority": JOB_ENDS
     | {
         "pool.configured.v1",

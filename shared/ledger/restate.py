@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.endpoints import EndpointConfigured, EndpointDeleted
-from shared.contracts.pools import PoolConfigured
+from shared.contracts.pools import PoolConfigured, PoolDeleted
 from shared.ledger.decider import Decision, Input
 
-Settings = PoolConfigured | EndpointConfigured | EndpointDeleted
+Settings = PoolConfigured | PoolDeleted | EndpointConfigured | EndpointDeleted
 
 
 def restate_settings(

@@ -172,6 +172,7 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
     ("access", "tenant.registered.v1"): (TENANT,),
     ("access", "tenant.retired.v1"): (TENANT,),
     ("access", "pool.configured.v1"): (POOL,),
+    ("access", "pool.deleted.v1"): (POOL,),
     ("access", "endpoint.configured.v2"): (ENDPOINT,),
     ("access", "endpoint.deleted.v1"): (ENDPOINT,),
     ("admission", "job.admitted.v1"): (ADMISSION,),

@@ -22,12 +22,16 @@ class TenantRow:
 
 @dataclass(slots=True)
 class PoolRow:
-    """A pool; `settings` is its last PoolConfigured as JSON."""
+    """A pool; `settings` is its last PoolConfigured as JSON.
+
+    `deleted_at` is 0 while the pool exists: rows of its jobs still name it by its lane.
+    """
 
     pool: str
     partition: int = 0
     time_scale: float = 1.0
     settings: str = "{}"
+    deleted_at: BigInt = 0
 
 
 @dataclass(slots=True)
@@ -88,8 +92,15 @@ def fold_tenant(row: TenantRow, event: LedgerEvent) -> None:
 
 
 def fold_pool(row: PoolRow, event: LedgerEvent) -> None:
-    row.partition, row.time_scale = event.data["partition"], event.data.get("time_scale", 1.0)
-    row.settings = event.raw.decode()
+    row.partition = event.data["partition"]
+    match event.type:
+        case "pool.configured.v1":
+            row.time_scale = event.data.get("time_scale", 1.0)
+            row.settings, row.deleted_at = event.raw.decode(), 0
+        case "pool.deleted.v1":
+            row.deleted_at = event.at
+        case _:
+            raise NotFolded(event.type)
 
 
 def fold_endpoint(row: EndpointRow, event: LedgerEvent) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from services.access.core.delete_pool import delete_pool
 from services.access.core.enrolment import EnrolmentCommand, decide_enrolment, long_ended
 from services.access.core.evolve import evolve
 from services.access.core.outcomes import Denial, Grant, Outcome, decide_outcome
@@ -14,6 +15,7 @@ from services.access.core.terminals import TerminalCommand, decide_terminal
 from services.access.core.updates import AccessUpdate, decide_update
 from shared.contracts.base import Command
 from shared.contracts.enrolment import NodeEnrolled
+from shared.contracts.pools import DeletePool
 from shared.contracts.topics import CONSUMED_EVENTS, LANES
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
@@ -64,6 +66,8 @@ class Access:
             return decide_secret(view, command, now)
         if isinstance(command, TerminalCommand):
             return decide_terminal(view, command, now)
+        if isinstance(command, DeletePool):
+            return delete_pool(view, command, now)
         if isinstance(command, AccessUpdate):
             return decide_update(view, command)
         return decide_outcome(view, self._lanes, command)

@@ -22,7 +22,7 @@ from shared.contracts.enrolment import (
     NodeTokenCreated,
     NodeTokenRevoked,
 )
-from shared.contracts.pools import PoolConfigured
+from shared.contracts.pools import PoolConfigured, PoolDeleted
 from shared.contracts.rejected import InputRetryRequested, InputSkipped
 from shared.contracts.secrets import SecretDeleted, SecretRewrapped, SecretStored
 from shared.contracts.terminals import TerminalClosed, TerminalOpened
@@ -47,6 +47,7 @@ FOLDS: dict[type[Event], EventFold[AccessState]] = {
     TenantRegistered: fold_registry,
     TenantRetired: fold_registry,
     PoolConfigured: fold_registry,
+    PoolDeleted: fold_registry,
     EndpointConfigured: fold_registry,
     EndpointDeleted: fold_registry,
     NodeTokenCreated: fold_registry,

@@ -84,10 +84,9 @@ def configure_pool(view: AccessView, lanes: int, command: ConfigurePool) -> Outc
     if denial := deny_pool_members(view, command.pool, command.backends, command.tenants):
         return denial
     existing = view.pools.get(command.pool)
-    taken = (pool.partition for pool in view.pools.values())
-    lane = existing.partition if existing else lowest_free(taken, lanes)
+    lane = lane_of(view, command.pool, lanes)
     if lane is None:
-        return deny_lane("pool", command.pool, lanes)
+        return deny_lane("pool", command.pool, lanes, view.former_lanes)
     if early := early_setting(view, command):
         return Denial(command.pool, "upgrade_not_finished", early)
     event = event_of(view, lane, command)
@@ -95,6 +94,13 @@ def configure_pool(view: AccessView, lanes: int, command: ConfigurePool) -> Outc
         return Grant(command.pool, None)
     denial = deny_version("pool", command.pool, existing, command.if_version)
     return denial or Grant(command.pool, event)
+
+
+def lane_of(view: AccessView, pool: str, lanes: int) -> int | None:
+    """Return the lane of a pool: that which it has or had, else the lowest that is free."""
+    own = {name: configured.partition for name, configured in view.pools.items()}
+    taken = view.former_lanes | own
+    return taken[pool] if pool in taken else lowest_free(taken.values(), lanes)
 
 
 def deny_pool_members(
@@ -282,8 +288,9 @@ def revoke_key(view: AccessView, command: RevokeKey) -> Outcome:
     return Grant(key_id, None if key_id in view.revoked else KeyRevoked(key_id=key_id))
 
 
-def deny_lane(kind: str, name: str, lanes: int) -> Denial:
-    return Denial(name, "no_lane_left", f"{kind}: {name!r}: {kind} limit ({lanes}) reached")
+def deny_lane(kind: str, name: str, lanes: int, former: Collection[str] = ()) -> Denial:
+    kept = f"; deleted ones count, and can be added again: {', '.join(former)}" if former else ""
+    return Denial(name, "no_lane_left", f"{kind}: {name!r}: {kind} limit ({lanes}) reached{kept}")
 
 
 def deny_tenant(of: str, tenant: str) -> Denial:

@@ -13,7 +13,7 @@ from services.admission.core.submit import submit_job
 from shared.contracts.admission import QuotaChanged
 from shared.contracts.base import Command
 from shared.contracts.job_commands import CancelJob, RejectSubmission, SetQuota, SubmitJob
-from shared.contracts.pools import PoolConfigured
+from shared.contracts.pools import PoolConfigured, PoolDeleted
 from shared.contracts.rejected import InputRejected
 from shared.contracts.settings_version import version_of
 from shared.contracts.topics import CONSUMED_EVENTS
@@ -42,7 +42,9 @@ class Admission:
     ) -> Iterator[Decision]:
         yield from note_steps(inputs, state.pool, self.ledger, now)
         if access := [item for item in inputs if item.source == "access"]:
-            yield from restate_settings(access, PoolConfigured, state.partition, state.pool)
+            known = state.deleted or state.pool
+            kinds = (PoolConfigured, PoolDeleted)
+            yield from restate_settings(access, kinds, state.partition, known)
             yield from restate_tenants(access, state.tenants.get, with_bounds=True)
         if placement := [item for item in inputs if item.source == "placement"]:
             yield from restate_placement(state, placement, now)

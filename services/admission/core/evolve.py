@@ -26,7 +26,7 @@ from shared.contracts.bookkeeping import (
 )
 from shared.contracts.clocks import ClockStepped
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
-from shared.contracts.pools import PoolConfigured
+from shared.contracts.pools import PoolConfigured, PoolDeleted
 from shared.ledger.decider import Fact
 from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, note_clock_step
 
@@ -56,6 +56,7 @@ FOLDS: dict[type[Event], EventFold[AdmissionState]] = {
     CapacityNoted: evolve_pool.change_nodes,
     QuotaChanged: evolve_pool.change_quota,
     PoolConfigured: evolve_pool.configure,
+    PoolDeleted: evolve_pool.delete,
     TenantNoted: evolve_pool.note_tenant,
     ClockStepped: note_clock_step,
     **INPUT_FOLDS,

@@ -152,6 +152,7 @@ def end_job(state: AdmissionState, job_id: str, job: EndedJob, array_index: int 
     if array is None:
         return
     arrays.count_end(state, array, job.outcome)
+    waiting.wake_held(state, array)
     if array.remaining == 0:
         end_array(state, array)
 

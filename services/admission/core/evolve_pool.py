@@ -7,7 +7,7 @@ from services.admission.core.demand import node_kind_of
 from services.admission.core.state import AdmissionState
 from shared.contracts.admission import QuotaChanged
 from shared.contracts.bookkeeping import CapacityNoted, TenantNoted
-from shared.contracts.pools import PoolConfigured
+from shared.contracts.pools import PoolConfigured, PoolDeleted
 from shared.ledger.decider import Fact
 
 NODE_SETTLE_MS = 5_000
@@ -16,8 +16,12 @@ change of capacity, in wall ms, a gang that does not fit is deferred instead of 
 
 
 def configure(state: AdmissionState, event: PoolConfigured, fact: Fact) -> None:
-    state.pool = event
+    state.pool, state.deleted = event, None
     waiting.requeue_by_quota(state, waiting.waiting_tenants(state))
+
+
+def delete(state: AdmissionState, event: PoolDeleted, fact: Fact) -> None:
+    state.deleted = event
 
 
 def change_quota(state: AdmissionState, event: QuotaChanged, fact: Fact) -> None:

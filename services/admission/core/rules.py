@@ -19,6 +19,8 @@ MAX_BODY_BYTES = 256 * 1024
 MAX_ARRAY_BYTES = 32 * 1024 * 1024
 """Of the specs of all jobs of an array, without the program, where that is recorded once."""
 
+ARRAYS_HELD_FROM = 1
+"""The release whose pools know ranges of arrays and hold their jobs."""
 MAX_IMAGE_CHARS = 256
 IMAGE = re.compile(
     r"(?:[a-z0-9.-]+(?::\d+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
@@ -117,6 +119,15 @@ def check_validation(spec: JobSpec, pool: PoolConfigured) -> str | None:
     return None
 
 
+def check_array(spec: JobSpec, pool: PoolConfigured) -> str | None:
+    """Return why the jobs of an array cannot be numbered or held: earlier releases do neither."""
+    named = {"array_at_once": spec.array_at_once, "array_first": spec.array_first or None}
+    early = next(((name, value) for name, value in named.items() if value is not None), None)
+    if early is None or pool.release >= ARRAYS_HELD_FROM:
+        return None
+    return f"{early[0]}: {early[1]}: must be absent until `berth upgrade finish`"
+
+
 def check_operator(command: SubmitJob) -> Reject | None:
     """Return why a tenant may not submit this: cordoned nodes are the operators'."""
     if not command.spec.validates or command.by_operator:
@@ -140,6 +151,7 @@ RULES: tuple[Rule, ...] = (
     check_simulated,
     check_resources,
     check_validation,
+    check_array,
 )
 
 

@@ -13,7 +13,7 @@ from shared.contracts.bookkeeping import NodeShape, TenantNoted
 from shared.contracts.clocks import ClockStepped
 from shared.contracts.gang_needs import NodeKind
 from shared.contracts.job_spec import JobSpec
-from shared.contracts.pools import PoolConfigured
+from shared.contracts.pools import PoolConfigured, PoolDeleted
 from shared.ledger.answers import AnsweredCommands
 
 JobIds = OrderedDict[str, None]
@@ -81,6 +81,19 @@ class JobArray:
     """Jobs that were cancelled since the first cancel, or were never created."""
     program_once: bool = False
     """Its jobs are recorded without its program, and `spec` lacks it."""
+    held: JobIds = field(default_factory=OrderedDict)
+    """Its jobs that wait until fewer of it are under way."""
+
+    @property
+    def under_way(self) -> int:
+        """The number of its jobs that exist, have not ended and are not held."""
+        return self.remaining - (self.size - self.next_index) - len(self.held)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many of its jobs are under way as may be."""
+        at_once = self.spec.array_at_once
+        return at_once is not None and self.under_way >= at_once
 
 
 class PendingAnswer(NamedTuple):
@@ -132,6 +145,8 @@ class AdmissionState:
 
     partition: int
     pool: PoolConfigured | None = None
+    deleted: PoolDeleted | None = None
+    """The deletion of the pool, until it is configured again; its open jobs go on."""
     clock_step: ClockStepped | None = None
     """The last step of the host's clock."""
     tenants: dict[str, TenantNoted] = field(default_factory=dict)

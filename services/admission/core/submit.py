@@ -79,6 +79,8 @@ def check_sender(state: AdmissionState, command: SubmitJob) -> Reject | None:
     if state.pool is None or command.pool != state.pool.pool:
         detail = f"pool: {command.pool!r}: this lane serves pool {state.pool_name!r}"
         return Reject("unknown_pool", detail)
+    if state.deleted is not None:
+        return Reject("unknown_pool", f"pool: {command.pool!r}: was deleted", is_final=False)
     if not state.is_active(command.tenant):
         return Reject("unknown_tenant", f"tenant: {command.tenant!r}: unknown or retired")
     if not state.pool.is_open_to(command.tenant):

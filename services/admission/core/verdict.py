@@ -9,6 +9,7 @@ from services.admission.core.feasibility import count_workers
 from services.admission.core.quota import quota_queue_of, share_of
 from services.admission.core.state import AdmissionState, PendingJob
 from shared.contracts.admission import DeferReason
+from shared.contracts.array_programs import array_id_of
 from shared.contracts.gang_needs import GPU, MIB, NodeKind
 from shared.contracts.job_spec import BUNDLES_LABEL, HAS_BUNDLES, HAS_IMAGES, IMAGES_LABEL
 
@@ -39,7 +40,20 @@ Verdict = Admit | Defer | Reject
 
 
 def judge(state: AdmissionState, job: PendingJob, now: int) -> Verdict:
-    return check_dependencies(state, job) or check_nodes(state, job, now) or check_quota(state, job)
+    return (
+        check_array(state, job)
+        or check_dependencies(state, job)
+        or check_nodes(state, job, now)
+        or check_quota(state, job)
+    )
+
+
+def check_array(state: AdmissionState, job: PendingJob) -> Defer | None:
+    """Hold a new job of an array of which as many jobs are under way as may be at once."""
+    array = state.arrays.get(array_id_of(job.job_id, job.array_index))
+    if job.reason is not None or array is None or not (array.is_full or array.held):
+        return None
+    return Defer("array_limit", {"under_way": array.under_way, "ahead": len(array.held)})
 
 
 def check_dependencies(state: AdmissionState, job: PendingJob) -> Defer | Reject | None:

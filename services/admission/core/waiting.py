@@ -7,7 +7,8 @@ from collections import OrderedDict
 from services.admission.core.dependencies import unfinished_dependencies
 from services.admission.core.feasibility import fits
 from services.admission.core.quota import share_of
-from services.admission.core.state import AdmissionState, JobIds, PendingJob
+from services.admission.core.state import AdmissionState, JobArray, JobIds, PendingJob
+from shared.contracts.array_programs import array_id_of
 
 
 def add_to(queues: dict[str, JobIds], key: str, job_id: str) -> None:
@@ -29,6 +30,8 @@ def start_waiting(state: AdmissionState, job: PendingJob) -> None:
     match job.reason:
         case "quota" | "spot_quota":
             join_quota_queue(state, job)
+        case "array_limit":
+            state.arrays[array_id_of(job.job_id, job.array_index)].held[job.job_id] = None
         case "dependency":
             job.missing = set(unfinished_dependencies(state, job.spec.depends_on))
             for dependency in job.spec.depends_on:
@@ -52,6 +55,8 @@ def stop_waiting(state: AdmissionState, job: PendingJob) -> None:
     waiting, job_id = state.waiting, job.job_id
     waiting.ready.pop(job_id, None)
     waiting.awaiting_nodes.pop(job_id, None)
+    if job.reason == "array_limit":
+        state.arrays[array_id_of(job_id, job.array_index)].held.pop(job_id, None)
     if job.reason in ("quota", "spot_quota"):
         for queues in (waiting.quota_queues, waiting.spot_queues, waiting.oversized):
             remove_from(queues, job.tenant, job_id)
@@ -68,6 +73,13 @@ def wake_dependents(state: AdmissionState, ended_id: str, succeeded: bool) -> No
         job.missing.discard(ended_id)
         if not succeeded or not job.missing:
             state.waiting.ready[job_id] = None
+
+
+def wake_held(state: AdmissionState, array: JobArray) -> None:
+    """Make held jobs of an array ready, as many as may be under way besides the others."""
+    while array.held and not array.cancels and not array.is_full:
+        job_id, _ = array.held.popitem(last=False)
+        state.waiting.ready[job_id] = None
 
 
 def requeue_by_nodes(state: AdmissionState) -> None:

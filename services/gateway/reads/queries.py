@@ -162,7 +162,18 @@ SELECT q.tenant, p.pool, q.guaranteed_gpus, q.borrow_gpus, q.spot_gpus
 FROM quota q LEFT JOIN pool p ON p.partition = q.partition WHERE q.tenant = $1 ORDER BY p.pool
 """
 
-POOLS = "SELECT pool, partition, time_scale, settings FROM pool ORDER BY pool"
+POOLS = """
+SELECT pool, partition, time_scale, settings FROM pool WHERE deleted_at = 0 ORDER BY pool
+"""
+
+POOL_USE = """
+SELECT ARRAY(SELECT a.job_id FROM job_admission a LEFT JOIN job_placement p USING (job_id)
+             WHERE a.partition = $1 AND a.state IN ('deferred', 'admitted')
+               AND (p.phase IS NULL OR p.phase NOT IN ('succeeded', 'failed', 'cancelled'))
+             LIMIT 1) AS jobs,
+       ARRAY(SELECT node_id FROM node WHERE partition = $1 AND alive
+             ORDER BY node_id LIMIT 1) AS nodes
+"""
 
 ENDPOINTS = """
 SELECT e.endpoint, e.partition, e.settings, l.engines, l.noted_at, l.budgets_since
@@ -215,7 +226,7 @@ FROM pool p LEFT JOIN mitigation m USING (partition) CROSS JOIN LATERAL (
          coalesce(sum(cost_gpu_s), 0) AS cost_gpu_s,
          coalesce(sum(avoided_gpu_s) FILTER (WHERE state <> 'false_alarm'), 0) AS avoided_gpu_s
   FROM fault WHERE fault.partition = p.partition AND ($1::text IS NULL OR tenant = $1)) f
-WHERE $2::text IS NULL OR p.pool = $2
+WHERE p.deleted_at = 0 AND ($2::text IS NULL OR p.pool = $2)
 ORDER BY p.pool
 """
 

@@ -38,6 +38,7 @@ CONFLICTS = frozenset(
         "node_exists",
         "machine_changed",
         "machine_unknown",
+        "pool_in_use",
         "identity_valid",
         "token_exists",
         "too_many_tokens",

@@ -7,21 +7,25 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Path, Request, Response
 
 from berth_client import answers
+from services.gateway.kafka.outbox import OutgoingCommand
 from services.gateway.reads import queries
 from services.gateway.reads.database import Row
 from services.gateway.requests.authorization import admin_request, authorize, update_request
 from services.gateway.requests.commands import (
     accepted_response,
     command_route,
+    decide_by_access,
     json_response,
+    new_command_id,
     send_access_command,
     send_configuration,
 )
 from services.gateway.requests.updates import pool_command
 from services.gateway.responses.openapi import read_route
+from services.gateway.responses.problem import ApiError, not_found
 from services.gateway.wiring import gateway_of
 from shared.contracts.base import Name
-from shared.contracts.pools import ConfigurePool, PoolConfigured
+from shared.contracts.pools import ConfigurePool, DeletePool, PoolConfigured
 from shared.contracts.registry import AccessView
 from shared.contracts.releases import FinishUpgrade
 from shared.contracts.settings_version import version_of
@@ -74,6 +78,37 @@ async def update_pool(
     bearer, update = await update_request(request, UpdatePool, pool=pool)
     command = pool_command(gateway_of(request).access.view, update)
     return accepted_response(await send_configuration(request, bearer, command, pool))
+
+
+@router.delete("/pools/{pool}", **command_route(None, 404, 409, 422, 503))
+async def delete_pool(
+    request: Request, pool: Annotated[Name, Path(description="name of the pool")]
+) -> Response:
+    """Delete a pool that nothing uses: no open jobs, nodes, tenants, keys or join tokens.
+
+    The response comes after the decision: 409 `pool_in_use` names what is in the way. Its ended
+    jobs stay readable, and a pool that is added under its name goes on in its lane, with its
+    quotas; no other pool gets the lane. A job that is submitted at the same moment may still be
+    admitted: it waits, and can be cancelled.
+    """
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "admin")
+    lane = gateway.access.pools().get(pool)
+    if lane is None:
+        raise not_found("pool")
+    [use] = await gateway.database.rows(bearer, queries.POOL_USE, lane)
+    for kind, advice in (("jobs", "`berth cancel"), ("nodes", "`berth drain")):
+        if names := cast("list[str]", use[kind]):
+            rule = f"has open {kind}, such as {names[0]}; {advice} {names[0]}`"
+            raise ApiError(409, "pool_in_use", f"pool: {pool!r}: {rule}")
+    outgoing = OutgoingCommand(
+        new_command_id(),
+        DeletePool(pool=pool),
+        pool,
+        principal=bearer.principal,
+        access_next=gateway.access.next,
+    )
+    return accepted_response(await decide_by_access(request, gateway, outgoing))
 
 
 @router.post("/upgrade/finish", **command_route(None))

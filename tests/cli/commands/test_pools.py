@@ -93,3 +93,13 @@ def test_each_setting_has_a_key_a_field_of_rest_and_help(
     pool_commands.settings(as_json=True)
     shown = {row["setting"]: row for row in json.loads(capsys.readouterr().out)}
     assert shown[setting]["meaning"] == PoolSettings.model_fields[setting].description
+
+
+def test_a_pool_is_deleted_by_its_name(
+    api: SettingsApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool_commands.delete("gpu")
+    assert api.deleted == ["/v1/pools/gpu"]
+    assert capsys.readouterr().out == "gpu: deleted\n"
+    with pytest.raises(NotFound, match="no such pool: cpu"):
+        pool_commands.delete("cpu")

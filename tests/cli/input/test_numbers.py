@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.errors import BadInput
-from cli.input.numbers import parse_floats, parse_integers
+from cli.input.numbers import parse_array, parse_floats, parse_integers
 
 
 def test_numbers_have_commas_between() -> None:
@@ -22,3 +22,23 @@ def test_other_words_are_refused(text: str) -> None:
 def test_memory_is_a_whole_number() -> None:
     with pytest.raises(BadInput, match=r"--memory: '1.5' is not a whole number"):
         parse_integers("--memory", "1.5")
+
+
+@pytest.mark.parametrize(
+    ("text", "jobs"),
+    [
+        ("100", (100, 0, None)),
+        ("0-99", (100, 0, None)),
+        ("1-100%10", (100, 1, 10)),
+        ("8%2", (8, 0, 2)),
+        ("5-5", (1, 5, None)),
+    ],
+)
+def test_an_array_is_a_number_or_a_range(text: str, jobs: tuple[int, int, int | None]) -> None:
+    assert parse_array(text) == jobs
+
+
+@pytest.mark.parametrize("text", ["", "0", "5-4", "1-", "-3", "1-3%0", "1,3", "1-9:2", "x"])
+def test_no_other_words_are_an_array(text: str) -> None:
+    with pytest.raises(BadInput, match="a range of indexes, such as 1-100%10, is allowed"):
+        parse_array(text)

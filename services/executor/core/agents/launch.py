@@ -38,7 +38,7 @@ def launches(
                 tenant=placed.tenant,
                 user=spec.user,
                 attempt=placed.attempt,
-                array_index=job.array_index,
+                array_index=None if job.array_index is None else job.array_index + spec.array_first,
                 rank=allocation.rank,
                 world_size=len(gang),
                 local_rank=local_rank,

@@ -4,9 +4,19 @@ from services.admission.core.demand import node_kind_of
 from services.admission.core.evolve_pool import NODE_SETTLE_MS
 from shared.contracts.admission import JobDeferred
 from shared.contracts.bookkeeping import CapacityNoted
+from shared.contracts.command_answers import CommandRefused
 from shared.contracts.job_spec import JobSpec
-from tests.harness.decider import AT
-from tests.services.admission.core.cases import POOL, pool, quota, shape
+from shared.contracts.pools import PoolDeleted
+from tests.harness.decider import AT, an_input
+from tests.services.admission.core.cases import (
+    POOL,
+    pool,
+    quota,
+    shape,
+    submit,
+    summarize_jobs,
+    when,
+)
 
 SPEC = JobSpec.model_validate({"name": "train", "gang": {"gpus_per_worker": 4}})
 DEFERRED = JobDeferred(job_id="j1", tenant="acme", reason="quota", spec=SPEC)
@@ -45,3 +55,17 @@ def test_a_changed_spot_bound_of_the_pool_requeues_spot_jobs() -> None:
     deferred = DEFERRED.model_copy(update={"spec": spot, "reason": "spot_quota"})
     state = pool(deferred, POOL.model_copy(update={"spot_gpus": 1.0}))
     assert list(state.waiting.oversized["acme"]) == ["j1"]
+
+
+def test_a_deleted_pool_takes_no_jobs_until_it_is_configured_again() -> None:
+    state = pool()
+    when(state, submit("j1"))
+    deleted = PoolDeleted(pool="main", partition=0)
+    assert when(state, an_input(deleted, "access")) == [deleted]
+    assert when(state, an_input(deleted, "access")) == []
+    (answer,) = when(state, submit("j2"))
+    assert isinstance(answer, CommandRefused)
+    assert (answer.reason, answer.detail) == ("unknown_pool", "pool: 'main': was deleted")
+    assert "j1" in state.admitted
+    when(state, an_input(POOL, "access"))
+    assert summarize_jobs(when(state, submit("j2"))) == ["job.admitted j2"]
