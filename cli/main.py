@@ -43,6 +43,7 @@ from cli.commands.tenants import tenants
 from cli.commands.terminals import exec_, shell
 from cli.commands.upgrade import upgrade
 from cli.commands.usage import usage
+from cli.commands.users import users
 from cli.commands.validate import validate
 from cli.commands.whoami import whoami
 from cli.text.output import lines
@@ -102,6 +103,7 @@ app.command("exec")(exec_)
 app.command(context_settings=PASSING)(bench)
 for _name, _group in (
     ("tenants", tenants),
+    ("users", users),
     ("keys", keys),
     ("secrets", secrets),
     ("nodes", nodes),

@@ -11,7 +11,8 @@ import typer
 from cli.api.answers import api, await_answer
 from cli.api.http import Api, Json, part
 from cli.commands.apply_present import Installation, Present
-from cli.commands.tenants import create_topics
+from cli.commands.secrets import text_of_file
+from cli.commands.tenants import create_topics, remove_kafka_user
 from cli.errors import FAILED, BadInput
 from cli.input.arguments import AsJson, Data
 from cli.input.manifest import Declared, read_manifest
@@ -30,6 +31,8 @@ class Difference:
 
     @property
     def action(self) -> str:
+        if self.declared.absent:
+            return "delete" if self.present else "unchanged"
         if self.present is None:
             return "create"
         return "change" if self.settings else "unchanged"
@@ -58,10 +61,11 @@ def apply(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Make pools, tenants, quotas, keys and endpoints as a file declares them.
+    """Make pools, tenants, quotas, keys, secrets and endpoints as a file declares them.
 
     It prints what differs, then changes that and nothing else: settings and objects that the file
-    does not name stay. The exit code of --dry-run is 1 where something differs.
+    does not name stay. `state: absent` deletes. Values of secrets are not compared. The exit code
+    of --dry-run is 1 where something differs.
     """
     declared = read_manifest(file)
     client = api(data)
@@ -79,11 +83,15 @@ def apply(
 
 def difference_of(declared: Declared, present: Present | None) -> Difference:
     """Return what differs. Raises BadInput for an object that cannot be made or changed."""
+    if declared.absent:
+        return Difference(declared, present, {})
     if present is None:
         required = {"tenant": "default_pool", "quota": "guaranteed_gpus"}.get(declared.kind)
         if required and required not in declared.settings:
             raise BadInput(f"{declared.title}: {required}: missing; a new one needs it")
         return Difference(declared, None, declared.settings)
+    if declared.kind == "secret":
+        return Difference(declared, present, {})
     differing = {
         name: value
         for name, value in declared.settings.items()
@@ -119,9 +127,11 @@ def _made(client: Api, change: Difference, as_json: bool, data: Path | None) -> 
     ticket = _send(client, change)
     await_answer(client, ticket)
     declared, texts = change.declared, []
-    if declared.kind == "tenant" and change.present is None:
+    if declared.kind == "tenant" and change.action == "create":
         texts += create_topics(declared.name, data)
-    if declared.kind == "key":
+    if declared.kind == "tenant" and declared.absent:
+        remove_kafka_user(declared.name, data)
+    if declared.kind == "key" and not declared.absent:
         texts.append(f"shown once: {ticket['key']}")
     if not as_json:
         lines([f"{declared.title}: {change.action}d", *texts])
@@ -130,6 +140,9 @@ def _made(client: Api, change: Difference, as_json: bool, data: Path | None) -> 
 
 def _send(client: Api, change: Difference) -> Json:
     declared, present, settings = change.declared, change.present, change.settings
+    if declared.absent:
+        query = {"tenant": declared.owner} if declared.kind == "secret" else None
+        return client.delete(f"/v1/{declared.kind}s/{part(declared.name)}", query)
     kind, path = declared.kind, f"/v1/{declared.kind}s"
     condition = {"if_version": present.version if present else "absent"}
     match kind:
@@ -145,6 +158,10 @@ def _send(client: Api, change: Difference) -> Json:
             send = client.post if len(settings) == QUOTA_SETTINGS else client.patch
             path = f"/v1/tenants/{part(declared.owner)}/quota"
             return send(path, {**settings, "pool": declared.name, **condition})
+        case "secret":
+            value = text_of_file(Path(str(settings["file"])))
+            owner = {"tenant": declared.owner}
+            return client.put(f"{path}/{part(declared.name)}", {"value": value}, owner)
         case _:
             path = f"/v1/tenants/{part(declared.owner)}/keys"
             return client.post(path, {"key_id": declared.name, **settings})

@@ -24,7 +24,7 @@ class Installation:
 
     def __init__(self, client: Api) -> None:
         self._client = client
-        self._read: dict[str, Json | None] = {}
+        self._read: dict[tuple[str, str | None], Json | None] = {}
 
     def find(self, declared: Declared) -> Present | None:
         """Return the object that is declared as it is now; None for a new one."""
@@ -38,16 +38,19 @@ class Installation:
                 return Present(row | cast("Json", row["bounds"]), str(row["version"]))
             case "quota":
                 return self._quota(declared)
+            case "secret":
+                return self._secret(declared)
             case _:
                 return self._key(declared)
 
-    def _get(self, path: str) -> Json | None:
-        if path not in self._read:
+    def _get(self, path: str, tenant: str | None = None) -> Json | None:
+        key = path, tenant
+        if key not in self._read:
             try:
-                self._read[path] = self._client.get(path)
+                self._read[key] = self._client.get(path, {"tenant": tenant} if tenant else None)
             except NotFound:
-                self._read[path] = None
-        return self._read[path]
+                self._read[key] = None
+        return self._read[key]
 
     def _configured(self, kind: str, name: str) -> Present | None:
         for row in items(self._get(f"/v1/{kind}s") or {"items": []}):
@@ -60,6 +63,12 @@ class Installation:
         for row in cast("list[Json]", tenant["quota"]):
             if row["pool"] == declared.name:
                 return Present(row, str(row["version"]))
+        return None
+
+    def _secret(self, declared: Declared) -> Present | None:
+        for row in items(self._get("/v1/secrets", declared.owner) or {"items": []}):
+            if row["name"] == declared.name:
+                return Present({})
         return None
 
     def _key(self, declared: Declared) -> Present | None:

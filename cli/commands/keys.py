@@ -11,7 +11,7 @@ from cli.api.http import part
 from cli.input.arguments import AsJson, Data
 from cli.text.output import emit, report_line, table
 
-keys = typer.Typer(no_args_is_help=True, help="API keys: list, create, revoke.")
+keys = typer.Typer(no_args_is_help=True, help="API keys: list, create, delete.")
 
 
 @keys.command("list")
@@ -92,3 +92,6 @@ def revoke(
     client = api(data)
     answer = await_answer(client, client.delete(f"/v1/keys/{part(key_id)}"))
     report(as_json, answer, f"{key_id}: revoked")
+
+
+keys.command("delete", help="Revoke an API key, as `revoke` does.")(revoke)

@@ -76,7 +76,7 @@ def import_(
     for path in _files_of(folder):
         tenant, name = path.parent.name, path.name
         try:
-            receipts.append(_put(client, name, tenant, _text_of(path)))
+            receipts.append(_put(client, name, tenant, text_of_file(path)))
         except CliError as error:
             failed += 1
             report_line(f"{tenant}/{name}: {error}")
@@ -132,7 +132,7 @@ def _path(name: str) -> str:
 def _read_value(name: str, file: Path | None) -> str:
     """Return the value of a file, of stdin, or as typed twice without an echo."""
     if file is not None:
-        return _text_of(file)
+        return text_of_file(file)
     if not sys.stdin.isatty():
         try:
             return sys.stdin.read().rstrip("\r\n")
@@ -144,7 +144,7 @@ def _read_value(name: str, file: Path | None) -> str:
     return value
 
 
-def _text_of(path: Path) -> str:
+def text_of_file(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").rstrip("\r\n")
     except UnicodeDecodeError:

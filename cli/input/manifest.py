@@ -1,4 +1,4 @@
-"""Documents of `berth apply`, which declare pools, tenants, quotas, keys and endpoints."""
+"""Documents of `berth apply`: pools, tenants, quotas, keys, secrets and endpoints."""
 
 from __future__ import annotations
 
@@ -20,9 +20,15 @@ NAMED: dict[str, tuple[str, ...]] = {
     "tenant": ("name",),
     "quota": ("tenant", "pool"),
     "key": ("name", "tenant"),
+    "secret": ("name", "tenant"),
     "endpoint": ("name",),
 }
 """Fields that name an object, by kind, in the order in which kinds are applied."""
+STATES = ("absent", "present")
+UNDELETABLE = {"quota": "set its bounds to 0, or null for none"}
+"""Kinds of which no object can be deleted, with what is possible instead."""
+SECRET_SETTINGS = ("file",)
+"""A value is no part of a document, which may lie in a repository."""
 KEY_SETTINGS = ("role", "models")
 """Settings of a key beside its bounds."""
 NO_SECRET = "0" * 64
@@ -36,8 +42,10 @@ class Declared:
     kind: str
     name: str
     owner: str
-    """Tenant of a quota or key, empty for others."""
+    """Tenant of a quota, key or secret, empty for others."""
     settings: Body
+    absent: bool = False
+    """Whether it is to be deleted."""
 
     @property
     def title(self) -> str:
@@ -60,8 +68,13 @@ def read_manifest(path: Path) -> list[Declared]:
         faults.append(f"{path}: no document; one or more are allowed")
     if faults:
         raise BadInput("; ".join(faults))
-    kinds = list(NAMED)
-    return sorted(objects, key=lambda declared: kinds.index(declared.kind))
+    return sorted(objects, key=_turn)
+
+
+def _turn(declared: Declared) -> tuple[bool, int]:
+    """Return when it is applied: what others name is made before them and deleted after them."""
+    turn = list(NAMED).index(declared.kind)
+    return declared.absent, -turn if declared.absent else turn
 
 
 def _key(declared: Declared) -> tuple[str, str, str]:
@@ -79,7 +92,7 @@ def parse_document(document: Body) -> Declared:
     if not isinstance(kind, str) or kind not in NAMED:
         raise BadInput(f"kind: {kind!r}; one of {', '.join(NAMED)} is allowed")
     about = NAMED[kind]
-    _check_known(document, ("kind", *about, "settings"))
+    _check_known(document, ("kind", *about, "state", "settings"))
     for name in about:
         if not isinstance(document.get(name), str):
             raise BadInput(f"{name}: {document.get(name)!r}; a name is allowed")
@@ -89,7 +102,22 @@ def parse_document(document: Body) -> Declared:
     names = {name: str(document[name]) for name in about}
     owner = names.pop("tenant", "")
     [name] = names.values()
+    if _is_absent(kind, document.get("state", "present"), settings):
+        return Declared(kind, name, owner, {}, absent=True)
     return Declared(kind, name, owner, _checked(kind, name, owner, settings))
+
+
+def _is_absent(kind: str, state: object, settings: Body) -> bool:
+    """Return whether a document declares that there is no such object. Raises BadInput."""
+    if state not in STATES:
+        raise BadInput(f"state: {state!r}; one of {', '.join(STATES)} is allowed")
+    if state == "present":
+        return False
+    if kind in UNDELETABLE:
+        raise BadInput(f"state: absent: a {kind} cannot be deleted; {UNDELETABLE[kind]}")
+    if settings:
+        raise BadInput(f"settings: {', '.join(settings)}: must be empty with state: absent")
+    return True
 
 
 def _check_known(document: Body, known: tuple[str, ...]) -> None:
@@ -104,6 +132,8 @@ def _checked(kind: str, name: str, owner: str, settings: Body) -> Body:
 
     from shared.contracts.access import KeyBounds
 
+    if kind == "secret":
+        return _checked_secret(settings)
     model, about = _model(kind), _about(kind, name, owner)
     hidden = {"if_version", *about}
     known = tuple(sorted(model.model_fields.keys() - hidden))
@@ -119,6 +149,14 @@ def _checked(kind: str, name: str, owner: str, settings: Body) -> Body:
         raise BadInput(f"{unknown}: unknown field")
     defaults = _defaults(model)
     return {key: defaults.get(key) if dumped[key] is None else dumped[key] for key in settings}
+
+
+def _checked_secret(settings: Body) -> Body:
+    _check_known(settings, SECRET_SETTINGS)
+    file = settings.get("file")
+    if not isinstance(file, str) or not Path(file).is_file():
+        raise BadInput(f"file: {file!r}; a file that holds the value is allowed")
+    return dict(settings)
 
 
 def _model(kind: str) -> type[BaseModel]:

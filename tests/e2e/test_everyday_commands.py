@@ -18,7 +18,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 ROW = re.compile(r"^\| `.+?` .*?\| `berth (.+?)` \|", re.MULTILINE)
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 JOB_ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
-FILES = {"from-slurm": ("job.yaml",), "from-kubectl": ("cluster.yaml", "job.yaml")}
+FILES = {"from-slurm": ("job.yaml",), "from-kubectl": ("cluster.yaml", "gone.yaml", "job.yaml")}
 EXIT_CODES = {"apply -f cluster.yaml --dry-run": 1}
 """Of the commands that do not exit with 0."""
 

@@ -76,6 +76,7 @@ class Gateway(Quiet):
                 {"endpoint": "meta/L", "settings": dump(ENDPOINT), "version": VERSION}
             ],
             "/v1/tenants/ada/keys": [KEY],
+            "/v1/secrets": [{"name": "hf", "tenant": "ada"}],
         }
         path = urlsplit(self.path).path
         if path in rows:
@@ -91,7 +92,11 @@ class Gateway(Quiet):
         self.sent.append((self.command, unquote(self.path), json.loads(self.received())))
         self.answer(202, b'{"command_id": "c", "key": "shown.once"}')
 
-    do_POST = do_PATCH = note
+    def do_DELETE(self) -> None:
+        self.sent.append(("DELETE", unquote(self.path), {}))
+        self.answer(202, b'{"command_id": "c"}')
+
+    do_POST = do_PATCH = do_PUT = note
 
 
 def dump(settings: PoolConfigured | EndpointConfigured) -> dict[str, Any]:
@@ -185,7 +190,7 @@ def test_a_dry_run_sends_nothing_and_its_exit_code_says_whether_something_differ
     ("text", "rule"),
     [
         ("{kind: pol, name: gpu}", "document 1 (pol gpu): kind: 'pol'; one of pool, tenant, "),
-        ("{kind: pool, nam: gpu}", "document 1 (pool): nam: unknown field; one of kind, name, set"),
+        ("{kind: pool, nam: gpu}", "document 1 (pool): nam: unknown field; one of kind, name, sta"),
         ("{kind: pool}", "document 1 (pool): name: None; a name is allowed"),
         (
             "{kind: pool, name: a, settings: {rank_mss: 1}}",
@@ -205,6 +210,20 @@ def test_a_dry_run_sends_nothing_and_its_exit_code_says_whether_something_differ
         ("{kind: key, name: ci, tenant: ada, settings: {role: viewer}}", "a key does not change"),
         ("{kind: tenant, name: new}", "tenant new: default_pool: missing"),
         ("# nothing", "no document"),
+        ("{kind: pool, name: a, state: gone}", "state: 'gone'; one of absent, present is allowed"),
+        (
+            "{kind: quota, tenant: a, pool: b, state: absent}",
+            "a quota cannot be deleted; set its bounds to 0",
+        ),
+        (
+            "{kind: pool, name: a, state: absent, settings: {rank_ms: 1}}",
+            "settings: rank_ms: must be empty with state: absent",
+        ),
+        (
+            "{kind: secret, name: a, tenant: ada, settings: {file: none}}",
+            "file: 'none'; a file that holds the value is allowed",
+        ),
+        ("{kind: secret, name: a, tenant: ada, settings: {value: x}}", "value: unknown field"),
     ],
 )
 def test_a_wrong_document_is_named_with_field_and_rule_and_nothing_is_sent(
@@ -213,3 +232,50 @@ def test_a_wrong_document_is_named_with_field_and_rule_and_nothing_is_sent(
     ran = apply(text)
     assert ran.exit_code and rule in str(ran.exception), ran.exception
     assert Gateway.sent == []
+
+
+GONE = """
+{kind: pool, name: gpu, state: absent}
+---
+{kind: tenant, name: ada, state: absent}
+---
+{kind: key, name: ci, tenant: ada, state: absent}
+---
+{kind: key, name: other, tenant: ada, state: absent}
+---
+{kind: secret, name: hf, tenant: ada, state: absent}
+---
+{kind: endpoint, name: meta/L, state: absent}
+"""
+
+
+def test_what_is_declared_absent_is_deleted_before_what_it_names() -> None:
+    plan = apply(GONE, "--dry-run")
+    assert (plan.exit_code, Gateway.sent) == (1, [])
+    assert plan.stdout.splitlines() == [
+        "endpoint meta/L: delete",
+        "secret hf of ada: delete",
+        "key ci of ada: delete",
+        "key other of ada: unchanged",
+        "tenant ada: delete",
+        "pool gpu: delete",
+    ]
+    ran = apply(GONE)
+    assert ran.exit_code == 0, ran.exception
+    assert [path for _, path, _ in Gateway.sent] == [
+        "/v1/endpoints/meta/L",
+        "/v1/secrets/hf?tenant=ada",
+        "/v1/keys/ci",
+        "/v1/tenants/ada",
+        "/v1/pools/gpu",
+    ]
+    assert "pool gpu: deleted" in ran.stdout
+
+
+def test_a_new_secret_has_the_value_of_its_file_and_one_that_exists_is_left(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret\n")
+    declared = "{{kind: secret, name: {}, tenant: ada, settings: {{file: token}}}}"
+    ran = apply(declared.format("hf") + "\n---\n" + declared.format("new"))
+    assert ran.exit_code == 0, ran.exception
+    assert Gateway.sent == [("PUT", "/v1/secrets/new?tenant=ada", {"value": "s3cret"})]
+    assert "s3cret" not in ran.output
