@@ -7,17 +7,17 @@ from typing import Annotated
 
 import typer
 
-from cli.api.answers import api, await_answer, pages, report
+from cli.api.answers import api, await_answer, items, pages, report
 from cli.api.http import Api, Json, part, pool_field
 from cli.api.target import data_dir
 from cli.errors import BadInput, NotFound, Refused
-from cli.input.arguments import AsJson, Data, Limit
+from cli.input.arguments import AsJson, Data, Limit, OnlyPool
 from cli.text.output import emit, report_line, table
 from cli.text.times import fields_of, span
 
 tenants = typer.Typer(
     no_args_is_help=True,
-    help="Tenants: list, show, add, set, bounds, retire, quota, kafka-user, kafka-revoke.",
+    help="Tenants: list, show, shares, create, set, delete, bounds, quota, kafka users.",
 )
 
 UNLIMITED = "unlimited"
@@ -64,6 +64,29 @@ def show(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> 
         emit(document)
     else:
         table(("FIELD", "VALUE"), fields_of(document))
+
+
+@tenants.command()
+def shares(pool: OnlyPool = None, as_json: AsJson = False, data: Data = None) -> None:
+    """Show what each tenant may expect of a pool by its weight, beside what it holds and used.
+
+    DECAYED are GPU hours, of which each half-life of the pool takes half; FACTOR is Slurm's: 1
+    without use, 0.5 where use and share are even.
+    """
+    rows = items(api(data).get("/v1/shares", {"pool": pool}))
+    if as_json:
+        emit(rows)
+        return
+    names = (
+        *("pool", "tenant", "weight", "share", "entitled_gpus", "guaranteed_gpus", "used_gpus"),
+        *("waiting_gpus", "decayed_gpu_hours", "use_share", "factor"),
+    )
+    heads = (name.upper().replace("_", " ").removesuffix(" GPU HOURS") for name in names)
+    table(tuple(heads), ([_rounded(row[name]) for name in names] for row in rows), "no tenants")
+
+
+def _rounded(cell: object) -> object:
+    return f"{cell:.3g}" if isinstance(cell, float) else cell
 
 
 @tenants.command()
@@ -170,12 +193,12 @@ def retire(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -
     """Retire a tenant: refuse its submissions, remove secrets and Kafka user; jobs continue."""
     client = api(data)
     answer = await_answer(client, client.delete(f"/v1/tenants/{part(tenant)}"))
-    gone = _remove_kafka_user(tenant, data)
+    gone = remove_kafka_user(tenant, data)
     removed = [f"Kafka user removed: {gone}"] if gone else []
     report(as_json, {**answer, "kafka_user": gone}, f"{tenant}: retired", *removed)
 
 
-def _remove_kafka_user(tenant: str, data: Path | None) -> str:
+def remove_kafka_user(tenant: str, data: Path | None) -> str:
     """Remove the tenant's Kafka user; return its name, empty if it had none."""
     from cli.stack.tenant_user import remove_user, user_of
     from infra.supervisor.running import NoStack, load
@@ -186,6 +209,10 @@ def _remove_kafka_user(tenant: str, data: Path | None) -> str:
         report_line("Kafka user not removed: no stack on this machine")
         return ""
     return user_of(tenant) if stack.secrets is not None and remove_user(stack, tenant) else ""
+
+
+tenants.command("create", help="Register a tenant, as `add` does.")(add)
+tenants.command("delete", help="Retire a tenant, as `retire` does: its name and uid stay.")(retire)
 
 
 @tenants.command("kafka-user")

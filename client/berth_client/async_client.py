@@ -149,6 +149,10 @@ class AsyncClient(AsyncSession):
         """Return up to 1000 waiting jobs in the order of priority."""
         return await _all(self.pages(get("/v1/queue", pool=pool, limit=PAGE)))
 
+    async def shares(self, pool: str | None = None) -> list[answers.FairShare]:
+        """Return what tenants may expect of each pool, beside what they hold and used."""
+        return await _all(self.pages(get("/v1/shares", pool=pool)))
+
     async def pools(self) -> list[answers.Pool]:
         return await _all(self.pages(get("/v1/pools")))
 

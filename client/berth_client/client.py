@@ -142,6 +142,10 @@ class Client(Session):
         """Return up to 1000 waiting jobs in the order of priority."""
         return list(self.pages(get("/v1/queue", pool=pool, limit=PAGE)))
 
+    def shares(self, pool: str | None = None) -> list[answers.FairShare]:
+        """Return what tenants may expect of each pool, beside what they hold and used."""
+        return list(self.pages(get("/v1/shares", pool=pool)))
+
     def pools(self) -> list[answers.Pool]:
         return list(self.pages(get("/v1/pools")))
 

@@ -40,6 +40,30 @@ class Quota(TypedDict):
     spot_gpus: float | None
 
 
+class FairShare(TypedDict):
+    """The share of a tenant in a pool by its weight, beside what it holds and used."""
+
+    pool: str
+    tenant: str
+    weight: float
+    share: float
+    """By weight, among the active tenants that may use the pool."""
+    entitled_gpus: float
+    """That share of the GPUs of the pool's nodes."""
+    guaranteed_gpus: float | None
+    """Of its quota; null without one."""
+    borrow_gpus: float | None
+    used_gpus: float
+    waiting_gpus: float
+    """Of jobs in the queue."""
+    decayed_gpu_hours: float
+    """Of late: each `half_life_s` of the pool halves what was used."""
+    use_share: float | None
+    """Its part of what all tenants used of late; null for a tenant's key."""
+    factor: float | None
+    """Slurm's fair-share factor: 1 without use, 0.5 where use and share are even."""
+
+
 class Bounds(TypedDict):
     """Bounds of the jobs of a tenant."""
 
