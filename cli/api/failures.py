@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +43,11 @@ def _cli_error(error: BerthError, folder: Path | None) -> CliError:
             return NotFound(text)
         case (400 | 405 | 413 | 415 | 422, _) | (0, installation.BAD_FILE | transport.BAD_ADDRESS):
             return BadInput(text)
-        case 401 | 403 | 409, _:
+        case 401, _:
+            return Refused(
+                f"{text}; BERTH_KEY holds the key, an admin makes one: `berth keys create`"
+            )
+        case 403 | 409, _:
             return Refused(text)
         case 429, _:
             return TooManyRequests(text, error.retry_after_s or RETRY_S)
@@ -55,6 +60,8 @@ def _cli_error(error: BerthError, folder: Path | None) -> CliError:
 def _hint(cause: BaseException | None, folder: Path | None) -> str:
     if isinstance(cause, ConnectionRefusedError) and folder is not None:
         return f"; `berth status` shows the stack in {folder}, `berth up` starts one"
+    if isinstance(cause, (ConnectionRefusedError, socket.gaierror)):
+        return "; BERTH_URL is the address of the gateway: `berth status` shows it on its machine"
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"; {_certificate_rule(cause.verify_message)}"
     return ""

@@ -22,6 +22,8 @@ def read_documents(path: Path) -> list[Body]:
     name = "stdin" if path == STDIN else str(path)
     try:
         text = sys.stdin.read() if path == STDIN else path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise BadInput(f"{name}: no such file; JSON or YAML, or - for stdin, is allowed") from None
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{name}: {error}") from None
     documents = _parsed(path.suffix.lower(), name, text)

@@ -1,0 +1,104 @@
+"""An agent whose jobs are confined as an installation's are, run by root or by an ordinary user."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from benchmarks.parts.stack import Bench
+from infra.machine.process import spawn
+
+PACKAGE = Path(__file__).parents[3] / "agent"
+ORDINARY_UID = 65_534
+"""An agent that is not root runs as this user, and all of its jobs do."""
+LEAST_UID = 70_000
+MOST_PIDS = 256
+OUTPUT_MIB = 1
+USER_PIDS = 400
+"""Processes of the ordinary user: without it a fork bomb would take the whole machine."""
+FOLDER_MODE = 0o755
+
+
+@dataclass(frozen=True, slots=True)
+class ConfinedNode:
+    """A running agent with its folders."""
+
+    folder: Path
+    log: Path
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    @property
+    def run(self) -> Path:
+        return self.folder / "run"
+
+
+@contextmanager
+def confined_node(bench: Bench, token: str, name: str, uid: int) -> Iterator[ConfinedNode]:
+    """Join and run an agent as this user; afterwards end it with all that it started."""
+    # Below /tmp nothing of the machine is visible to a job.
+    folder = Path(tempfile.mkdtemp(prefix="berth-isolation-", dir="/var/lib"))
+    try:
+        folder.chmod(FOLDER_MODE)
+        os.chown(folder, uid, uid)
+        node = ConfinedNode(folder, bench.stack.data_dir / "logs" / f"{name}.log")
+        config = folder / "config.toml"
+        config.write_text(
+            f'state = "{node.state}"\nrun = "{node.run}"\ngpus = 8\ncpus = 8\nmem_gib = 8\n'
+            f"max_pids = {MOST_PIDS}\noutput_mib = {OUTPUT_MIB}\nkill_s = 15.0\n"
+        )
+        command = [*_as_user(uid), sys.executable, "-P", "-m", "berth_agent"]
+        command += ["--config", str(config)]
+        env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(_copied(folder))}
+        join = [*command, "join", bench.stack.gateway, "--node-id", name]
+        subprocess.run(join, check=True, env=env, input=f"{token}\n".encode(), stdout=sys.stderr)
+        agent = spawn("berth-agent", [*command, "run"], node.log, env)
+        try:
+            yield node
+        finally:
+            agent.stop()
+            kill_all(processes_below(node))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _as_user(uid: int) -> list[str]:
+    if uid == os.geteuid():
+        return []
+    user = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+    return ["prlimit", f"--nproc={USER_PIDS}:{USER_PIDS}", *user]
+
+
+def _copied(folder: Path) -> Path:
+    """Return a copy of the agent's code: another user may not read the working tree."""
+    shutil.copytree(PACKAGE / "berth_agent", folder / "code" / "berth_agent")
+    return folder / "code"
+
+
+def processes_below(node: ConfinedNode) -> list[psutil.Process]:
+    """Return the processes of steps and workers of a node: their variables name its folders."""
+    living = list[psutil.Process]()
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            text = Path(f"/proc/{process.pid}/environ").read_bytes()
+            text += Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            if str(node.folder).encode() in text:
+                living.append(process)
+    return living
+
+
+def kill_all(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
