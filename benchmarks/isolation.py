@@ -31,9 +31,10 @@ Case = Callable[[Room], str]
 
 @dataclass(frozen=True, slots=True)
 class IsolationOptions:
-    """Two to five minutes; `only` is the name of one case, empty for all."""
+    """Two to five minutes; `only` is the name of one case, `agent` of one of the two agents."""
 
     only: str = ""
+    agent: str = ""
     broker: Broker = "embedded"
 
 
@@ -41,6 +42,8 @@ async def run(options: IsolationOptions, report_line: ReportLine) -> Json:
     """Return `held` or `leaked` by case, and the traces of what leaked."""
     cases, seen = dict[str, str](), dict[str, str]()
     for name, uid in agents_of(os.geteuid()):
+        if options.agent not in ("", name):
+            continue
         async with agents_stack(options.broker, report_line) as bench:
             leaks = await asyncio.to_thread(tried, bench, name, uid, options.only, report_line)
         cases |= {case: "leaked" if leak else "held" for case, leak in leaks.items()}

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.parts.stack import Bench
+from berth_agent.core.environment import DEFAULT_PATH
 from infra.machine.process import spawn
 
 PACKAGE = Path(__file__).parents[3] / "agent"
@@ -26,6 +27,7 @@ OUTPUT_MIB = 1
 USER_PIDS = 400
 """Processes of the ordinary user: without it a fork bomb would take the whole machine."""
 FOLDER_MODE = 0o755
+LOG_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def confined_node(bench: Bench, token: str, name: str, uid: int) -> Iterator[Con
             f'state = "{node.state}"\nrun = "{node.run}"\ngpus = 8\ncpus = 8\nmem_gib = 8\n'
             f"max_pids = {MOST_PIDS}\noutput_mib = {OUTPUT_MIB}\nkill_s = 15.0\n"
         )
-        command = [*_as_user(uid), sys.executable, "-P", "-m", "berth_agent"]
+        command = [*_as_user(uid), interpreter_of(uid), "-P", "-m", "berth_agent"]
         command += ["--config", str(config)]
         env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(_copied(folder))}
         join = [*command, "join", bench.stack.gateway, "--node-id", name]
@@ -66,11 +68,20 @@ def confined_node(bench: Bench, token: str, name: str, uid: int) -> Iterator[Con
         agent = spawn("berth-agent", [*command, "run"], node.log, env)
         try:
             yield node
+        except TimeoutError as error:
+            end = node.log.read_text().splitlines()[-LOG_LINES:]
+            raise TimeoutError("\n".join((str(error), *end))) from None
         finally:
             agent.stop()
             kill_all(processes_below(node))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def interpreter_of(uid: int) -> str:
+    """Return a Python that this user may run: ours may lie in a folder of root."""
+    system = shutil.which("python3", path=DEFAULT_PATH)
+    return sys.executable if uid == os.geteuid() or system is None else system
 
 
 def _as_user(uid: int) -> list[str]:

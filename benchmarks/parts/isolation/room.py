@@ -20,7 +20,7 @@ from cli.errors import NotFound
 
 ATTACKER, OTHER = "red", "blue"
 ENDS = ("succeeded", "failed", "cancelled", "rejected")
-LONGEST_S = 240.0
+LONGEST_S = 180.0
 POLL_S = 0.2
 MARKER = "marker-of-blue-7f3a"
 """Text that no job of the attacker may read: in blue's variables, output, files and secrets."""
@@ -65,15 +65,16 @@ class Room:
         return self.until(job_id, ENDS)
 
     def until(self, job_id: str, phases: tuple[str, ...]) -> Json:
-        ends_s = time.monotonic() + LONGEST_S
-        while True:
+        """Wait until a job is in one of these phases. Raises TimeoutError, or when it has ended."""
+        ends_s, row = time.monotonic() + LONGEST_S, dict[str, object]()
+        while time.monotonic() < ends_s and row.get("phase") not in (*phases, *ENDS):
+            time.sleep(POLL_S)
             with suppress(NotFound):
                 row = self.admin.get(f"/v1/jobs/{part(job_id)}")
-                if row["phase"] in phases:
-                    return row
-            if time.monotonic() > ends_s:
-                raise TimeoutError(f"{job_id} has not ended after {LONGEST_S:g} s")
-            time.sleep(POLL_S)
+        if row.get("phase") in phases:
+            return row
+        named = ("phase", "reason", "detail", "failure")
+        raise TimeoutError(f"{job_id}: {[row.get(name) for name in named]}; {phases[0]} is awaited")
 
     def output(self, job_id: str) -> list[str]:
         return [str(line["text"]) for line in self.admin.logs(job_id)]
