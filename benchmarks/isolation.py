@@ -40,6 +40,8 @@ class IsolationOptions:
 
 async def run(options: IsolationOptions, report_line: ReportLine) -> Json:
     """Return `held` or `leaked` by case, and the traces of what leaked."""
+    if options.only not in ("", *names()):
+        raise ValueError(f"only: {options.only!r}: no such case; {', '.join(names())} are allowed")
     cases, seen = dict[str, str](), dict[str, str]()
     for name, uid in agents_of(os.geteuid()):
         if options.agent not in ("", name):
@@ -48,8 +50,6 @@ async def run(options: IsolationOptions, report_line: ReportLine) -> Json:
             leaks = await asyncio.to_thread(tried, bench, name, uid, options.only, report_line)
         cases |= {case: "leaked" if leak else "held" for case, leak in leaks.items()}
         seen |= {case: leak for case, leak in leaks.items() if leak}
-    if not cases:
-        raise ValueError(f"only: {options.only!r}: no such case; {', '.join(names())} are allowed")
     return {"bench": "isolation", "cases": cases, "seen": seen}
 
 

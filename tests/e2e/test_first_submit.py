@@ -107,9 +107,9 @@ def submit(folder: Path, variables: dict[str, str], words: tuple[str, ...]) -> t
 
 @pytest.mark.process
 @pytest.mark.parametrize("case", WITHOUT_STACK)
-def test_what_is_wrong_before_a_request_is_said(case: str, tmp_path: Path) -> None:
+def test_a_mistake_before_a_request_is_named(case: str, tmp_path: Path) -> None:
     variables, words, code, text = WITHOUT_STACK[case]
-    assert_said(submit(tmp_path, variables, words), code, text)
+    check_answer(submit(tmp_path, variables, words), code, text)
 
 
 @pytest.fixture(scope="module")
@@ -121,14 +121,14 @@ def stand() -> Iterator[Stand]:
 @pytest.mark.parts
 @pytest.mark.stack
 @pytest.mark.parametrize("case", ON_A_STACK)
-def test_what_is_wrong_with_a_job_is_said(case: str, stand: Stand, tmp_path: Path) -> None:
+def test_a_mistake_with_a_job_is_named(case: str, stand: Stand, tmp_path: Path) -> None:
     variables, words, code, text = ON_A_STACK[case]
     known = {"BERTH_URL": stand.stack.gateway, "BERTH_KEY": stand.keys["ada"]}
     pool = () if "--pool" in words else ("--pool", LOCAL_POOL)
-    assert_said(submit(tmp_path, known | variables, (*pool, *words)), code, text)
+    check_answer(submit(tmp_path, known | variables, (*pool, *words)), code, text)
 
 
-def assert_said(answer: tuple[int, str], code: int | None, text: str) -> None:
+def check_answer(answer: tuple[int, str], code: int | None, text: str) -> None:
     returned, output = answer
     assert text in output and "Traceback" not in output, output
     assert returned and code in (None, returned), output

@@ -83,7 +83,10 @@ def test_a_problem_is_one_line_with_its_exit_code(
 ) -> None:
     with pytest.raises(error) as error_info:
         api.get(f"/status/{status}")
-    assert str(error_info.value) == "some_reason: said: gang.workers: 9; is too many; body: is odd"
+    text, hint = "some_reason: said: gang.workers: 9; is too many; body: is odd", ""
+    if status == 401:
+        hint = "; BERTH_KEY holds the key, an admin makes one: `berth keys create`"
+    assert str(error_info.value) == text + hint
     assert type(error_info.value) is error
 
 
