@@ -129,6 +129,7 @@ def submit(
     if follow and body.get("array_size") not in (None, 1):
         raise BadInput("--follow shows one job; --wait waits for the jobs of an array")
     named = _named(body)
+    _check_workdir(named)
     client = api(data)
     if upload is not None:
         named = _with_bundle(client, named, upload)
@@ -155,6 +156,14 @@ def _named(body: Body) -> Body:
             raise BadInput("no command given; use -f FILE or a command after `--`")
         spec = {**spec, "name": Path(argv[0]).name or "job"}
     return {**body, "spec": spec}
+
+
+def _check_workdir(body: Body) -> None:
+    """Raise BadInput for a folder of this machine's current one: workers run on nodes."""
+    workdir = cast("Body", body["spec"]).get("workdir")
+    if isinstance(workdir, str) and workdir and not workdir.startswith("/"):
+        rule = "an absolute folder of the nodes is allowed; --upload DIR brings files of this one"
+        raise BadInput(f"workdir: {workdir!r}; {rule}")
 
 
 def _with_bundle(client: Api, body: Body, folder: Path) -> Body:

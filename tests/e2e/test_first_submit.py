@@ -52,6 +52,12 @@ WITHOUT_STACK = {
         2,
         "--array: '9-1'; a number of jobs, such as 100, or a range of indexes, such as 1-100%10",
     ),
+    "relative folder": (
+        {},
+        ("--workdir", "data", *TRAIN),
+        2,
+        "workdir: 'data'; an absolute folder of the nodes is allowed; --upload DIR brings files",
+    ),
     "variable without a value": (
         {},
         ("--env", "SEED", *TRAIN),
@@ -64,7 +70,12 @@ WITHOUT_STACK = {
 ON_A_STACK = {
     "no key": ({"BERTH_KEY": ""}, TRAIN, 5, "BERTH_KEY holds the key"),
     "wrong key": ({"BERTH_KEY": "a.b"}, TRAIN, 5, "BERTH_KEY holds the key"),
-    "unknown pool": ({}, ("--pool", "gpuu", *TRAIN), 2, "pool: gpuu: no such pool"),
+    "unknown pool": (
+        {},
+        ("--pool", "gpuu", *TRAIN),
+        2,
+        "pool: 'gpuu'; no such pool; `berth pools list` shows them",
+    ),
     "more GPUs than the pool has": (
         {},
         ("--gpus", "64", "--wait", *TRAIN),
@@ -75,9 +86,8 @@ ON_A_STACK = {
         {},
         ("--class", "system", "--wait", *TRAIN),
         5,
-        "priority_class: system",
+        "priority_class: 'system': high is the highest class allowed for tenant ada",
     ),
-    "relative folder": ({}, ("--workdir", "data", *TRAIN), 2, "workdir: data"),
     "folder that does not exist": (
         {},
         ("--workdir", "/none/such", "--follow", *TRAIN),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from benchmarks.parts.isolation.node import OUTPUT_MIB
-from benchmarks.parts.isolation.room import MARKER, MARKER_IN_PARTS, Room
+from benchmarks.parts.isolation.room import LEFT, MARKER, MARKER_IN_PARTS, Room
 
 from benchmarks.parts.command import Json
 
@@ -115,8 +115,9 @@ def signals_others(room: Room) -> str:
 def reads_leftovers(room: Room) -> str:
     """Nothing that another tenant left in folders for all can be read."""
     program = f"""
-roots = ["/tmp", "/var/tmp", "/dev/shm", {str(room.node.state)!r}, {str(room.node.run)!r}]
-for root in roots:
+for root in ("/tmp", "/var/tmp", "/dev/shm"):
+    look(os.path.join(root, {LEFT!r}))
+for root in ({str(room.node.state)!r}, {str(room.node.run)!r}):
     for folder, _, names in os.walk(root):
         for name in names:
             look(os.path.join(folder, name))

@@ -27,6 +27,8 @@ MARKER = "marker-of-blue-7f3a"
 MARKER_IN_PARTS = '"marker-of" + "-blue-7f3a"'
 """The same in a program that must not find itself."""
 TICK_S = 0.2
+LEFT = "left-by-blue"
+"""File that blue leaves in folders for all."""
 
 
 def tenant_api(client: Api, tenant: str) -> Api:
@@ -89,7 +91,7 @@ class Room:
 
     def start_neighbour(self) -> None:
         """Start blue's job: it ticks, and has left what it has where jobs leave things."""
-        left = " ".join(f"{folder}/left-by-blue" for folder in ("/tmp", "/var/tmp", "/dev/shm"))
+        left = " ".join(f"{folder}/{LEFT}" for folder in ("/tmp", "/var/tmp", "/dev/shm"))
         script = (
             f'umask 0; for f in {left} weights; do echo "$MARK" > $f; done; echo "$MARK"; '
             f"while :; do echo tick; sleep {TICK_S}; done"

@@ -144,7 +144,8 @@ def cancel_job(body: CancelBody, sender: Sender) -> CancelJob:
 def resolve_pool(requested: str | None, sender: Sender, pools: Mapping[str, int]) -> str:
     pool = requested or sender.default_pool
     if pool not in pools:
-        raise InvalidBody([FieldError(field="pool", value=pool, rule="no such pool")])
+        rule = "no such pool; `berth pools list` shows them"
+        raise InvalidBody([FieldError(field="pool", value=pool, rule=rule)])
     return pool
 
 
