@@ -18,7 +18,7 @@ pytestmark = [
 ]
 PAGE = Path(__file__).parents[3] / "docs" / "operations" / "training.md"
 WORKERS = 2
-SAID = """
+SHOWN = """
 print("process", jax.process_index(), "of", jax.process_count(), flush=True)
 """
 
@@ -28,7 +28,7 @@ def test_the_workers_of_a_gang_are_one_cluster(
 ) -> None:
     snippet = PAGE.read_text().partition("## JAX")[2].partition("```python")[2].partition("```")[0]
     script = tmp_path / "cluster.py"
-    script.write_text(f"import sys; sys.path[:0] = {sys.path!r}\n{snippet}{SAID}")
+    script.write_text(f"import sys; sys.path[:0] = {sys.path!r}\n{snippet}{SHOWN}")
     names = [f"0/5/0/{rank}" for rank in range(WORKERS)]
     gang = {"world_size": WORKERS, "local_world_size": WORKERS, "master_addr": "127.0.0.1"}
     env = {"JAX_PLATFORMS": "cpu"}

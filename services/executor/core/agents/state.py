@@ -136,7 +136,7 @@ class AgentNode:
     def __getstate__(self) -> dict[str, object]:
         """Return the fields for a snapshot, the releases as one text: they are most of it, and as
         objects they would hold the executor for seconds."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**values, "released": msgspec.msgpack.encode(tuple(self.released))}
 
     def __setstate__(self, values: dict[str, object]) -> None:

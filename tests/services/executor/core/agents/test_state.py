@@ -32,7 +32,7 @@ def test_a_snapshot_holds_the_whole_state() -> None:
     read = pickle.loads(pickle.dumps(state))
     assert read == state
     kept = read.nodes["n1"].released
-    assert [each.allocation_id for each in kept] == [allocation(1)]
+    assert [one.allocation_id for one in kept] == [allocation(1)]
     assert kept.maxlen == RELEASED_KEPT and kept[0].source.job_id == "j"
     worker = next(iter(read.nodes["n1"].workers.values()))
     assert worker is read.workers[worker.allocation_id], "what is one object stays one"
