@@ -18,7 +18,8 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-OWN = frozenset({"services", "shared"})
+OWN = frozenset({"services", "shared", "tests"})
+"""Packages that folds are followed into; tests have deciders of their own."""
 LIBRARIES = ("msgspec", "numpy", "pydantic")
 CODEC = "shared.contracts.codec"
 """Decodes every message; the types of a ledger are reached by their fold, so it is not followed."""
