@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.kernel import allocations, end_heap, entitlement, estimates, keys, progress
-from simulator.kernel.codes import DONE, HOUR_MS, RUNNING
+from simulator.kernel.codes import DONE, HOUR_MS, NEVER, RUNNING
 from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import is_passed_over
 from simulator.kernel.state import JobRow, Sim
@@ -22,7 +22,6 @@ def begin_attempt(sim: Sim, j: int, now: int) -> None:
     pool, job = sim.pool, sim.jobs[j]
     job.state = RUNNING
     pool.used += job.gang
-    pool.used_milli += job.gang_milli
     if job.starts == 0:
         job.first_start_ms = now
     job.paid_ms = job.restart_ms if job.starts else 0
@@ -33,9 +32,14 @@ def begin_attempt(sim: Sim, j: int, now: int) -> None:
     slot.job = j
     slot.until_ms = 0
     slot.started_ms = now
-    protected_ms = progress.protected_ms(sim.rules, job)
-    slot.migratable_ms = now + max(protected_ms, sim.rules.defragment_after_ms)
-    slot.safe_ms = now + protected_ms
+    slot.tie = job.tie
+    slot.expected_end_ms = 0
+    if sim.rules.preempts_by_rank:
+        protected_ms = progress.protected_ms(sim.rules, job)
+        if job.fixed:
+            protected_ms = NEVER
+        slot.migratable_ms = now + max(protected_ms, sim.rules.defragment_after_ms)
+        slot.safe_ms = now + protected_ms
     job.running_at = pool.running
     end_heap.add(sim.ends, sim.jobs, pool.running, job.ends_ms, j)
     pool.running += 1
@@ -72,9 +76,10 @@ def release(sim: Sim, j: int, now: int) -> None:
     slot.started_ms = last.started_ms
     slot.safe_ms = last.safe_ms
     slot.migratable_ms = last.migratable_ms
+    slot.tie = last.tie
+    slot.expected_end_ms = last.expected_end_ms
     sim.jobs[last.job].running_at = job.running_at
     pool.used -= job.gang
-    pool.used_milli -= job.gang_milli
     job.held_ms += now - job.started_ms
 
 
@@ -84,7 +89,8 @@ def end(sim: Sim, j: int, now: int) -> None:
     job = sim.jobs[j]
     release(sim, j, now)
     job.state = DONE
-    lose(sim, job, job.paid_ms, now)
+    if job.paid_ms:
+        lose(sim, job, job.paid_ms, now)
     sim.pool.done += 1
     entitlement.count_job(sim, j, -1)
     if sim.rules.has_distributions and teaches(sim, j):
@@ -125,4 +131,4 @@ def stop(sim: Sim, j: int, now: int) -> None:
     job.ends_ms = -1
     job.longest_ms = max(job.longest_ms, now - job.started_ms)
     if sim.rules.progress:
-        sim.pool.loss_spent += progress.cost_of(job.gang_milli, job.debt_ms)
+        sim.pool.loss_spent += progress.cost_of(progress.milli(job.gang), job.debt_ms)

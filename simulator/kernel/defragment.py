@@ -73,8 +73,8 @@ def fill_node_rows(sim: Sim, now: int) -> None:
     for k in range(sim.pool.running):
         slot = sim.running[k]
         job = sim.jobs[slot.job]
-        stays = slot.started_ms >= now or job.workers != 1 or job.fixed
-        stays = stays or job.evicted == sim.pool.rounds
+        stays = slot.started_ms >= now or slot.migratable_ms > now
+        stays = stays or job.workers != 1 or job.evicted == sim.pool.rounds
         stays = stays or (
             progress.stoppable_ms(sim.rules, job, slot, slot.migratable_ms, now) > now
         )

@@ -33,8 +33,6 @@ def set_head(sim: Sim, j: int, now: int, has_reservation: bool) -> None:
     if sim.rules.preempts_by_rank:
         stop_searching(sim)
     count = 0 if has_reservation else find_nodes(sim, j, now)
-    if count and sim.rules.guards_estimates:
-        note_longest_runs(sim, now)
     copy(sim.free, sim.off_free, len(sim.free))
     copy(sim.levels, sim.off_levels, len(sim.levels))
     for k in range(count):
@@ -70,9 +68,11 @@ def sort_by_end(sim: Sim, now: int) -> None:
     """Sort the running jobs by (expected end, job id). Times in ms are exact in a float."""
     rows, count = sim.sorting, sim.pool.running
     for k in range(count):
-        job = sim.jobs[sim.running[k].job]
-        rows[k].value = float(expected_end_ms(job, now))
-        rows[k].tie = job.tie
+        slot = sim.running[k]
+        if slot.expected_end_ms <= now:
+            slot.expected_end_ms = expected_end_ms(sim.jobs[slot.job], now)
+        rows[k].value = float(slot.expected_end_ms)
+        rows[k].tie = slot.tie
     sort(rows, count)
 
 
@@ -93,7 +93,10 @@ def program_of(sim: Sim, j: int) -> int:
 
 @compiled
 def note_longest_runs(sim: Sim, now: int) -> None:
-    """Note the longest run so far of the running jobs of each name, for this round."""
+    """Note the longest run so far of the running jobs of each name, once in this round."""
+    if sim.scan.noted_longest:
+        return
+    sim.scan.noted_longest = True
     for k in range(sim.pool.running):
         slot = sim.running[k]
         group = program_of(sim, slot.job)
@@ -107,13 +110,14 @@ def note_longest_runs(sim: Sim, now: int) -> None:
 
 
 @compiled
-def estimate_ms(sim: Sim, j: int) -> int:
+def estimate_ms(sim: Sim, j: int, now: int) -> int:
     """Return the job's estimate: at least the longest run so far of its name, and of its own
     attempts.
     """
     job = sim.jobs[j]
     if not sim.rules.guards_estimates:
         return job.walltime_ms
+    note_longest_runs(sim, now)
     group = program_of(sim, j)
     longest_ms = job.longest_ms
     if group >= 0 and sim.longest_round[group] == sim.pool.rounds:
@@ -131,7 +135,7 @@ def backfill(sim: Sim, j: int, now: int) -> bool:
     if not board.has_room(sim.levels, job.workers, job.gpus):
         return False
     shadow_ms = sim.scan.shadow_ms
-    if shadow_ms == NEVER or now + estimate_ms(sim, j) <= shadow_ms:
+    if shadow_ms == NEVER or now + estimate_ms(sim, j, now) <= shadow_ms:
         count = board.place(sim.free, sim.levels, job.workers, job.gpus, placed)
         for k in range(count):
             if sim.off_free[placed[k].node] >= 0:

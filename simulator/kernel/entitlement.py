@@ -17,7 +17,9 @@ def score_of(job: JobRow, key: float) -> float:
 
 @compiled
 def count_job(sim: Sim, j: int, change: int) -> None:
-    """Count a job that arrives (1) or ends (-1) for its tenant."""
+    """Count a job that arrives (1) or ends (-1) for its tenant, where tenants are entitled."""
+    if sim.rules.tenant_floor <= 0.0:
+        return
     tenant = sim.tenants[j]
     had_jobs = sim.present[tenant] > 0
     sim.present[tenant] += change

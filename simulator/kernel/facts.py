@@ -92,8 +92,10 @@ def admit(sim: Sim, j: int, now: int) -> None:
         estimates.fill_distribution(sim.groups[j], sim.counts, sim.distributions[j])
     if rules.easy_by_history:
         job.walltime_ms = easy.predicted_ms(sim.distributions[j])
-    if rules.by_history or rules.policy == LEARNED:
+    if rules.policy == LEARNED:
         job.run_s = forecast.forecast_of(sim, j, 0.0).left_s
+    elif rules.by_history:
+        job.run_s = forecast.left_s(sim, j, 0.0)
     if rules.policy == LEARNED:
         own = sim.distributions[forecast.known_row(sim, j)]
         learned.set_job_features(job, own, rules.capacity)

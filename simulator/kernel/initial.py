@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from services.placement.core.pool import loss_budget
 from services.priority.core.history.distributions import BINS, fill_prior
 from simulator.kernel import state
 from simulator.kernel.codes import (
@@ -18,6 +17,7 @@ from simulator.kernel.codes import (
     EVICTIONS_PER_ROUND,
     HOUR_MS,
     INPUTS,
+    LEARNED,
     MAX_MIGRATIONS,
     NEVER,
     PER_HIDDEN,
@@ -25,6 +25,9 @@ from simulator.kernel.codes import (
 from simulator.kernel.job_costs import JobCosts
 from simulator.kernel.state import Bools, Floats, Ints, Sim
 from simulator.kernel.work import Work
+
+BLOCK = 2048
+"""Rows of jobs that are filled at a time: they stay in the processor's cache."""
 
 
 def initial_state(
@@ -34,14 +37,15 @@ def initial_state(
     counts: Floats,
     theta: Floats,
     large: float,
-    costs: JobCosts,
+    costs: JobCosts | None = None,
     fixed: Bools | None = None,
     draws: Floats | None = None,
 ) -> Sim:
     """Return the state before the first job; all jobs of `work` must fit into the empty nodes.
 
-    `large` is the share of large gangs that rule 12 assumes before any job arrived; `fixed` [n] are
-    jobs that rank never stops; `draws` are those of `exploration`.
+    `large` is the share of large gangs that rule 12 assumes before any job arrived; without `costs`
+    no job may stop another; `fixed` [n] are jobs that rank never stops; `draws` are those of
+    `exploration`.
     """
     n, m, gpus = len(work), len(sizes), int(sizes.sum())
     most = min(n, gpus)
@@ -51,7 +55,7 @@ def initial_state(
     tenants = int(work.tenant.max(initial=0)) - lowest_tenant + 1
     return Sim(
         rules=rules,
-        pool=initial_pool(work, large),
+        pool=initial_pool(work, int(rules["from_ms"]), large),
         scan=state.table(state.ScanState, 1)[0],
         jobs=initial_jobs(work, costs, fixed),
         kinds=work.shape.copy(),
@@ -97,7 +101,7 @@ def initial_state(
         groups=work.groups,
         counts=counts,
         distributions=initial_distributions(n, bool(rules["has_distributions"])),
-        forecasts=initial_forecasts(n),
+        forecasts=state.table(state.ForecastRow, n if forecasts_of(rules) else 0),
         theta=theta,
         hidden=np.zeros(1 + (len(theta) - INPUTS) // PER_HIDDEN),
         context=np.zeros(CONTEXT_FEATURES),
@@ -113,35 +117,47 @@ def initial_decisions(draws: Floats | None) -> Floats:
     return decisions
 
 
-def initial_pool(work: Work, large: float) -> Any:
+def initial_pool(work: Work, from_ms: int, large: float) -> Any:
     """Return the pool before anything has happened."""
     pool = state.table(state.PoolState, 1)[0]
     pool["clock_ms"] = work.submit_ms[0] if len(work) else 0
     for name in ("first_change_ms", "round_at_ms", "again_at_ms"):
         pool[name] = NEVER
+    pool["hour_ends_ms"] = from_ms
     pool["context_at_ms"] = -CONTEXT_MS
     pool["overdue"] = pool["lapsed_from_ms"] = -1
     pool["large"] = large
     return pool
 
 
-def initial_jobs(work: Work, costs: JobCosts, fixed: Bools | None = None) -> Any:
-    """Return the rows [n] of jobs of which none has started."""
-    jobs = state.table(state.JobRow, len(work))
-    jobs["kind"] = work.shape
-    for name in ("tie", "workers", "gpus", "submit_ms", "duration_ms", "walltime_ms"):
-        jobs[name] = getattr(work, name)
-    for name, column in costs._asdict().items():
-        jobs[name] = column
-    jobs["gang"] = work.gang
-    jobs["gang_milli"] = work.gang * loss_budget.MILLI
+def initial_jobs(work: Work, costs: JobCosts | None, fixed: Bools | None = None) -> Any:
+    """Return the rows [n] of jobs of which none has started; without `costs` none may stop."""
+    seniority = np.empty(len(work), np.int64)
+    seniority[np.lexsort((work.tie, work.submit_ms))] = np.arange(len(work))
+    columns = {
+        "kind": work.shape,
+        "seniority": seniority,
+        "tie": work.tie,
+        "workers": work.workers,
+        "gpus": work.gpus,
+        "gang": work.gang,
+        "submit_ms": work.submit_ms,
+        "duration_ms": work.duration_ms,
+        "walltime_ms": work.walltime_ms,
+        "run_s": work.walltime_ms / 1000.0,
+        "failed": work.failed,
+    }
+    if costs is not None:
+        columns |= costs._asdict()
     if fixed is not None:
-        jobs["fixed"] = fixed
-    jobs["failed"] = work.failed
-    jobs["run_s"] = work.walltime_ms / 1000.0
-    jobs["seniority"][np.lexsort((work.tie, work.submit_ms))] = np.arange(len(work))
-    for name in ("first_start_ms", "ends_ms", "first_allocation"):
-        jobs[name] = -1
+        columns["fixed"] = fixed
+    jobs = state.table(state.JobRow, len(work))
+    for low in range(0, len(work), BLOCK):
+        block = np.asarray(jobs)[low : low + BLOCK]
+        for name, column in columns.items():
+            block[name] = column[low : low + BLOCK]
+        for name in ("first_start_ms", "ends_ms", "first_allocation"):
+            block[name] = -1
     return jobs
 
 
@@ -149,16 +165,14 @@ def initial_distributions(n: int, has_distributions: bool) -> Floats:
     """Return run-time distributions [n + 1, BINS], filled on arrival, the prior last; without
     history the prior alone.
     """
-    distributions = np.zeros((n + 1 if has_distributions else 1, BINS))
+    distributions = np.empty((n + 1 if has_distributions else 1, BINS))
     fill_prior(distributions[-1])
     return distributions
 
 
-def initial_forecasts(n: int) -> Any:
-    """Return forecasts [n], none of them computed."""
-    forecasts = state.table(state.ForecastRow, n)
-    forecasts["bin"] = -1
-    return forecasts
+def forecasts_of(rules: Any) -> bool:
+    """Return whether a policy of such a run needs forecasts."""
+    return bool(rules["by_history"]) or int(rules["policy"]) == LEARNED
 
 
 def unused_allocations(gpus: int) -> Any:

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from services.placement.core.round.progress import stop_window_ms
+from services.placement.core.round.progress import CHECKPOINT_PART
 from simulator.kernel.state import Bools, Floats, Ints
 from simulator.kernel.work import Work
 from simulator.workload.stop_costs import checkpoint_intervals_s, restarts_s
@@ -56,12 +56,11 @@ def job_costs(work: Work, rules: CostRules) -> JobCosts:
 
 
 def windows_ms(checkpoint_ms: Ints, rules: CostRules) -> Ints:
-    """Return how long after a checkpoint rank stops each job: always, where a stop writes one."""
+    """Return `progress.stop_window_ms` of each job: all of its time, where a stop writes one."""
     if rules.checkpoint_cost_s > 0.0:
         return checkpoint_ms
     least_ms = round(rules.checkpoint_window_s * 1000)
-    windows = [stop_window_ms(least_ms, every_ms) for every_ms in checkpoint_ms.tolist()]
-    return np.array(windows, np.int64)
+    return np.maximum(least_ms, checkpoint_ms // CHECKPOINT_PART)
 
 
 def whole_ms(seconds: Floats) -> Ints:

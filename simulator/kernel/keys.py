@@ -52,4 +52,3 @@ def bin_start_s(b: int) -> float:
 
 
 mean_left_s = compile_twin(history.mean_left_s, bin_of=bin_of, bin_start_s=bin_start_s)
-gittins_s = compile_twin(history.gittins_s, bin_of=bin_of, bin_start_s=bin_start_s)

@@ -6,6 +6,7 @@ from simulator.kernel import board
 from simulator.kernel.allocations import lowest
 from simulator.kernel.codes import NEVER, WAITING
 from simulator.kernel.compiled import compiled
+from simulator.kernel.queue import order_round
 from simulator.kernel.state import JobRow, Sim
 from simulator.kernel.victims import reserve
 
@@ -16,11 +17,16 @@ def overdue_job(sim: Sim, now: int) -> int:
     overdue, first_ms = -1, NEVER
     if now < sim.pool.unreserved_until_ms or has_lapsed(sim, now):
         return overdue
+    latest_ms = now - sim.rules.reserve_after_ms
+    if sim.pool.oldest_ms > latest_ms:
+        return overdue
+    sim.pool.oldest_ms = now
     for i in range(sim.pool.waiting):
         j = sim.queue[i]
         job = sim.jobs[j]
         since_ms = job.since_ms
-        if since_ms > now - sim.rules.reserve_after_ms or now < job.unreserved_until_ms:
+        sim.pool.oldest_ms = min(sim.pool.oldest_ms, since_ms)
+        if since_ms > latest_ms or now < job.unreserved_until_ms:
             continue
         if since_ms < first_ms or (since_ms == first_ms and job.tie < sim.jobs[overdue].tie):
             first_ms, overdue = since_ms, j
@@ -59,6 +65,8 @@ def lead(sim: Sim, now: int) -> None:
     scan.overdue = overdue_job(sim, now)
     if scan.overdue < 0:
         return
+    if not scan.has_reservations:
+        order_round(sim)
     target = 0 if sim.jobs[scan.overdue].reservation_round else sim.pool.reservations
     at = target
     while round_queue[at] != scan.overdue:

@@ -19,13 +19,15 @@ def advance(pool: PoolState, rules: PackedRules, held: Floats, now: int) -> None
     """
     low, high = max(pool.clock_ms, rules.from_ms), min(now, rules.to_ms)
     while low < high:
-        hour = (low - rules.from_ms) // HOUR_MS
-        until = min(high, rules.from_ms + (hour + 1) * HOUR_MS)
-        held[hour] += pool.used * (until - low)
+        if low >= pool.hour_ends_ms:
+            pool.hour = (low - rules.from_ms) // HOUR_MS
+            pool.hour_ends_ms = rules.from_ms + (pool.hour + 1) * HOUR_MS
+        until = min(high, pool.hour_ends_ms)
+        held[pool.hour] += pool.used * (until - low)
         low = until
     if pool.loss_spent > 0:
         pool.loss_spent = progress.earn(
-            pool.loss_spent, rules.loss_share, pool.used_milli, now - pool.clock_ms
+            pool.loss_spent, rules.loss_share, progress.milli(pool.used), now - pool.clock_ms
         )
     pool.clock_ms = now
 

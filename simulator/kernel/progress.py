@@ -15,8 +15,16 @@ price_of = compile_twin(progress.price_of)
 scaled_price = compile_twin(progress.scaled_price)
 earn = compile_twin(loss_budget.earn)
 cost_of = compile_twin(loss_budget.cost_of)
+MILLI = loss_budget.MILLI
+
 is_spent = compile_twin(loss_budget.is_paused)
 fill_of = compile_twin(loss_budget.fill_of)
+
+
+@compiled
+def milli(gpus: float) -> int:
+    """Return whole GPUs in thousandths."""
+    return int(gpus) * MILLI
 
 
 @compiled

@@ -37,6 +37,8 @@ def enqueue(sim: Sim, j: int, now: int) -> None:
     pool, queue, job = sim.pool, sim.queue, sim.jobs[j]
     job.state = WAITING
     job.since_ms = now
+    if pool.waiting == 0:
+        pool.oldest_ms = now
     ranking.rank_waiting(sim, j, now)
     at = pool.waiting
     if not is_aging(sim.rules):

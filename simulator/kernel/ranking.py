@@ -54,7 +54,7 @@ def aging_key(policy: int, rules: PackedRules, job: JobRow, now: int) -> float:
 def left_s(sim: Sim, j: int, attained_s: float) -> float:
     """Return the expected remaining run time after that service."""
     if sim.rules.by_history:
-        return forecast.forecast_of(sim, j, attained_s).left_s
+        return forecast.left_s(sim, j, attained_s)
     return max(0.001, sim.jobs[j].run_s - attained_s)
 
 

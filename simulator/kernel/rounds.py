@@ -17,7 +17,7 @@ from simulator.kernel import (
 from simulator.kernel.codes import EASY, NEVER, SETTLE_MS, STRICT, WAITING
 from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import is_passed_over, mark_no_room
-from simulator.kernel.state import Sim
+from simulator.kernel.state import Ints, Sim
 
 
 @compiled
@@ -34,9 +34,10 @@ def run_round(sim: Sim, now: int) -> None:
     defragment.start_migrated(sim, now)
     if queue.is_aging(sim.rules):
         queue.rank_all(sim, pool.ranked_at_ms)
-    queue.order_round(sim)
+    if sim.scan.has_reservations:
+        queue.order_round(sim)
     long_waits.lead(sim, now)
-    scan_queue(sim, now)
+    scan_queue(sim, sim.round_queue if sim.scan.has_reservations else sim.queue, now)
     finish_round(sim, now)
 
 
@@ -58,9 +59,13 @@ def reset_scan(sim: Sim) -> None:
     scan.bar = -math.inf
     scan.unfinished = False
     scan.head = False
+    scan.noted_longest = False
     scan.shadow_ms = NEVER
     scan.overdue = -1
     scan.again_ms = NEVER
+    if scan.unmarked:
+        return
+    scan.unmarked = True
     for s in range(len(sim.shapes)):
         sim.shapes[s].no_room = False
         sim.shapes[s].no_victims = not sim.rules.preempts_by_rank
@@ -68,11 +73,11 @@ def reset_scan(sim: Sim) -> None:
 
 
 @compiled
-def scan_queue(sim: Sim, now: int) -> None:
+def scan_queue(sim: Sim, order: Ints, now: int) -> None:
     """Try each job in order, until none may start or the mode ends the scan."""
     scan = sim.scan
     for i in range(sim.pool.waiting):
-        j = sim.round_queue[i]
+        j = order[i]
         if j != scan.overdue and is_passed_over(sim.shapes[sim.kinds[j]]):
             if scan.open_shapes == 0 and not long_waits.is_ahead(sim, i):
                 return

@@ -142,13 +142,13 @@ def simulate(
         )
     window = window_ms or (int(work.submit_ms[0]), int(work.submit_ms[-1]) + 1)
     fits = fits_empty_pool(work, sizes)
-    chosen = work.part(fits)
+    chosen = work if fits.all() else work.part(fits)
     known = np.zeros((work.group_count, BINS)) if counts is None else counts.copy()
     own = pack_rules(rules, window, int(work.submit_ms[0]), int(sizes.sum()))
     fixed = draw_fixed(len(work), rules.fixed_share)[fits]
     draws = explored.draws if explored else None
     own["deviation"] = explored.deviation if explored else 0.0
-    costs = job_costs(work, rules).part(fits)
+    costs = job_costs(work, rules).part(fits) if rules.preemption else None
     sim = initial_state(
         chosen, sizes, own, known, rules.theta, rules.large_at_start, costs, fixed, draws
     )
@@ -165,9 +165,9 @@ def simulate(
 
 def fits_empty_pool(work: Work, sizes: Ints) -> Bools:
     """Return [n], whether each job fits into the empty nodes."""
-    kinds, kind = np.unique(work.gpus, return_inverse=True)
-    workers = np.array([int((sizes // gpus).sum()) for gpus in kinds], np.int64)
-    return workers[kind.reshape(-1)] >= work.workers
+    most = int(sizes.max())
+    workers = np.array([0, *(int((sizes // gpus).sum()) for gpus in range(1, most + 1)), 0])
+    return workers[np.minimum(work.gpus, most + 1)] >= work.workers
 
 
 def pack_rules(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: int) -> Any:
@@ -229,6 +229,8 @@ def collect_outcome(
     jobs = np.asarray(sim.jobs)
 
     def all_of(name: str, never: int) -> Ints:
+        if len(jobs) == len(work):
+            return jobs[name].copy()
         values = np.full(len(work), never, np.int64)
         values[fits] = jobs[name]
         return values

@@ -35,6 +35,7 @@ def set_marks(
     scan: ScanState, shape: ShapeRow, no_room: bool, no_victims: bool, no_migrations: bool
 ) -> None:
     """Set the shape's marks; one with all of them is no longer open in this round."""
+    scan.unmarked = False
     was_over = is_passed_over(shape)
     shape.no_room = no_room
     shape.no_victims = no_victims

@@ -9,6 +9,7 @@ says so, else cluster seconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -100,13 +101,16 @@ class PoolState(Protocol):
     waiting: int
     waiting_shapes: int
     running: int
+    oldest_ms: int
+    """No waiting job waits since an earlier time."""
     reservations: int
     spare_allocation: int
     """First unused allocation; -1: none."""
     used: float
     """GPUs in use."""
-    used_milli: int
-    """The same in thousandths."""
+    hour: int
+    """Hour of the window in which the clock is."""
+    hour_ends_ms: int
     loss_spent: int
     """Cost of stops that is not earned back, in the units of `loss_budget`."""
     large: float
@@ -143,9 +147,13 @@ class ScanState(Protocol):
     protected: int
     bar: float
     """Score that the listed victims are below; -inf: none are listed."""
+    unmarked: bool
+    """Whether no shape has a mark of this round."""
     unfinished: bool
     head: bool
     """Whether EASY has a head already."""
+    noted_longest: bool
+    """Whether the longest runs of this round are noted."""
     shadow_ms: int
     overdue: int
     """Job that waited too long; -1: none."""
@@ -156,42 +164,52 @@ class ScanState(Protocol):
 
 
 class JobRow(Protocol):
-    """One job, by the number of its submission."""
+    """One job, by the number of its submission; first what every run uses of each."""
 
     kind: int
     """Number of its shape."""
     state: int
     key: float
     """Queue key; a lower one goes first."""
-    entitled: bool
-    """Whether it goes before all that are not, see `entitlement.py`."""
     seniority: int
     """Position by (submitted_at, job id), which decides between equal keys (rule 3)."""
-    tie: int
-    """Position by job id alone (rules 6 and 9)."""
     workers: int
     gpus: int
     """Per worker."""
     gang: float
     """GPUs of all workers."""
-    gang_milli: int
-    """The same in thousandths."""
-    fixed: bool
-    """Whether rank neither stops nor migrates it."""
+    submit_ms: int
+    duration_ms: int
+    since_ms: int
+    """Since when it waits."""
+    reservation_round: int
+    """Round in which it stopped others; 0: it has no reservation (rule 10)."""
+    starts: int
+    checkpointed_ms: int
+    """Work in its last checkpoint."""
+    paid_ms: int
+    """Restart cost of this start."""
+    started_ms: int
+    walltime_ms: int
+    """Run time by which EASY reserves and backfills."""
+    tie: int
+    """Position by job id alone (rules 6 and 9)."""
+    running_at: int
+    """Index among the running."""
+    heap_index: int
+    """Index among the ends."""
+    first_allocation: int
+    """First allocation of its chain."""
+    first_start_ms: int
+    ends_ms: int
+    held_ms: int
+    lost_ms: int
     checkpoint_ms: int
     """Work between its checkpoints; 0: it makes none."""
     window_ms: int
     """Work after a checkpoint within which rank stops it."""
     restart_ms: int
     """Cost of a start after a stop."""
-    submit_ms: int
-    duration_ms: int
-    walltime_ms: int
-    """Run time by which EASY reserves and backfills."""
-    failed: bool
-    """Whether its program fails at the end."""
-    since_ms: int
-    """Since when it waits."""
     unreserved_until_ms: int
     """Time until which no GPUs are reserved for its long wait, after a lapse."""
     longest_ms: int
@@ -202,37 +220,27 @@ class JobRow(Protocol):
     """This and the logarithms that follow are features of a network."""
     ln_gpus: float
     ln_share: float
-    reservation_round: int
-    """Round in which it stopped others; 0: it has no reservation (rule 10)."""
     evicted: int
     """Last round that stopped it."""
-    starts: int
-    first_start_ms: int
-    started_ms: int
-    ends_ms: int
-    checkpointed_ms: int
-    """Work in its last checkpoint."""
-    paid_ms: int
-    """Restart cost of this start."""
     debt_ms: int
     """Rule 7."""
-    lost_ms: int
-    held_ms: int
-    running_at: int
-    """Index among the running."""
-    heap_index: int
-    """Index among the ends."""
-    first_allocation: int
-    """First allocation of its chain."""
+    entitled: bool
+    """Whether it goes before all that are not, see `entitlement.py`."""
+    fixed: bool
+    """Whether rank neither stops nor migrates it."""
+    failed: bool
+    """Whether its program fails at the end."""
 
 
 class ForecastRow(Protocol):
     """Remaining time of a job with that attained service; see `forecast.py`."""
 
-    bin: int
-    """Bin of the attained service; -1: not computed."""
-    gittins_s: float
+    bin_number: int
+    """Bin of the attained service, from 1, for which all is computed; 0: none."""
+    left_number: int
+    """Bin for which `left_s` is computed, likewise."""
     left_s: float
+    gittins_s: float
     ln_gittins: float
     """This and the following are features of the network."""
     ln_left: float
@@ -248,9 +256,13 @@ class RunningRow(Protocol):
     until_ms: int
     started_ms: int
     safe_ms: int
-    """Time before which rank does not stop it."""
+    """Time before which rank does not stop it; from NEVER on: it never does."""
     migratable_ms: int
     """Time before which it does not migrate."""
+    tie: int
+    """As in `JobRow`."""
+    expected_end_ms: int
+    """End that EASY expects of it, while that is to come."""
 
 
 class ShapeRow(Protocol):
@@ -336,9 +348,9 @@ class Sim(NamedTuple):
     queue: Ints
     """[n] the waiting jobs, in order unless keys change with the wait."""
     round_queue: Ints
-    """[n] the order of this round."""
+    """[n] the order of this round, where it is not that of `queue`."""
     started_positions: Ints
-    """[r] positions in `round_queue` of the jobs that this round started."""
+    """[r] positions in the order of this round of the jobs that it started."""
     running: Sequence[RunningRow]
     """[r] in no order."""
     ends: Ends
@@ -416,11 +428,13 @@ class Sim(NamedTuple):
     """[most scores, COLUMNS] of `exploration`; none without exploration."""
 
 
+@cache
 def dtype(record: type) -> np.dtype[np.void]:
-    """Return numpy's type of a record, from its protocol."""
+    """Return numpy's type of a record, from its protocol; the same one at each call, for numba."""
     kinds = {"int": np.int64, "float": np.float64, "bool": np.bool_}
     fields = record.__annotations__.items()
-    return np.dtype([(name, kinds[kind]) for name, kind in fields], align=True)
+    plain = np.dtype([(name, kinds[kind]) for name, kind in fields], align=True)
+    return np.dtype((np.record, plain))
 
 
 def table(record: type, rows: int) -> Any:

@@ -72,7 +72,7 @@ def list_victims(sim: Sim, score: float, now: int) -> None:
 
     Later jobs of the queue have lower scores, except those that were out of turn.
     """
-    scan, rows, ranked_at = sim.scan, sim.sorting, sim.pool.ranked_at_ms
+    scan, rows = sim.scan, sim.sorting
     margin = sim.rules.preempt_margin
     largest = largest_victim(sim)
     price = progress.price_now(sim.rules, sim.pool)
@@ -83,13 +83,13 @@ def list_victims(sim: Sim, score: float, now: int) -> None:
     count = 0
     for k in range(sim.pool.running):
         slot = sim.running[k]
-        job = sim.jobs[slot.job]
-        if slot.started_ms >= now or job.fixed or slot.safe_ms >= NEVER:
+        if slot.started_ms >= now or slot.safe_ms >= NEVER:
             continue
-        if ranked_at >= slot.until_ms:
-            ranking.rank_running(sim, k)
-        other = entitlement.score_of(job, slot.key)
-        if not other + margin < score or job.gang > largest:
+        other = score_running(sim, k)
+        if not other + margin < score:
+            continue
+        job = sim.jobs[slot.job]
+        if job.gang > largest:
             continue
         stoppable_ms = progress.stoppable_ms(sim.rules, job, slot, slot.safe_ms, now)
         if price > 0.0:
@@ -112,6 +112,17 @@ def list_victims(sim: Sim, score: float, now: int) -> None:
         victim.job = sim.chosen[rows[k].order]
         victim.score = rows[rows[k].order].value
     scan.victims = count
+
+
+@compiled
+def score_running(sim: Sim, k: int) -> float:
+    """Return the score of a running job as of the last ranking."""
+    slot = sim.running[k]
+    if sim.pool.ranked_at_ms >= slot.until_ms:
+        ranking.rank_running(sim, k)
+    if sim.rules.tenant_floor > 0.0:
+        return entitlement.score_of(sim.jobs[slot.job], slot.key)
+    return -slot.key
 
 
 @compiled

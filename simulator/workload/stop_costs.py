@@ -40,5 +40,7 @@ def restarts_s(gpus: Floats, restart_s: float, growth: float = 0.0) -> Floats:
     They grow with the GPUs to the power of `growth`, in whole ms; 0: gangs restart alike. With
     1/3 a gang of 64 GPUs takes four times as long as a single one.
     """
+    if growth == 0.0:
+        return np.full(len(gpus), np.rint(restart_s * 1000.0) / 1000.0)
     grown_s = restart_s * np.maximum(gpus, 1.0) ** growth
     return np.asarray(np.rint(grown_s * 1000.0) / 1000.0, np.float64)
