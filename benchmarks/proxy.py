@@ -69,6 +69,9 @@ async def run(options: ProxyOptions, report_line: ReportLine) -> Json:
         from benchmarks.parts.proxy.loop_lag import loop_lag
 
         result["loop_lag"] = await loop_lag(not options.embedded, report_line)
+        from benchmarks.parts.proxy.promptness import promptness
+
+        result["promptness"] = await promptness(not options.embedded, report_line)
     if options.kills:
         from benchmarks.parts.proxy.kills import kill_often
 

@@ -53,7 +53,7 @@ class LiveEndpoint:
     slots: int
     follow: Callable[[str, float], TraceRequest | None] = lambda tenant, at_s: None
     """Returns what a tenant sends when one of its requests has ended."""
-    tells_lengths: bool = False
+    limits_are_lengths: bool = False
     """Whether the limit of a request is the length of its answer, else that of the endpoint."""
     throttle: Throttle = field(default_factory=Throttle)
     state: EndpointState = field(init=False)
@@ -110,7 +110,7 @@ class LiveEndpoint:
                 application=request.application,
                 prompt_tokens=request.prompt_tokens,
                 max_output_tokens=request.output_tokens
-                if self.tells_lengths
+                if self.limits_are_lengths
                 else self.settings.output_limit,
             ),
             tenant=request.tenant,

@@ -89,3 +89,19 @@ def test_quantiles_of_the_lag_are_bounds_of_buckets() -> None:
     lags = {0.001: 60.0, 0.025: 99.0, 0.5: 100.0, math.inf: 100.0}
     assert quantiles_ms(lags) == {"looks": 100.0, "p50_ms": 1.0, "p99_ms": 25.0, "most_ms": 500.0}
     assert quantiles_ms({})["looks"] == 0.0
+
+
+@pytest.mark.parametrize(("left_ms", "verdict"), [(80.0, "met"), (250.0, "not met")])
+def test_how_soon_an_engine_is_free_is_a_goal_and_a_row(
+    tmp_path: Path, left_ms: float, verdict: str
+) -> None:
+    result = a_result("berth", "aiohttp", "direct")
+    result["promptness"] = {
+        "left": {"times": 20, "p50_ms": 9.0, "most_ms": left_ms},
+        "revoked": {"times": 5, "p50_ms": 90.0, "most_ms": 400.0},
+    }
+    result["goals"] = goals = goals_of(result)
+    assert goals["the engine is free at most 200 ms after a client left"].startswith(verdict)
+    assert goals["a revoked key is refused after at most 5 s"] == "met: 400 ms at most"
+    write_files(tmp_path, result)
+    assert f"| left | 20 | 9.0 | {left_ms} |" in (tmp_path / "proxy.md").read_text()

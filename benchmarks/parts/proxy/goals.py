@@ -10,13 +10,34 @@ MOST_OF_BARE = 2.5
 LEAST_OF_LITELLM = 10.0
 MOST_LAG_MS = 25.0
 """The first bucket of the metric above 20 ms."""
+MOST_LEFT_MS, MOST_REVOKED_MS = 200.0, 5_000.0
 KINDS = ("plain", "stream64")
 
 
 def goals_of(result: dict[str, Any]) -> dict[str, str]:
     """Return each goal with `met`, `not met` or `not measured`, and its figures."""
     goals = [goal for kind in KINDS for goal in _goals_of_kind(result, kind)]
-    return dict(goals) | _lag_goal(result.get("loop_lag"))
+    return {**dict(goals), **_lag_goal(result.get("loop_lag")), **_prompt_goals(result)}
+
+
+def _prompt_goals(result: dict[str, Any]) -> dict[str, str]:
+    measured = result.get("promptness")
+    if measured is None:
+        return {}
+    goals = {
+        f"the engine is free at most {MOST_LEFT_MS:g} ms after a client left": (
+            "left",
+            MOST_LEFT_MS,
+        ),
+        f"a revoked key is refused after at most {MOST_REVOKED_MS / 1000:g} s": (
+            "revoked",
+            MOST_REVOKED_MS,
+        ),
+    }
+    return {
+        name: f"{met(measured[row]['most_ms'] <= most_ms)}: {measured[row]['most_ms']:g} ms at most"
+        for name, (row, most_ms) in goals.items()
+    }
 
 
 def _lag_goal(lag: dict[str, dict[str, float]] | None) -> dict[str, str]:

@@ -48,6 +48,13 @@ requests with an image of 15 MiB, the largest bodies, and then with one of 1 KiB
 the metric's buckets, ms; on a machine with too few cores the second row is the machine's own.
 
 """
+PROMPTNESS = """
+## Clients that leave, and keys that are revoked
+
+Time from the moment a client closes a stream until the engine runs no request (`left`, looks at the
+engine included), and from the command that revokes a key until it is refused (`revoked`), ms.
+
+"""
 KILLS = """
 ## Kills
 
@@ -81,6 +88,10 @@ def render_page(result: dict[str, Any]) -> str:
         columns = list(lag["largest"])
         rows = [(name, *(row[column] for column in columns)) for name, row in lag.items()]
         parts += [LAG, table(("bodies", *columns), rows)]
+    if prompt := result.get("promptness"):
+        columns = list(prompt["left"])
+        rows = [(name, *(row[column] for column in columns)) for name, row in prompt.items()]
+        parts += [PROMPTNESS, table(("what", *columns), rows)]
     if kills := result.get("kills"):
         parts += [
             KILLS.format(**kills, budget_text=_budget_text(kills)),

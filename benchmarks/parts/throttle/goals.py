@@ -78,7 +78,7 @@ def waits_text(abuse: Tables) -> str:
 
 
 def known_goals(ratio: dict[str, Any]) -> dict[str, str]:
-    """Return the goal of waits where limits tell the lengths of answers."""
+    """Return the goal of waits where limits are the lengths of answers."""
     low, high = ratio["p10"], ratio["p90"]
     is_met = low >= LEAST_WAIT_RATIO and high <= MOST_WAIT_RATIO
     figures = f"{low:.2f} to {high:.2f}, median {ratio['p50']:.2f}"

@@ -90,14 +90,14 @@ def wait_ratio(seeds: tuple[int, ...]) -> Json:
 
 
 def wait_ratio_of_known_lengths(seeds: tuple[int, ...]) -> Json:
-    """Return the same for `UnequalTenants`, whose limits tell the lengths of their answers."""
+    """Return the same for `UnequalTenants`, whose limits are the lengths of their answers."""
     ratios: list[float] = []
     for seed in seeds:
         settings = EndpointConfigured(
             endpoint="m", partition=0, queue_limit=1000, queue_timeout_s=86_400
         )
         tenants = UnequalTenants(seed)
-        live = LiveEndpoint(settings, SLOTS, tenants.follow, tells_lengths=True)
+        live = LiveEndpoint(settings, SLOTS, tenants.follow, limits_are_lengths=True)
         ratios += [
             wait.estimated_s / wait.waited_s
             for wait in live.run(tenants.first())

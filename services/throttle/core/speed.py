@@ -17,7 +17,7 @@ FIRST_SHARE = 0.5
 """Length of an answer as a part of its limit, before any answer has ended."""
 
 MOST_SPREAD = 4.0
-"""What one answer may add to the spread: one that is far longer than expected says little."""
+"""The most that one answer adds to the spread: a very long one says little of others."""
 
 PRIOR_ANSWERS = 2.0
 """Answers with about the same limit that weigh as much as the usual length of all."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from services.throttle.relay.usage import ERROR, FINISH, TEXT, USAGE
+from services.throttle.relay.chunk_marks import ERROR, FINISH, TEXT, USAGE
 
 PLAIN = re.compile(rb'[^"\\\x00-\x1f]*+')
 """Text as JSON has it, up to its end or to the first character that is escaped."""

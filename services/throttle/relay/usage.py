@@ -7,27 +7,18 @@ field of its chunk.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Raw
 
+from services.throttle.relay.chunk_marks import ERROR, FINISH, TEXT, USAGE
 from services.throttle.relay.request import Route
-
-if TYPE_CHECKING:
-    from services.throttle.relay.sse import SseEvent
+from services.throttle.relay.sse import SseEvent
 
 DONE = b"[DONE]"
 QUOTATION, BACKSLASH = b'"\\'
-TEXT = re.compile(
-    rb'"(?:content|text|reasoning_content|reasoning|refusal|arguments|name|delta)"\s*:\s*"(?!")'
-)
-"""A field with text of the answer that is not empty."""
-USAGE = re.compile(rb'"usage"\s*:\s*\{')
-FINISH = re.compile(rb'"finish_reason"\s*:\s*"')
-ERROR = re.compile(rb'\s*\{\s*"error"\s*:\s*[{"]')
 ENDS = frozenset({b"response.completed", b"response.incomplete", b"response.failed", b"error"})
 """Events that end a stream of `/v1/responses`."""
 FAILURES = frozenset({b"response.failed", b"error"})

@@ -44,7 +44,7 @@ class EngineResponse(Protocol):
 
 
 class PostTarget:
-    """What all requests to one address have in common; it needs a running loop."""
+    """The address of requests, and what their heads share; it needs a running loop."""
 
     def __init__(self, url: URL) -> None:
         loop = asyncio.get_running_loop()

@@ -88,7 +88,7 @@ def test_an_event_that_says_more_than_a_text_has_no_run(raw: bytes) -> None:
     assert not TextRuns().learn(raw)
 
 
-def test_a_stream_whose_events_always_differ_is_given_up() -> None:
+def test_a_stream_of_unequal_events_has_no_runs() -> None:
     runs = TextRuns()
     learned = [runs.learn(event({**delta(content="x"), "created": n})) for n in range(9)]
     assert learned == [True] * text_runs.MOST_MISSES + [False] * (9 - text_runs.MOST_MISSES)
