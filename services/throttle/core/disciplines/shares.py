@@ -41,7 +41,7 @@ class ServiceShare(Guard):
     never refused, and an interaction in progress is not cut (`is_in_progress`).
     """
 
-    factor: float = 2.0
+    factor: float = 1.75
     weights: dict[str, float] = field(default_factory=dict)
     steps: deque[ServiceStep] = field(default_factory=deque)
     served: dict[str, int] = field(default_factory=dict)

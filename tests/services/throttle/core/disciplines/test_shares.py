@@ -19,7 +19,7 @@ def guard_after(seconds: int, **units_per_s: int) -> ServiceShare:
     return guard
 
 
-def test_a_tenant_with_more_than_twice_its_share_is_refused_under_overload() -> None:
+def test_a_tenant_with_more_than_the_factor_of_its_share_is_refused_under_overload() -> None:
     guard = guard_after(30, a=70, b=10, c=10)
     assert guard.refusal(a_request(), IDLE, 30_000) is None
     refused = guard.refusal(a_request(), BUSY, 30_000)
@@ -39,8 +39,8 @@ def test_after_the_wait_that_was_stated_it_may_retry() -> None:
     assert guard.refusal(a_request(), BUSY, 30_000 + refused.retry_after_ms) is None
 
 
-def test_twice_the_share_is_allowed() -> None:
-    guard = guard_after(30, a=40, b=10, c=10)
+def test_the_factor_of_the_share_is_allowed() -> None:
+    guard = guard_after(30, a=28, b=10, c=10)
     assert guard.refusal(a_request(), BUSY, 30_000) is None
 
 
