@@ -1,0 +1,1 @@
+"""Parts of `berth bench schedulers`: published systems in one world, and what they gain."""

@@ -1,0 +1,114 @@
+"""A scheduler that knows the speeds of types against the same one that does not."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from benchmarks.parts.command import Json
+from shared.performance.rates import RateTable
+from shared.process.progress import ReportLine
+from shared.schedulers.registry import scheduler_of
+from simulator.metrics.bootstrap import gain, hours
+from simulator.metrics.outcome import Floats, Ints
+from simulator.rounds.anchors import trace_file
+from simulator.rounds.gavel_jobs import TRACE, ModelAndGang, gavel_nodes, read_rates
+from simulator.rounds.mixed_types import MixedTypesOptions, mixed_jobs
+from simulator.rounds.world import RoundsOptions, RoundsWorld
+from simulator.workload.rows import WorkloadJob
+from simulator.workload.source import load
+
+GPUS = (36, 36, 36)
+LOAD = 0.9
+AWARE, BLIND = "gavel", "gavel_blind"
+GOAL = -0.30
+ARRIVALS = "philly"
+
+
+@dataclass(frozen=True, slots=True)
+class TypesGain:
+    """Mean JCT of the scored jobs of one part of the trace, h, and the gain with its interval.
+
+    The ends are None where too few hours count.
+    """
+
+    first_job: int
+    jobs: int
+    blind_jct_h: float
+    aware_jct_h: float
+    gain: float
+    low: float | None = None
+    high: float | None = None
+
+
+def measure(parts: int, jobs: int, report: ReportLine) -> Json:
+    """Return gains over parts of Philly, each of so many jobs, of which the middle half is scored.
+
+    The later jobs keep up the load until the scored ones have ended.
+    """
+    if trace_file(TRACE) is None or trace_file(ARRIVALS) is None:
+        return {"skipped": f"the traces {TRACE} and {ARRIVALS} are not here"}
+    began_s = time.process_time()
+    gains = []
+    for part in range(parts):
+        gains.append(of_part(part, parts, jobs))
+        report(f"part {part + 1} of {parts}: {gains[-1].gain:+.1%}")
+    return {**summed(gains), "cpu_s": round(time.process_time() - began_s, 1)}
+
+
+def of_part(part: int, parts: int, jobs: int) -> TypesGain:
+    """Return the gain over one part of Philly, with models drawn by the number of the part."""
+    path = trace_file(TRACE)
+    assert path is not None
+    rows = load(ARRIVALS).jobs
+    first = part * (len(rows) // parts)
+    options = MixedTypesOptions(GPUS, LOAD, part)
+    pairs = compare(rows[first : first + jobs], read_rates(path), options)
+    gained = gain(*pairs)
+    return TypesGain(
+        first,
+        len(pairs[0]),
+        round(gained.base / 3600, 2),
+        round(gained.ours / 3600, 2),
+        round(gained.gain, 3),
+        *(None if math.isnan(end) else round(float(end), 3) for end in (gained.low, gained.high)),
+    )
+
+
+def summed(gains: Sequence[TypesGain]) -> Json:
+    """Return the gain of the mean over parts, each of which has as many jobs."""
+    mean = sum(own.aware_jct_h for own in gains) / sum(own.blind_jct_h for own in gains) - 1.0
+    return {
+        "load": LOAD,
+        "gpus": list(GPUS),
+        "aware": AWARE,
+        "blind": BLIND,
+        "gain": round(mean, 3),
+        "goal": GOAL,
+        "met": mean <= GOAL,
+        "parts": [asdict(own) for own in gains],
+    }
+
+
+def compare(
+    rows: Sequence[WorkloadJob], rates: Mapping[ModelAndGang, RateTable], options: MixedTypesOptions
+) -> tuple[Floats, Floats, Ints]:
+    """Return JCT of the scored jobs, blind and aware, and the hour in which each was submitted."""
+    jct_s = []
+    submit_s: Floats = np.zeros(0)
+    for name in (BLIND, AWARE):
+        jobs = mixed_jobs(rows, rates, options)
+        ids = [job.job_id for job in jobs]
+        scored = set(ids[len(ids) // 4 : 3 * len(ids) // 4])
+        world = RoundsWorld(
+            jobs, gavel_nodes(GPUS), scheduler_of(name), RoundsOptions(seed=options.seed)
+        )
+        outcome = world.run(scored)
+        ended = [job for job in outcome.jobs if job.job_id in scored]
+        jct_s.append(np.array([job.jct_s for job in ended]))
+        submit_s = np.array([job.submit_s for job in ended], np.float64)
+    return jct_s[0], jct_s[1], hours(submit_s, float(submit_s.min()))

@@ -1,0 +1,129 @@
+"""Each system against its publication, where the artifact's inputs are public."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from benchmarks.parts.command import Json
+from shared.process.progress import ReportLine
+from shared.schedulers.registry import scheduler_classes, scheduler_of
+from simulator.rounds.anchors import anchor_folder, trace_file
+from simulator.rounds.gavel_jobs import TRACE, GavelDraws, drawn_jobs, gavel_nodes, read_rates
+from simulator.rounds.pollux_jobs import pollux_nodes, pollux_options, workload
+from simulator.rounds.world import RoundsOptions, RoundsWorld
+
+WITHIN = 0.05
+"""Part of the published number by which ours may differ."""
+POLLUX = "Pollux artifact (OSDI'21), mean JCT of workload"
+PUBLISHED_S: dict[str, tuple[float, ...]] = {
+    "pollux": (2089, 3323, 2188, 2721, 2674, 2446, 3616, 2952),
+    "tiresias": (2474, 5145, 3876, 3280, 3501, 3470, 5480, 5080),
+    "optimus": (4087, 6914, 3944, 5968, 5656, 5302, 7291, 6294),
+}
+"""Mean JCT of the eight workloads, s."""
+ALLOX = "Gavel's EXPERIMENTS.md, AlloX, 36 GPUs of each type, mean gap 4,500 s, mean JCT"
+ALLOX_S = {42: 59_770.441018, 1234: 64_695.450528, 15: 55_072.401336}
+"""Mean JCT of the jobs 4,000 to 4,999 by seed, s."""
+ALLOX_JOBS, ALLOX_FROM, ALLOX_TO = 5_200, 4_000, 5_000
+ALLOX_GAP_S = 4_500.0
+OWN_TESTS = "no number with public inputs; conformance tests"
+ROOT = Path(__file__).resolve().parents[3]
+TESTS = "tests/shared/schedulers/systems/test_{}.py"
+
+
+@dataclass(frozen=True, slots=True)
+class AnchoredSystem:
+    """`published` and `ours` are means over the same runs, s; None where there are none.
+
+    `within`: ours is near the published number, or, without one, the conformance tests pass.
+    """
+
+    anchor: str
+    published: float | None
+    ours: float | None
+    within: bool
+    runs: dict[str, list[float]]
+    """[published, ours] by workload or seed."""
+    cpu_s: float = 0.0
+
+    def plain(self) -> Json:
+        return asdict(self)
+
+
+def systems(
+    workloads: Sequence[int], searched: Sequence[int], seeds: Sequence[int], report: ReportLine
+) -> Iterator[tuple[str, AnchoredSystem]]:
+    """Yield each scheduler's comparison; Pollux, which searches, on the workloads `searched`."""
+    for name in scheduler_classes():
+        if name == "allox":
+            own = allox(seeds)
+        elif name in PUBLISHED_S:
+            own = of_pollux(name, searched if name == "pollux" else workloads)
+        else:
+            own = by_tests(name)
+        figures = f"{own.ours} s, published {own.published} s" if own.runs else own.anchor
+        report(f"{name}: {figures}, within {own.within}, CPU {own.cpu_s} s")
+        yield name, own
+
+
+def of_pollux(name: str, numbers: Sequence[int]) -> AnchoredSystem:
+    """Run workloads of Pollux' evaluation, numbered from 1."""
+    folder = anchor_folder("pollux")
+    anchor = f"{POLLUX} {', '.join(map(str, numbers))}"
+    if folder is None:
+        return AnchoredSystem(f"{anchor}: its inputs are not here", None, None, False, {})
+    began_s = time.process_time()
+    runs = {}
+    for number in numbers:
+        jobs = workload(folder / "simulator", number, name)
+        world = RoundsWorld(jobs, pollux_nodes(), scheduler_of(name), pollux_options())
+        runs[str(number)] = [PUBLISHED_S[name][number - 1], world.run().mean_jct_s()]
+    return compared(anchor, runs, began_s)
+
+
+def allox(seeds: Sequence[int]) -> AnchoredSystem:
+    """Run AlloX on the jobs of the released generator."""
+    path = trace_file(TRACE)
+    anchor = f"{ALLOX}, seed {', '.join(map(str, seeds))}"
+    if path is None:
+        return AnchoredSystem(f"{anchor}: its inputs are not here", None, None, False, {})
+    began_s = time.process_time()
+    rates = read_rates(path)
+    scored = {f"{number:06d}" for number in range(ALLOX_FROM, ALLOX_TO)}
+    runs = {}
+    for seed in seeds:
+        jobs = list(drawn_jobs(GavelDraws(seed, ALLOX_GAP_S), ALLOX_JOBS, rates))
+        options = RoundsOptions(seed=seed, ends_with_work=True)
+        world = RoundsWorld(jobs, gavel_nodes((36, 36, 36)), scheduler_of("allox"), options)
+        runs[str(seed)] = [ALLOX_S[seed], world.run(scored).mean_jct_s(scored)]
+    return compared(anchor, runs, began_s)
+
+
+def by_tests(name: str) -> AnchoredSystem:
+    """Run the tests of a system without a public number; a family shares the file of its first."""
+    file = TESTS.format(name.partition("_")[0])
+    if not (ROOT / file).is_file():
+        return AnchoredSystem(f"{OWN_TESTS} `{file}` are not here", None, None, False, {})
+    return AnchoredSystem(f"{OWN_TESTS} `{file}`", None, None, passes(file), {})
+
+
+@lru_cache(maxsize=64)
+def passes(file: str) -> bool:
+    """Whether the tests of a file pass, in a process of their own."""
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", file]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
+def compared(anchor: str, runs: dict[str, list[float]], began_s: float) -> AnchoredSystem:
+    published = sum(pair[0] for pair in runs.values()) / len(runs)
+    ours = sum(pair[1] for pair in runs.values()) / len(runs)
+    rounded = {name: [round(value, 1) for value in pair] for name, pair in runs.items()}
+    within = abs(ours / published - 1.0) <= WITHIN
+    cpu_s = round(time.process_time() - began_s, 1)
+    return AnchoredSystem(anchor, round(published, 1), round(ours, 1), within, rounded, cpu_s)

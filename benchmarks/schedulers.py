@@ -1,0 +1,82 @@
+"""Published schedulers in one world: each against its publication, and what types are worth.
+
+Systems with public inputs are within 5 % of the published number or not; of the others the
+conformance tests are run. `heterogeneity` is the gain of knowing the speeds of GPU types. Parts
+that are not built are absent, and `absent` names them. `--out DIR` writes a page.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from benchmarks.parts.command import Json, serve
+from benchmarks.parts.result import finish
+from benchmarks.parts.schedulers import heterogeneity
+from benchmarks.parts.schedulers.page import render_page
+from benchmarks.parts.schedulers.systems import ALLOX_S, systems
+from shared.process.progress import ReportLine
+
+WORKLOADS = range(1, 9)
+OTHER_PARTS = ("fragmentation", "topology", "spot", "cpsat")
+"""Modules of `benchmarks/parts/schedulers` with a function `measure(report_line)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulersOptions:
+    """`searched`: workloads of Pollux' evaluation that Pollux itself runs, some minutes each.
+
+    `seeds`: runs of AlloX; `parts`, `jobs`: parts of Philly for `heterogeneity`, and their size.
+    """
+
+    searched: str = "6"
+    seeds: int = 1
+    parts: int = 2
+    jobs: int = 2_000
+    out: str = ""
+
+
+async def run(options: SchedulersOptions, report_line: ReportLine) -> Json:
+    """Return `systems`, `heterogeneity`, and the other parts that exist.
+
+    Raises ValueError for an option that leaves nothing to compare.
+    """
+    searched = numbers_of(options.searched)
+    if not 1 <= options.seeds <= len(ALLOX_S):
+        raise ValueError(f"seeds: {options.seeds}, must be 1 to {len(ALLOX_S)}")
+    for name in ("parts", "jobs"):
+        if getattr(options, name) < 1:
+            raise ValueError(f"{name}: {getattr(options, name)}, must be at least 1")
+    began_s = time.process_time()
+    seeds = list(ALLOX_S)[: options.seeds]
+    result: Json = {
+        "bench": "schedulers",
+        "systems": {
+            name: own.plain()
+            for name, own in systems(list(WORKLOADS), searched, seeds, report_line)
+        },
+        "heterogeneity": heterogeneity.measure(options.parts, options.jobs, report_line),
+    }
+    absent = []
+    for name in OTHER_PARTS:
+        module = f"benchmarks.parts.schedulers.{name}"
+        if find_spec(module) is None:
+            absent.append(name)
+            continue
+        result[name] = importlib.import_module(module).measure(report_line)
+    result["absent"] = absent
+    return finish(result, began_s, options.out, render_page)
+
+
+def numbers_of(searched: str) -> list[int]:
+    """Return the numbers of a list such as `1,6`."""
+    numbers = [int(word) if word.isdigit() else 0 for word in searched.split(",")]
+    if not set(numbers) <= set(WORKLOADS):
+        raise ValueError(f"searched: {searched}, must be numbers of 1 to 8 with commas between")
+    return numbers
+
+
+if __name__ == "__main__":
+    serve(run, SchedulersOptions, __doc__ or "")

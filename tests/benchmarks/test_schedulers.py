@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from benchmarks.parts.schedulers.page import render_page
+from benchmarks.parts.schedulers.systems import allox, of_pollux
+from benchmarks.schedulers import SchedulersOptions, run
+
+from simulator.rounds.anchors import anchor_folder
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+
+needs_pollux = pytest.mark.skipif(
+    anchor_folder("pollux") is None, reason="the inputs of Pollux' artifact are not here"
+)
+
+
+@needs_pollux
+@pytest.mark.parametrize("name", ["tiresias", "optimus"])
+def test_a_workload_takes_as_long_as_published(name: str) -> None:
+    own = of_pollux(name, [6])
+    assert own.within
+    assert own.ours == pytest.approx(own.published, rel=0.02)
+
+
+def test_without_its_inputs_a_system_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BERTH_TRACES", "none/traces")
+    own = [of_pollux("tiresias", [6]), allox([42])]
+    assert [system.within for system in own] == [False, False]
+    assert all("its inputs are not here" in system.anchor for system in own)
+
+
+def test_the_page_is_that_of_the_result() -> None:
+    result = json.loads((RESULTS / "schedulers.json").read_text())
+    assert render_page(result) == (RESULTS / "schedulers.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (SchedulersOptions(searched="9"), "searched: 9, must be numbers of 1 to 8"),
+        (SchedulersOptions(searched="a"), "searched: a, must be numbers of 1 to 8"),
+        (SchedulersOptions(seeds=4), "seeds: 4, must be 1 to 3"),
+        (SchedulersOptions(parts=0), "parts: 0, must be at least 1"),
+    ],
+)
+async def test_options_that_leave_nothing_to_compare_are_refused(
+    options: SchedulersOptions, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        await run(options, lambda _: None)
