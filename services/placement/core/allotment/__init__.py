@@ -1,0 +1,1 @@
+"""Cores and memory of jobs by their sensitivity to them, beside GPUs that others have chosen."""
