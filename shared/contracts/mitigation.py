@@ -101,4 +101,7 @@ class NodeHealthScored(Event):
     )
     faults: int = Field(ge=0, description="verified faults since the node is known")
     false_alarms: int = Field(ge=0, description="faults that were taken back")
-    fault_id: str = Field(description="the fault that changed it")
+    repairs: int = Field(
+        0, ge=0, description="validations in which it was as fast as its like after a fault"
+    )
+    fault_id: str = Field(description="the fault, or the job of a validation, that changed it")

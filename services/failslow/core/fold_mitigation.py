@@ -13,7 +13,7 @@ from services.failslow.core.state import (
     OwnValidation,
     Unclear,
 )
-from services.failslow.core.unclear import layout_of
+from services.failslow.core.unclear import LEAST_NODES, layout_of
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.identity import derive_job_id
 from shared.contracts.mitigation import MitigationApplied, MitigationCleared, MitigationPlanned
@@ -60,6 +60,21 @@ def note_validated(state: FailSlowState, event: NodesValidated, fact: Fact) -> N
     for node_id in suspects:
         health = state.mitigation.health.setdefault(node_id, PartHealth())
         health.note_fault(event.job_id, worst - 1, state.cluster_s(fact.at))
+    for node_id in well_after_faults(state, event):
+        state.mitigation.health[node_id].note_well(state.cluster_s(fact.at))
+
+
+def well_after_faults(state: FailSlowState, event: NodesValidated) -> list[str]:
+    """Return the measured nodes that do not deviate, of those that faults are remembered of."""
+    measured = [node_id for node_id in event.node_ids if node_id not in event.silent_node_ids]
+    if len(measured) < LEAST_NODES:
+        return []
+    health, suspects = state.mitigation.health, event.suspect_node_ids
+    return [
+        node_id
+        for node_id in measured
+        if node_id not in suspects and node_id in health and health[node_id].burden > 0
+    ]
 
 
 def note_plan(state: FailSlowState, event: MitigationPlanned, fact: Fact) -> None:

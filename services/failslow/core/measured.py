@@ -1,13 +1,14 @@
 """Consequences of the verdict of a validation: the health of nodes, and leaving a slow part.
 
-A measured deviation is a verified fault of its nodes. Of a validation that fail-slow began itself
+A measured deviation is a verified fault of its nodes, and a node that is as fast as its like after
+faults is repaired as far as one moment shows. Of a validation that fail-slow began itself
 the job leaves these nodes by a plan, if it is there again; where it is not, the pool's setting
 `automatic` cordons them, so that it does not return there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from services.failslow.core.plans.automation import breaker
 from services.failslow.core.plans.planning import score_node
@@ -20,10 +21,17 @@ RULE = "measured"
 
 
 def follow_verdict(
-    state: FailSlowState, event: NodesValidated, own: OwnValidation | None, now: int
+    state: FailSlowState,
+    event: NodesValidated,
+    own: OwnValidation | None,
+    well: Sequence[str],
+    now: int,
 ) -> Iterator[Decision]:
-    """Follow the verdict of a validation, after it was noted."""
-    for node_id in event.suspect_node_ids:
+    """Follow the verdict of a validation, after it was noted.
+
+    `well` are the nodes of which it has lowered the burden.
+    """
+    for node_id in (*event.suspect_node_ids, *well):
         yield from score_node(state, node_id, event.job_id, now)
     if own is None or not event.suspect_node_ids or state.pool is None:
         return

@@ -16,6 +16,9 @@ LARGEST_BURDEN = 99.0
 """So that no score is below 0.01."""
 KEPT_FAULTS = 64
 """Faults of a part that a false alarm can still take back."""
+WELL_LEAVES = 0.25
+"""Part of a burden that a measurement without a deviation leaves: it is one moment, and a fault
+that comes and goes may be absent then."""
 
 
 @dataclass(slots=True)
@@ -26,6 +29,8 @@ class PartHealth:
     at_s: float = 0.0
     faults: int = 0
     false_alarms: int = 0
+    repairs: int = 0
+    """Measurements in which the part was as fast as its like after a fault."""
     added: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Fault id -> (what it added, when)."""
 
@@ -44,6 +49,16 @@ class PartHealth:
         self.added[fault_id] = (weight, self.at_s)
         while len(self.added) > KEPT_FAULTS:
             del self.added[next(iter(self.added))]
+
+    def note_well(self, now_s: float) -> None:
+        """Forget a part of the burden, as the part was measured to be as fast as its like."""
+        self._advance(now_s)
+        self.burden *= WELL_LEAVES
+        self.repairs += 1
+        self.added = {
+            fault_id: (weight * WELL_LEAVES, added_s)
+            for fault_id, (weight, added_s) in self.added.items()
+        }
 
     def take_back(self, fault_id: str, now_s: float) -> None:
         """Remove what a false alarm has added; one that is not remembered changes nothing."""

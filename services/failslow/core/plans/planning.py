@@ -133,6 +133,7 @@ def score_node(state: FailSlowState, node_id: str, fault_id: str, now: int) -> I
         score=part.score(state.cluster_s(now)),
         faults=part.faults,
         false_alarms=part.false_alarms,
+        repairs=part.repairs,
         fault_id=fault_id,
     )
     yield Decision(event)

@@ -13,6 +13,7 @@ from statistics import median
 from services.failslow.core.diagnosis.layout import Group
 from services.failslow.core.diagnosis.validation import Pair, rounds_for
 from services.failslow.core.diagnosis.verdict import Diagnosis, Suspect, diagnose
+from services.failslow.core.fold_mitigation import well_after_faults
 from services.failslow.core.measured import follow_verdict
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.faults import Cause
@@ -128,9 +129,9 @@ def note_validation(
         evidence=evidence_of(measured, worst),
         measured=parts,
     )
-    own = state.validations.get(measured.job_id)
+    own, well = state.validations.get(measured.job_id), well_after_faults(state, event)
     yield Decision(event, item.id, measured.traceparent)
-    yield from follow_verdict(state, event, own, now)
+    yield from follow_verdict(state, event, own, well, now)
 
 
 def rounds_of(measured: ValidationMeasured) -> int:

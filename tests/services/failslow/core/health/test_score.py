@@ -61,3 +61,12 @@ def test_the_score_is_bounded_and_deterministic(facts: list[tuple[str, int, floa
             assert 0.01 <= part.score(now_s) <= 1
             assert len(part.added) <= KEPT_FAULTS
     assert parts[0] == parts[1]
+
+
+def test_a_measurement_without_a_deviation_leaves_a_part_that_can_still_be_taken_back() -> None:
+    part = PartHealth()
+    part.note_fault("f1", 0.8, 0.0)
+    part.note_well(0.0)
+    assert (part.burden, part.repairs) == (pytest.approx(0.2), 1)
+    part.take_back("f1", 0.0)
+    assert part.burden == pytest.approx(0.0)

@@ -159,3 +159,26 @@ def test_reports_of_a_validation_are_collected_until_it_ends_and_suspect_no_work
 def test_a_validation_is_noted_as_one() -> None:
     state = given(FailSlow(), watched(gang().model_copy(update={"validates": True})))
     assert state.gangs["j1"].validates
+
+
+def test_a_node_that_is_measured_to_be_well_after_faults_is_repaired() -> None:
+    state = FailSlowState(0, pool=RELEASED)
+
+    def measured(slower: float) -> list[NodeHealthScored]:
+        times = tuple(dict(node(r, 4, slower=slower if r == 2 else 1.0)) for r in range(4))
+        message = ValidationMeasured(
+            job_id=f"v{slower}",
+            tenant="acme",
+            attempt=1,
+            node_ids=("n0", "n1", "n2", "n3"),
+            times_s=times,
+        )
+        events = run(FailSlow(), state, [an_input(message, "local")], AT)
+        return [event for event in events if isinstance(event, NodeHealthScored)]
+
+    [slow] = measured(1.5)
+    assert (slow.node_id, slow.faults, slow.repairs) == ("n2", 1, 0)
+    [well] = measured(1.0)
+    assert (well.node_id, well.faults, well.repairs) == ("n2", 1, 1)
+    assert slow.score < well.score < 1
+    assert 1 / well.score - 1 == pytest.approx((1 / slow.score - 1) / 4)
