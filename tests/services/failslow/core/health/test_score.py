@@ -67,6 +67,6 @@ def test_a_measurement_without_a_deviation_leaves_a_part_that_can_still_be_taken
     part = PartHealth()
     part.note_fault("f1", 0.8, 0.0)
     part.note_well(0.0)
-    assert (part.burden, part.repairs) == (pytest.approx(0.2), 1)
+    assert part.burden == pytest.approx(0.2) and part.repairs == 1
     part.take_back("f1", 0.0)
     assert part.burden == pytest.approx(0.0)
