@@ -48,7 +48,9 @@ def fills_memory(room: Room) -> str:
 
 def fills_log(room: Room) -> str:
     """The output on the node is cut, and its end can be read."""
-    row, _ = room.attack("yes 0123456789abcdef | head -n 4000000; echo the end")
+    # Long lines: what is kept is streamed at `lines_per_s`.
+    line = "0123456789abcdef" * 200
+    row, _ = room.attack(f"yes {line} | head -n 25000; echo the end")
     if row["phase"] != "succeeded":
         return f"it ended as {row['phase']}"
     if not shown(room, str(row["job_id"]), "the end"):
