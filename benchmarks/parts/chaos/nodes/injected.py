@@ -37,6 +37,7 @@ SERVICE_FAULTS = (
     "broker killed",
     "broker paused",
     "gateway killed",
+    "gateway paused",
     "access killed",
 )
 STEP_WITHIN_S = 60.0
