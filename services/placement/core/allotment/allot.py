@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from services.placement.core.allotment.sensitivity import PerGpu
-from services.placement.core.allotment.servers import Allotted, Server, Servers
+from services.placement.core.allotment.servers import Allotted, AllottedServers, Server
 
 
 class Needs(NamedTuple):
@@ -35,7 +35,7 @@ def first_that_fit(jobs: Iterable[Needs], gpus: int) -> list[Needs]:
 
 def proportional(capacity: Sequence[Server], jobs: Iterable[Needs]) -> Mapping[str, Allotted]:
     """Give each GPU its part of the cores and memory of its server."""
-    servers = Servers(tuple(capacity))
+    servers = AllottedServers(tuple(capacity))
     for job in jobs:
         _put_fair(servers, job)
     return servers.allotted
@@ -43,7 +43,7 @@ def proportional(capacity: Sequence[Server], jobs: Iterable[Needs]) -> Mapping[s
 
 def greedy(capacity: Sequence[Server], jobs: Iterable[Needs]) -> Mapping[str, Allotted]:
     """Give each job the share of its full speed, on the first servers that have it, or none."""
-    servers = Servers(tuple(capacity))
+    servers = AllottedServers(tuple(capacity))
     for job in jobs:
         gpus = _search(servers, job, job.wanted, range(len(capacity)))
         if gpus:
@@ -57,7 +57,7 @@ def tune(capacity: Sequence[Server], jobs: Iterable[Needs]) -> Mapping[str, Allo
     The largest jobs are first. Where the share is not free, jobs there that have more than theirs
     give back what is over it.
     """
-    servers = Servers(tuple(capacity))
+    servers = AllottedServers(tuple(capacity))
     for job in sorted(jobs, key=lambda job: (-job.gpus, *(-n for n in job.wanted), job.job_id)):
         gpus = _search(servers, job, job.wanted, servers.fullest_first())
         if gpus:
@@ -67,7 +67,7 @@ def tune(capacity: Sequence[Server], jobs: Iterable[Needs]) -> Mapping[str, Allo
     return servers.allotted
 
 
-def _put_fair(servers: Servers, job: Needs) -> None:
+def _put_fair(servers: AllottedServers, job: Needs) -> None:
     """Put a job with its proportional share, or with that of its full speed if it is no more."""
     gpus = _search_fair(servers, job)
     if not gpus:
@@ -79,7 +79,7 @@ def _put_fair(servers: Servers, job: Needs) -> None:
     servers.put(job.job_id, Allotted(gpus, share))
 
 
-def _search_fair(servers: Servers, job: Needs) -> dict[int, int]:
+def _search_fair(servers: AllottedServers, job: Needs) -> dict[int, int]:
     """Return servers where the proportional share is free, else those where the GPUs are."""
 
     def fair_room(number: int) -> int:
@@ -91,7 +91,9 @@ def _search_fair(servers: Servers, job: Needs) -> dict[int, int]:
     )
 
 
-def _search(servers: Servers, job: Needs, share: PerGpu, order: Iterable[int]) -> dict[int, int]:
+def _search(
+    servers: AllottedServers, job: Needs, share: PerGpu, order: Iterable[int]
+) -> dict[int, int]:
     return _gather(job.gpus, list(order), lambda number: servers.room(number, share))
 
 
@@ -110,7 +112,7 @@ def _gather(wanted: int, order: Sequence[int], room: Callable[[int], int]) -> di
     return {}
 
 
-def _reclaim(servers: Servers, number: int, gpus: int, share: PerGpu) -> None:
+def _reclaim(servers: AllottedServers, number: int, gpus: int, share: PerGpu) -> None:
     """Shrink jobs of a server to their proportional share until so many GPUs' share is free."""
     peers = sorted(
         servers.on(number),

@@ -30,7 +30,7 @@ class Allotted(NamedTuple):
 
 
 @dataclass(slots=True)
-class Servers:
+class AllottedServers:
     """Servers by number, and the jobs that a round has put on them."""
 
     capacity: tuple[Server, ...]
