@@ -1,4 +1,4 @@
-"""How long a user waits from `berth submit --follow -- python3 train.py` to its first line.
+"""The time that a user waits from `berth submit --follow -- python3 train.py` to its first line.
 
 A real agent on this machine runs the jobs, one after another, on a stack that does nothing else.
 """

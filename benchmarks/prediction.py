@@ -21,7 +21,7 @@ from benchmarks.parts.prediction.history_predictors import (
     predict_by_history,
     predict_calibrated,
 )
-from benchmarks.parts.prediction.jobs import Floats, JobHistory, read_history
+from benchmarks.parts.prediction.jobs import Floats, RecordedJobs, read_history
 from benchmarks.parts.prediction.live_starts import estimate_live_starts
 from benchmarks.parts.prediction.measures import errors_of
 from benchmarks.parts.prediction.page import render_page
@@ -64,8 +64,8 @@ async def run(options: PredictionOptions, report_line: ReportLine) -> Json:
 
 
 def measure(
-    jobs: JobHistory,
-    histories: list[JobHistory],
+    jobs: RecordedJobs,
+    histories: list[RecordedJobs],
     options: PredictionOptions,
     report_line: ReportLine,
 ) -> Json:
@@ -99,7 +99,7 @@ def starts_of(trace: str, live_jobs: int) -> dict[str, EstimatedStarts | None]:
     }
 
 
-def predict_all(jobs: JobHistory) -> dict[str, Floats]:
+def predict_all(jobs: RecordedJobs) -> dict[str, Floats]:
     """Return [n, 3] in s per predictor; one of a single run time is also given a spread."""
     last_two_s = peers.predict_last_two(jobs)
     return {
@@ -111,7 +111,7 @@ def predict_all(jobs: JobHistory) -> dict[str, Floats]:
     }
 
 
-def predict_boosted(jobs: JobHistory, others: list[JobHistory]) -> dict[str, Floats]:
+def predict_boosted(jobs: RecordedJobs, others: list[RecordedJobs]) -> dict[str, Floats]:
     """Return [n, 3] in s by boosted trees; those of other traces need other traces."""
     qssf_s = boosted.predict_qssf(jobs, peers.predict_rolling(jobs))
     predicted = {

@@ -44,7 +44,7 @@ class RebuildOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Servers:
+class EmptyServers:
     """A broker and a database without services."""
 
     connection: Connection
@@ -62,7 +62,9 @@ async def run(options: RebuildOptions, report_line: ReportLine) -> Json:
         broker = start_broker(options.broker, folder / "broker", port)
         database, dsn = postgres.start(folder / "pg")
         try:
-            servers = Servers(connection_to(options.broker, folder / "broker", port), dsn, folder)
+            servers = EmptyServers(
+                connection_to(options.broker, folder / "broker", port), dsn, folder
+            )
             return await measure(options, servers, report_line)
         finally:
             database.stop()
@@ -81,7 +83,7 @@ def connection_to(kind: Broker, folder: Path, port: int) -> Connection:
     return kafka.root(folder)
 
 
-async def measure(options: RebuildOptions, servers: Servers, report_line: ReportLine) -> Json:
+async def measure(options: RebuildOptions, servers: EmptyServers, report_line: ReportLine) -> Json:
     topics.create(servers.connection, 1, servers.connection.idempotent, list(TOPICS.values()))
     report_line(f"writing {options.events:,} events")
     events = await history.write(servers.connection, options.events, lambda n: None)
@@ -108,7 +110,7 @@ async def measure(options: RebuildOptions, servers: Servers, report_line: Report
     }
 
 
-async def catch_up(servers: Servers, batch_records: int) -> float:
+async def catch_up(servers: EmptyServers, batch_records: int) -> float:
     """Return the seconds that the projector's code takes to project everything."""
     conn = await connect(servers.dsn)
     source = Source(servers.log(), 1, await cursor.read(conn))
@@ -126,7 +128,7 @@ async def catch_up(servers: Servers, batch_records: int) -> float:
         await conn.close()
 
 
-async def measure_starts(servers: Servers) -> tuple[float, float]:
+async def measure_starts(servers: EmptyServers) -> tuple[float, float]:
     """Return the seconds until placement's state is folded: from 0, and from a snapshot."""
     placement = Placement()
     key = key_of_state(Pool)

@@ -16,7 +16,7 @@ from services.failslow.core.suspicion.pace import JobPaces
 from services.failslow.core.suspicion.validations import Validations
 from services.failslow.figures import figures
 from services.failslow.settings import FailSlowSettings
-from services.failslow.validation_job import encoded, submission, wanted
+from services.failslow.validation_job import due_validations, encoded, submission
 from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms
 from shared.bus.hosting.host import run_service
@@ -125,7 +125,7 @@ class Submissions:
     async def submit(self, state: FailSlowState) -> None:
         if monotonic() < self._pause_until_s:
             return
-        for job_id, own in wanted(state).items():
+        for job_id, own in due_validations(state).items():
             if job_id in self._sent:
                 continue
             command = submission(state, job_id, own)

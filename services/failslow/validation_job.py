@@ -59,7 +59,7 @@ def compact(text: str) -> str:
     return ast.unparse(ast.fix_missing_locations(_Bare().visit(ast.parse(text))))
 
 
-def wanted(state: FailSlowState) -> dict[str, OwnValidation]:
+def due_validations(state: FailSlowState) -> dict[str, OwnValidation]:
     """Return the validations to submit, by the id of their job: those of plans that are open."""
     plans = state.mitigation.plans
     return {

@@ -154,7 +154,7 @@ class Watcher:
         for nodes in chunks(self._silent(at_s), NODES_PER_OFFER):
             await self._lane.offer(NodesSilent(nodes=tuple(nodes), offset=self._log.position))
             for node in nodes:
-                self._silence.of(node.node_id).noted_ms = node.silent_ms
+                self._silence.note_silent(node.node_id, node.silent_ms)
 
     async def _offer_heard(self) -> None:
         """Offer the suspected nodes that sent a heartbeat since they are suspected."""

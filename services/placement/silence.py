@@ -93,6 +93,11 @@ class Silence:
         names, self._heard = self._heard, set()
         return {self._nodes[name].key for name in names if name in self._nodes}
 
+    def note_silent(self, node_id: str, silent_ms: int) -> None:
+        """Note a silence that the ledger has: heartbeats read before it do not end it."""
+        self._nodes[node_id].noted_ms = silent_ms
+        self._heard.discard(node_id)
+
     def of(self, node_id: str) -> SilenceCount:
         return self._nodes[node_id]
 

@@ -39,7 +39,7 @@ class Footprint:
 
     @property
     def is_consolidated(self) -> bool:
-        """Whether no fewer nodes could hold as many GPUs."""
+        """Return whether no fewer nodes could hold as many GPUs."""
         if self.nodes <= 1:
             return True
         return self.node_gpus > 0 and self.nodes == -(-self.gpus // self.node_gpus)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
 from shared.performance.goodput import ALONE_S, ROUNDING, Floats, StepTimes
 
 LEAST = 1e-8

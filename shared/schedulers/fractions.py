@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
 import numpy as np
+
 from shared.schedulers.hooks import Allotment, Allotments, Hooks, Memory
 from shared.schedulers.time_shares import Floats
 from shared.schedulers.view import CandidateJob, ClusterView
@@ -119,7 +120,7 @@ def reset_time(view: ClusterView, memory: Memory) -> None:
 
 
 def runs_on(job: CandidateJob, gpu_type: str) -> bool:
-    """Whether the job may use the type, and was not measured to fail on it."""
+    """Return whether the job may use the type, and was not measured to fail on it."""
     if not job.may_use(gpu_type):
         return False
     table = job.estimates.rates

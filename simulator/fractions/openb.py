@@ -81,8 +81,8 @@ def with_share(shapes: Sequence[Shape], percent: int, seed: int = 0) -> list[Sha
     others = [shape for shape in shapes if not shape.gpus]
     part_mean, whole_mean = (_milli(group) / len(group) for group in (parts, whole))
     number = len(parts) + len(whole)
-    wanted = percent * whole_mean
-    part_number = round(number * wanted / (wanted + (100 - percent) * part_mean))
+    requested = percent * whole_mean
+    part_number = round(number * requested / (requested + (100 - percent) * part_mean))
     draws = np.random.default_rng(seed)
     return [
         *others,

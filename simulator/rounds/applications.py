@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
 from shared.performance.goodput import BatchLimits
 
 K = TypeVar("K")

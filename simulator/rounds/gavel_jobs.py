@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
 from shared.performance.rates import RateTable
 from shared.schedulers.view import TypedNode
 from simulator.rounds.work import StepWork

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+
 from benchmarks.compare import CompareOptions, run
 from benchmarks.parts.compare import trees
 

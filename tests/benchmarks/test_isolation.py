@@ -6,9 +6,9 @@ import asyncio
 import os
 
 import pytest
-from benchmarks.isolation import IsolationOptions, agents_of, names
 
 from benchmarks import isolation
+from benchmarks.isolation import IsolationOptions, agents_of, names
 
 
 def ignore(line: str) -> None:

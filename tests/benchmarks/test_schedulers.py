@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+
 from benchmarks.parts.schedulers.page import render_page
 from benchmarks.parts.schedulers.systems import allox, of_pollux
 from benchmarks.schedulers import SchedulersOptions, run
-
 from simulator.rounds.anchors import anchor_folder
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"

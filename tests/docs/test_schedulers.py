@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from shared.schedulers.registry import scheduler_classes
 
 PAGE = (Path(__file__).parents[2] / "docs" / "schedulers.md").read_text()

@@ -53,16 +53,17 @@ class Reader:
 
     def silent_node(self, node: Node, now_s: float) -> SilentNode:
         count = self.silence.of(node.node_id)
-        count.heard_since_noted = False
         silent_ms = count.silent_ms(now_s)
+        self.silence.note_silent(node.node_id, silent_ms)
         return SilentNode(silent_ms=silent_ms, **count.key._asdict())
 
     def heard_of(self) -> NodesHeard:
+        heard = self.silence.take_heard()
         return NodesHeard(
             nodes={
                 node.node_id: node.incarnation
                 for node in self.nodes()
-                if node.silence is not None and self.silence.of(node.node_id).heard_since_noted
+                if node.silence is not None and silence_key(node) in heard
             }
         )
 

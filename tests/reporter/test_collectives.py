@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from berth_reporter.collectives import CollectiveTimes
 
 from berth_agent.telemetry_receiver import Datagram
+from berth_reporter.collectives import CollectiveTimes
 from berth_reporter.pytorch import MOST_UNREAD
 from tests.e2e.test_training import PYTHON, missing
 from tests.patience import PATIENCE_S

@@ -50,7 +50,7 @@ class InspectorFile(NamedTuple):
 
 
 def is_of_inspector(data: bytes) -> bool:
-    """Whether a file has the form of the inspector, and is no JSON."""
+    """Return whether a file has the form of the inspector, and is no JSON."""
     return data.lstrip()[:1] == b"#" or data.lstrip().startswith(PREFIX)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
+from benchmarks.parts.command import Json
 from benchmarks.parts.isolation.node import OUTPUT_MIB
 from benchmarks.parts.isolation.room import LEFT, MARKER, MARKER_IN_PARTS, Room
-
-from benchmarks.parts.command import Json
 
 LEFT_S = 20.0
 MIB = 2**20

@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.parts.isolation.room import MARKER, Room
-
 from berth_client import calls
 from cli.api.http import part
 from cli.errors import BadInput, CliError, NotFound, Refused, TooManyRequests

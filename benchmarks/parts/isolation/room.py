@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import cast
 
 import psutil
-from benchmarks.parts.isolation.node import ConfinedNode
 
 from benchmarks.parts.command import Json
+from benchmarks.parts.isolation.node import ConfinedNode
 from benchmarks.parts.slow_worker.nodes import answered
 from cli.api.answers import await_answer
 from cli.api.http import Api, part

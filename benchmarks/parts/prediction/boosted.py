@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.parts.prediction.jobs import Floats, JobHistory
+from benchmarks.parts.prediction.jobs import Floats, RecordedJobs
 
 ROUNDS = 80
 SETTINGS: dict[str, Any] = {
@@ -42,14 +42,14 @@ def is_installed() -> bool:
     return find_spec("lightgbm") is not None
 
 
-def predict_qssf(jobs: JobHistory, rolling_s: Floats) -> Floats:
+def predict_qssf(jobs: RecordedJobs, rolling_s: Floats) -> Floats:
     """Return QSSF's run time, in s: 0.1 of the rolling estimate and 0.9 of the model's."""
     model_s = fit_and_predict(jobs, calendar(jobs), jobs.ran_s, objective="regression")
     mixed = ROLLING_SHARE * rolling_s + (1.0 - ROLLING_SHARE) * model_s
     return np.where(model_s > 0.0, mixed, rolling_s)
 
 
-def predict_quantiles(jobs: JobHistory) -> Floats:
+def predict_quantiles(jobs: RecordedJobs) -> Floats:
     """Return the three quantiles, in s, by a model of each."""
     features = np.column_stack((calendar(jobs), past_run_times(jobs)))
     logs = np.log10(np.maximum(jobs.ran_s, 1.0))
@@ -60,7 +60,7 @@ def predict_quantiles(jobs: JobHistory) -> Floats:
     return np.asarray(10.0 ** np.stack(predicted, axis=1))
 
 
-def predict_unseen(jobs: JobHistory, others: Sequence[JobHistory]) -> Floats:
+def predict_unseen(jobs: RecordedJobs, others: Sequence[RecordedJobs]) -> Floats:
     """Return the three quantiles, in s, by models that have seen no job of this trace."""
     every = max(1, sum(map(len, others)) // UNSEEN_ROWS)
     features = np.concatenate([portable_features(other)[::every] for other in others])
@@ -72,12 +72,12 @@ def predict_unseen(jobs: JobHistory, others: Sequence[JobHistory]) -> Floats:
     return np.asarray(10.0**predicted)
 
 
-def portable_features(jobs: JobHistory) -> Floats:
+def portable_features(jobs: RecordedJobs) -> Floats:
     """Return what means the same in every trace: GPUs, hour, weekday, and past run times."""
     return np.column_stack((calendar(jobs)[:, 3:6], past_run_times(jobs)))
 
 
-def fit_and_predict(jobs: JobHistory, features: Floats, target: Floats, **extra: Any) -> Floats:
+def fit_and_predict(jobs: RecordedJobs, features: Floats, target: Floats, **extra: Any) -> Floats:
     known = jobs.known_before_judgement()
     predicted = np.zeros(len(jobs))
     model = fit(features[known], target[known], **extra)
@@ -94,7 +94,7 @@ def fit(features: Floats, target: Floats, **extra: Any) -> Callable[[Floats], Fl
     return lambda rows: np.asarray(model.predict(rows, num_threads=1))
 
 
-def calendar(jobs: JobHistory) -> Floats:
+def calendar(jobs: RecordedJobs) -> Floats:
     """Return who, what and when: QSSF's features, as far as the traces have them."""
     day = jobs.submit_s // 86400
     hour = jobs.submit_s % 86400 / 3600
@@ -103,7 +103,7 @@ def calendar(jobs: JobHistory) -> Floats:
     ).astype(np.float64)
 
 
-def past_run_times(jobs: JobHistory) -> Floats:
+def past_run_times(jobs: RecordedJobs) -> Floats:
     """Return per job the last and the mean log10 s of each of its groups; nan without any."""
     groups = jobs.work.groups[:, GROUP_LEVELS].tolist()
     logs = np.log10(np.maximum(jobs.ran_s, 1.0)).tolist()

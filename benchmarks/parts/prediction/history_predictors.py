@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.parts.prediction.jobs import Floats, JobHistory
+from benchmarks.parts.prediction.jobs import Floats, RecordedJobs
 from services.priority.core.history.distributions import (
     FADE,
     PRIOR,
@@ -18,7 +18,7 @@ from services.priority.core.history.intervals import IntervalCalibration, RunTim
 LEVELS = np.array([0.1, 0.5, 0.9])
 
 
-def predict_blind(jobs: JobHistory) -> Floats:
+def predict_blind(jobs: RecordedJobs) -> Floats:
     """Return quantiles of all jobs that ended before, whoever submitted them."""
     counts = np.zeros_like(PRIOR)
     keep = 1.0 - 1.0 / FADE[0]
@@ -38,14 +38,14 @@ def bin_quantiles(p: Floats) -> Floats:
     return values
 
 
-def predict_by_history(jobs: JobHistory) -> Floats:
+def predict_by_history(jobs: RecordedJobs) -> Floats:
     """Return the quantiles that ranking uses: of similar jobs, uncalibrated."""
     ended = np.add.accumulate(jobs.distributions, axis=1)
     at = [np.argmax(ended >= q * ended[:, -1:], axis=1) for q in LEVELS]
     return np.stack([VALUES[bins] for bins in at], axis=1)
 
 
-def predict_calibrated(jobs: JobHistory) -> Floats:
+def predict_calibrated(jobs: RecordedJobs) -> Floats:
     """Return the intervals that the service gives, by its own calibration."""
     calibration = IntervalCalibration()
     tenants = [str(code) if code >= 0 else "" for code in jobs.tenant.tolist()]

@@ -23,7 +23,7 @@ SYNTHETIC_JOBS = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class JobHistory:
+class RecordedJobs:
     """`n` jobs; each is taken to run as soon as it is submitted: traces have no other start.
 
     `tenant`, `user` and `name` are codes, -1 where the trace has none.
@@ -60,14 +60,14 @@ class JobHistory:
             ended = count
 
 
-def read_history(trace: str) -> JobHistory:
+def read_history(trace: str) -> RecordedJobs:
     """Read a trace; raises TraceError."""
     columns = read_columns(trace, SYNTHETIC_JOBS if trace.startswith("synthetic") else None)
     work = build_work(columns)
     on_gpus = columns.gpus > 0
     submit_s, ran_s = work.submit_ms / 1000.0, work.duration_ms / 1000.0
     begin_s = submit_s[0] + JUDGED_FROM * (submit_s[-1] - submit_s[0])
-    return JobHistory(
+    return RecordedJobs(
         trace=trace,
         work=work,
         submit_s=submit_s,

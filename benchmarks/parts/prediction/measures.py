@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from benchmarks.parts.prediction.jobs import Floats, JobHistory
+from benchmarks.parts.prediction.jobs import Floats, RecordedJobs
 
 QUANTILES = np.array([0.1, 0.5, 0.9])
 LEAST_S = 1.0
@@ -37,7 +37,7 @@ def pinball(predicted: Floats, truth: Floats) -> float:
     return float(np.maximum(QUANTILES * rest, (QUANTILES - 1.0) * rest).mean())
 
 
-def errors_of(jobs: JobHistory, quantiles_s: Floats) -> PredictionErrors:
+def errors_of(jobs: RecordedJobs, quantiles_s: Floats) -> PredictionErrors:
     """Return the errors of p10, p50 and p90, [n, 3] in s, over the judged jobs."""
     predicted_s = np.sort(np.maximum(quantiles_s[jobs.judged], LEAST_S), axis=1)
     ran_s = np.maximum(jobs.ran_s[jobs.judged], LEAST_S)

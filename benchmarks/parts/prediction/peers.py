@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks.parts.prediction.jobs import Floats, JobHistory
+from benchmarks.parts.prediction.jobs import Floats, RecordedJobs
 
 UNKNOWN_S = 3600.0
 """Run time before any job has ended."""
 
 
-def predict_last_two(jobs: JobHistory) -> Floats:
+def predict_last_two(jobs: RecordedJobs) -> Floats:
     """Return the mean of the user's last two run times; of the tenant's where no user is named."""
     owners = np.where(jobs.user >= 0, jobs.user, -2 - jobs.tenant).tolist()
     last: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=2))
@@ -59,7 +59,7 @@ class RollingMeans:
         return next((mean.value_s for mean in known), UNKNOWN_S)
 
 
-def predict_rolling(jobs: JobHistory) -> Floats:
+def predict_rolling(jobs: RecordedJobs) -> Floats:
     """Return QSSF's rolling estimate of the run time, by exact names.
 
     Its order: the user's jobs of that name and size, of that name; that name over all users; the
@@ -75,7 +75,7 @@ def predict_rolling(jobs: JobHistory) -> Floats:
     return predicted
 
 
-def job_groups(jobs: JobHistory, job: int) -> list[tuple[object, ...]]:
+def job_groups(jobs: RecordedJobs, job: int) -> list[tuple[object, ...]]:
     user = int(jobs.user[job]) if jobs.user[job] >= 0 else -2 - int(jobs.tenant[job])
     name, gpus = int(jobs.name[job]), float(jobs.gpus[job])
     named: list[tuple[object, ...]] = []

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from benchmarks.parts.prediction.jobs import Floats, JobHistory
+from benchmarks.parts.prediction.jobs import Floats, RecordedJobs
 
 RESOLUTION = 20
 """Bins per power of ten of truth over prediction."""
@@ -16,7 +16,7 @@ FADE = 1000.0
 LEVELS = np.array([0.1, 0.5, 0.9])
 
 
-def add_spread(jobs: JobHistory, predicted_s: Floats) -> Floats:
+def add_spread(jobs: RecordedJobs, predicted_s: Floats) -> Floats:
     """Return [n, 3]: the prediction times quantiles of truth over prediction among ended jobs.
 
     A predictor of one number has no interval of its own; with this one it is no straw man.

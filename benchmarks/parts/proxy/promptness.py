@@ -1,4 +1,4 @@
-"""How soon the engine is free once a client has left, and how soon a revoked key is refused."""
+"""Times until an engine is free once a client has left, and until a revoked key is refused."""
 
 from __future__ import annotations
 

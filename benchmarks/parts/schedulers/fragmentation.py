@@ -10,8 +10,6 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from simulator.fractions.inflation import arrivals, inflate
-from simulator.fractions.openb import read_kinds, read_workers, with_multi, with_share
 
 from services.placement.core.fractions.demand import Demand
 from services.placement.core.fractions.nodes import NodeTable
@@ -28,6 +26,8 @@ from services.placement.core.fractions.scores import (
 )
 from shared.contracts.gang_needs import GPU, NodeKind, Shape
 from shared.process.progress import ReportLine
+from simulator.fractions.inflation import arrivals, inflate
+from simulator.fractions.openb import read_kinds, read_workers, with_multi, with_share
 
 TRACE, NODES = "alibaba_gpu_2023", "alibaba_gpu_2023_nodes"
 SAMPLES = (100, 130)

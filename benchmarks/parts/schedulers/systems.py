@@ -115,7 +115,7 @@ def by_tests(name: str) -> AnchoredSystem:
 
 @lru_cache(maxsize=64)
 def passes(file: str) -> bool:
-    """Whether the tests of a file pass, in a process of their own."""
+    """Return whether the tests of a file pass, in a process of their own."""
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", file]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 

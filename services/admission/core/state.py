@@ -91,7 +91,7 @@ class JobArray:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many of its jobs are under way as may be."""
+        """Return whether as many of its jobs are under way as may be."""
         at_once = self.spec.array_at_once
         return at_once is not None and self.under_way >= at_once
 

@@ -48,13 +48,13 @@ def cordon_of(report: ReportedProblem) -> NodeCordoned:
 
 
 def ends_cordon(pool: Pool, node_id: str) -> bool:
-    """Whether a rule has cordoned the node, and no such problem of it is left."""
+    """Return whether a rule has cordoned the node, and no such problem of it is left."""
     by_rule = RULES.issuperset(pool.cordoned_for.get(node_id, ("",)))
     return by_rule and not (pool.board.nodes[node_id].problems & RULES)
 
 
 def has_room(pool: Pool) -> bool:
-    """Whether one more of the pool's nodes may be cordoned."""
+    """Return whether one more of the pool's nodes may be cordoned."""
     settings, nodes = pool.settings, pool.board.nodes
     if settings is None or settings.mitigation == "off":
         return False

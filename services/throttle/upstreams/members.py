@@ -44,7 +44,7 @@ class PoolMembers:
 
     @property
     def takes_requests(self) -> bool:
-        """Whether the capacity is above 0."""
+        """Return whether the capacity is above 0."""
         if any(upstream.in_flight for upstream in self._leaving):
             return True
         now = self._clock()

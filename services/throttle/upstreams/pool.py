@@ -79,7 +79,7 @@ class UpstreamPool:
 
     @property
     def takes_requests(self) -> bool:
-        """Whether the capacity is above 0; cheaper than to count it."""
+        """Return whether the capacity is above 0; cheaper than to count it."""
         return self._members.takes_requests
 
     @property

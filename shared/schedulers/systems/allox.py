@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+
 from shared.schedulers.fractions import Shares, TimeShareRounds, rates_of
 from shared.schedulers.hooks import Decides, Memory, Need
 from shared.schedulers.matching import cheapest_assignment

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+
 from shared.schedulers.fractions import (
     Shares,
     TimeShareRounds,

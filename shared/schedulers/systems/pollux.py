@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
+
 from shared.performance.goodput import GoodputModel
 from shared.schedulers.evolution import Floats, SharingProblem, States, evolve_states
 from shared.schedulers.hooks import Allotment, Allotments, Decides, Hooks, Memory, Need, Placements

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ortools.sat.python import cp_model
+
 from shared.schedulers.hooks import (
     Allotment,
     Allotments,

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from berth_agent.core.gpu_health import (
     IN_A_ROW,
     LONGEST,
@@ -15,7 +16,6 @@ from berth_agent.core.gpu_health import (
     faults,
     is_of_type,
 )
-
 from berth_agent.messages import GpuReading
 
 TRACE = Path(__file__).with_name("gpu_trace.jsonl")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+
 from berth_agent.core.inspector_reports import (
     InspectorFile,
     is_of_inspector,
     read_inspector,
     row_between,
 )
-
 from tests.services.failslow.core.readers.test_nccl_inspector import a_file
 
 LABELS = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import cli.commands.users as verbs
 import pytest
 
+import cli.commands.users as verbs
 from cli.errors import BadInput, NotFound
 
 ADA = {

@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from services.failslow.validation_job import compact, program
 
 from cli.api.http import Json
 from cli.errors import BadInput
 from cli.input.validation import validation_spec
+from services.failslow.validation_job import compact, program
 from shared.contracts.job_spec import JobSpec
 
 

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests.services.failslow.core.test_unclear import AUTOMATIC, slow_job, stopped, when_due
-
 from services.failslow.app import Follower, Submissions
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.measures.peers import Thresholds
@@ -25,6 +23,7 @@ from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from tests.harness.ledger import accepted
 from tests.patience import until
+from tests.services.failslow.core.test_unclear import AUTOMATIC, slow_job, stopped, when_due
 from tests.services.failslow.gangs import placed, report
 
 TELEMETRY = TP("telemetry", 0)

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from services.failslow.validation_job import program
 
 from berth_agent.telemetry_receiver import TelemetryReceiver
 from infra.machine.process import free_ports
 from services.failslow import validation_program
+from services.failslow.validation_job import program
 from services.failslow.validation_program import FIRST_GPU, gpu_times
 from shared.contracts import validation
 

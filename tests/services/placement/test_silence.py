@@ -38,6 +38,16 @@ def test_an_old_or_repeated_heartbeat_does_not_count() -> None:
     assert silence.of("a").heard_s == 20
 
 
+def test_a_heartbeat_that_was_read_before_a_silence_does_not_end_it() -> None:
+    silence = watching(A)
+    silence.note(0, beat(sent_boot_ms=5), 10)
+    silence.note_silent("a", 8000)
+    assert silence.take_heard() == set()
+    silence.note(1, beat(sent_boot_ms=6), 20)
+    assert silence.take_heard() == {A}
+    assert silence.take_heard() == set()
+
+
 def test_a_heartbeat_of_an_older_executor_always_counts() -> None:
     silence = watching(A)
     silence.note(0, beat(sent_boot_ms=None), 10)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from shared.performance.goodput import BatchLimits, GoodputModel, GradientNoise, StepTimes
 
 STEPS = StepTimes(0.1, 0.01, 0.2, 0.002, 0.05, 0.001, 2.0)

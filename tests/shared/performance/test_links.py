@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from shared.performance.footprint import Footprint
 from shared.performance.links import EXAMPLE_LINKS, LinkTier, all_reduce_s, ring_s, slowdown
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from shared.performance.goodput import StepTimes
 from shared.performance.step_fit import LEAST, TIMES_WITHIN, MeasuredStep, _Errors, fit
 

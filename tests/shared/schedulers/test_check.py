@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from shared.schedulers.check import ProposalRefused, check, violations
 from shared.schedulers.compose import Proposal
 from shared.schedulers.hooks import Placements

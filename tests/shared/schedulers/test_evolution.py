@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from shared.schedulers.evolution import SharingProblem, evolve_states, mutated, repaired
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import pytest
+
 from shared.schedulers.compose import propose
 from shared.schedulers.fractions import Shares, TimeShareRounds
 from shared.schedulers.hooks import Memory

@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+
 from shared.schedulers.matching import cheapest_assignment
 
 

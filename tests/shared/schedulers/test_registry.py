@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
+
 from shared.performance.rates import RateTable
 from shared.schedulers.check import check
 from shared.schedulers.compose import propose

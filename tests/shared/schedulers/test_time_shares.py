@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from shared.schedulers.time_shares import TimeShares, isolated_rates, proportional_rates
 
 

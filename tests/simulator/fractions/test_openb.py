@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from simulator.fractions.openb import read_kinds, read_workers, shape_of, with_multi, with_share
 
 from shared.contracts.gang_needs import GPU, NodeKind
+from simulator.fractions.openb import read_kinds, read_workers, shape_of, with_multi, with_share
 from simulator.workload.errors import TraceError
 
 PODS = """\

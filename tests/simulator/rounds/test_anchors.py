@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from simulator.rounds.anchors import anchor_folder, trace_file
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
+
 from simulator.rounds.anchors import trace_file
 from simulator.rounds.gavel_jobs import (
     TRACE,

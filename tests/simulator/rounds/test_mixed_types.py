@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
+
 from shared.performance.rates import RateTable
 from simulator.rounds.gavel_jobs import GANG_SIZES, models
 from simulator.rounds.mixed_types import MixedTypesOptions, blind_speed, mixed_jobs
-
 from simulator.workload.source import load
 
 RATES = {

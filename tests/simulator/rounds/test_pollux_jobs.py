@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from shared.schedulers.registry import scheduler_of
 from simulator.rounds.anchors import anchor_folder
 from simulator.rounds.pollux_jobs import pollux_nodes, pollux_options, workload

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import pytest
+
 from shared.performance.rates import RateTable
 from shared.performance.restarts import RestartCosts
 from shared.schedulers.hooks import Allotment, Allotments, Hooks, Memory

@@ -44,7 +44,7 @@ def may_apply(open_plan: OpenPlan) -> bool:
 
 
 def waits_for_another(state: FailSlowState, open_plan: OpenPlan, now_s: float) -> bool:
-    """Return whether the nodes of another job are measured: where all are slow, not all are stopped."""
+    """Return whether another job's nodes are measured; slow jobs are not stopped all at once."""
     return open_plan.plan.level == "validate" and now_s < next_turn_s(state)
 
 

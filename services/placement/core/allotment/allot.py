@@ -19,7 +19,7 @@ class Needs(NamedTuple):
 
     job_id: str
     gpus: int
-    wanted: PerGpu
+    requested: PerGpu
 
 
 def first_that_fit(jobs: Iterable[Needs], gpus: int) -> list[Needs]:
@@ -45,9 +45,9 @@ def greedy(capacity: Sequence[Server], jobs: Iterable[Needs]) -> Mapping[str, Al
     """Give each job the share of its full speed, on the first servers that have it, or none."""
     servers = AllottedServers(tuple(capacity))
     for job in jobs:
-        gpus = _search(servers, job, job.wanted, range(len(capacity)))
+        gpus = _search(servers, job, job.requested, range(len(capacity)))
         if gpus:
-            servers.put(job.job_id, Allotted(gpus, job.wanted))
+            servers.put(job.job_id, Allotted(gpus, job.requested))
     return servers.allotted
 
 
@@ -58,10 +58,10 @@ def tune(capacity: Sequence[Server], jobs: Iterable[Needs]) -> Mapping[str, Allo
     give back what is over it.
     """
     servers = AllottedServers(tuple(capacity))
-    for job in sorted(jobs, key=lambda job: (-job.gpus, *(-n for n in job.wanted), job.job_id)):
-        gpus = _search(servers, job, job.wanted, servers.fullest_first())
+    for job in sorted(jobs, key=lambda job: (-job.gpus, *(-n for n in job.requested), job.job_id)):
+        gpus = _search(servers, job, job.requested, servers.fullest_first())
         if gpus:
-            servers.put(job.job_id, Allotted(gpus, job.wanted))
+            servers.put(job.job_id, Allotted(gpus, job.requested))
         else:
             _put_fair(servers, job)
     return servers.allotted
@@ -73,7 +73,7 @@ def _put_fair(servers: AllottedServers, job: Needs) -> None:
     if not gpus:
         return
     fair = servers.fair_on(gpus)
-    share = fair if job.wanted.exceeds(fair) else job.wanted
+    share = fair if job.requested.exceeds(fair) else job.requested
     for number, count in gpus.items():
         _reclaim(servers, number, count, share)
     servers.put(job.job_id, Allotted(gpus, share))
@@ -97,17 +97,17 @@ def _search(
     return _gather(job.gpus, list(order), lambda number: servers.room(number, share))
 
 
-def _gather(wanted: int, order: Sequence[int], room: Callable[[int], int]) -> dict[int, int]:
+def _gather(requested: int, order: Sequence[int], room: Callable[[int], int]) -> dict[int, int]:
     """Return the first server with room for all GPUs, else GPUs of the first servers; else none."""
     for number in order:
-        if room(number) >= wanted:
-            return {number: wanted}
+        if room(number) >= requested:
+            return {number: requested}
     gpus: dict[int, int] = {}
     for number in order:
-        if count := min(wanted, room(number)):
+        if count := min(requested, room(number)):
             gpus[number] = count
-            wanted -= count
-        if not wanted:
+            requested -= count
+        if not requested:
             return gpus
     return {}
 

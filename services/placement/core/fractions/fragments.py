@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+
 from services.placement.core.fractions.demand import Demand, Floats
 from services.placement.core.fractions.nodes import Bools, Ints, NodeTable, Rows
-
 from shared.contracts.gang_needs import GPU, Shape
 
 NONE = np.iinfo(np.int64).max

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
+
 from services.placement.core.fractions.demand import Floats
 from services.placement.core.fractions.nodes import Bools, Ints, NodeTable
 from services.placement.core.fractions.scores import Score
-
 from shared.contracts.gang_needs import Shape
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+
 from services.placement.core.fractions.demand import Demand, Floats
 from services.placement.core.fractions.fragments import NONE, fragments, fragments_after
 from services.placement.core.fractions.nodes import Ints, NodeTable, Rows
-
 from shared.contracts.gang_needs import GPU, Shape
 
 BAND_MILLI = 40

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from benchmarks.parts.schedulers.fragmentation import (
     POLICIES,
     PUBLISHED,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from services.failslow.core.unclear import cost_s, layout_of
-from services.failslow.validation_job import encoded, submission, wanted
 
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.plans.planning import due_at
 from services.failslow.core.state import FailSlowState, OwnValidation
+from services.failslow.core.unclear import cost_s, layout_of
+from services.failslow.validation_job import due_validations, encoded, submission
 from shared.contracts.attempts import JobPreempted
 from shared.contracts.base import Event
 from shared.contracts.breaker import BreakerChanged
@@ -132,12 +132,12 @@ def test_a_slow_worker_explains_more() -> None:
 def test_nothing_is_submitted_before_an_operator_approves_it() -> None:
     state = slow_job()
     when_due(state)
-    assert wanted(state) == {}
+    assert due_validations(state) == {}
     command = ApproveMitigation(plan_id="j1/1/validate/1")
     events = run(FAILSLOW, state, [an_input(command, "commands")])
     (applied,) = [event for event in events if isinstance(event, MitigationApplied)]
     assert (applied.level, applied.by, applied.cordons) == ("validate", "operator", False)
-    ((job_id, own),) = wanted(state).items()
+    ((job_id, own),) = due_validations(state).items()
     submitted = submission(state, job_id, own)
     assert submitted.job_id == job_id and submitted.by_operator
     spec = submitted.spec
@@ -151,7 +151,7 @@ def test_a_pool_that_is_automatic_needs_no_operator() -> None:
     assert isinstance(applied, MitigationApplied)
     assert (applied.by, applied.cordons) == ("automatic", False)
     assert not state.fleet.ordered, "to measure takes no node out of use"
-    assert len(wanted(state)) == 1
+    assert len(due_validations(state)) == 1
 
 
 def test_the_breaker_holds_it_where_no_node_could_be_cordoned() -> None:
@@ -159,7 +159,7 @@ def test_the_breaker_holds_it_where_no_node_could_be_cordoned() -> None:
     placement(state, NodeCordoned(node_id="n0"))
     events = when_due(state)
     assert [type(event) for event in events] == [MitigationPlanned, BreakerChanged]
-    assert wanted(state) == {}
+    assert due_validations(state) == {}
 
 
 def test_where_all_jobs_are_slow_one_is_measured_at_a_time() -> None:
@@ -222,7 +222,7 @@ def test_without_automation_a_verdict_is_health_and_a_plan_for_an_operator() -> 
     types = [type(event) for event in measured(state)]
     assert types == [NodesValidated, NodeHealthScored, MitigationPlanned]
     stopped(state)
-    assert wanted(state) == {}
+    assert due_validations(state) == {}
 
 
 def test_what_stays_unknown_has_no_consequence() -> None:
@@ -238,7 +238,7 @@ def test_a_recovery_ends_the_plan_and_nothing_is_submitted_any_more() -> None:
     when_due(state)
     events = run(FAILSLOW, state, [an_input(pace(is_slow=False), "local")])
     assert [type(event) for event in events][-1] is MitigationCleared
-    assert wanted(state) == {}
+    assert due_validations(state) == {}
 
 
 def test_gangs_that_do_not_use_their_nodes_alike_are_left_alone() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.services.placement.core.test_node_problems import reported
 
 from shared.contracts.attempts import JobMigrated
 from shared.contracts.node_problems import NodeProblem
 from shared.contracts.nodes import CordonNode, DrainNode, NodeCordoned, UncordonNode
 from tests.services.placement.core.lane import Lane, job, kinds, lane
+from tests.services.placement.core.test_node_problems import reported
 
 
 def pool_with(*nodes: str, mitigation: str = "approve", **settings: Any) -> Lane:

@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from services.throttle.relay.text_runs import TextRuns
 
 from services.throttle.relay import text_runs
 from services.throttle.relay.sse import SseParser
 from services.throttle.relay.stream_filter import StreamFilter
+from services.throttle.relay.text_runs import TextRuns
 from services.throttle.relay.usage import TokenCount
 from services.throttle.relay.whole_answer import assemble
 from tests.services.throttle.relay.streams import DONE, delta, event, usage

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+
 from shared.schedulers.compose import propose
 from shared.schedulers.systems.afs import Afs, ScalingJob, share, winner
 from shared.schedulers.view import gpus_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from shared.schedulers.hooks import Memory
 from shared.schedulers.systems.gavel import (
     GavelBlind,

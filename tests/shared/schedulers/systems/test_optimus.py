@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from shared.performance.rates import RateTable
 from shared.schedulers.compose import propose
 from shared.schedulers.systems.optimus import Optimus, gain_s

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from shared.performance.goodput import BatchLimits, GoodputModel, GradientNoise, StepTimes
 from shared.schedulers.compose import propose
 from shared.schedulers.hooks import Memory

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import pytest
+
 from shared.performance.rates import RateTable
 from shared.schedulers.compose import propose
 from shared.schedulers.hooks import Allotment

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from services.placement.core.allotment.allot import (
     Needs,
     first_that_fit,

@@ -15,9 +15,8 @@ from services.placement.core.fractions.scores import (
     gpu_clustering,
     gpu_packing,
 )
-from tests.services.placement.core.fractions.fleet import node, worker
-
 from shared.contracts.gang_needs import NodeKind, Shape
+from tests.services.placement.core.fractions.fleet import node, worker
 
 FLEET = [node(8, cpus=96), node(4, cpus=64), node(2, cpus=32)]
 LIMITS = Limits.of(NodeTable.of(FLEET))
