@@ -21,9 +21,9 @@ WITH held AS (
   GROUP BY b.partition, b.tenant
 ), past AS (
   SELECT u.partition, u.tenant,
-         sum(u.gpu_ms * power(0.5::float8, GREATEST($3::float8 - u.day_at, 0) * p.time_scale
-             / 1000 / COALESCE((p.settings::json ->> 'half_life_s')::float8, 604800)))
-           AS ended_ms
+         sum(u.gpu_ms * power(0.5::float8, LEAST(1000, GREATEST($3::float8 - u.day_at, 0)
+             * p.time_scale / 1000
+             / COALESCE((p.settings::json ->> 'half_life_s')::float8, 604800)))) AS ended_ms
   FROM job_usage u JOIN pool p USING (partition)
   WHERE $1::text IS NULL OR u.tenant = $1
   GROUP BY u.partition, u.tenant
@@ -42,4 +42,5 @@ WHERE p.deleted_at = 0 AND ($1::text IS NULL OR t.tenant = $1)
 ORDER BY p.pool, t.tenant
 """
 """`$1` is the tenant, `$2` the pool, NULL selects every one; `$3` is now, ms. An ended attempt
-decays from the begin of its day, with the half-life of the pool's fair share."""
+decays from the begin of its day, with the half-life of the pool's fair share; Postgres refuses a
+power that is too small for a float."""
