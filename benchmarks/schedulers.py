@@ -1,27 +1,26 @@
 """Published schedulers in one world: each against its publication, and what types are worth.
 
 Systems with public inputs are within 5 % of the published number or not; of the others the
-conformance tests are run. `heterogeneity` is the gain of knowing the speeds of GPU types. Parts
-that are not built are absent, and `absent` names them. `--out DIR` writes a page.
+conformance tests are run. `heterogeneity` is the gain of knowing the speeds of GPU types,
+`fragmentation` that of `berth bench fragmentation`. Parts that are not built are absent, and
+`absent` names them. `--out DIR` writes a page.
 """
 
 from __future__ import annotations
 
-import importlib
 import time
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.result import finish
-from benchmarks.parts.schedulers import heterogeneity
+from benchmarks.parts.schedulers import fragmentation, heterogeneity
 from benchmarks.parts.schedulers.page import render_page
 from benchmarks.parts.schedulers.systems import ALLOX_S, systems
 from shared.process.progress import ReportLine
 
 WORKLOADS = range(1, 9)
-OTHER_PARTS = ("fragmentation", "topology", "spot", "cpsat")
-"""Modules of `benchmarks/parts/schedulers` with a function `measure(report_line)`."""
+NOT_BUILT = ("topology", "spot", "cpsat")
+"""Keys that the command will have, and has not yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +58,8 @@ async def run(options: SchedulersOptions, report_line: ReportLine) -> Json:
         },
         "heterogeneity": heterogeneity.measure(options.parts, options.jobs, report_line),
     }
-    absent = []
-    for name in OTHER_PARTS:
-        module = f"benchmarks.parts.schedulers.{name}"
-        if find_spec(module) is None:
-            absent.append(name)
-            continue
-        result[name] = importlib.import_module(module).measure(report_line)
-    result["absent"] = absent
+    result["fragmentation"] = fragmentation.measure(report_line=report_line)
+    result["absent"] = list(NOT_BUILT)
     return finish(result, began_s, options.out, render_page)
 
 
