@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 async def watch(lane: Lane[Pool], log: Log) -> None:
     """Run for as long as the lane is held."""
-    watcher = Watcher(lane, log)
+    watcher = Watcher(lane, log, time.monotonic)
     try:
         await watcher.start()
         while True:
@@ -48,9 +48,7 @@ async def watch(lane: Lane[Pool], log: Log) -> None:
 class Watcher:
     """Reads the heartbeats of one lane; a new one goes on with the counts in the ledger."""
 
-    def __init__(
-        self, lane: Lane[Pool], log: Log, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, lane: Lane[Pool], log: Log, clock: Callable[[], float]) -> None:
         self._lane = lane
         self._clock = clock
         self._log = HeartbeatLog(log, lane.partition)

@@ -53,7 +53,8 @@ class Silence:
 
     def __init__(self) -> None:
         self._nodes: dict[str, SilenceCount] = {}
-        self._heard: set[str] = set()
+        self._heard: dict[str, None] = {}
+        """Nodes that were heard, in that order: what is decided of them has it too."""
 
     def resume(self, key: SilenceKey, noted: NotedSilence, at_s: float) -> None:
         """Go on with a count of an earlier reader; it must read on from `noted.offset`."""
@@ -84,19 +85,19 @@ class Silence:
             node = self._nodes.get(node_id)
             if node is not None and node.counts(offset, alive):
                 node.heard_s, node.noted_ms = at_s, 0
-                self._heard.add(node_id)
+                self._heard[node_id] = None
                 if alive.sent_boot_ms is not None:
                     node.sent_boot_ms = alive.sent_boot_ms
 
-    def take_heard(self) -> set[SilenceKey]:
-        """Return the keys of the nodes that were heard since the last call."""
-        names, self._heard = self._heard, set()
-        return {self._nodes[name].key for name in names if name in self._nodes}
+    def take_heard(self) -> list[SilenceKey]:
+        """Return the keys of the nodes that were heard since the last call, in that order."""
+        names, self._heard = self._heard, {}
+        return [self._nodes[name].key for name in names if name in self._nodes]
 
     def note_silent(self, node_id: str, silent_ms: int) -> None:
         """Note a silence that the ledger has: heartbeats read before it do not end it."""
         self._nodes[node_id].noted_ms = silent_ms
-        self._heard.discard(node_id)
+        self._heard.pop(node_id, None)
 
     def of(self, node_id: str) -> SilenceCount:
         return self._nodes[node_id]

@@ -30,7 +30,8 @@ class SnapshotPolicy(Generic[S]):
     """The policy over `Snapshots`; it does nothing for a lane without them.
 
     A snapshot is due once `every` records were folded or appended behind the last one, and not
-    sooner than `pause_s` after it, or than `COPYING_SHARE` permits.
+    sooner than `pause_s` after it, or than `COPYING_SHARE` permits. Without a pause the times of
+    snapshots follow from the records alone.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class SnapshotPolicy(Generic[S]):
         """Store a snapshot if enough records and time have passed."""
         if self._snapshots is None or replica.records < self._every:
             return
-        pause_s = max(self._pause_s, self._copied_s / COPYING_SHARE)
+        pause_s = max(self._pause_s, self._copied_s / COPYING_SHARE) if self._pause_s else 0.0
         if self._clock.monotonic_s() - self._stored_at_s >= pause_s:
             await self.store(replica)
 
