@@ -180,17 +180,17 @@ def cordon_refusing(pool: Pool, node_id: str, failure: Failure, cause: str) -> I
 
     A node that leaves is schedulable again when it joins anew, and so is one with fewer GPUs than
     it had registered, but a virtual one, which does not join anew for that; one whose prolog fails
-    stays cordoned until an operator has looked at it.
+    stays cordoned until an operator has looked at it. That replaces a cordon that ends earlier: one
+    of its GPUs' problems, or at the next join.
     """
     node = pool.board.nodes.get(node_id)
     if failure.reason == LACKS_GPUS and (node is None or node.backend in IN_EXECUTOR):
         return
-    if failure.reason in REFUSES_ALL and node_id not in pool.cordons:
-        event = NodeCordoned(
-            node_id=node_id,
-            reason=f"{failure.reason}: {failure.detail}",
-            until_joined=failure.reason in ENDS_AT_JOIN,
-        )
+    until_joined = failure.reason in ENDS_AT_JOIN
+    ends_earlier = node_id in pool.leaving and (node_id in pool.cordoned_for or not until_joined)
+    if failure.reason in REFUSES_ALL and (ends_earlier or node_id not in pool.cordons):
+        reason = f"{failure.reason}: {failure.detail}"
+        event = NodeCordoned(node_id=node_id, reason=reason, until_joined=until_joined)
         yield UnitStart(event, cause)
 
 

@@ -44,9 +44,13 @@ def leave_slow_nodes(
 
 
 def cordon_left(pool: Pool, message: MitigationApplied, item: Input) -> Iterator[Decision]:
-    """Cordon the slow nodes until an operator lifts it or dismisses one of the suspicions."""
+    """Cordon the slow nodes until an operator lifts it or dismisses one of the suspicions.
+
+    That replaces a cordon that would end by itself, as an operator's does.
+    """
     for node_id in message.node_ids if message.cordons else ():
-        if node_id in pool.board.nodes and node_id not in pool.cordons:
+        ends_by_itself = node_id in pool.leaving
+        if node_id in pool.board.nodes and (ends_by_itself or node_id not in pool.cordons):
             reason = f"slow: plan {message.plan_id}"
             yield item.decision(
                 NodeCordoned(node_id=node_id, reason=reason, fault_ids=message.fault_ids)

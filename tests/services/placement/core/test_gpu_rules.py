@@ -9,7 +9,7 @@ import pytest
 from shared.contracts.attempts import JobMigrated
 from shared.contracts.node_problems import NodeProblem
 from shared.contracts.nodes import CordonNode, DrainNode, NodeCordoned, UncordonNode
-from tests.services.placement.core.lane import Lane, job, kinds, lane
+from tests.services.placement.core.lane import Lane, job, kinds, lane, only, refused
 from tests.services.placement.core.test_node_problems import reported
 
 
@@ -109,3 +109,16 @@ def test_a_node_that_joins_anew_is_schedulable() -> None:
     reported(pool, "gpu_fault", True)
     assert "NodeUncordoned" in kinds(pool.node("n1", incarnation="i2"))
     assert not pool.state.cordons and not pool.state.cordoned_for
+
+
+@pytest.mark.parametrize("reason", ["prolog_failed: exit code 3", "node_draining: it leaves"])
+def test_a_node_that_refuses_all_work_stays_cordoned_when_the_problem_is_over(reason: str) -> None:
+    pool = pool_with("n1", "n2")
+    pool.submit(job("a", 8, workers=2))
+    first, second = pool.ids_of("a")
+    reported(pool, "gpu_slow", True)
+    on_n1 = first if pool.job("a").allocations[first].slot.node_id == "n1" else second
+    (cordoned,) = only(NodeCordoned, pool.report(refused(on_n1, "a", reason)))
+    assert isinstance(cordoned, NodeCordoned) and cordoned.reason == reason
+    assert kinds(reported(pool, "gpu_slow", False)) == ["NodeProblemNoted"]
+    assert "n1" in pool.state.cordons

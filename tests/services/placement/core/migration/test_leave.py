@@ -10,7 +10,8 @@ from shared.contracts.faults import FaultDismissed
 from shared.contracts.mitigation import LevelName, MitigationApplied
 from shared.contracts.nodes import DrainNode, NodeCordoned, NodeUncordoned
 from tests.harness.decider import an_input
-from tests.services.placement.core.lane import Lane, job, lane
+from tests.services.placement.core.lane import Lane, job, kinds, lane
+from tests.services.placement.core.test_node_problems import reported
 
 
 def gang(*nodes: str) -> Lane:
@@ -113,6 +114,16 @@ def test_the_cordon_ends_when_the_suspicion_is_dismissed() -> None:
     alarm = FaultDismissed(fault_id="j/1/0/1", node_id="a", false_alarm=True)
     assert pool.feed(pool.an("failslow", alarm)) == [NodeUncordoned(node_id="a")]
     assert not pool.state.cordoned_for
+
+
+def test_the_cordon_of_a_plan_outlasts_that_of_a_rule() -> None:
+    pool = lane("a", "b", "c", release=1, mitigation="approve")
+    pool.run(job("j", 8, workers=2))
+    reported(pool, "inventory_differs", True, node_id="a")
+    cordoned, _ = automatic(pool, "a")
+    assert isinstance(cordoned, NodeCordoned) and not cordoned.until_joined
+    assert kinds(reported(pool, "inventory_differs", False, node_id="a")) == ["NodeProblemNoted"]
+    assert pool.state.cordons == {"a": False}
 
 
 def test_the_cordon_of_an_operator_outlasts_the_suspicion() -> None:
