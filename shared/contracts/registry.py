@@ -69,6 +69,8 @@ class AccessView:
     pools: dict[str, PoolConfigured] = field(default_factory=dict)
     former_lanes: dict[str, int] = field(default_factory=dict)
     """Lanes of deleted pools, which no other pool gets: their ledgers hold its history."""
+    former_release: int = RELEASE
+    """Release of the pool that was deleted last: the installation's while it has no pool."""
     endpoints: dict[str, EndpointConfigured] = field(default_factory=dict)
     endpoint_of_model: dict[str, str] = field(default_factory=dict)
     """The endpoint by each of its names: its own, its aliases, its adapters."""
@@ -143,7 +145,14 @@ class AccessView:
     @property
     def is_finished(self) -> bool:
         """Return whether no earlier release can take over again."""
-        return all(pool.release >= RELEASE for pool in self.pools.values())
+        return self.release >= RELEASE
+
+    @property
+    def release(self) -> int:
+        """Earliest release of its pools, which a new one gets: an upgrade is finished by a command
+        alone.
+        """
+        return min((pool.release for pool in self.pools.values()), default=self.former_release)
 
     def bounds_of(self, tenant: str) -> TenantBounds:
         """Return the bounds of a tenant."""
@@ -196,7 +205,8 @@ class AccessView:
             self.pools[event.pool] = event
             self.former_lanes.pop(event.pool, None)
         else:
-            self.pools.pop(event.pool, None)
+            deleted = self.pools.pop(event.pool, None)
+            self.former_release = deleted.release if deleted else self.former_release
             self.former_lanes[event.pool] = event.partition
 
     def _remove_endpoint(self, endpoint: str) -> None:

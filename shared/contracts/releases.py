@@ -37,13 +37,6 @@ def settings_above(release: int) -> tuple[str, ...]:
     return tuple(sorted(name for group in names for name in group))
 
 
-def release_of(pools: Mapping[str, PoolConfigured], pool: str) -> int:
-    """Return the release of a pool; a new one has the earliest of the installation's pools."""
-    if existing := pools.get(pool):
-        return existing.release
-    return min((other.release for other in pools.values()), default=RELEASE)
-
-
 def held_settings(existing: PoolConfigured | None, release: int) -> dict[str, Any]:
     """Return the settings that a pool keeps until the upgrade is finished."""
     return {

@@ -9,12 +9,18 @@ from shared.contracts.access import RegisterTenant
 from shared.contracts.bounds import TenantBounds, bounds_in_force
 from shared.contracts.pools import RELEASE, ConfigurePool, PoolConfigured, default_of
 from shared.contracts.registry import AccessView
-from shared.contracts.releases import finished, held_settings, release_of
+from shared.contracts.releases import finished, held_settings
+
+
+def release_of(view: AccessView, pool: str) -> int:
+    """Return the release of a pool; a new one has that of the installation."""
+    existing = view.pools.get(pool)
+    return existing.release if existing else view.release
 
 
 def event_of(view: AccessView, lane: int, command: ConfigurePool) -> PoolConfigured:
     """Return the event of a configuration, with what is held until the upgrade is finished."""
-    release = release_of(view.pools, command.pool)
+    release = release_of(view, command.pool)
     settings = command.model_dump(exclude={"if_version"})
     held = held_settings(view.pools.get(command.pool), release)
     return PoolConfigured(partition=lane, release=release, **{**settings, **held})
@@ -22,7 +28,7 @@ def event_of(view: AccessView, lane: int, command: ConfigurePool) -> PoolConfigu
 
 def early_setting(view: AccessView, command: ConfigurePool) -> str | None:
     """Return why a setting cannot be used yet; its default in a request counts as not named."""
-    held = held_settings(view.pools.get(command.pool), release_of(view.pools, command.pool))
+    held = held_settings(view.pools.get(command.pool), release_of(view, command.pool))
     requested = {name: getattr(command, name) for name in held}
     named = {name: value for name, value in requested.items() if value != default_of(name)}
     return releases.early_setting(held, named)

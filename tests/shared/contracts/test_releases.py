@@ -9,13 +9,7 @@ from shared.contracts.pools import (
     PoolSettings,
     default_of,
 )
-from shared.contracts.releases import (
-    RELEASE_SETTINGS,
-    finished,
-    held_settings,
-    release_of,
-    settings_above,
-)
+from shared.contracts.releases import RELEASE_SETTINGS, finished, held_settings, settings_above
 
 OLD = PoolConfigured(pool="old", partition=0)
 NEW = OLD.model_copy(update={"pool": "new", "release": RELEASE})
@@ -24,12 +18,6 @@ NEW = OLD.model_copy(update={"pool": "new", "release": RELEASE})
 def test_each_held_setting_has_a_value_of_before() -> None:
     assert set(settings_above(0)) <= LEGACY_DEFAULTS.keys() & PoolSettings.model_fields.keys()
     assert max(RELEASE_SETTINGS) == RELEASE and settings_above(RELEASE) == ()
-
-
-def test_a_new_pool_is_of_the_earliest_release_of_the_installation() -> None:
-    assert release_of({}, "first") == RELEASE
-    assert release_of({"old": OLD, "new": NEW}, "third") == 0
-    assert release_of({"old": OLD, "new": NEW}, "new") == RELEASE
 
 
 def test_a_pool_keeps_what_it_has_and_a_new_one_what_was_before() -> None:

@@ -8,7 +8,13 @@ from services.access.core.decide import Access
 from services.access.core.state import AccessState
 from shared.contracts.base import Event
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
-from shared.contracts.pools import LEGACY_DEFAULTS, RELEASE, ConfigurePool, PoolConfigured
+from shared.contracts.pools import (
+    LEGACY_DEFAULTS,
+    RELEASE,
+    ConfigurePool,
+    PoolConfigured,
+    PoolDeleted,
+)
 from shared.contracts.releases import FinishUpgrade, settings_above
 from tests.harness.decider import an_input, given, run
 
@@ -66,3 +72,13 @@ def test_finish_turns_everything_on_in_all_pools_once() -> None:
     (repeated,) = decided(state, FinishUpgrade())
     assert isinstance(repeated, CommandAccepted) and repeated.duplicate
     assert configured(state, "old", mitigation="automatic").mitigation == "automatic"
+
+
+def test_a_pool_that_is_made_again_after_the_last_was_deleted_waits_for_finish() -> None:
+    """The pools were deleted under an earlier release, which could take over again."""
+    state = given(ACCESS, OLD, PoolDeleted(pool="old", partition=0))
+    assert not state.view.is_finished
+    again = configured(state, "old")
+    assert (again.release, held(again)) == (0, BEFORE)
+    decided(state, FinishUpgrade())
+    assert state.view.is_finished and configured(state, "new").release == RELEASE
