@@ -70,8 +70,8 @@ SABOTAGES = {
     ),
     "R4 a lapse during the start is not noticed": Sabotage(
         f"{AGENT}/step/main.py",
-        "run.release_if(self._watch.lease.may_start(boot_ms()))",
-        "run.release_if(True)",
+        "run.release_if(self._watch.lease.may_start(boot_ms()), variables)",
+        "run.release_if(True, variables)",
         f"{LEASE}::test_a_lease_that_lapses_during_the_start_releases_no_program",
     ),
     "R5 a start of another incarnation is carried out": Sabotage(

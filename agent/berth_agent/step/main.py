@@ -100,18 +100,19 @@ class Step:
             self._watch.look()
             if self._watch.tombstone is not None or not self._watch.lease.may_start(boot_ms()):
                 return None
-            run = self._begin_run(worker)
+            variables = self._watch.variables()
+            run = self._begin_run(worker, variables)
             # Noting took time, perhaps a lot: the lease is looked at last.
             self._watch.look()
-            run.release_if(self._watch.lease.may_start(boot_ms()))
+            run.release_if(self._watch.lease.may_start(boot_ms()), variables)
             return run
         finally:
             if lock is not None:
                 os.close(lock)
 
-    def _begin_run(self, worker: Worker) -> Run:
+    def _begin_run(self, worker: Worker, variables: dict[str, str]) -> Run:
         """Note that the worker runs, before it does."""
-        self._spec.env |= self._watch.variables()
+        self._spec.env |= variables
         self._state.note("running", started=True)
         spared = self._epilog.pid if self._epilog else 0
         return Run(worker, self._spec, self._state, self._output, self._watch, spared)

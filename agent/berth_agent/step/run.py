@@ -18,6 +18,8 @@ from berth_agent.step.terminals import Terminals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from berth_agent.step.output import OutputLog
     from berth_agent.step.spec import Spec
     from berth_agent.step.state import StateFile
@@ -62,12 +64,15 @@ class Run:
         self._stuck = False
         self._terminals: Terminals | None = None
 
-    def release_if(self, allowed: bool) -> None:
-        """Let the program start, or end the init that waits for it."""
+    def release_if(self, allowed: bool, variables: Mapping[str, str]) -> None:
+        """Let the program start, or end the init that waits for it.
+
+        Nothing is read from the disk from the look at the lease to here: that might take long.
+        """
         self._started_ms = boot_ms()
         self._limits = Limits(self._spec, self._started_ms)
         if allowed:
-            self.worker.release(self._watch.variables())
+            self.worker.release(variables)
         else:
             self._limits.ending.request("fenced", self._started_ms, 0)
 
@@ -127,10 +132,14 @@ class Run:
         self._output.note(f"{warning}{to}")
 
     def _signal(self, now_ms: int) -> None:
+        """Send what is due. A note may wait for the disk: it comes later, and none before a
+        deadline.
+        """
         match self._limits.ending.signal_at(now_ms):
             case "term":
-                self._state.try_note("stopping")
                 self.worker.send(signal.SIGTERM)
+                if self._limits.ending.reason != "fenced":
+                    self._state.try_note("stopping")
             case "kill":
                 self._killed_ms = self._killed_ms or now_ms
                 cgroups.kill(self._spec.cgroups)

@@ -3,7 +3,7 @@
 The init is there before the order to start, so that a start waits for one fork and not for two.
 
 The init dies with the step (PR_SET_PDEATHSIG), and the kernel kills with it whatever the program
-started. A program that is itself the init could not be ended by SIGTERM, and would reap nothing.
+started. It also ends by itself when the lease of the node is over. A program that is itself the init could not be ended by SIGTERM, and would reap nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from berth_agent.linux import cgroups, json_text, memory, processes, syscalls
 from berth_agent.linux.signals import signal
 from berth_agent.step import child, world
 from berth_agent.step.checks import candidates
+from berth_agent.step.guard import LeaseGuard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,10 +93,12 @@ class _Init:
         code = 1
         try:
             close_others({self._life, self._output, self._status})
+            guard = LeaseGuard(self._spec)
             world.enter(self._spec)
             self._die_with_step()
             cgroups.join(self._spec.cgroups)
             self._take_signals()
+            guard.begin(self._end_at_deadline)
             if message := os.read(self._life, START_BYTES):
                 self._spec.env |= json_text.decode(message.decode())
                 self._start()
@@ -131,6 +134,18 @@ class _Init:
         self._terminated = True
         if self._program:
             self._terminate()
+
+    def _end_at_deadline(self) -> None:
+        """End the worker in place of a step that waits for its disk, and looks as if it had.
+
+        With this process the kernel ends its namespace. Without one, what it started is killed
+        again and again, and the worker ends as usual.
+        """
+        if self._spec.pid_namespace:
+            self._send_status(f"W{int(signal.SIGKILL)}")
+            os._exit(1)
+        cgroups.kill(self._spec.cgroups)
+        processes.kill_each(processes.descendants())
 
     def _terminate(self) -> None:
         try:
