@@ -125,6 +125,12 @@ SABOTAGES = {
         "        if False:",
         "tests/agent/node/test_run_leases.py::test_without_namespaces_the_agent_sweeps_what_escaped",
     ),
+    "R8 a worker whose order was lost is said not to run": Sabotage(
+        f"{AGENT}/node/run.py",
+        "if incarnations.lease.begun and not end_strays(workers.strays):",
+        "if False:",
+        f"{NODE_LEASES}::test_a_worker_whose_order_was_lost_ends_before_the_node_says_that_it_does_not_run",
+    ),
     "R9 a new incarnation begins while workers live": Sabotage(
         f"{AGENT}/node/workers.py",
         "        if not self.is_clear_of_others(kept):\n            return False\n",
@@ -144,13 +150,29 @@ SABOTAGES = {
         f"{LEASE}::test_time_in_which_the_machine_was_suspended_counts",
     ),
     "R18 the agent does not kill at the deadline": Sabotage(
-        f"{AGENT}/node/workers.py",
+        f"{AGENT}/node/enforcement.py",
         "        if (lapsed or ignored) and",
         "        if ignored and",
         f"{BOOK}::test_a_step_that_outlives_its_time_is_killed",
     ),
+    "R18 a kill of the agent waits for its disk": Sabotage(
+        f"{AGENT}/node/agent.py",
+        "        kill_overdue(workers, now_ms, lease.deadline_ms if lease.begun else None)\n"
+        "        all_of("
+        "lambda: workers.fence(now_ms, kept), lambda: workers.scan(now_ms, may_run))\n",
+        "        all_of("
+        "lambda: workers.fence(now_ms, kept), lambda: workers.scan(now_ms, may_run))\n"
+        "        kill_overdue(workers, now_ms, lease.deadline_ms if lease.begun else None)\n",
+        f"{AGENT_TESTS}::test_a_disk_that_refuses_writes_puts_no_kill_off",
+    ),
+    "R18 the init does not look at the lease": Sabotage(
+        f"{AGENT}/step/worker.py",
+        "            guard.begin(self._end_at_deadline)\n",
+        "",
+        f"{LEASE}::test_the_init_ends_the_worker_of_a_step_that_hangs",
+    ),
     "R18 the agent does not kill what ignores a stop": Sabotage(
-        f"{AGENT}/node/workers.py",
+        f"{AGENT}/node/enforcement.py",
         "        if (lapsed or ignored) and",
         "        if lapsed and",
         f"{BOOK}::test_a_step_that_outlives_its_time_is_killed",

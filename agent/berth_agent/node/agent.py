@@ -27,6 +27,7 @@ from berth_agent.messages import (
     Welcome,
 )
 from berth_agent.node.config import Config
+from berth_agent.node.enforcement import all_of, kill_overdue
 from berth_agent.node.files.allocation import AllocationFolder
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.order_book import OrderBook
@@ -104,8 +105,7 @@ class Agent:
         """Take the answer to a hello; `again` requires another one."""
         with self.lock:
             now_ms = boot_ms()
-            self.needs_hello = False
-            self._in_session = True
+            self.needs_hello, self._in_session = False, True
             self.incarnations.note_generation(welcome.last_generation)
             if welcome.action == "behind":
                 return "behind"
@@ -210,12 +210,12 @@ class Agent:
 
     def _do_due(self) -> None:
         now_ms, lease = boot_ms(), self.incarnations.lease
-        is_over = lease.is_over(now_ms)
-        self.workers.fence(now_ms, None if is_over else self.incarnations.uuid)
-        deadline_ms = lease.deadline_ms if lease.begun else None
-        self.workers.scan(now_ms, deadline_ms, lease.may_run(now_ms))
+        kept = None if lease.is_over(now_ms) else self.incarnations.uuid
+        workers, may_run = self.workers, lease.may_run(now_ms)
+        kill_overdue(workers, now_ms, lease.deadline_ms if lease.begun else None)
+        all_of(lambda: workers.fence(now_ms, kept), lambda: workers.scan(now_ms, may_run))
         self._make_reports()
-        if is_over:
+        if kept is None:
             self._renew_incarnation(now_ms)
         elif lease.joined:
             self.book.start_alone(self.outbox.holds_ready, now_ms)

@@ -34,6 +34,7 @@ from berth_agent.node.connection.http import Connection, parse_address
 from berth_agent.node.credentials.claim import IdentityClaim
 from berth_agent.node.credentials.identity import read_identity
 from berth_agent.node.credentials.renewal import Credentials
+from berth_agent.node.enforcement import end_strays
 from berth_agent.node.executor.reporting import Reporting
 from berth_agent.node.executor.session import SessionLoop
 from berth_agent.node.executor.streaming import Streaming, telemetry_path
@@ -116,6 +117,10 @@ class Runtime:
         self.agent = Agent(
             config, node_id, incarnations, workers, self._registration, machine.read_machine
         )
+        if incarnations.lease.begun and not end_strays(workers.strays):
+            log.error("a process of a worker without an order does not die: the node is fenced")
+            incarnations.end_lease()
+        folders.retire_unordered()
         self.sessions = SessionLoop(self.agent, self._credentials)
         self._reporting = Reporting(self.agent, self.sessions)
         self._measuring = Measuring(config.measure_every_s, self.agent.is_clear, health=health)

@@ -6,12 +6,14 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from berth_agent.core.environment import master_port_variables
 from berth_agent.core.reports import Stage, current_stage, next_report
 from berth_agent.linux import processes
 from berth_agent.messages import Launch, NodeReport, Order, StepState
 from berth_agent.node.config import Config
+from berth_agent.node.enforcement import SPARE_MS, all_of
 from berth_agent.node.files.allocation import AllocationFolder
 from berth_agent.node.files.folders import Folders
 from berth_agent.node.launch.launcher import free_port
@@ -20,8 +22,6 @@ from berth_agent.node.system.machine import gpu_count
 from berth_agent.token_names import STEP_TOKEN, TOKEN
 from berth_agent.tokens import NodeTokens
 
-SPARE_MS = 5_000
-"""After a deadline or a grace, until the agent does what the step should have done."""
 FENCE_GRACE_S = 30.0
 MAX_DROPPED = 256
 """Dropped workers that wait until their output is read to its end."""
@@ -133,18 +133,22 @@ class Workers:
         allocation = self._held[allocation_id]
         if allocation.is_dead:
             return
-        if not allocation.leave_tombstone(grace_s, reason):
-            allocation.note_stop(grace_s, reason)
+        # Before the write: a disk that refuses it does not put the kill off.
         due_ms = now_ms + round(grace_s * 1000) + SPARE_MS
         allocation.kill_due_ms = min(due_ms, allocation.kill_due_ms or due_ms)
+        if not allocation.leave_tombstone(grace_s, reason):
+            allocation.note_stop(grace_s, reason)
 
     def fence(self, now_ms: int, kept: str | None) -> None:
         """End all workers but those of the incarnation `kept`; their grace is short."""
-        for allocation in self._others(kept):
+
+        def end(allocation: AllocationFolder) -> None:
             if not allocation.is_dead and not allocation.fenced:
-                allocation.fenced = True
                 grace_s = min(allocation.launch.grace_s, FENCE_GRACE_S)
                 self.stop(allocation.allocation_id, grace_s, "fenced", now_ms)
+                allocation.fenced = True
+
+        all_of(*(partial(end, allocation) for allocation in self._others(kept)))
 
     def grace_of(self, allocation_id: str) -> float:
         return self._held[allocation_id].launch.grace_s
@@ -165,16 +169,19 @@ class Workers:
         if stage is not None:
             allocation.reported.discard(stage)
 
-    def scan(self, now_ms: int, deadline_ms: int | None, may_run: bool) -> None:
-        """Read what the steps noted, and do what they did not."""
-        for allocation in self:
+    def scan(self, now_ms: int, may_run: bool) -> None:
+        """Read what the steps noted, and note what they did not."""
+
+        def look(allocation: AllocationFolder) -> None:
             if not allocation.is_dead:
                 allocation.read_state()
             if allocation.is_dead:
                 if allocation.released and not allocation.is_step_alive():
                     self._drop(allocation)
             elif not allocation.launching:
-                self._supervise(allocation, now_ms, deadline_ms, may_run)
+                self._supervise(allocation, now_ms, may_run)
+
+        all_of(*(partial(look, allocation) for allocation in self))
 
     def due_reports(self) -> Iterator[tuple[AllocationFolder, Stage, NodeReport]]:
         """Yield the reports that are due, in the order of the allocations."""
@@ -232,9 +239,7 @@ class Workers:
         living = (a for a in self if not a.is_dead and a.state)
         return all(allocation.noted_terms() == terms_id for allocation in living)
 
-    def _supervise(
-        self, allocation: AllocationFolder, now_ms: int, deadline_ms: int | None, may_run: bool
-    ) -> None:
+    def _supervise(self, allocation: AllocationFolder, now_ms: int, may_run: bool) -> None:
         stop = allocation.noted_stop()
         if stop is not None:
             allocation.leave_tombstone(float(stop["grace_s"]), str(stop["reason"]))
@@ -243,11 +248,6 @@ class Workers:
             allocation.read_state()
             if not allocation.is_dead:
                 self._end_lost(allocation, now_ms, may_run)
-            return
-        lapsed = deadline_ms is not None and now_ms > deadline_ms + SPARE_MS
-        ignored = allocation.kill_due_ms is not None and now_ms > allocation.kill_due_ms
-        if (lapsed or ignored) and allocation.phase != "stuck":
-            allocation.kill()
 
     def _end_lost(self, allocation: AllocationFolder, now_ms: int, may_run: bool) -> None:
         """End a worker without a step, once nothing of it lives."""

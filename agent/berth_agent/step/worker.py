@@ -3,7 +3,8 @@
 The init is there before the order to start, so that a start waits for one fork and not for two.
 
 The init dies with the step (PR_SET_PDEATHSIG), and the kernel kills with it whatever the program
-started. It also ends by itself when the lease of the node is over. A program that is itself the init could not be ended by SIGTERM, and would reap nothing.
+started. It also ends by itself when the lease of the node is over. A program that is itself the
+init could not be ended by SIGTERM, and would reap nothing.
 """
 
 from __future__ import annotations

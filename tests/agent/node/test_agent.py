@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import errno
+import signal
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from berth_agent.core.incarnation import Machine
-from berth_agent.linux import processes
+from berth_agent.linux import files, processes
 from berth_agent.messages import Order, Orders, Position, RegistrationReport, Terms, Welcome
 from berth_agent.node.agent import Agent
 from berth_agent.node.config import Config
+from berth_agent.node.enforcement import SPARE_MS
+from berth_agent.node.files.allocation import AllocationFolder
 from berth_agent.node.files.folders import Folders
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.launch.spare_step import SpareStep
 from berth_agent.node.workers import Workers
 from berth_agent.tokens import NodeTokens
-from tests.agent.node_bench import launch
+from tests.agent.node_bench import a_deaf_process, launch
+from tests.patience import PATIENCE_S
 
 MACHINE = Machine("boot", "pid:[1]", "")
 
@@ -135,3 +140,47 @@ def test_a_hello_names_the_machine_as_it_is_now(tmp_path: Path) -> None:
     hello = agent.hello()
     assert (hello.hardware, hello.former_hardware) == ("gpus", ("board and gpus",))
     assert agent.incarnations.machine == later
+
+
+@pytest.mark.process
+def test_a_disk_that_refuses_writes_puts_no_kill_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[R18] No tombstone can be written, as on a disk with errors."""
+    monkeypatch.setattr(processes, "with_token", lambda *_: iter(()))
+    now_ms = [1_000]
+    monkeypatch.setattr("berth_agent.node.agent.boot_ms", lambda: now_ms[0])
+    agent = an_agent(tmp_path)
+    agent.welcome(welcome("t1"))
+    agent.batch()
+    joined = {"kind": "joined", "position": {"seq": 1, "index": 0}}
+    prepare = {"kind": "prepare", "launch": launch("true"), "position": {"seq": 2, "index": 0}}
+    for values in (
+        joined,
+        {**prepare, "allocation_id": "0/5/0/0"},
+        {**prepare, "allocation_id": "0/5/0/1", "position": {"seq": 3, "index": 0}},
+    ):
+        order = Order.from_json({**values, "incarnation": agent.incarnations.uuid})
+        agent.take_orders(Orders(orders=(order,), through=order.position))
+    with a_deaf_process() as first, a_deaf_process() as second:
+        for allocation, step in zip(agent.workers, (first, second), strict=True):
+            ticks = processes.started_ticks(step.pid)
+            state = {"phase": "running", "pid": step.pid, "ticks": ticks, "started": True}
+            files.write_json(allocation.path("state.json"), state)
+            agent.launched(allocation, None)
+        agent.tick()
+
+        def refuse(*_: object) -> bool:
+            raise OSError(errno.EIO, "the disk does not answer")
+
+        monkeypatch.setattr(AllocationFolder, "leave_tombstone", refuse)
+        for step in (first, second):
+            assert step.poll() is None
+        now_ms[0] += 600_000 + SPARE_MS + 1
+        for _ in range(2):
+            with pytest.raises(OSError, match="does not answer"):
+                agent.tick()
+        for step in (first, second):
+            assert step.wait(PATIENCE_S) == -signal.SIGKILL
+        assert not any(allocation.fenced for allocation in agent.workers)
+        monkeypatch.undo()

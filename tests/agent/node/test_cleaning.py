@@ -125,6 +125,7 @@ def test_a_folder_without_an_order_has_ended_and_keeps_no_secret(tmp_path: Path)
     bench.end(2)
     (bench.ended / "0-2-0-0").rename(bench.ended / "0-1-0-0")
     assert bench.folders.read_all() == []
+    bench.folders.retire_unordered()
     assert sorted(os.listdir(bench.ended)) == ["0-1-0-0", "0-1-0-0.2"]
     assert sorted(os.listdir(bench.ended / "0-1-0-0.2")) == ["work"]
     bench.cleaning.clean()

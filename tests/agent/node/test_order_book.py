@@ -18,11 +18,12 @@ from berth_agent.linux import files, processes
 from berth_agent.messages import NodeReport, Order, Orders, Position, StoppedReport, Terms
 from berth_agent.messages import RefusedReport as Refused
 from berth_agent.node.config import Config
+from berth_agent.node.enforcement import SPARE_MS, kill_overdue
 from berth_agent.node.files.folders import Folders
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.launch.spare_step import SpareStep
 from berth_agent.node.order_book import OrderBook
-from berth_agent.node.workers import SPARE_MS, Workers
+from berth_agent.node.workers import Workers
 from berth_agent.tokens import NodeTokens
 from tests.agent.node_bench import a_deaf_process, launch
 from tests.patience import PATIENCE_S
@@ -232,7 +233,7 @@ def test_a_stop_leaves_its_tombstone_although_the_lock_is_held(bench: Bench) -> 
     assert allocation.tombstone() is None and allocation.noted_stop() is not None
     os.close(lock)
     allocation.launching = False
-    bench.workers.scan(NOW_MS, None, True)
+    bench.workers.scan(NOW_MS, True)
     assert (allocation.tombstone() or {})["reason"] == "stopped"
     assert allocation.is_dead and allocation.state["stopped"] is True
 
@@ -244,10 +245,10 @@ def test_a_step_that_may_have_been_forked_is_lost_only_behind_a_tombstone(bench:
     allocation.launching = False
     lock = files.lock(allocation.path("lock"), wait=True)
     assert lock is not None
-    bench.workers.scan(NOW_MS, None, may_run=False)
+    bench.workers.scan(NOW_MS, may_run=False)
     assert not allocation.is_dead and list(bench.workers.due_reports()) == []
     os.close(lock)
-    bench.workers.scan(NOW_MS, None, may_run=False)
+    bench.workers.scan(NOW_MS, may_run=False)
     assert allocation.is_dead and (allocation.tombstone() or {})["reason"] == "lost"
 
 
@@ -266,9 +267,10 @@ def test_a_step_that_outlives_its_time_is_killed(bench: Bench, is_stopped: bool)
         deadline_ms = None if is_stopped else NOW_MS + 3_000
         if is_stopped:
             bench.take(bench.order("stop", 6, grace_s=3.0))
-        bench.workers.scan(NOW_MS + 3_000 + SPARE_MS, deadline_ms, may_run=True)
+        bench.workers.scan(NOW_MS, may_run=True)
+        kill_overdue(bench.workers, NOW_MS + 3_000 + SPARE_MS, deadline_ms)
         assert step.poll() is None
-        bench.workers.scan(NOW_MS + 3_001 + SPARE_MS, deadline_ms, may_run=True)
+        kill_overdue(bench.workers, NOW_MS + 3_001 + SPARE_MS, deadline_ms)
         assert step.wait(PATIENCE_S) == -signal.SIGKILL
 
 

@@ -276,3 +276,31 @@ def test_a_frozen_step_does_not_outlive_the_lease(double: ExecutorDouble) -> Non
         assert node.living() == []
         double.before = lambda endpoint, message: None
         assert double.wait_for("exited", W).failure.reason == "fenced"
+
+
+@pytest.mark.parametrize("damage", ["emptied", "removed"])
+def test_a_worker_whose_order_was_lost_ends_before_the_node_says_that_it_does_not_run(
+    double: ExecutorDouble, node: NodeBench, damage: str
+) -> None:
+    """[R8] A disk that shuts down loses a file that was not flushed, and the kernel runs on."""
+    run(double, "echo up; exec sleep 600")
+    line(node, "up")
+    first, step = double.joined, node.step(W)
+    node.kill()
+    order = node.folder(W) / "order.json"
+    order.unlink()
+    if damage == "emptied":
+        order.touch()
+    lived: list[bool] = []
+
+    def look(endpoint: str, message: object) -> None:
+        lived.append(processes.is_alive(step["pid"], step["ticks"]) or node.living() != [])
+
+    double.before = look
+    node.start()
+    double.order("confirm", W)
+    double.wait_for("stopped", W)
+    assert lived and not any(lived)
+    assert double.joined == first and not node.folder(W).exists()
+    run(double, "exit 4", "0/6/0/0")
+    assert double.wait_for("exited", "0/6/0/0").exit_code == 4

@@ -214,10 +214,14 @@ class AllocationFolder:
         except (OSError, ValueError, TypeError, KeyError):
             return []
 
-    def kill(self) -> None:
-        """Kill the step, with which the kernel kills its worker, and whatever else lives."""
+    def kill_step(self) -> None:
+        """Kill the step, by what was read of it: nothing of the disk is needed."""
         pid, ticks = int(self.state.get("pid", 0)), int(self.state.get("ticks", 0))
         processes.kill(pid, ticks)
+
+    def kill(self) -> None:
+        """Kill the step, with which the kernel kills its worker, and whatever else lives."""
+        self.kill_step()
         cgroups.kill_members(self.cgroups())
         processes.kill_each(self.leftovers())
 

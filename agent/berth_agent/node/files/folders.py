@@ -42,15 +42,17 @@ class Folders:
         return f"{self._allocations}/{folder_name(allocation_id)}"
 
     def read_all(self) -> list[AllocationFolder]:
-        """Return the allocations that an earlier agent left; one without an order has ended."""
-        allocations = []
+        """Return the allocations that an earlier agent left."""
+        present = (read_folder(str(folder)) for folder in sorted(Path(self._allocations).iterdir()))
+        return [allocation for allocation in present if allocation is not None]
+
+    def retire_unordered(self) -> None:
+        """Move what has no order, and whose step does not live: it has ended."""
         for folder in sorted(Path(self._allocations).iterdir()):
-            allocation = read_folder(str(folder))
-            if allocation is None:
+            alive = folder / file_names.ALIVE
+            lives = alive.exists() and files.is_locked(str(alive))
+            if not lives and read_folder(str(folder)) is None:
                 move_to_ended(str(folder), self._ended)
-            else:
-                allocations.append(allocation)
-        return allocations
 
     def make_work(self, allocation: AllocationFolder, name: str, owner: tuple[int, int]) -> str:
         """Make the private directory of a worker, empty unless it was begun. Raises OSError."""
