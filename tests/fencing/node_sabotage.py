@@ -129,7 +129,7 @@ SABOTAGES = {
         f"{AGENT}/node/run.py",
         "if incarnations.lease.begun and not end_strays(workers.strays):",
         "if False:",
-        f"{NODE_LEASES}::test_a_worker_whose_order_was_lost_ends_before_the_node_says_that_it_does_not_run",
+        f"{NODE_LEASES}::test_a_worker_without_its_order_ends_before_it_is_reported",
     ),
     "R9 a new incarnation begins while workers live": Sabotage(
         f"{AGENT}/node/workers.py",

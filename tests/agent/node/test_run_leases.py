@@ -279,7 +279,7 @@ def test_a_frozen_step_does_not_outlive_the_lease(double: ExecutorDouble) -> Non
 
 
 @pytest.mark.parametrize("damage", ["emptied", "removed"])
-def test_a_worker_whose_order_was_lost_ends_before_the_node_says_that_it_does_not_run(
+def test_a_worker_without_its_order_ends_before_it_is_reported(
     double: ExecutorDouble, node: NodeBench, damage: str
 ) -> None:
     """[R8] A disk that shuts down loses a file that was not flushed, and the kernel runs on."""
