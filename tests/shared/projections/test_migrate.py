@@ -9,14 +9,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from alembic.script import ScriptDirectory
 
 from shared.contracts.endpoints import EndpointConfigured
 from shared.projections.database import connect
-from shared.projections.migrate import migrate
+from shared.projections.migrate import HERE, migrate
 
 WAITS_FOR_TENANT = """
 SELECT true FROM pg_locks WHERE NOT granted AND relation = 'berth.tenant'::regclass
 """
+
+
+def test_the_migrations_are_one_chain_and_have_one_head() -> None:
+    chain = [revision.revision for revision in ScriptDirectory(HERE).walk_revisions("base", "head")]
+    files = [path.name.partition("_")[0] for path in (HERE / "versions").glob("[0-9]*.py")]
+    assert chain == sorted(files, reverse=True)
 
 
 async def test_a_migration_gives_way_to_transactions_that_use_the_tables(database: str) -> None:
