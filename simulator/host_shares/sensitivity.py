@@ -25,7 +25,7 @@ class PerGpu(NamedTuple):
 class Sensitivity:
     """Measured speeds of a job: `speed[c][m]` with `cpu_milli[c]` and `mem_mib[m]` per GPU.
 
-    Speeds are relative to the proportional share of a server; both axes ascend.
+    Speeds are relative to the proportional share of a node; both axes ascend.
     """
 
     cpu_milli: tuple[int, ...]
