@@ -20,7 +20,7 @@ from benchmarks.parts.failslow.real import real_figures
 from benchmarks.parts.failslow.saved import mitigated, pipeline, pipeline_gap, policies
 from shared.process.progress import ReportLine
 from simulator.failslow.files import read_series
-from simulator.failslow.suite import JITTERS, JOBS_PER_SEED, REPORTED, draw_card, draw_suite
+from simulator.failslow.suite import JITTERS, JOBS_PER_SEED, REPORTED, draw_falcon, draw_suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,10 @@ def of_file(path: str, report_line: ReportLine) -> Json:
 def of_seeds(options: FailSlowOptions, report_line: ReportLine) -> Json:
     seeds = range(REPORTED.start, REPORTED.start + options.seeds)
     by_jitter: dict[str, dict[str, dict[str, float | None]]] = {}
-    card: dict[str, dict[str, dict[str, float | None]]] = {}
+    falcon: dict[str, dict[str, dict[str, float | None]]] = {}
     for jitter in JITTERS:
         by_jitter[str(jitter)] = compare(list(draw_suite(jitter, seeds, options.jobs)))
-        card[str(jitter)] = compare(list(draw_card(jitter, seeds, options.jobs)))
+        falcon[str(jitter)] = compare(list(draw_falcon(jitter, seeds, options.jobs)))
         report_line(f"jitter {jitter} %: {by_jitter[str(jitter)]['berth']}")
     result: Json = {
         "bench": "failslow",
@@ -85,7 +85,7 @@ def of_seeds(options: FailSlowOptions, report_line: ReportLine) -> Json:
         "jobs": len(seeds) * options.jobs,
         **{name: by_jitter["1"][name] for name in DETECTORS},
         "by_jitter": by_jitter,
-        "card": card,
+        "falcon": falcon,
         "healthy": healthy_figures(seeds, options.jobs),
         "real": real_figures(),
         "mitigated": mitigated(),

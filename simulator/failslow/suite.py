@@ -74,14 +74,14 @@ TO_END = 0.15
 FIRST_FAULT = 50
 """Earliest onset of another slowdown, and the least gap between two."""
 
-CARD_LENGTH = 1200
-CARD_SPIKES = 0.01
-CARD_SPIKE_SIZE = (0.30, 2.00)
-CARD_DRIFTING = 0.5
-CARD_DRIFT = (0.02, 0.08)
-CARD_FAULTY = 0.6
-CARD_SLOWDOWN = (0.12, 0.80)
-CARD_DURATION = (30, 500)
+FALCON_LENGTH = 1200
+FALCON_SPIKES = 0.01
+FALCON_SPIKE_SIZE = (0.30, 2.00)
+FALCON_DRIFTING = 0.5
+FALCON_DRIFT = (0.02, 0.08)
+FALCON_FAULTY = 0.6
+FALCON_SLOWDOWN = (0.12, 0.80)
+FALCON_DURATION = (30, 500)
 
 
 @dataclass(slots=True)
@@ -125,23 +125,23 @@ def draw_job(jitter: int, seed: int, index: int) -> Series:
     )
 
 
-def draw_card(jitter: int, seeds: range, jobs: int = JOBS_PER_SEED) -> Iterator[Series]:
-    """Yield the jobs of the suite by which the published figures were reproduced."""
+def draw_falcon(jitter: int, seeds: range, jobs: int = JOBS_PER_SEED) -> Iterator[Series]:
+    """Yield jobs like those by which the figures of FALCON were reproduced."""
     for seed in seeds:
         for index in range(jobs):
             rng = np.random.default_rng([2, jitter, seed, index])
-            ones = np.ones(CARD_LENGTH)
-            draft = Draft(ones.copy(), ones, np.zeros(CARD_LENGTH, bool), [])
-            if rng.random() < CARD_DRIFTING:
-                draft.factor *= 1 + np.linspace(0, rng.uniform(*CARD_DRIFT), CARD_LENGTH)
-            if rng.random() < CARD_FAULTY:
-                duration = int(_log_uniform(rng, *CARD_DURATION))
-                start = int(rng.integers(100, CARD_LENGTH - duration - 20))
-                _slow_down(draft, start, duration, rng.uniform(*CARD_SLOWDOWN), 0)
-            _add_spikes(draft, rng, CARD_SPIKES, CARD_SPIKE_SIZE)
-            seconds = draft.factor * (1 + jitter / 100 * rng.standard_normal(CARD_LENGTH))
-            iteration = np.arange(CARD_LENGTH, dtype=np.int64)
-            name = f"card-{jitter}-{seed}-{index}"
+            ones = np.ones(FALCON_LENGTH)
+            draft = Draft(ones.copy(), ones, np.zeros(FALCON_LENGTH, bool), [])
+            if rng.random() < FALCON_DRIFTING:
+                draft.factor *= 1 + np.linspace(0, rng.uniform(*FALCON_DRIFT), FALCON_LENGTH)
+            if rng.random() < FALCON_FAULTY:
+                duration = int(_log_uniform(rng, *FALCON_DURATION))
+                start = int(rng.integers(100, FALCON_LENGTH - duration - 20))
+                _slow_down(draft, start, duration, rng.uniform(*FALCON_SLOWDOWN), 0)
+            _add_spikes(draft, rng, FALCON_SPIKES, FALCON_SPIKE_SIZE)
+            seconds = draft.factor * (1 + jitter / 100 * rng.standard_normal(FALCON_LENGTH))
+            iteration = np.arange(FALCON_LENGTH, dtype=np.int64)
+            name = f"falcon-{jitter}-{seed}-{index}"
             yield Series(name, iteration, seconds, ones, draft.masked, tuple(draft.labels))
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.failslow import FailSlowOptions, run
-from simulator.failslow.suite import draw_card
+from simulator.failslow.suite import draw_falcon
 
 DETECTORS = {"berth", "bocd_verified", "bocd", "sliding"}
 SCORES = {"precision", "recall", "job_accuracy", "median_delay_iterations"}
@@ -34,7 +34,7 @@ async def test_a_small_run_has_all_figures_and_a_page(tmp_path: Path) -> None:
 
 @pytest.mark.parts
 async def test_a_file_of_labelled_jobs_is_scored_by_the_same_code(tmp_path: Path) -> None:
-    jobs = list(draw_card(1, range(4)))
+    jobs = list(draw_falcon(1, range(4)))
     columns: dict[str, list[object]] = {
         name: [] for name in ("job", "iteration", "seconds", "label_start", "label_end")
     }

@@ -63,7 +63,7 @@ def lines_of(result: dict[str, Any]) -> Iterator[str]:
     yield "slowdowns of 12 to 80 % over 30 to 500 iterations. BOCD has FALCON's parameters,"
     yield "and its verification is given whole segments, which are known only later, to its favour."
     yield ""
-    yield from _table(result["card"])
+    yield from _table(result["falcon"])
     yield ""
     yield "## Healthy jobs"
     yield ""

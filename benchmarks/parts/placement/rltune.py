@@ -1,8 +1,8 @@
 """RLTune's placement of the same jobs by HiGHS: one small MILP per job, in the order of the queue.
 
-Card rltune, section 4.4: at most four candidates per job (least nodes, or one more that leaves no
-new fragment; each by fragments or by balance), one of which the MILP picks; its fragmentation term
-in the intended form, since the released one has no effect.
+RLTune's publication: at most four candidates per job (least nodes, or one more that leaves no new
+fragment; each by fragments or by balance), one of which the MILP picks; its fragmentation term in
+the intended form, since the released one has no effect.
 
 `python -m benchmarks.parts.placement.rltune` reads instances on stdin and writes plans: OR-tools
 has a HiGHS of its own, and the two libraries cannot be loaded into one process.

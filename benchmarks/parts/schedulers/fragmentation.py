@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from services.placement.core.fractions.demand import Demand
-from services.placement.core.fractions.nodes import NodeTable
-from services.placement.core.fractions.placer import Placer, RandomPlacer, ScoredPlacer
-from services.placement.core.fractions.scores import (
+from services.placement.core.gpu_parts.demand import Demand
+from services.placement.core.gpu_parts.nodes import NodeTable
+from services.placement.core.gpu_parts.placer import Placer, RandomPlacer, ScoredPlacer
+from services.placement.core.gpu_parts.scores import (
     BestFit,
     DotProduct,
     FragmentationDescent,
@@ -26,8 +26,8 @@ from services.placement.core.fractions.scores import (
 )
 from shared.contracts.gang_needs import GPU, NodeKind, Shape
 from shared.process.progress import ReportLine
-from simulator.fractions.inflation import arrivals, inflate
-from simulator.fractions.openb import read_kinds, read_workers, with_multi, with_share
+from simulator.gpu_parts.inflation import arrivals, inflate
+from simulator.gpu_parts.openb import read_kinds, read_workers, with_multi, with_share
 
 TRACE, NODES = "alibaba_gpu_2023", "alibaba_gpu_2023_nodes"
 SAMPLES = (100, 130)

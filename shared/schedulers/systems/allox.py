@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from shared.schedulers.fractions import Shares, TimeShareRounds, rates_of
 from shared.schedulers.hooks import Decides, Memory, Need
 from shared.schedulers.matching import cheapest_assignment
+from shared.schedulers.time_share_rounds import Shares, TimeShareRounds, rates_of
 from shared.schedulers.view import CandidateJob, ClusterView
 
 LEAST_RATE = 1e-10

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from shared.schedulers.fractions import (
+from shared.schedulers.hooks import Decides, Memory, Need
+from shared.schedulers.time_share_rounds import (
     Shares,
     TimeShareRounds,
     gangs_and_capacity,
@@ -14,7 +15,6 @@ from shared.schedulers.fractions import (
     shares_of,
     work_left,
 )
-from shared.schedulers.hooks import Decides, Memory, Need
 from shared.schedulers.time_shares import Floats, TimeShares, isolated_rates, proportional_rates
 from shared.schedulers.view import ClusterView
 

@@ -9,7 +9,7 @@ from simulator.failslow.scores import score_all
 @pytest.mark.slow
 @pytest.mark.parametrize("jitter", [1, 2, 4])
 def test_the_suite_of_the_card_is_judged_better_than_by_its_best_detector(jitter: int) -> None:
-    jobs = list(suite.draw_card(jitter, range(1000, 1025)))
+    jobs = list(suite.draw_falcon(jitter, range(1000, 1025)))
     plain = score_all(jobs, berth.detect(jobs)).plain()
     assert plain["precision"] is not None and plain["precision"] >= 0.98
     assert plain["recall"] is not None and plain["recall"] >= 0.97

@@ -40,6 +40,6 @@ def test_the_jitter_has_the_standard_deviation_of_its_level(sd: float) -> None:
 
 
 def test_the_slow_iterations_of_the_card_take_longer() -> None:
-    slow = next(job for job in suite.draw_card(1, range(5)) if job.labels)
+    slow = next(job for job in suite.draw_falcon(1, range(5)) if job.labels)
     start, end = slow.labels[0]
     assert np.median(slow.seconds[start : end + 1]) > 1.1 * np.median(slow.seconds[:start])

@@ -1,4 +1,4 @@
-"""Retraining beside serving: the five rules of the card of MACE."""
+"""Retraining beside serving: the five rules of MACE."""
 
 from __future__ import annotations
 

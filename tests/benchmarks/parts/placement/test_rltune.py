@@ -45,7 +45,7 @@ def pool(seed: int) -> Instance | None:
 
 
 def test_each_milp_picks_the_best_of_its_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The card's oracle: the MILP is an argmin over at most four candidates."""
+    """The MILP of RLTune is an argmin over at most four candidates."""
     monkeypatch.setattr(contended, "most_gain", lambda instance: 1)
     instances = [instance for seed in range(POOLS) if (instance := pool(seed))]
     several = 0

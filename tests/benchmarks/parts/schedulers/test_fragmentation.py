@@ -18,7 +18,7 @@ from benchmarks.parts.schedulers.fragmentation import (
     measure,
 )
 from benchmarks.parts.schedulers.fragmentation_page import render_page
-from tests.simulator.fractions.test_openb import NODES, PODS
+from tests.simulator.gpu_parts.test_openb import NODES, PODS
 
 
 def rows_with(fgd: float, best_fit: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The conformance tests of Sia's card, and rigid jobs."""
+"""Sia's published configurations and choices (SOSP'23), and rigid jobs."""
 
 from __future__ import annotations
 

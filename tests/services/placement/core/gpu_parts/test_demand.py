@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from services.placement.core.fractions.demand import Demand
-from tests.services.placement.core.fractions.fleet import worker
+from services.placement.core.gpu_parts.demand import Demand
+from tests.services.placement.core.gpu_parts.fleet import worker
 
 
 def test_the_most_frequent_classes_cover_what_is_wanted() -> None:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from services.placement.core.fractions.demand import Demand, Floats
-from services.placement.core.fractions.fragments import NONE, fragments, fragments_after
-from services.placement.core.fractions.nodes import Ints, NodeTable, Rows
+from services.placement.core.gpu_parts.demand import Demand, Floats
+from services.placement.core.gpu_parts.fragments import NONE, fragments, fragments_after
+from services.placement.core.gpu_parts.nodes import Ints, NodeTable, Rows
 from shared.contracts.gang_needs import GPU, Shape
 
 BAND_MILLI = 40

@@ -5,8 +5,8 @@ from typing import ClassVar
 import pytest
 
 from shared.schedulers.compose import propose
-from shared.schedulers.fractions import Shares, TimeShareRounds
 from shared.schedulers.hooks import Memory
+from shared.schedulers.time_share_rounds import Shares, TimeShareRounds
 from shared.schedulers.view import ClusterView
 from tests.shared.schedulers.views import job, nodes_of, rates, view
 

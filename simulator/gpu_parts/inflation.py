@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from services.placement.core.fractions.nodes import NodeTable
-from services.placement.core.fractions.placer import Placer
+from services.placement.core.gpu_parts.nodes import NodeTable
+from services.placement.core.gpu_parts.placer import Placer
 from shared.contracts.gang_needs import GPU, NodeKind, Shape
 
 END_PERCENT = 130

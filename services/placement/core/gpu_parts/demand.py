@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from services.placement.core.fractions.nodes import Ints, ints
+from services.placement.core.gpu_parts.nodes import Ints, ints
 from shared.contracts.gang_needs import Shape
 
 Floats = NDArray[np.float64]

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.placement.core.fractions.nodes import NodeTable
+from services.placement.core.gpu_parts.nodes import NodeTable
 from shared.contracts.gang_needs import GPU
-from tests.services.placement.core.fractions.fleet import node, worker
+from tests.services.placement.core.gpu_parts.fleet import node, worker
 
 FLEET = [node(0, cpus=8), node(2, cpus=4), node(8, gpu_type="b")]
 ROWS = np.arange(len(FLEET))

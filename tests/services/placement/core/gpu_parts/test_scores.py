@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from services.placement.core.fractions.demand import Demand
-from services.placement.core.fractions.nodes import NodeTable
-from services.placement.core.fractions.placer import Place, ScoredPlacer
-from services.placement.core.fractions.scores import (
+from services.placement.core.gpu_parts.demand import Demand
+from services.placement.core.gpu_parts.nodes import NodeTable
+from services.placement.core.gpu_parts.placer import Place, ScoredPlacer
+from services.placement.core.gpu_parts.scores import (
     BestFit,
     DotProduct,
     FragmentationDescent,
@@ -16,7 +16,7 @@ from services.placement.core.fractions.scores import (
     gpu_packing,
 )
 from shared.contracts.gang_needs import NodeKind, Shape
-from tests.services.placement.core.fractions.fleet import node, worker
+from tests.services.placement.core.gpu_parts.fleet import node, worker
 
 FLEET = [node(8, cpus=96), node(4, cpus=64), node(2, cpus=32)]
 LIMITS = Limits.of(NodeTable.of(FLEET))

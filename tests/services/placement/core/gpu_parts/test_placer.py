@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.placement.core.fractions.demand import Demand
-from services.placement.core.fractions.nodes import NodeTable
-from services.placement.core.fractions.placer import Place, Placer, RandomPlacer, ScoredPlacer, draw
-from services.placement.core.fractions.scores import FragmentationDescent, Limits
+from services.placement.core.gpu_parts.demand import Demand
+from services.placement.core.gpu_parts.nodes import NodeTable
+from services.placement.core.gpu_parts.placer import Place, Placer, RandomPlacer, ScoredPlacer, draw
+from services.placement.core.gpu_parts.scores import FragmentationDescent, Limits
 from shared.contracts.gang_needs import Shape
-from tests.services.placement.core.fractions.fleet import node, worker
+from tests.services.placement.core.gpu_parts.fleet import node, worker
 
 FLEET = [node(8, cpus=32), node(2, cpus=8), node(4, gpu_type="b"), node(0), node(1)] * 3
 SHAPES = [

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.placement.core.fractions.demand import Demand
-from services.placement.core.fractions.fragments import NONE, fragments, fragments_after
-from services.placement.core.fractions.nodes import NodeTable
+from services.placement.core.gpu_parts.demand import Demand
+from services.placement.core.gpu_parts.fragments import NONE, fragments, fragments_after
+from services.placement.core.gpu_parts.nodes import NodeTable
 from shared.contracts.gang_needs import GPU, Shape
-from tests.services.placement.core.fractions.fleet import node, worker
+from tests.services.placement.core.gpu_parts.fleet import node, worker
 
 CLASSES = [
     *(worker(0.3), worker(0.5, cpus=2), worker(0.81, gib=8), worker(1, cpus=4), worker(2)),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.contracts.gang_needs import GPU, NodeKind
-from simulator.fractions.openb import read_kinds, read_workers, shape_of, with_multi, with_share
+from simulator.gpu_parts.openb import read_kinds, read_workers, shape_of, with_multi, with_share
 from simulator.workload.errors import TraceError
 
 PODS = """\

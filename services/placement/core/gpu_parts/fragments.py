@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from services.placement.core.fractions.demand import Demand, Floats
-from services.placement.core.fractions.nodes import Bools, Ints, NodeTable, Rows
+from services.placement.core.gpu_parts.demand import Demand, Floats
+from services.placement.core.gpu_parts.nodes import Bools, Ints, NodeTable, Rows
 from shared.contracts.gang_needs import GPU, Shape
 
 NONE = np.iinfo(np.int64).max

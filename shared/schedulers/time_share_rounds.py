@@ -1,4 +1,4 @@
-"""Rounds that realise shares of time (Gavel, OSDI'20, section 5; card `gavel`, section 4).
+"""Rounds that realise shares of time, as in Gavel (OSDI'20), section 5.
 
 In a round jobs go by share over the fraction of the type's time that they have had in the last half
 hour or so; a job that has had none goes before all others. GPUs that no share claims go to

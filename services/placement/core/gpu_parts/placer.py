@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from services.placement.core.fractions.demand import Floats
-from services.placement.core.fractions.nodes import Bools, Ints, NodeTable
-from services.placement.core.fractions.scores import Score
+from services.placement.core.gpu_parts.demand import Floats
+from services.placement.core.gpu_parts.nodes import Bools, Ints, NodeTable
+from services.placement.core.gpu_parts.scores import Score
 from shared.contracts.gang_needs import Shape
 
 

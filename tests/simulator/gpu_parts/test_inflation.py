@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from services.placement.core.fractions.placer import ScoredPlacer
-from services.placement.core.fractions.scores import first_fit
+from services.placement.core.gpu_parts.placer import ScoredPlacer
+from services.placement.core.gpu_parts.scores import first_fit
 from shared.contracts.gang_needs import GPU, NodeKind, Shape
-from simulator.fractions.inflation import END_PERCENT, arrivals, inflate
-from simulator.fractions.openb import shape_of
+from simulator.gpu_parts.inflation import END_PERCENT, arrivals, inflate
+from simulator.gpu_parts.openb import shape_of
 
 KINDS = [NodeKind("a", 4, 32_000, 64_000, ())] * 5
 SHAPES = [shape_of(gpus, 1, 1, "") for gpus in (0.25, 0.5, 1, 2, 0)]
