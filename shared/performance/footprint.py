@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-Tier = Literal["gpu", "node", "rack", "spine"]
-"""The slowest link that the workers of a job share: none, inside a node, a rack, between racks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +15,6 @@ class Footprint:
     gpu_type: str
     per_node: tuple[int, ...]
     node_gpus: int = 0
-    racks: int = 1
 
     @property
     def gpus(self) -> int:
@@ -28,14 +23,6 @@ class Footprint:
     @property
     def nodes(self) -> int:
         return len(self.per_node)
-
-    @property
-    def tier(self) -> Tier:
-        if self.racks > 1:
-            return "spine"
-        if self.nodes > 1:
-            return "rack"
-        return "node" if self.gpus > 1 else "gpu"
 
     @property
     def is_consolidated(self) -> bool:

@@ -21,14 +21,16 @@ class RateTable:
     def rate(self, footprint: Footprint) -> float | None:
         """Return the units per second on the footprint; None where nothing was measured."""
         table = self.consolidated if footprint.is_consolidated else self.spread
-        return between(table, footprint.gpu_type, footprint.gpus)
+        return interpolated_rate(table, footprint.gpu_type, footprint.gpus)
 
-    def best(self, gpu_type: str, gpus: int) -> float | None:
+    def consolidated_rate(self, gpu_type: str, gpus: int) -> float | None:
         """Return the rate of so many GPUs of a type beside each other."""
-        return between(self.consolidated, gpu_type, gpus)
+        return interpolated_rate(self.consolidated, gpu_type, gpus)
 
 
-def between(table: Mapping[tuple[str, int], float], gpu_type: str, gpus: int) -> float | None:
+def interpolated_rate(
+    table: Mapping[tuple[str, int], float], gpu_type: str, gpus: int
+) -> float | None:
     """Return the measured rate, or the linear one between two measured numbers of GPUs.
 
     Nothing is extrapolated. No GPUs do no work.
@@ -45,11 +47,3 @@ def between(table: Mapping[tuple[str, int], float], gpu_type: str, gpus: int) ->
         return None
     low, high = table[gpu_type, below], table[gpu_type, above]
     return low + (high - low) * (gpus - below) / (above - below)
-
-
-def scaled(relative: Mapping[str, float], rate: float, gpus: int) -> RateTable:
-    """Return the table of a rigid job from its rate on a type of speed 1 and speeds by type.
-
-    The job's field `gpu_speeds` has such speeds.
-    """
-    return RateTable({(name, gpus): rate * speed for name, speed in relative.items()})

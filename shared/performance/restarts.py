@@ -16,16 +16,18 @@ class RestartCosts:
         return self.constant_s + self.per_gpu_s * gpus
 
 
+RESTART_S = 30.0
+"""Time of a restart that the price of a change takes, in Pollux and in Sia."""
+
 FREE = RestartCosts(0.0)
 """The simulations of Gavel (OSDI'20) take no time for a restart."""
-POLLUX = RestartCosts(30.0)
+POLLUX = RestartCosts(RESTART_S)
 """The simulations of Pollux (OSDI'21), for each job and size."""
-SIA_S = {
-    "imagenet": 250.0,
-    "bert": 120.0,
-    "yolov3": 45.0,
-    "cifar10": 30.0,
-    "deepspeech2": 25.0,
-    "ncf": 30.0,
-}
-"""The simulations of Sia (SOSP'23), by application."""
+
+
+def age_factor(age_s: float, restarts: int) -> float:
+    """Return the part of its speed by which a job counts that restarts once more.
+
+    The older a job and the fewer its restarts so far, the more (Pollux, OSDI'21, section 4.2).
+    """
+    return max(age_s - restarts * RESTART_S, 0.0) / (age_s + RESTART_S)

@@ -124,7 +124,7 @@ def runs_on(job: CandidateJob, gpu_type: str) -> bool:
     if not job.may_use(gpu_type):
         return False
     table = job.estimates.rates
-    return table is None or table.best(gpu_type, job.gpus) != 0.0
+    return table is None or table.consolidated_rate(gpu_type, job.gpus) != 0.0
 
 
 def rates_of(view: ClusterView, is_blind: bool = False) -> Floats:
@@ -137,7 +137,7 @@ def rates_of(view: ClusterView, is_blind: bool = False) -> Floats:
     for number, job in enumerate(view.jobs):
         table = job.estimates.rates
         if table is not None and not is_blind:
-            rates[number] = [table.best(name, job.gpus) or 0.0 for name in types]
+            rates[number] = [table.consolidated_rate(name, job.gpus) or 0.0 for name in types]
         rates[number] *= [job.may_use(name) for name in types]
     return rates
 

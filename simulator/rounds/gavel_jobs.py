@@ -106,7 +106,7 @@ def job_of(
     job_id: str, submit_s: float, duration_s: float, gang: int, rates: RateTable
 ) -> RoundsJob:
     """Return a job of which the reference type takes `duration_s`."""
-    reference = rates.best(REFERENCE, gang)
+    reference = rates.consolidated_rate(REFERENCE, gang)
     assert reference, f"{REFERENCE} runs each model"
     return RoundsJob(job_id, submit_s, gang, StepWork(duration_s * reference, rates, True))
 

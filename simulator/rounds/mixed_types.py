@@ -57,9 +57,10 @@ def mixed_jobs(
 
 def blind_speed(table: RateTable, gang: int, gpus: Sequence[int]) -> float:
     """Return the speed relative to the reference, on types in proportion to their GPUs."""
-    reference = table.best(REFERENCE, gang)
+    reference = table.consolidated_rate(REFERENCE, gang)
     assert reference, f"{REFERENCE} runs each model"
     total = sum(
-        count * (table.best(name, gang) or 0.0) for name, count in zip(TYPES, gpus, strict=True)
+        count * (table.consolidated_rate(name, gang) or 0.0)
+        for name, count in zip(TYPES, gpus, strict=True)
     )
     return total / sum(gpus) / reference

@@ -203,9 +203,8 @@ class RoundsWorld:
 
     def _footprint(self, placement: Placement) -> Footprint:
         nodes = [self.nodes[node_id] for node_id, _ in placement]
-        racks = len({node.rack for node in nodes})
         per_node = tuple(gpus for _, gpus in placement)
-        return Footprint(nodes[0].gpu_type, per_node, max(node.gpus for node in nodes), racks)
+        return Footprint(nodes[0].gpu_type, per_node, max(node.gpus for node in nodes))
 
     def _wait_for_job(self) -> None:
         """Let time pass until a job is submitted, if none is there."""

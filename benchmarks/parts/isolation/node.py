@@ -21,7 +21,6 @@ from infra.machine.process import spawn
 PACKAGE = Path(__file__).parents[3] / "agent"
 ORDINARY_UID = 65_534
 """An agent that is not root runs as this user, and all of its jobs do."""
-LEAST_UID = 70_000
 MOST_PIDS = 256
 OUTPUT_MIB = 1
 USER_PIDS = 400

@@ -80,7 +80,7 @@ def scaling_of(job: CandidateJob, gpu_type: str) -> ScalingJob | None:
         return None
     rates = [0.0]
     for gpus in range(1, job.max_gpus + 1):
-        rate = table.best(gpu_type, gpus)
+        rate = table.consolidated_rate(gpu_type, gpus)
         if rate is None and gpus >= job.min_gpus:
             break
         rates.append(rate or 0.0)

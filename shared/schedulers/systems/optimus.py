@@ -54,7 +54,7 @@ def gain_s(job: CandidateJob, gpu_type: str, gpus: int) -> float:
 def left_s(job: CandidateJob, gpu_type: str, gpus: int) -> float:
     """Return the time of the rest on so many GPUs; 0 where it is unknown."""
     table, left = job.estimates.rates, job.estimates.work_left
-    rate = table.best(gpu_type, gpus) if table is not None else None
+    rate = table.consolidated_rate(gpu_type, gpus) if table is not None else None
     return left / rate if left is not None and rate else 0.0
 
 

@@ -9,14 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from shared.performance.goodput import GoodputModel
+from shared.performance.restarts import age_factor
 from shared.schedulers.evolution import Floats, SharingProblem, States, evolve_states
 from shared.schedulers.hooks import Allotment, Allotments, Decides, Hooks, Memory, Need, Placements
 from shared.schedulers.view import CandidateJob, ClusterView, TypedNode
 
 GENERATIONS, STALL = 100, 25
 """Generations of a search, and those without a fitter state after which it ends."""
-RESTART_S = 30.0
-"""Time of a restart that the penalty of a change takes."""
 
 
 class Pollux(Hooks):
@@ -80,8 +79,7 @@ def problem_of(
         )
     # A speedup of 1 is a node's part of the cluster, as in the publication.
     speedups *= len(nodes) / total
-    age_s = np.array([view.now_s - job.submit_s for job in jobs])
-    restarts = np.array([job.restarts for job in jobs])
+    factors = [age_factor(view.now_s - job.submit_s, job.restarts) for job in jobs]
     base = np.zeros((len(jobs), len(nodes)), np.int16)
     column = {node.node_id: number for number, node in enumerate(nodes)}
     for number, job in enumerate(jobs):
@@ -89,7 +87,7 @@ def problem_of(
             base[number, column[node_id]] = gpus
     return SharingProblem(
         speedups=speedups,
-        restart_factor=np.maximum(age_s - restarts * RESTART_S, 0.0) / (age_s + RESTART_S),
+        restart_factor=np.array(factors),
         most_gpus=np.array([job.max_gpus for job in jobs]),
         least_gpus=np.array([job.min_gpus for job in jobs]),
         node_gpus=np.array([node.gpus for node in nodes], np.int16),

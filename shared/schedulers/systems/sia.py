@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from ortools.sat.python import cp_model
 
+from shared.performance.restarts import RESTART_S, age_factor
 from shared.schedulers.hooks import (
     Allotment,
     Allotments,
@@ -25,7 +26,6 @@ WITHOUT_GPUS = 1.1
 job with two GPUs and one that waits can cost less, 0.71 + 1.1, than both with one. From 2 on no job
 waits beside another that has more than its least number."""
 LEAST_RATE, MOST_COST = 1e-4, 3000.0
-RESTART_S = 30.0
 UNITS = 1000
 """Costs are whole numbers: two decimals as published, and one for a configuration that stays."""
 DETERMINISTIC_LIMIT = 2.0
@@ -105,7 +105,7 @@ def costs_of(
     for own in configurations:
         if not job.may_use(own.gpu_type) or not job.min_gpus <= own.gpus <= job.max_gpus:
             continue
-        rate = float(own.gpus) if table is None else table.best(own.gpu_type, own.gpus)
+        rate = float(own.gpus) if table is None else table.consolidated_rate(own.gpu_type, own.gpus)
         if rate:
             rates[own] = rate
     least = min(rates.values(), default=1.0)
@@ -122,4 +122,4 @@ def part_kept(age_s: float, restarts: int) -> float:
     """Return the part of its rate that a job keeps if it restarts; a very young one keeps all."""
     if age_s < RESTART_S:
         return 1.0
-    return max(age_s - restarts * RESTART_S, 0.0) / (age_s + RESTART_S)
+    return age_factor(age_s, restarts)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from shared.performance.footprint import Footprint
-from shared.performance.rates import RateTable, scaled
+from shared.performance.rates import RateTable
 
 TABLE = RateTable({("a", 1): 10.0, ("a", 4): 34.0, ("b", 1): 0.0}, {("a", 4): 20.0})
 
@@ -23,8 +23,3 @@ TABLE = RateTable({("a", 1): 10.0, ("a", 4): 34.0, ("b", 1): 0.0}, {("a", 4): 20
 )
 def test_what_was_not_measured_is_unknown(footprint: Footprint, rate: float | None) -> None:
     assert TABLE.rate(footprint) == rate
-
-
-def test_relative_speeds_make_a_table() -> None:
-    table = scaled({"a": 1.0, "b": 0.5}, 8.0, 2)
-    assert (table.best("a", 2), table.best("b", 2), table.best("b", 1)) == (8.0, 4.0, None)

@@ -49,4 +49,4 @@ def test_a_job_takes_its_duration_on_the_reference_type() -> None:
     for job in jobs:
         table = job.work.estimates().rates
         assert table is not None
-        assert table.best(TYPES[0], job.gpus)
+        assert table.consolidated_rate(TYPES[0], job.gpus)

@@ -24,7 +24,7 @@ def test_a_scheduler_knows_what_its_evaluation_gives_it() -> None:
     assert (first["pollux"].goodput, first["tiresias"].rates) == (None, None)
     rates, left = first["optimus"].rates, first["optimus"].work_left
     assert rates is not None and left is not None and left > 0
-    assert 0 < (rates.best("t4", 1) or 0) < (rates.best("t4", 8) or 0)
+    assert 0 < (rates.consolidated_rate("t4", 1) or 0) < (rates.consolidated_rate("t4", 8) or 0)
     assert {job.max_gpus for job in jobs["tiresias"]} == {job.gpus for job in jobs["tiresias"]}
 
 

@@ -20,7 +20,7 @@ RATES = RateTable({("v", 1): 2.0, ("v", 2): 4.0, ("p", 1): 1.0})
 
 def job(name: str, seconds: float, submit_s: float = 0.0, gpus: int = 1) -> RoundsJob:
     """Return a job that takes so long on `v`."""
-    rate = RATES.best("v", gpus)
+    rate = RATES.consolidated_rate("v", gpus)
     assert rate is not None
     return RoundsJob(name, submit_s, gpus, StepWork(seconds * rate, RATES))
 

@@ -61,10 +61,6 @@ class ScoredPlacer:
             return None
         return Place(row, gpus_of(table, shape, row, int(kept.gpu[row])))
 
-    def forget(self) -> None:
-        """Drop all scores, where the score itself has changed."""
-        self._kept.clear()
-
     def _refresh(self, table: NodeTable, shape: Shape, kept: _Kept) -> None:
         rows = np.flatnonzero(table.changed > kept.seen)
         fits: Bools = table.fits(shape, rows)

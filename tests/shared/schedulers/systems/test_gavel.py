@@ -29,7 +29,9 @@ def rate(now: ClusterView, shares: dict[str, dict[str, float]], name: str) -> fl
     table = now.job[name].estimates.rates
     assert table is not None
     gpus = now.job[name].gpus
-    return sum((table.best(own, gpus) or 0.0) * share for own, share in shares[name].items())
+    return sum(
+        (table.consolidated_rate(own, gpus) or 0.0) * share for own, share in shares[name].items()
+    )
 
 
 @pytest.mark.parametrize("scheduler", [GavelMaxMin(), GavelWaterFilling(), GavelCost()])
