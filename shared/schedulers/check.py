@@ -28,7 +28,7 @@ def violations(view: ClusterView, proposal: Proposal) -> Iterator[str]:
     """Yield each violation with the field, the value and the rule."""
     used: dict[str, int] = {}
     for job_id, placement in proposal.placements.items():
-        job = view.job.get(job_id)
+        job = view.job_by_id.get(job_id)
         if job is None:
             yield f"job {job_id}: must be one of the view"
             continue
@@ -36,7 +36,7 @@ def violations(view: ClusterView, proposal: Proposal) -> Iterator[str]:
         for node_id, gpus in placement:
             used[node_id] = used.get(node_id, 0) + gpus
     for node_id, gpus in used.items():
-        node = view.node.get(node_id)
+        node = view.node_by_id.get(node_id)
         if node is not None and gpus > node.gpus:
             yield f"GPUs of node {node_id}: {gpus}, must be at most {node.gpus}"
     yield from _of_changes(view, proposal)
@@ -47,12 +47,12 @@ def _of_placement(view: ClusterView, job: CandidateJob, placement: Placement) ->
     if len(set(nodes)) < len(nodes):
         yield f"nodes of job {job.job_id}: {nodes}, must differ"
     for node_id, gpus in placement:
-        if node_id not in view.node:
+        if node_id not in view.node_by_id:
             yield f"node of job {job.job_id}: {node_id}, must be one of the view"
             return
         if gpus < 1:
             yield f"GPUs of job {job.job_id} on node {node_id}: {gpus}, must be at least 1"
-    types = sorted({view.node[node_id].gpu_type for node_id in nodes})
+    types = sorted({view.node_by_id[node_id].gpu_type for node_id in nodes})
     if len(types) > 1:
         yield f"GPU types of job {job.job_id}: {', '.join(types)}, must be one"
     elif types and not job.may_use(types[0]):
@@ -67,7 +67,7 @@ def _of_placement(view: ClusterView, job: CandidateJob, placement: Placement) ->
 def _of_changes(view: ClusterView, proposal: Proposal) -> Iterator[str]:
     changed = changes(view, proposal)
     for job_id, change in changed.items():
-        if change != "start" and not view.job[job_id].preemptible:
+        if change != "start" and not view.job_by_id[job_id].preemptible:
             yield f"change of job {job_id}: {change}, must be none, as it is not preemptible"
     if len(changed) > view.limits.moves:
         yield f"changes: {len(changed)}, must be at most {view.limits.moves}"

@@ -107,7 +107,7 @@ def admit(
     for job_id in ranked:
         if job_id in admitted:
             continue
-        job = view.job[job_id]
+        job = view.job_by_id[job_id]
         roomiest = max(
             (name for name in free if job.may_use(name)), key=lambda name: free[name], default=None
         )

@@ -64,7 +64,7 @@ def _place(
         free[node.gpu_type][node.node_id] = node.gpus
     placements: dict[str, Placement] = {}
     for job_id, allotment in allotments.items():
-        held = view.job[job_id].placement
+        held = view.job_by_id[job_id].placement
         is_same = gpus_of(held) == allotment.gpus and view.type_of(held) == allotment.gpu_type
         if is_same and held:
             _take(free[allotment.gpu_type], held)

@@ -57,7 +57,7 @@ class TimeShareRounds(Hooks):
         """Return one round of the shares."""
         types = list(view.gpus_of_type)
         if self.is_blind:
-            np.random.default_rng((view.seed, view.number)).shuffle(types)
+            np.random.default_rng((view.seed, view.round_number)).shuffle(types)
         allotted: Allotments = {}
         known = [job for job in view.jobs if job.job_id in memory["shares"]]
         for gpu_type in types:

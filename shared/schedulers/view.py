@@ -65,7 +65,7 @@ class CandidateJob:
 
 
 class TypedNode(NamedTuple):
-    """A node that is healthy; `gpus` counts all of its GPUs."""
+    """A node on which jobs can start, with GPUs of one type; `gpus` counts them all."""
 
     node_id: str
     gpu_type: str
@@ -86,7 +86,7 @@ class ClusterView:
     """One moment. `round_s` is the time until the next decision, if nothing ends before."""
 
     now_s: float
-    number: int
+    round_number: int
     """Rounds before this one."""
     seed: int
     round_s: float
@@ -95,11 +95,11 @@ class ClusterView:
     limits: MoveLimits = field(default_factory=MoveLimits)
 
     @cached_property
-    def job(self) -> Mapping[str, CandidateJob]:
+    def job_by_id(self) -> Mapping[str, CandidateJob]:
         return {job.job_id: job for job in self.jobs}
 
     @cached_property
-    def node(self) -> Mapping[str, TypedNode]:
+    def node_by_id(self) -> Mapping[str, TypedNode]:
         return {node.node_id: node for node in self.nodes}
 
     @cached_property
@@ -112,7 +112,7 @@ class ClusterView:
 
     def type_of(self, placement: Placement) -> str | None:
         """Return the type of a placement's GPUs; None without GPUs."""
-        return self.node[placement[0][0]].gpu_type if placement else None
+        return self.node_by_id[placement[0][0]].gpu_type if placement else None
 
 
 def gpus_of(placement: Placement) -> int:

@@ -8,12 +8,12 @@ import pytest
 from benchmarks.parts.schedulers.page import render_page
 from benchmarks.parts.schedulers.systems import allox, of_pollux
 from benchmarks.schedulers import SchedulersOptions, run
-from simulator.rounds.anchors import anchor_folder
+from simulator.rounds.artifacts import artifact_folder
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 needs_pollux = pytest.mark.skipif(
-    anchor_folder("pollux") is None, reason="the inputs of Pollux' artifact are not here"
+    artifact_folder("pollux") is None, reason="the inputs of Pollux' artifact are not here"
 )
 
 

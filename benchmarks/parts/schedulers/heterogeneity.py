@@ -15,7 +15,7 @@ from shared.process.progress import ReportLine
 from shared.schedulers.registry import scheduler_of
 from simulator.metrics.bootstrap import gain, hours
 from simulator.metrics.outcome import Floats, Ints
-from simulator.rounds.anchors import trace_file
+from simulator.rounds.artifacts import trace_file
 from simulator.rounds.gavel_jobs import TRACE, ModelAndGang, gavel_nodes, read_rates
 from simulator.rounds.mixed_types import MixedTypesOptions, mixed_jobs
 from simulator.rounds.world import RoundsOptions, RoundsWorld

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.parts.command import Json
 from shared.process.progress import ReportLine
 from shared.schedulers.registry import scheduler_classes, scheduler_of
-from simulator.rounds.anchors import anchor_folder, trace_file
+from simulator.rounds.artifacts import artifact_folder, trace_file
 from simulator.rounds.gavel_jobs import TRACE, GavelDraws, drawn_jobs, gavel_nodes, read_rates
 from simulator.rounds.pollux_jobs import pollux_nodes, pollux_options, workload
 from simulator.rounds.world import RoundsOptions, RoundsWorld
@@ -74,7 +74,7 @@ def systems(
 
 def of_pollux(name: str, numbers: Sequence[int]) -> AnchoredSystem:
     """Run workloads of Pollux' evaluation, numbered from 1."""
-    folder = anchor_folder("pollux")
+    folder = artifact_folder("pollux")
     anchor = f"{POLLUX} {', '.join(map(str, numbers))}"
     if folder is None:
         return AnchoredSystem(f"{anchor}: its inputs are not here", None, None, False, {})

@@ -27,11 +27,11 @@ class Afs(Hooks):
         counts: dict[str, int] = {}
         jobs: list[ScalingJob] = []
         for name in ranked:
-            scaling = scaling_of(view.job[name], gpu_type)
+            scaling = scaling_of(view.job_by_id[name], gpu_type)
             if scaling is not None:
                 jobs.append(scaling)
                 continue
-            least = max(1, view.job[name].min_gpus)
+            least = max(1, view.job_by_id[name].min_gpus)
             if least <= free:
                 counts[name] = least
                 free -= least

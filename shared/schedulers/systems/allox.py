@@ -32,7 +32,9 @@ class AlloX(TimeShareRounds):
 
     def shares(self, view: ClusterView, memory: Memory) -> Shares:
         held: dict[str, str] = {
-            job_id: name for job_id, name in memory.get("held", {}).items() if job_id in view.job
+            job_id: name
+            for job_id, name in memory.get("held", {}).items()
+            if job_id in view.job_by_id
         }
         workers = [
             name

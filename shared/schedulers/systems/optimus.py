@@ -26,7 +26,7 @@ class Optimus(Hooks):
         counts: dict[str, int] = {}
         gains: dict[str, float] = {}
         for name in ranked:
-            job = view.job[name]
+            job = view.job_by_id[name]
             least = max(1, job.min_gpus)
             if least > free or not job.may_use(gpu_type):
                 continue
@@ -34,7 +34,7 @@ class Optimus(Hooks):
             free -= least
             gains[name] = gain_s(job, gpu_type, least) if job.max_gpus > least else 0.0
         while free > 0 and (best := _largest(gains)) is not None:
-            job = view.job[best]
+            job = view.job_by_id[best]
             counts[best] += 1
             free -= 1
             may_grow = counts[best] < job.max_gpus and free > 0

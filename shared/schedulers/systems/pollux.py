@@ -39,7 +39,7 @@ class Pollux(Hooks):
         gpu_type = view.nodes[0].gpu_type
         nodes = [node for node in view.nodes if node.gpu_type == gpu_type]
         problem = problem_of(view, jobs, nodes)
-        rng = np.random.default_rng((view.seed, view.number))
+        rng = np.random.default_rng((view.seed, view.round_number))
         states, _ = evolve_states(
             problem, adapted(memory, jobs, nodes, problem.base), GENERATIONS, STALL, rng
         )

@@ -24,7 +24,7 @@ class Tiresias(Hooks):
     decides: ClassVar[tuple[Decides, ...]] = ("order",)
 
     def rank(self, view: ClusterView, memory: Memory) -> list[str]:
-        demoted: list[str] = [name for name in memory.get("demoted", []) if name in view.job]
+        demoted: list[str] = [name for name in memory.get("demoted", []) if name in view.job_by_id]
         in_order = sorted(view.jobs, key=lambda job: (job.submit_s, job.job_id))
         fresh = [job for job in in_order if job.job_id not in demoted]
         demoted += [job.job_id for job in fresh if job.held_gpu_s >= LIMIT_GPU_S]

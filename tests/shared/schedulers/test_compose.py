@@ -58,8 +58,8 @@ class Urgent(Hooks):
     def evict(
         self, view: ClusterView, unplaced: Sequence[str], placements: Placements, memory: Memory
     ) -> list[str]:
-        urgent = [name for name in unplaced if view.job[name].weight > 1]
-        return [name for name in placements if view.job[name].weight == 1][: len(urgent)]
+        urgent = [name for name in unplaced if view.job_by_id[name].weight > 1]
+        return [name for name in placements if view.job_by_id[name].weight == 1][: len(urgent)]
 
 
 def test_victims_make_room_for_what_fits_nowhere() -> None:

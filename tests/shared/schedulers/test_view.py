@@ -8,7 +8,7 @@ def test_types_are_in_the_order_of_the_nodes() -> None:
     nodes = (TypedNode("n1", "v", 4), TypedNode("n2", "p", 2), TypedNode("n3", "v", 4))
     now = view([job("a", placement=on("n2"))], nodes)
     assert list(now.gpus_of_type.items()) == [("v", 8), ("p", 2)]
-    assert (now.type_of(now.job["a"].placement), now.type_of(())) == ("p", None)
+    assert (now.type_of(now.job_by_id["a"].placement), now.type_of(())) == ("p", None)
 
 
 def test_a_job_may_use_the_types_that_it_names_or_all() -> None:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from simulator.rounds.anchors import trace_file
+from simulator.rounds.artifacts import trace_file
 from simulator.rounds.gavel_jobs import (
     TRACE,
     TYPES,

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from shared.schedulers.registry import scheduler_of
-from simulator.rounds.anchors import anchor_folder
+from simulator.rounds.artifacts import artifact_folder
 from simulator.rounds.pollux_jobs import pollux_nodes, pollux_options, workload
 from simulator.rounds.world import RoundsWorld
 
-FOLDER = anchor_folder("pollux")
+FOLDER = artifact_folder("pollux")
 
 pytestmark = pytest.mark.skipif(
     FOLDER is None, reason="the inputs of Pollux' artifact are not here"

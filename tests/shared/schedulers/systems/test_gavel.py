@@ -26,9 +26,9 @@ def opposite() -> ClusterView:
 
 
 def rate(now: ClusterView, shares: dict[str, dict[str, float]], name: str) -> float:
-    table = now.job[name].estimates.rates
+    table = now.job_by_id[name].estimates.rates
     assert table is not None
-    gpus = now.job[name].gpus
+    gpus = now.job_by_id[name].gpus
     return sum(
         (table.consolidated_rate(own, gpus) or 0.0) * share for own, share in shares[name].items()
     )

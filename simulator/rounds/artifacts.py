@@ -1,4 +1,4 @@
-"""The folder of inputs of released artifacts, `anchors` beside the folder of traces."""
+"""Inputs of the released artifacts of publications: `anchors/NAME` beside the folder of traces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from simulator.workload.locate import has_trace, traces_folder
 from simulator.workload.locate import locate as locate_trace
 
 
-def anchor_folder(artifact: str) -> Path | None:
+def artifact_folder(artifact: str) -> Path | None:
     """Return the folder of an artifact; None where it is not on this machine."""
     traces = traces_folder()
     if traces is None or not (traces.parent / "anchors" / artifact).is_dir():
