@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.result import finish
-from benchmarks.parts.schedulers.fragmentation import NODES, TRACE, VARIANTS, measure
+from benchmarks.parts.schedulers.fragmentation import FIRST_SEED, NODES, TRACE, VARIANTS, measure
 from benchmarks.parts.schedulers.fragmentation_page import render_page
 from shared.process.progress import ReportLine
 from simulator.workload.errors import TraceError
@@ -25,6 +25,7 @@ class FragmentationOptions:
     trace: str = TRACE
     nodes: str = NODES
     seeds: int = 10
+    first_seed: int = FIRST_SEED
     variants: bool = False
     out: str = ""
 
@@ -36,7 +37,9 @@ async def run(options: FragmentationOptions, report_line: ReportLine) -> Json:
     began_s = time.process_time()
     variants = tuple(VARIANTS) if options.variants else ("default",)
     try:
-        result = measure(options.seeds, report_line, options.trace, options.nodes, variants)
+        result = measure(
+            options.seeds, report_line, options.trace, options.nodes, variants, options.first_seed
+        )
     except TraceError as error:
         raise ValueError(str(error)) from None
     return finish({"bench": "fragmentation", **result}, began_s, options.out, render_page)

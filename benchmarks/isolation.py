@@ -17,7 +17,7 @@ from benchmarks.parts.agents.node_pool import POOL, agents_stack
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.isolation import of_jobs, of_requests
 from benchmarks.parts.isolation.node import ORDINARY_UID, confined_node
-from benchmarks.parts.isolation.room import ATTACKER, OTHER, Room, tenant_api
+from benchmarks.parts.isolation.two_tenants import ATTACKER, OTHER, TwoTenants, tenant_api
 from benchmarks.parts.slow_worker.nodes import join_token, until_alive
 from benchmarks.parts.stack import Bench
 from cli.errors import CliError
@@ -26,7 +26,7 @@ from infra.supervisor.running import Broker
 from shared.contracts.pools import ConfigurePool
 from shared.process.progress import ReportLine
 
-Case = Callable[[Room], str]
+Case = Callable[[TwoTenants], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,29 +68,29 @@ def names() -> list[str]:
 def tried(bench: Bench, name: str, uid: int, only: str, report_line: ReportLine) -> dict[str, str]:
     """Return what leaked in each case, empty where nothing did."""
     leaks = dict[str, str]()
-    with prepared(bench, name, uid) as room:
+    with prepared(bench, name, uid) as tenants:
         cases: tuple[Case, ...] = (*of_jobs.CASES, *of_requests.CASES)
         for case in cases:
             if only in ("", case.__name__):
-                leaks[f"{name}/{case.__name__}"] = leak = outcome(room, case)
+                leaks[f"{name}/{case.__name__}"] = leak = outcome(tenants, case)
                 report_line(f"{name}: {case.__name__}: {leak or 'held'}")
     return leaks
 
 
-def outcome(room: Room, case: Case) -> str:
+def outcome(tenants: TwoTenants, case: Case) -> str:
     """Try one case; the neighbour has to go on afterwards, else it is started anew."""
     try:
-        leak = case(room)
+        leak = case(tenants)
     except (CliError, TimeoutError) as error:
         leak = f"no result: {error}"
-    if room.ticks_on(room.ticks()):
+    if tenants.ticks_on(tenants.ticks()):
         return leak
-    room.start_neighbour()
+    tenants.start_neighbour()
     return f"{leak}; the neighbour was disturbed".removeprefix("; ")
 
 
 @contextmanager
-def prepared(bench: Bench, name: str, uid: int) -> Iterator[Room]:
+def prepared(bench: Bench, name: str, uid: int) -> Iterator[TwoTenants]:
     """Run a node of this user, with the neighbour's job on it."""
     pool = ConfigurePool(pool=POOL, backends=("agent",), base_policy="fair_share")
     open_up(bench.stack, [pool], [ATTACKER, OTHER])
@@ -99,9 +99,9 @@ def prepared(bench: Bench, name: str, uid: int) -> Iterator[Room]:
         until_alive(admin, 1)
         red, blue = tenant_api(admin, ATTACKER), tenant_api(admin, OTHER)
         folder = bench.stack.data_dir
-        room = Room(admin, red, blue, node, f"node-{name}", POOL, folder)
-        room.start_neighbour()
-        yield room
+        tenants = TwoTenants(admin, red, blue, node, f"node-{name}", POOL, folder)
+        tenants.start_neighbour()
+        yield tenants
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from shared.process.progress import ReportLine
 
 WORKLOADS = range(1, 9)
 NOT_BUILT = ("topology", "spot", "cpsat")
-"""Keys that the command will have, and has not yet."""
+"""Keys that the result will have, and has not yet; `ABSENT_PARTS` of the page has their words."""
 
 
 @dataclass(frozen=True, slots=True)

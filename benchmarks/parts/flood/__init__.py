@@ -1,1 +1,1 @@
-"""Parts of `berth bench year`."""
+"""Parts of `berth bench flood`."""

@@ -6,9 +6,10 @@ import time
 
 from benchmarks.parts.command import Json
 from benchmarks.parts.isolation.node import OUTPUT_MIB
-from benchmarks.parts.isolation.room import LEFT, MARKER, MARKER_IN_PARTS, Room
+from benchmarks.parts.isolation.two_tenants import LEFT_BY_BLUE, MARKER, MARKER_IN_PARTS, TwoTenants
 
-LEFT_S = 20.0
+SETTLE_S = 20.0
+"""Time in which the last processes and lines of an ended job are to be gone or shown."""
 MIB = 2**20
 MEMORY_MIB = 700
 """More than the quarter of a GiB that the job has asked for."""
@@ -32,29 +33,29 @@ def python(program: str) -> str:
     return f"python3 - <<'END'\n{program}\nEND"
 
 
-def forks_without_end(room: Room) -> str:
+def forks_without_end(tenants: TwoTenants) -> str:
     """The job is refused forks, and ends with all that it forked."""
-    job_id = room.submit(room.red, "bomb() { bomb | bomb & }; bomb; sleep 4; exit 0")
-    room.ended(job_id)
-    return survivors(room, job_id)
+    job_id = tenants.submit(tenants.red, "bomb() { bomb | bomb & }; bomb; sleep 4; exit 0")
+    tenants.ended(job_id)
+    return survivors(tenants, job_id)
 
 
-def fills_memory(room: Room) -> str:
-    row, _ = room.attack(python(f"x = bytearray({MEMORY_MIB} << 20); print(len(x))"))
-    reason = room.failure(row)
+def fills_memory(tenants: TwoTenants) -> str:
+    row, _ = tenants.attack(python(f"x = bytearray({MEMORY_MIB} << 20); print(len(x))"))
+    reason = tenants.failure(row)
     return "" if reason == "out_of_memory" else f"it ended as {row['phase']} {reason}".strip()
 
 
-def fills_log(room: Room) -> str:
+def fills_log(tenants: TwoTenants) -> str:
     """The output on the node is cut, and its end can be read."""
     # Long lines: what is kept is streamed at `lines_per_s`.
     line = "0123456789abcdef" * 200
-    row, _ = room.attack(f"yes {line} | head -n 25000; echo the end")
+    row, _ = tenants.attack(f"yes {line} | head -n 25000; echo the end")
     if row["phase"] != "succeeded":
         return f"it ended as {row['phase']}"
-    if not shown(room, str(row["job_id"]), "the end"):
+    if not shown(tenants, str(row["job_id"]), "the end"):
         return "the last line of its output is not shown"
-    folders = [path.parent for path in room.node.state.rglob("output.log.*")]
+    folders = [path.parent for path in tenants.node.state.rglob("output.log.*")]
     largest = max(
         (sum(p.stat().st_size for p in folder.glob("output.log.*")) for folder in folders),
         default=0,
@@ -62,42 +63,42 @@ def fills_log(room: Room) -> str:
     return "" if largest <= 2 * OUTPUT_MIB * MIB else f"{largest / MIB:.0f} MiB of output were kept"
 
 
-def shown(room: Room, job_id: str, text: str) -> bool:
+def shown(tenants: TwoTenants, job_id: str, text: str) -> bool:
     """Return whether the output of a job ends with this line, which may still be on its way."""
-    ends_s = time.monotonic() + LEFT_S
-    while room.output(job_id)[-1:] != [text]:
+    ends_s = time.monotonic() + SETTLE_S
+    while tenants.output(job_id)[-1:] != [text]:
         if time.monotonic() > ends_s:
             return False
         time.sleep(0.2)
     return True
 
 
-def ignores_sigterm(room: Room) -> str:
-    job_id = room.submit(room.red, "trap '' TERM INT HUP; while :; do sleep 1; done")
-    room.until(job_id, ("running",))
-    room.cancel(room.red, job_id)
-    row = room.ended(job_id)
-    return survivors(room, job_id) or ("" if row["phase"] == "cancelled" else str(row["phase"]))
+def ignores_sigterm(tenants: TwoTenants) -> str:
+    job_id = tenants.submit(tenants.red, "trap '' TERM INT HUP; while :; do sleep 1; done")
+    tenants.until(job_id, ("running",))
+    tenants.cancel(tenants.red, job_id)
+    row = tenants.ended(job_id)
+    return survivors(tenants, job_id) or ("" if row["phase"] == "cancelled" else str(row["phase"]))
 
 
-def leaves_its_session(room: Room) -> str:
+def leaves_its_session(tenants: TwoTenants) -> str:
     """Processes that have gone out of session, group and parent end with the job."""
     daemon = "setsid sh -c 'setsid sleep 600 & sleep 600' > /dev/null 2>&1 &"
-    job_id = room.submit(room.red, f"{daemon} {daemon} sleep 1; exit 0")
-    room.ended(job_id)
-    return survivors(room, job_id)
+    job_id = tenants.submit(tenants.red, f"{daemon} {daemon} sleep 1; exit 0")
+    tenants.ended(job_id)
+    return survivors(tenants, job_id)
 
 
-def survivors(room: Room, job_id: str) -> str:
-    ends_s = time.monotonic() + LEFT_S
-    while left := room.processes_of(job_id):
+def survivors(tenants: TwoTenants, job_id: str) -> str:
+    ends_s = time.monotonic() + SETTLE_S
+    while left := tenants.processes_of(job_id):
         if time.monotonic() > ends_s:
             return f"{len(left)} processes are left"
         time.sleep(0.2)
     return ""
 
 
-def reads_proc_of_others(room: Room) -> str:
+def reads_proc_of_others(tenants: TwoTenants) -> str:
     """No variables, command line or memory map of another tenant's processes can be read."""
     program = """
 for pid in os.listdir("/proc"):
@@ -105,37 +106,39 @@ for pid in os.listdir("/proc"):
         for name in ("environ", "cmdline"):
             look(f"/proc/{pid}/{name}")
 """
-    return leaked(room.attack(python(WALK + program)))
+    return leaked(tenants.attack(python(WALK + program)))
 
 
-def signals_others(room: Room) -> str:
+def signals_others(tenants: TwoTenants) -> str:
     """The neighbour's processes take no signal of the attacker."""
-    pids = " ".join(str(pid) for pid in room.processes_of(room.neighbour))
-    row, _ = room.attack(f"kill -KILL {pids}; exit 0")
-    seen = room.ticks()
-    return "" if room.ticks_on(seen) else f"the neighbour was ended, by a job that {row['phase']}"
+    pids = " ".join(str(pid) for pid in tenants.processes_of(tenants.neighbour))
+    row, _ = tenants.attack(f"kill -KILL {pids}; exit 0")
+    seen = tenants.ticks()
+    return (
+        "" if tenants.ticks_on(seen) else f"the neighbour was ended, by a job that {row['phase']}"
+    )
 
 
-def reads_leftovers(room: Room) -> str:
+def reads_leftovers(tenants: TwoTenants) -> str:
     """Nothing that another tenant left in folders for all can be read."""
     program = f"""
 for root in ("/tmp", "/var/tmp", "/dev/shm"):
-    look(os.path.join(root, {LEFT!r}))
-for root in ({str(room.node.state)!r}, {str(room.node.run)!r}):
+    look(os.path.join(root, {LEFT_BY_BLUE!r}))
+for root in ({str(tenants.node.state)!r}, {str(tenants.node.run)!r}):
     for folder, _, names in os.walk(root):
         for name in names:
             if not folder.startswith(os.getcwd()):
                 look(os.path.join(folder, name))
 """
-    return leaked(room.attack(python(WALK + program)))
+    return leaked(tenants.attack(python(WALK + program)))
 
 
-def opens_files_of_the_agent(room: Room) -> str:
+def opens_files_of_the_agent(tenants: TwoTenants) -> str:
     """Identity, lease and orders of the node can be neither read nor written."""
     program = f"""
 import stat
 own = os.getcwd()
-for root in ({str(room.node.state)!r}, {str(room.node.run)!r}):
+for root in ({str(tenants.node.state)!r}, {str(tenants.node.run)!r}):
     for folder, names, files in os.walk(root):
         for name in files:
             path = os.path.join(folder, name)
@@ -148,12 +151,12 @@ for root in ({str(room.node.state)!r}, {str(room.node.run)!r}):
             except OSError:
                 pass
 """
-    return leaked(room.attack(python("import os\n" + program)))
+    return leaked(tenants.attack(python("import os\n" + program)))
 
 
-def connects_to_sockets_of_the_agent(room: Room) -> str:
+def connects_to_sockets_of_the_agent(tenants: TwoTenants) -> str:
     """Sockets of the agent and of other workers take no connection."""
-    sockets = [str(path) for path in room.node.run.rglob("*") if path.is_socket()]
+    sockets = [str(path) for path in tenants.node.run.rglob("*") if path.is_socket()]
     program = f"""
 import os, socket
 own = os.environ.get("BERTH_TELEMETRY", "")
@@ -168,13 +171,13 @@ for path in {sockets!r}:
     except OSError:
         pass
 """
-    return leaked(room.attack(python(program)))
+    return leaked(tenants.attack(python(program)))
 
 
-def reads_credentials_of_the_control_plane(room: Room) -> str:
+def reads_credentials_of_the_control_plane(tenants: TwoTenants) -> str:
     """Keys, certificates and passwords of the services can be read neither as files nor in /proc"""
     program = f"""
-for folder, _, names in os.walk({str(room.control_plane)!r}):
+for folder, _, names in os.walk({str(tenants.control_plane)!r}):
     for name in names:
         path = os.path.join(folder, name)
         if os.access(path, os.R_OK):
@@ -184,16 +187,16 @@ for pid in os.listdir("/proc"):
         text = open(f"/proc/{{pid}}/environ", "rb").read()
     except OSError:
         continue
-    if {str(room.control_plane)!r}.encode() in text and b"BERTH_JOB_ID" not in text:
+    if {str(tenants.control_plane)!r}.encode() in text and b"BERTH_JOB_ID" not in text:
         print("leaked environ", pid)
 """
-    return leaked(room.attack(python("import os\n" + program)))
+    return leaked(tenants.attack(python("import os\n" + program)))
 
 
-def image_that_does_not_exist(room: Room) -> str:
+def image_that_does_not_exist(tenants: TwoTenants) -> str:
     """It ends with its reason; a registry that does not answer is tried a few times."""
-    row = room.ended(room.submit(room.red, "exit 0", image="localhost:9/no/such-image:1"))
-    reason = f"{room.failure(row)} {row['detail']}"
+    row = tenants.ended(tenants.submit(tenants.red, "exit 0", image="localhost:9/no/such-image:1"))
+    reason = f"{tenants.failure(row)} {row['detail']}"
     is_named = row["phase"] in ("failed", "rejected") and "image" in reason
     return "" if is_named else f"it ended as {row['phase']}: {reason}"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.parts.goals import met
 from benchmarks.parts.markdown import table
+from benchmarks.parts.schedulers.fragmentation import CHOSEN_PERCENT
 
 HEAD = """# Fragmentation
 
@@ -38,9 +39,10 @@ The scores are those of `services/placement/core/gpu_parts`. They count whole nu
 released code rounds to 101 levels, whose ties its order of nodes decides; the last row counts
 growths of the expected fragment within a band as equal, and fills the fullest of these nodes. FGD
 knows the distribution of the trace's workers, as in its evaluation, and here also their memory. The
-band was chosen among five on two other seeds of the same trace, where 4.61 % were left at 100 %
-requested, and not on another trace. First fit depends on the order of nodes. Dot product, packing
-and clustering leave some 10 % more than published; for the last two the cause is not known.
+band was chosen among five on two other seeds of the same trace, where {chosen:.2f} % were left at
+100 % requested, and not on another trace. First fit depends on the order of nodes. Dot
+product, packing and clustering leave some 10 % more than published; for the last two the cause is
+not known.
 """
 
 
@@ -52,7 +54,7 @@ def render_page(result: dict[str, Any]) -> str:
             table(("goal", "result"), goal_rows(result)),
             *(section for name in result["clusters"] for section in cluster_section(result, name)),
             *variants_section(result),
-            TAIL,
+            TAIL.format(chosen=CHOSEN_PERCENT),
         ]
     )
 

@@ -33,6 +33,12 @@ the speeds. Of each part the middle half of the jobs is scored; intervals are of
 over hours.
 
 """
+ABSENT_PARTS = {
+    "topology": "placement by topology",
+    "spot": "spot capacity",
+    "cpsat": "a planner by CP-SAT",
+}
+"""Words for the keys of parts that are absent from a result."""
 
 
 def render_page(result: dict[str, Any]) -> str:
@@ -53,8 +59,10 @@ def _parts(result: dict[str, Any]) -> Iterator[str]:
         ]
         yield table(("system", "workload or seed", "published", "ours", "difference"), rows)
     yield from _types(result["heterogeneity"])
+    if "fragmentation" in result:
+        yield "\n## Parts of GPUs\n\nThe figures are those of [fragmentation](fragmentation.md).\n"
     yield "\n## Parts that are absent\n\n"
-    absent = ", ".join(f"`{name}`" for name in result["absent"])
+    absent = ", ".join(ABSENT_PARTS[name] for name in result["absent"])
     yield f"Not built yet: {absent}.\n" if absent else "None.\n"
     yield f"\nCPU time of the run: {result['cpu_s']:,} s.\n"
 

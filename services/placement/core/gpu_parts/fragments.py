@@ -17,7 +17,7 @@ from services.placement.core.gpu_parts.demand import Demand, Floats
 from services.placement.core.gpu_parts.nodes import Bools, Ints, NodeTable, Rows
 from shared.contracts.gang_needs import GPU, Shape
 
-NONE = np.iinfo(np.int64).max
+NOWHERE = np.iinfo(np.int64).max
 """The fragment after a worker where it does not fit."""
 
 
@@ -46,7 +46,7 @@ def fragments_after(
 ) -> tuple[Ints, Ints]:
     """Return the least fragment of each row once it has one such worker, and the GPU of a share.
 
-    Rows on which the worker does not fit have `NONE`, and the GPU -1, as have whole GPUs.
+    Rows on which the worker does not fit have `NOWHERE`, and the GPU -1, as have whole GPUs.
     """
     cpu, mem = table.cpu_free[rows] - shape.cpu_milli, table.mem_free[rows] - shape.mem_mib
     usable = usable_by(table, rows, demand, cpu, mem)
@@ -59,7 +59,7 @@ def fragments_after(
         least = weigh(parts_of(after, demand), usable, demand)
         gpu = np.full(len(rows), -1, np.int64)
     fits = table.fits(shape, rows)
-    return np.where(fits, least, NONE), np.where(fits, gpu, -1)
+    return np.where(fits, least, NOWHERE), np.where(fits, gpu, -1)
 
 
 def usable_by(
@@ -95,7 +95,7 @@ def without_whole(free: Ints, gpus: int) -> Ints:
 
 
 def _after_share(parts: Parts, usable: Bools, shape: Shape, demand: Demand) -> Ints:
-    """Return the fragment with the share on each GPU, [n, GPUs]; `NONE` without room."""
+    """Return the fragment with the share on each GPU, [n, GPUs]; `NOWHERE` without room."""
     left = parts.free - shape.milli
     able_after = left[:, :, None] >= demand.milli
     change = able_after.astype(np.int64) - parts.able
@@ -105,4 +105,4 @@ def _after_share(parts: Parts, usable: Bools, shape: Shape, demand: Demand) -> I
     holds = usable[:, None, :] & (parts.able_gpus[:, None, :] + change >= demand.gpus)
     total = parts.total - shape.milli
     amounts: Floats = np.where(holds, small, total[:, None, None]) @ demand.weight
-    return np.where(left >= 0, amounts.astype(np.int64), NONE)
+    return np.where(left >= 0, amounts.astype(np.int64), NOWHERE)

@@ -26,7 +26,9 @@ class NodeTable:
     free: Ints
     """Free thousandths of each GPU, [n, most GPUs of a node]; 0 where a node has no such GPU."""
     cpu_free: Ints
+    """Free thousandths of a core of each node, [n]."""
     mem_free: Ints
+    """Free MiB of memory of each node, [n]."""
     workers: Ints
     """Workers on each node, [n, 1 + most GPUs]: in column 0 those with a part of a GPU, in column
     k those with k whole ones. Workers without GPUs are not counted."""

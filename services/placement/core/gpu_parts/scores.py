@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from services.placement.core.gpu_parts.demand import Demand, Floats
-from services.placement.core.gpu_parts.fragments import NONE, fragments, fragments_after
+from services.placement.core.gpu_parts.fragments import NOWHERE, fragments, fragments_after
 from services.placement.core.gpu_parts.nodes import Ints, NodeTable, Rows
 from shared.contracts.gang_needs import GPU, Shape
 
@@ -27,14 +27,14 @@ class Scores(NamedTuple):
 Score = Callable[[NodeTable, Shape, Rows], Scores]
 
 
-class Limits(NamedTuple):
-    """Cores and GPUs of the largest nodes, by which packing policies weigh both."""
+class LargestNode(NamedTuple):
+    """The most cores and the most GPUs of a node, by which packing policies weigh both."""
 
     cpu_milli: int
     gpu_milli: int
 
     @classmethod
-    def of(cls, table: NodeTable) -> Limits:
+    def of(cls, table: NodeTable) -> LargestNode:
         """Return those of a table of empty nodes."""
         return cls(int(table.cpu_free.max()), int(table.gpus.max()) * GPU)
 
@@ -56,10 +56,10 @@ def first_fit(table: NodeTable, shape: Shape, rows: Rows) -> Scores:
 class BestFit:
     """Leave the least of cores and GPUs free on the node, each by the largest node."""
 
-    limits: Limits
+    largest: LargestNode
 
     def __call__(self, table: NodeTable, shape: Shape, rows: Rows) -> Scores:
-        left = left_of(table, shape, rows, self.limits)
+        left = left_of(table, shape, rows, self.largest)
         return Scores(-left.astype(np.float64), fullest_gpu(table, shape, rows))
 
 
@@ -67,10 +67,10 @@ class BestFit:
 class DotProduct:
     """Take the node where free and needed cores and GPUs have the least product (Tetris)."""
 
-    limits: Limits
+    largest: LargestNode
 
     def __call__(self, table: NodeTable, shape: Shape, rows: Rows) -> Scores:
-        most_cpu, most_gpu = self.limits
+        most_cpu, most_gpu = self.largest
         cpu = table.cpu_free[rows] / most_cpu * (shape.cpu_milli / most_cpu)
         gpu = table.free[rows].sum(1) / most_gpu * (shape.worker_milli / most_gpu)
         product: Floats = cpu + gpu
@@ -119,21 +119,21 @@ class FragmentationDescent:
     """
 
     demand: Demand
-    limits: Limits
+    largest: LargestNode
     band_milli: int = BAND_MILLI
 
     def __call__(self, table: NodeTable, shape: Shape, rows: Rows) -> Scores:
         after, gpu = fragments_after(table, rows, shape, self.demand)
-        growth = np.where(after == NONE, 0, after) - fragments(table, rows, self.demand)
+        growth = np.where(after == NOWHERE, 0, after) - fragments(table, rows, self.demand)
         band = max(1, self.band_milli * int(self.demand.weight.sum()))
-        left = left_of(table, shape, rows, self.limits)
-        most = 2 * self.limits.cpu_milli * self.limits.gpu_milli + 1
+        left = left_of(table, shape, rows, self.largest)
+        most = 2 * self.largest.cpu_milli * self.largest.gpu_milli + 1
         return Scores(-((growth // band) * most + left).astype(np.float64), gpu)
 
 
-def left_of(table: NodeTable, shape: Shape, rows: Rows, limits: Limits) -> Ints:
+def left_of(table: NodeTable, shape: Shape, rows: Rows, largest: LargestNode) -> Ints:
     """Return the cores and GPUs free on each row with the worker, each by the largest node."""
     cpu_left = table.cpu_free[rows] - shape.cpu_milli
     gpu_left = table.free[rows].sum(1) - shape.worker_milli
-    left: Ints = cpu_left * limits.gpu_milli + gpu_left * limits.cpu_milli
+    left: Ints = cpu_left * largest.gpu_milli + gpu_left * largest.cpu_milli
     return left

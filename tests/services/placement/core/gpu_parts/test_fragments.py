@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.placement.core.gpu_parts.demand import Demand
-from services.placement.core.gpu_parts.fragments import NONE, fragments, fragments_after
+from services.placement.core.gpu_parts.fragments import NOWHERE, fragments, fragments_after
 from services.placement.core.gpu_parts.nodes import NodeTable
 from shared.contracts.gang_needs import GPU, Shape
 from tests.services.placement.core.gpu_parts.fleet import node, worker
@@ -70,7 +70,7 @@ def check_after(
 ) -> None:
     """Take the worker on each GPU in turn: the least fragment is the one that was computed."""
     if not table.fits(shape, np.array([row]))[0]:
-        assert (after, gpu) == (NONE, -1)
+        assert (after, gpu) == (NOWHERE, -1)
         return
     if shape.gpus and shape.is_share:
         places: list[tuple[int, ...]] = [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from services.placement.core.gpu_parts.demand import Demand
 from services.placement.core.gpu_parts.nodes import NodeTable
 from services.placement.core.gpu_parts.placer import Place, Placer, RandomPlacer, ScoredPlacer, draw
-from services.placement.core.gpu_parts.scores import FragmentationDescent, Limits
+from services.placement.core.gpu_parts.scores import FragmentationDescent, LargestNode
 from shared.contracts.gang_needs import Shape
 from tests.services.placement.core.gpu_parts.fleet import node, worker
 
@@ -21,7 +21,7 @@ SHAPES = [
     *(worker(0, cpus=4), worker(0.5, types=("b",))),
 ]
 DEMAND = Demand.of(SHAPES, 100)
-SCORE = FragmentationDescent(DEMAND, Limits.of(NodeTable.of(FLEET)))
+SCORE = FragmentationDescent(DEMAND, LargestNode.of(NodeTable.of(FLEET)))
 
 
 def places(placer: Placer, shapes: list[Shape]) -> list[Place | None]:

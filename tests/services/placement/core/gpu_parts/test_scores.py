@@ -9,7 +9,7 @@ from services.placement.core.gpu_parts.scores import (
     BestFit,
     DotProduct,
     FragmentationDescent,
-    Limits,
+    LargestNode,
     Score,
     first_fit,
     gpu_clustering,
@@ -19,7 +19,7 @@ from shared.contracts.gang_needs import NodeKind, Shape
 from tests.services.placement.core.gpu_parts.fleet import node, worker
 
 FLEET = [node(8, cpus=96), node(4, cpus=64), node(2, cpus=32)]
-LIMITS = Limits.of(NodeTable.of(FLEET))
+LARGEST = LargestNode.of(NodeTable.of(FLEET))
 
 
 def place(
@@ -38,16 +38,16 @@ def test_first_fit_takes_the_first_node_and_its_fullest_gpu() -> None:
 
 
 def test_best_fit_leaves_least() -> None:
-    assert place(BestFit(LIMITS), worker(1)) == Place(2, (0,))
-    assert place(BestFit(LIMITS), worker(4)) == Place(1, (0, 1, 2, 3))
+    assert place(BestFit(LARGEST), worker(1)) == Place(2, (0,))
+    assert place(BestFit(LARGEST), worker(4)) == Place(1, (0, 1, 2, 3))
 
 
 def test_a_dot_product_weighs_what_the_worker_needs() -> None:
     many_cores = (Place(2, ()), worker(0, cpus=0))
-    assert place(DotProduct(LIMITS), worker(1), many_cores) == Place(2, (0,))
+    assert place(DotProduct(LARGEST), worker(1), many_cores) == Place(2, (0,))
     without_cores = worker(0.5, cpus=0)
     full = (Place(1, (0, 1, 2)), worker(3))
-    assert place(DotProduct(LIMITS), without_cores, full) == Place(1, (3,))
+    assert place(DotProduct(LARGEST), without_cores, full) == Place(1, (3,))
 
 
 def test_packing_prefers_gpus_in_use_then_nodes_in_use_then_small_nodes() -> None:
@@ -72,7 +72,7 @@ def test_descent_takes_the_node_where_the_fragment_grows_least() -> None:
     """A share of 0.4 beside one of 0.6 leaves no fragment; on the emptier GPU 0.2 is left, of use
     to none."""
     demand = Demand.of([worker(0.4)] * 5 + [worker(0.6)] * 5)
-    score = FragmentationDescent(demand, LIMITS)
+    score = FragmentationDescent(demand, LARGEST)
     exact, loose = (Place(0, (0,)), worker(0.6)), (Place(1, (0,)), worker(0.4))
     assert place(score, worker(0.4), exact, loose) == Place(0, (0,))
     assert place(score, worker(0.6), exact, loose) == Place(1, (0,))
@@ -81,7 +81,7 @@ def test_descent_takes_the_node_where_the_fragment_grows_least() -> None:
 def test_descent_keeps_whole_gpus_where_large_workers_are_frequent() -> None:
     demand = Demand.of([worker(8)] * 5 + [worker(1)] * 5)
     fleet = [node(8), node(8)]
-    score = FragmentationDescent(demand, Limits.of(NodeTable.of(fleet)))
+    score = FragmentationDescent(demand, LargestNode.of(NodeTable.of(fleet)))
     used = (Place(1, (0,)), worker(1))
     assert place(score, worker(1), used, fleet=fleet) == Place(1, (1,))
 
@@ -90,9 +90,9 @@ def test_growths_of_one_band_are_decided_by_what_is_left() -> None:
     """The first node's fragment grows by 20 thousandths less; the second is full afterwards."""
     demand = Demand.of([worker(0.98)])
     fleet = [node(2), node(1, cpus=1)]
-    limits = Limits.of(NodeTable.of(fleet))
+    largest = LargestNode.of(NodeTable.of(fleet))
     taken = (Place(0, (0,)), worker(0.02)), (Place(1, (0,)), worker(0.01, cpus=0))
-    banded = FragmentationDescent(demand, limits)
+    banded = FragmentationDescent(demand, largest)
     assert place(banded, worker(0.98), *taken, fleet=fleet) == Place(1, (0,))
-    exact = FragmentationDescent(demand, limits, band_milli=0)
+    exact = FragmentationDescent(demand, largest, band_milli=0)
     assert place(exact, worker(0.98), *taken, fleet=fleet) == Place(0, (0,))

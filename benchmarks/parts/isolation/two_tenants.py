@@ -27,7 +27,7 @@ MARKER = "marker-of-blue-7f3a"
 MARKER_IN_PARTS = '"marker-of" + "-blue-7f3a"'
 """The same in a program that must not find itself."""
 TICK_S = 0.2
-LEFT = "left-by-blue"
+LEFT_BY_BLUE = "left-by-blue"
 """File that blue leaves in folders for all."""
 
 
@@ -39,7 +39,7 @@ def tenant_api(client: Api, tenant: str) -> Api:
 
 
 @dataclass(slots=True)
-class Room:
+class TwoTenants:
     """The two tenants' clients, the node, and the folder of the control plane."""
 
     admin: Api
@@ -91,7 +91,7 @@ class Room:
 
     def start_neighbour(self) -> None:
         """Start blue's job: it ticks, and has left what it has where jobs leave things."""
-        left = " ".join(f"{folder}/{LEFT}" for folder in ("/tmp", "/var/tmp", "/dev/shm"))
+        left = " ".join(f"{folder}/{LEFT_BY_BLUE}" for folder in ("/tmp", "/var/tmp", "/dev/shm"))
         script = (
             f'umask 0; for f in {left} weights; do echo "$MARK" > $f; done; echo "$MARK"; '
             f"while :; do echo tick; sleep {TICK_S}; done"
