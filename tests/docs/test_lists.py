@@ -43,6 +43,16 @@ def test_the_readme_names_every_benchmark() -> None:
     assert names == set(re.findall(r"\w+", row[1]))
 
 
+def test_the_list_of_decisions_has_every_record_in_order() -> None:
+    folder = ROOT / "docs" / "decisions"
+    rows = re.findall(
+        r"^\| (?:\[)?(\d{4})(?:\]\((.*?)\))? \|", (folder / "README.md").read_text(), re.M
+    )
+    assert [number for number, _ in rows] == [f"{number:04}" for number in range(1, len(rows) + 1)]
+    files = sorted(path.name for path in folder.glob("[0-9]*.md"))
+    assert [name for _, name in rows if name] == files
+
+
 def drawn_in_the_readme() -> set[tuple[str, str]]:
     """Return topic and reader of each labelled arrow of the picture: `a -- topic --> b & c`."""
     picture = (ROOT / "README.md").read_text().partition("```mermaid\n")[2].partition("```")[0]
