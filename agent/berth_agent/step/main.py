@@ -113,7 +113,7 @@ class Step:
     def _begin_run(self, worker: Worker, variables: dict[str, str]) -> Run:
         """Note that the worker runs, before it does."""
         self._spec.env |= variables
-        self._state.note("running", started=True)
+        self._state.note("running", started=True, began_ms=boot_ms())
         spared = self._epilog.pid if self._epilog else 0
         return Run(worker, self._spec, self._state, self._output, self._watch, spared)
 

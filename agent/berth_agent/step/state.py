@@ -31,6 +31,7 @@ class StateFile:
             "init_pid": 0,
             "init_ticks": 0,
             "started": False,
+            "began_ms": 0,
             "terminals": True,
             "stopped": False,
             "exit_code": None,

@@ -39,6 +39,7 @@ from berth_agent.telemetry_receiver import TelemetryReceiver
 
 EVERY_S = 0.5
 MAX_WORKERS = 256
+TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 """Workers of one message."""
 OUTPUT_BYTES = 256 * 1024
 """Encoded parts of one message, and one part more: below what an executor takes, with those of
@@ -104,8 +105,8 @@ class Streaming:
         iterations = self._unsent.due(self._most_parts)
         read = list(self._read_output(self._most_parts - len(iterations)))
         newest = {
-            "checkpoints": self._checkpoints.due(MAX_WORKERS, self._started_at),
-            "progress": self._progress.due(MAX_WORKERS, self._started_at),
+            "checkpoints": self._checkpoints.due(MAX_WORKERS, self._began_ms),
+            "progress": self._progress.due(MAX_WORKERS, self._began_ms),
             "measured": self._take_measured(),
         }
         if not (read or iterations or any(newest.values())):
@@ -187,11 +188,17 @@ class Streaming:
             self._progress.note(name, measured)
         self._unsent.add(name, receiver.rank, fresh)
 
-    def _started_at(self, name: str) -> int:
-        """Return the start of the worker's process, in clock ticks since the boot; 0: none yet."""
+    def _began_ms(self, name: str) -> int:
+        """Return when the worker's program began, in ms since the boot; 0: not yet.
+
+        A step of an older agent notes its init alone, which it forked at the order to start.
+        """
         with self._agent.lock:
             known = (a.state for a in self._agent.workers if a.allocation_id == name)
-            return int(next(known, {}).get("init_ticks", 0))
+            state = next(known, {})
+        if "began_ms" in state:
+            return int(state["began_ms"])
+        return round(int(state.get("init_ticks", 0)) * TICK_MS)
 
     def _read_output(self, most_workers: int) -> Iterator[tuple[OutputFollower, PrintedLines]]:
         most = min(MAX_LINES, max(1, round(self._config.lines_per_s * EVERY_S)))

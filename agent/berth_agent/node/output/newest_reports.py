@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
@@ -14,7 +13,6 @@ from berth_agent.telemetry_receiver import WrittenCheckpoint
 CHECKPOINTS_MS = 10_000
 PROGRESS_MS = 20_000
 """Those of a worker are sent at most once in so long."""
-TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 
 
 class Noted(Protocol):
@@ -53,19 +51,19 @@ class NewestReports(Generic[N, S]):
         """Keep the report until it is sent, or a newer one comes."""
         self._unsent[allocation_id] = noted
 
-    def due(self, most: int, start_ticks: Callable[[str], int]) -> tuple[S, ...]:
+    def due(self, most: int, began_ms: Callable[[str], int]) -> tuple[S, ...]:
         """Return the reports that may be sent now.
 
-        `start_ticks` returns the start of a worker's process, in clock ticks since the boot, or 0
-        while it is not noted: its report waits until it is.
+        `began_ms` returns when a worker's program began, in ms since the boot, or 0 while it is
+        not noted: its report waits until it is.
         """
         latest_ms = boot_ms() - self._every_ms
         due: list[S] = []
         for name, noted in self._unsent.items():
             if len(due) == most:
                 break
-            if self._sent_ms.get(name, latest_ms) <= latest_ms and (ticks := start_ticks(name)) > 0:
-                ran_ms = max(0, round(noted.at_boot_ms - ticks * TICK_MS))
+            if self._sent_ms.get(name, latest_ms) <= latest_ms and (began := began_ms(name)) > 0:
+                ran_ms = max(0, round(noted.at_boot_ms - began))
                 due.append(self._message(name, ran_ms, noted))
         return tuple(due)
 

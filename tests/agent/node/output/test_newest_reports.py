@@ -9,7 +9,6 @@ from berth_agent.messages import Checkpoint, Progress
 from berth_agent.node.output import newest_reports as module
 from berth_agent.node.output.newest_reports import (
     CHECKPOINTS_MS,
-    TICK_MS,
     NewestReports,
     checkpoints,
     progress,
@@ -43,8 +42,8 @@ def note(
 def due(
     kept: NewestReports[WrittenCheckpoint, Checkpoint], most: int = 9, start_ms: int = 1_000_000
 ) -> tuple[Checkpoint, ...]:
-    """Of workers whose processes started 1000 s after the boot."""
-    return kept.due(most, lambda name: round(start_ms / TICK_MS))
+    """Of workers whose programs began 1000 s after the boot."""
+    return kept.due(most, lambda name: start_ms)
 
 
 def test_the_time_counts_from_the_start_of_the_worker(clock: Clock) -> None:
@@ -102,4 +101,4 @@ def test_progress_has_the_pace_of_the_node(clock: Clock) -> None:
     wanted = Progress(
         allocation_id="0/5/0/0", ran_ms=4_000_000, step=40, steps_total=100, iteration_s=1.5
     )
-    assert kept.due(9, lambda name: round(1_000_000 / TICK_MS)) == (wanted,)
+    assert kept.due(9, lambda name: 1_000_000) == (wanted,)
