@@ -20,6 +20,10 @@ COUNT = "nccl_collective_count"
 LINE = re.compile(r"(nccl_\w+)\{(.*)\}\s+(\S+)(?:\s+\d+)?")
 LABEL = re.compile(r'\b(\w+)="((?:[^"\\]|\\.)*)"')
 LONGEST_LINE = 2048
+MOST_BYTES = 128 * 1024
+MOST_OPERATIONS = 256
+LONGEST_NUMBER = 18
+"""Digits of a number of collectives: longer ones are no counter of NCCL's, and no float."""
 NUMBERED = "coll_sn"
 OF_ONE = (NUMBERED, "timestamp", "percentile_samples")
 """Labels that differ between two files for the same operation."""
@@ -56,6 +60,8 @@ def is_of_inspector(data: bytes) -> bool:
 
 def read_inspector(data: bytes, at_s: float) -> InspectorFile:
     """Return what a file says. Raises ValueError."""
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"a file of {len(data)} bytes; {MOST_BYTES} at most are read")
     operations: dict[Operation, Collectives] = {}
     lines = (line.strip() for line in data.decode().splitlines() if len(line) <= LONGEST_LINE)
     for name, labels, value in (
@@ -63,6 +69,8 @@ def read_inspector(data: bytes, at_s: float) -> InspectorFile:
     ):
         fields: dict[str, str] = dict(LABEL.findall(labels))
         number = fields.get(NUMBERED)
+        if number is not None and len(number) > LONGEST_NUMBER:
+            raise ValueError(f"{NUMBERED}: {len(number)} digits; {LONGEST_NUMBER} at most are read")
         operation = tuple(sorted((n, v) for n, v in fields.items() if n not in OF_ONE))
         known = operations.get(operation, Collectives())
         if name == MEAN:
@@ -76,6 +84,8 @@ def read_inspector(data: bytes, at_s: float) -> InspectorFile:
         else:
             continue
         operations[operation] = known
+        if len(operations) > MOST_OPERATIONS:
+            raise ValueError(f"more than {MOST_OPERATIONS} kinds of collectives; no more are read")
     if not operations:
         raise ValueError(f"no {MEAN}: not of the form of its tool")
     return InspectorFile(at_s, operations)

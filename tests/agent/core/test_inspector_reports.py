@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from berth_agent.core.inspector_reports import (
+    LONGEST_NUMBER,
+    MOST_BYTES,
+    MOST_OPERATIONS,
     InspectorFile,
     is_of_inspector,
     read_inspector,
@@ -88,6 +91,31 @@ def test_files_that_do_not_tell_are_refused(
 def test_other_bytes_are_refused_or_read_without_what_is_broken(data: bytes) -> None:
     with pytest.raises(ValueError):
         row_between(read_inspector(data, 0.0), read_inspector(data, 0.1), 0)
+
+
+HUGE = "1" + "0" * 400
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'nccl_collective_exec_time_microseconds{coll_sn="%s"} 1' % HUGE.encode(), "401 digits"),
+        (counted(a=(1, 1.0)) + b"\n" * MOST_BYTES, f"{MOST_BYTES} at most"),
+        (
+            counted(**{f"a{number}": (1, 1.0) for number in range(MOST_OPERATIONS + 1)}),
+            f"more than {MOST_OPERATIONS} kinds",
+        ),
+    ],
+)
+def test_a_file_beyond_its_bounds_is_refused(data: bytes, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        read_inspector(data, 0.0)
+
+
+def test_the_longest_number_that_is_read_can_be_computed_with() -> None:
+    number = int("9" * LONGEST_NUMBER)
+    with pytest.raises(ValueError, match="collectives of"):
+        row_between(*files(first_version(1, 1e308), first_version(number, 1e308)), 0)
 
 
 def test_json_is_of_other_tools() -> None:

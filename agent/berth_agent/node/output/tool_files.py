@@ -6,8 +6,10 @@ worker's user is left alone, and nothing waits or reads beyond a bound.
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -33,12 +35,16 @@ EVERY_MS = 5_000
 MOST_WORKERS = 64
 """Read at one look, those first that were not read for longest."""
 MOST_BYTES = 1024 * 1024
+LOOK_S = 0.25
+"""CPU time of one look, after which the files that are left are read at the next one."""
 MOST_FOLDERS = 8
 MOST_ENTRIES = 256
 """Of a folder in which the newest file is looked for."""
 NS = 1e9
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+log = logging.getLogger(__name__)
 
 Note = Callable[[str, int, ProcessIterations], None]
 
@@ -50,6 +56,8 @@ class ToolFile:
     seen: tuple[int, int, int] = (0, 0, 0)
     """Inode, size and time of its last change."""
     reads: int = 0
+    is_given_up: bool = False
+    """Whether reading it failed in a way that is not foreseen."""
     inspector: InspectorFile | None = None
     """The file of NCCL's inspector before this one."""
 
@@ -63,11 +71,18 @@ class ToolFile:
 
 
 class ToolFiles:
-    """Used by the stream's thread alone."""
+    """Used by the stream's thread alone: neither the content of a file nor the number of files may
+    end that thread or hold it up.
 
-    def __init__(self, work_folder: str, note: Note) -> None:
+    `cpu_s` is the CPU time of the thread so far.
+    """
+
+    def __init__(
+        self, work_folder: str, note: Note, cpu_s: Callable[[], float] = time.thread_time
+    ) -> None:
         self._work = work_folder
         self._note = note
+        self._cpu_s = cpu_s
         self._files: dict[str, ToolFile] = {}
         """In the order in which they were looked at."""
         self._due_ms = 0
@@ -82,9 +97,21 @@ class ToolFiles:
             del self._files[name]
         for name in named:
             self._files.setdefault(name, ToolFile())
+        end_s = self._cpu_s() + LOOK_S
         for name in list(self._files)[:MOST_WORKERS]:
             known = self._files[name] = self._files.pop(name)
-            self._read(named[name], known)
+            if not known.is_given_up:
+                self._read_apart(named[name], known)
+            if self._cpu_s() >= end_s:
+                return
+
+    def _read_apart(self, allocation: AllocationFolder, known: ToolFile) -> None:
+        """Read one file; an error in it is no matter of other workers."""
+        try:
+            self._read(allocation, known)
+        except Exception:
+            known.is_given_up = True
+            log.exception("%s of %s is not read any more", VARIABLE, allocation.allocation_id)
 
     def _read(self, allocation: AllocationFolder, known: ToolFile) -> None:
         try:
@@ -101,7 +128,7 @@ class ToolFiles:
         rank = allocation.launch.rank
         try:
             row = known.take(data, rank)
-        except ValueError:
+        except (ValueError, ArithmeticError):
             return  # It is being written, or is another tool's.
         if row is None:
             return

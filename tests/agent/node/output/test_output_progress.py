@@ -19,11 +19,13 @@ W = "0/5/0/0"
 ENABLED = {"BERTH_PROGRESS": "output"}
 
 
-def allocation(folder: Path, phase: str = "running", **fields: Any) -> AllocationFolder:
+def allocation(
+    folder: Path, phase: str = "running", name: str = W, **fields: Any
+) -> AllocationFolder:
     document = {
         "kind": "prepare",
         "position": {"seq": 1},
-        "allocation_id": W,
+        "allocation_id": name,
         "incarnation": "0" * 32,
         "launch": launch("true", **{"env": ENABLED, **fields}),
     }

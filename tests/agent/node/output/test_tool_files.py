@@ -88,6 +88,62 @@ def test_the_newest_file_of_an_inspector_is_an_iteration_since_the_one_before(
     assert [round(own_s or 0, 6) for _, own_s in bench.times()] == [0.18, 0.24]
 
 
+def test_numbers_too_large_for_a_float_end_no_look(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    for number in ("1" + "0" * 400, "2" + "0" * 400):
+        text = f'nccl_collective_exec_time_microseconds{{coll_sn="{number}"}} 1\n'
+        (bench.private / NAME).write_text(text)
+        written_ns = len(bench.noted) + int(number[0]) * 30 * 10**9
+        os.utime(bench.private / NAME, ns=(written_ns, written_ns))
+        assert bench.look() == 0
+    (bench.private / NAME).write_text(scores(0.5))
+    assert bench.look() == 1
+
+
+class Several:
+    """Running workers, each with a file of its own."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self.noted: list[str] = []
+        self.held = []
+        for number in range(workers):
+            (folder / f"work/w{number}/reports").mkdir(parents=True)
+            (folder / f"work/w{number}" / NAME).write_text(scores(0.5))
+            own = folder / str(number)
+            own.mkdir()
+            (own / file_names.WORK).write_text(f"w{number}")
+            job: dict[str, Any] = {"env": {"BERTH_STRAGGLERS": NAME}, "rank": 1, "world_size": 2}
+            self.held.append(allocation(own, name=f"0/{number}/0/0", **job))
+
+
+def test_an_error_in_one_file_leaves_the_others_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    several = Several(tmp_path, 3)
+
+    def note(name: str, *_: object) -> None:
+        if name == "0/1/0/0":
+            raise LookupError(name)
+        several.noted.append(name)
+
+    files = ToolFiles(str(tmp_path / "work"), note)
+    files.look(several.held, EVERY_MS)
+    files.look(several.held, 2 * EVERY_MS)
+    assert several.noted == ["0/0/0/0", "0/2/0/0"]
+    [record] = caplog.records
+    assert "0/1/0/0 is not read any more" in record.getMessage()
+
+
+def test_a_look_ends_after_its_cpu_time_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    several, used_s = Several(tmp_path, 3), iter(float(second) for second in range(99))
+    files = ToolFiles(
+        str(tmp_path / "work"), lambda name, *_: several.noted.append(name), lambda: next(used_s)
+    )
+    for look in (1, 2, 3):
+        files.look(several.held, look * EVERY_MS)
+        assert several.noted == [f"0/{number}/0/0" for number in range(look)]
+
+
 @pytest.mark.parametrize("fields", [{"env": {}}, {"phase": "stopping"}])
 def test_other_workers_are_not_read(tmp_path: Path, fields: dict[str, Any]) -> None:
     bench = Bench(tmp_path, **fields)
