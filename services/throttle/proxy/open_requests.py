@@ -13,7 +13,8 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class OpenRequestLimits:
-    """The most that may be open; the bytes are those of bodies, from their arrival to the end."""
+    """The most that may be open; the bytes are those of bodies, from their arrival to the end, and
+    of whole answers, until the client has them."""
 
     requests: int
     tenant_requests: int
@@ -96,9 +97,17 @@ class OpenEntry:
         if total.body_bytes + size > limits.body_bytes:
             text = f"bodies of open requests are {limits.body_bytes} bytes"
             raise _busy("process_busy", f"{text}; retry later")
+        self._count(size)
+
+    def hold_answer(self, size: int) -> None:
+        """Count bytes of a whole answer until the client has taken them, which is never refused:
+        bodies that arrive meanwhile are."""
+        self._count(size)
+
+    def _count(self, size: int) -> None:
         self._body_bytes += size
-        own.body_bytes += size
-        total.body_bytes += size
+        self._open_requests.by_tenant[self._tenant].body_bytes += size
+        self._open_requests.all.body_bytes += size
 
 
 def _busy(reason: str, text: str) -> ErrorAnswer:

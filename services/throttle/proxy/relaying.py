@@ -8,7 +8,7 @@ from aiohttp import web
 
 from services.throttle.proxy.engine_call import BROKEN, broken_answer
 from services.throttle.proxy.progress import AnswerProgress
-from services.throttle.proxy.whole_response import WholeResponse
+from services.throttle.proxy.whole_response import JSON, WholeResponse
 from services.throttle.relay.client_stream import ClientStream, relay
 from services.throttle.relay.errors import refuse
 from services.throttle.relay.request import RequestBody
@@ -17,8 +17,6 @@ from services.throttle.relay.usage import TokenCount
 from services.throttle.relay.whole_answer import EngineError, assemble, is_stream, read_whole
 from services.throttle.tickets import Ticket
 from services.throttle.upstreams.calls import UpstreamAnswer
-
-JSON = "application/json"
 
 
 class AnswerRelay:
@@ -72,8 +70,12 @@ class AnswerRelay:
             self._count.add_answer(body)
         else:
             self.reason = f"status_{answer.status}"
-        content = {"content-type": answer.headers.get("content-type", JSON)}
-        return web.Response(body=body, status=answer.status, headers={**headers, **content})
+        content_type = answer.headers.get("content-type", JSON)
+        if not body:
+            # A status such as 204 has no length of its body.
+            content = {"content-type": content_type}
+            return web.Response(status=answer.status, headers={**headers, **content})
+        return WholeResponse(body, headers, answer.status, content_type)
 
     async def _pass_stream(
         self, answer: UpstreamAnswer, headers: Mapping[str, str]

@@ -23,6 +23,7 @@ from services.throttle.proxy.prompts import PromptTokenizer, PromptTokens
 from services.throttle.proxy.rate_headers import rate_headers
 from services.throttle.proxy.relaying import AnswerRelay
 from services.throttle.proxy.settlement import RequestSettlement
+from services.throttle.proxy.whole_response import WholeResponse
 from services.throttle.relay.client_stream import ClientGone
 from services.throttle.relay.errors import ErrorAnswer, refuse
 from services.throttle.relay.prefixes import prefix_hashes
@@ -87,7 +88,15 @@ class RequestServer:
         """Raises ErrorAnswer for a request that is not served."""
         with self._open_requests.enter() as entry:
             read = await self._read(request, route, entry)
-            return await self._serve(request, read, span)
+            response = await self._serve(request, read, span)
+            if isinstance(response, WholeResponse):
+                # It is sent while it is counted: a client may be slow to read it.
+                entry.hold_answer(response.size_bytes)
+                try:
+                    await response.prepare(request)
+                except ConnectionError:
+                    raise asyncio.CancelledError from None
+            return response
 
     async def _serve(
         self, request: web.BaseRequest, read: ReadRequest, span: OpenSpan

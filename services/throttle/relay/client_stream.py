@@ -70,7 +70,7 @@ class ClientStream:
         if transport is None:
             raise ClientGone("disconnected")
         if not self.is_open:
-            _bound_silence(transport, self._timeout_s)
+            bound_silence(transport, self._timeout_s)
             await self.response.prepare(self._request)
         if len(data) <= SMALL_BYTES and not transport.get_write_buffer_size():
             # It is buffered at most, and need not be timed.
@@ -124,12 +124,8 @@ class ClientStream:
 
     def _abort(self) -> None:
         transport = self._request.transport
-        if transport is None:
-            return
-        connection = transport.get_extra_info("socket")
-        if connection is not None:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
-        transport.abort()
+        if transport is not None:
+            reset(transport)
 
 
 async def relay(
@@ -158,7 +154,15 @@ async def relay(
     await client.finish()
 
 
-def _bound_silence(transport: asyncio.Transport, timeout_s: float) -> None:
+def reset(transport: asyncio.Transport) -> None:
+    """Close the connection now, and drop what the kernel has buffered for it."""
+    connection = transport.get_extra_info("socket")
+    if connection is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
+    transport.abort()
+
+
+def bound_silence(transport: asyncio.Transport, timeout_s: float) -> None:
     """Let the kernel close the connection where nothing that was sent is acknowledged any more."""
     connection = transport.get_extra_info("socket")
     if connection is not None and hasattr(socket, "TCP_USER_TIMEOUT"):

@@ -14,9 +14,9 @@ PLAIN = re.compile(rb'[^"\\\x00-\x1f]*+')
 """Text as JSON has it, up to its end or to the first character that is escaped."""
 START, END = b"data: ", b"\n\n"
 MOST_BYTES = 64 * 1024
-"""Of an event within a run."""
+"""Longest text of an event in a run, bytes; a longer one is parsed."""
 MOST_MISSES = 4
-"""Events that were remembered in vain, one after the other: this stream has no runs then."""
+"""Runs of no event after which a stream is read event by event."""
 
 
 class TextRuns:

@@ -102,6 +102,9 @@ async def post(
 ) -> PostedResponse:
     """Send a request over a connection of the session; return once the head of the answer is here.
 
+    `own` are headers of this service, such as the key of the upstream; `client` are those passed on
+    from the client, of which `request_headers` leaves out names that this service sets itself.
+
     Raises aiohttp's errors of connections, and ClientError for an answer that is no HTTP.
     """
     connector = session.connector

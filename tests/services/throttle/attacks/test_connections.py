@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from services.throttle.proxy import bodies, connection
+from services.throttle.proxy import bodies, connection, whole_response
 from services.throttle.relay import client_stream
 from shared.contracts.llm import LlmRequestFinished
 from simulator.llm.batching import EngineLimits
@@ -155,6 +155,30 @@ async def test_a_client_that_never_reads_frees_its_slot(
             assert not stack.lane.state.running
     assert finished.outcome == "cancelled"
     assert 1 <= finished.output_tokens < 200_000
+
+
+async def test_a_client_that_never_reads_a_whole_answer_is_counted_and_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defaults = whole_response.WholeResponse.__init__.__defaults__ or ()
+    monkeypatch.setattr(
+        whole_response.WholeResponse.__init__, "__defaults__", (*defaults[:-1], 2.0)
+    )
+    size = 16 * MIB
+    async with raw_engine(answer(b"x" * size)) as engine:
+        stack = ThrottleStack(tmp_path, engine.url)
+        async with stack.running(), raw(stack) as (reader, writer):
+            body = json.dumps(chat()).encode()
+            writer.write(f"{HEAD}content-length: {len(body)}\r\n\r\n".encode() + body)
+            open_requests = stack.shell.open_requests
+            await until(lambda: open_requests.all.body_bytes >= size)
+            assert open_requests.by_tenant["acme"].body_bytes >= size
+            await settled(stack)
+            assert open_requests.all.body_bytes >= size, "the engine is free before that"
+            await until(lambda: not open_requests.all.requests)
+            assert not open_requests.all.body_bytes
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await reader.readexactly(size)
 
 
 def worst_bodies() -> dict[str, bytes]:

@@ -54,3 +54,15 @@ def test_bytes_of_bodies_are_bounded(tenant: str, sizes: tuple[int, ...], code: 
         assert refused.value.code == code
     assert open_requests.all.body_bytes == 0
     assert open_requests.by_tenant == {}
+
+
+def test_bytes_of_answers_count_until_the_client_has_them_and_are_never_refused() -> None:
+    open_requests = OpenRequests(LIMITS)
+    with open_requests.enter() as entry:
+        entry.assign_to("a")
+        entry.hold_answer(1_000)
+        assert open_requests.all.body_bytes == open_requests.by_tenant["a"].body_bytes == 1_000
+        with open_requests.enter() as next_entry, pytest.raises(ErrorAnswer):
+            next_entry.assign_to("a")
+            next_entry.add_bytes(1)
+    assert open_requests.all.body_bytes == 0
