@@ -9,10 +9,10 @@ from fastapi import APIRouter, Query, Request, Response
 from berth_client import answers
 from services.gateway.core.shares import PoolUse, shares_of
 from services.gateway.reads.database import Row
+from services.gateway.reads.share_queries import HALF_LIVES, POOL_GPUS, SHARES
 from services.gateway.requests.authorization import authorize
 from services.gateway.requests.commands import json_response
 from services.gateway.responses.openapi import read_route
-from services.gateway.share_queries import POOL_GPUS, SHARES
 from services.gateway.wiring import gateway_of
 from shared.bus.clock import now_ms
 from shared.contracts.base import Name
@@ -36,7 +36,7 @@ async def list_shares(
     gateway, bearer = gateway_of(request), await authorize(request, "viewer")
     view, database = gateway.access.view, gateway.database
     gpus = {str(row["pool"]): row for row in await database.rows(bearer, POOL_GPUS, pool)}
-    rows = await database.rows(bearer, SHARES, bearer.tenant, pool, now_ms())
+    rows = await database.rows(bearer, SHARES, bearer.tenant, pool, now_ms(), HALF_LIVES)
     items = [
         row
         for name in gpus

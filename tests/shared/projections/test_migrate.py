@@ -73,6 +73,7 @@ ALTER TABLE berth.llm_request
     DROP COLUMN max_output_tokens, DROP COLUMN ahead, DROP COLUMN outcome, DROP COLUMN detail,
     DROP COLUMN retry_after_s, DROP COLUMN upstream, DROP COLUMN cached_tokens, DROP COLUMN cost;
 DROP INDEX berth.llm_request_newest, berth.llm_request_ended;
+ALTER TABLE berth.pool DROP COLUMN deleted_at;
 ALTER TABLE berth.endpoint DROP COLUMN settings, DROP COLUMN deleted_at,
     ADD COLUMN tokens_per_s double precision NOT NULL,
     ADD COLUMN batch_tokens bigint NOT NULL;
