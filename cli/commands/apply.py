@@ -58,19 +58,32 @@ def apply(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the differences and change nothing.")
     ] = False,
+    secrets: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder below which files of secrets are read; that of the file if not given.",
+            metavar="DIR",
+        ),
+    ] = None,
+    replace_secrets: Annotated[
+        bool, typer.Option("--replace-secrets", help="Set the secrets that exist as well.")
+    ] = False,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
     """Make pools, tenants, quotas, keys, secrets and endpoints as a file declares them.
 
     It prints what differs, then changes that and nothing else: settings and objects that the file
-    does not name stay. `state: absent` deletes. Values of secrets are not compared. The exit code
-    of --dry-run is 1 where something differs.
+    does not name stay. `state: absent` deletes. Secrets that exist stay without --replace-secrets:
+    their values are not compared. The exit code of --dry-run is 1 where something differs.
     """
-    declared = read_manifest(file)
+    declared = read_manifest(file, secrets)
     client = api(data)
     installation = Installation(client)
-    changes = [difference_of(item, installation.find(item)) for item in declared]
+    changes = [
+        difference_of(item, installation.find(item), replace_secrets=replace_secrets)
+        for item in declared
+    ]
     if not as_json:
         lines(line for change in changes for line in diff_lines(change))
     due = [change for change in changes if change.action != "unchanged"]
@@ -81,7 +94,9 @@ def apply(
         raise typer.Exit(FAILED)
 
 
-def difference_of(declared: Declared, present: Present | None) -> Difference:
+def difference_of(
+    declared: Declared, present: Present | None, *, replace_secrets: bool = False
+) -> Difference:
     """Return what differs. Raises BadInput for an object that cannot be made or changed."""
     if declared.absent:
         return Difference(declared, present, {})
@@ -91,7 +106,7 @@ def difference_of(declared: Declared, present: Present | None) -> Difference:
             raise BadInput(f"{declared.title}: {required}: missing; a new one needs it")
         return Difference(declared, None, declared.settings)
     if declared.kind == "secret":
-        return Difference(declared, present, {})
+        return Difference(declared, present, declared.settings if replace_secrets else {})
     differing = {
         name: value
         for name, value in declared.settings.items()
@@ -115,7 +130,10 @@ def _present_value(kind: str, present: Present, name: str) -> object:
 def diff_lines(change: Difference) -> list[str]:
     """Return the object with what is to be done, and a line for each setting that differs."""
     before = change.present.settings if change.present else {}
-    shown = [f"{change.declared.title}: {change.action}"]
+    action = change.action
+    if change.declared.kind == "secret" and action == "unchanged" and change.present:
+        action = "present, value not compared; --replace-secrets sets it"
+    shown = [f"{change.declared.title}: {action}"]
     for name, value in sorted(change.settings.items()):
         old = f"{text_of(before.get(name))} -> " if change.present else ""
         shown.append(f"  {name}: {old}{text_of(value)}")

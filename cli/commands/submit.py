@@ -14,7 +14,7 @@ from cli.commands.outcome import ended, explain_failures, follow_job, mark_virtu
 from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data
 from cli.input.documents import Body
-from cli.input.job_file import merged, read, variables
+from cli.input.job_file import merged, read, variables, with_array
 from cli.input.numbers import parse_array
 from cli.text.output import report_line
 from cli.text.reasons import start_lines
@@ -105,7 +105,7 @@ def submit(
     around = {"tenant": tenant, "pool": pool, "idempotency_key": key}
     body = merged(
         read(file) if file else {},
-        {**around, "array_size": jobs and jobs.size},
+        around,
         {
             "name": name,
             "command": command,
@@ -122,10 +122,10 @@ def submit(
             "workdir": workdir,
             "image": image,
             "walltime_s": walltime,
-            "array_first": (jobs and jobs.first) or None,
-            "array_at_once": jobs and jobs.at_once,
         },
     )
+    if jobs is not None:
+        body = with_array(body, jobs)
     if follow and body.get("array_size") not in (None, 1):
         raise BadInput("--follow shows one job; --wait waits for the jobs of an array")
     named = _named(body)

@@ -8,6 +8,7 @@ from typing import cast
 
 from cli.errors import BadInput
 from cli.input.documents import Body, read_documents
+from cli.input.numbers import ArrayRange
 
 AROUND = ("idempotency_key", "pool", "tenant", "array_size")
 OBJECTS = ("gang", "env")
@@ -31,6 +32,14 @@ def merged(body: Body, around: Mapping[str, object], spec: Mapping[str, object])
     new = {name: value for name, value in {**old, **set_spec}.items() if name not in OBJECTS}
     filled = {name: value for name, value in objects.items() if value}
     return {**body, **set_around, "spec": {**new, **filled}}
+
+
+def with_array(body: Body, jobs: ArrayRange) -> Body:
+    """Return the body with the jobs of `--array`, which replace the array of the file whole."""
+    new = {"array_first": jobs.first or None, "array_at_once": jobs.at_once}
+    kept = {name: value for name, value in cast("Body", body["spec"]).items() if name not in new}
+    set_ = {name: value for name, value in new.items() if value is not None}
+    return {**body, "array_size": jobs.size, "spec": {**kept, **set_}}
 
 
 def variables(pairs: Sequence[str]) -> dict[str, str]:

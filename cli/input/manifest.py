@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cli.errors import BadInput
 from cli.input.assignments import faults_of
-from cli.input.documents import Body, read_documents
+from cli.input.documents import STDIN, Body, read_documents
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -52,12 +52,16 @@ class Declared:
         return f"{self.kind} {self.name}" + (f" of {self.owner}" if self.owner else "")
 
 
-def read_manifest(path: Path) -> list[Declared]:
-    """Return the objects of a file in the order of their kinds. Raises BadInput with all faults."""
+def read_manifest(path: Path, secrets: Path | None = None) -> list[Declared]:
+    """Return the objects of a file in the order of their kinds. Raises BadInput with all faults.
+
+    Files of secrets are read below `secrets` alone: the folder of the file, if it is not given.
+    """
+    secrets = secrets or (Path() if path == STDIN else path.parent)
     objects, faults = list[Declared](), list[str]()
     for number, document in enumerate(read_documents(path), 1):
         try:
-            declared = parse_document(document)
+            declared = parse_document(document, secrets)
         except BadInput as error:
             faults.append(f"document {number}{_title(document)}: {error}")
             continue
@@ -86,7 +90,7 @@ def _title(document: Body) -> str:
     return f" ({' '.join(parts)})" if parts else ""
 
 
-def parse_document(document: Body) -> Declared:
+def parse_document(document: Body, secrets: Path) -> Declared:
     """Return the object that a document declares. Raises BadInput with field, value and rule."""
     kind = document.get("kind")
     if not isinstance(kind, str) or kind not in NAMED:
@@ -104,7 +108,7 @@ def parse_document(document: Body) -> Declared:
     [name] = names.values()
     if _is_absent(kind, document.get("state", "present"), settings):
         return Declared(kind, name, owner, {}, absent=True)
-    return Declared(kind, name, owner, _checked(kind, name, owner, settings))
+    return Declared(kind, name, owner, _checked(kind, name, owner, settings, secrets))
 
 
 def _is_absent(kind: str, state: object, settings: Body) -> bool:
@@ -126,14 +130,14 @@ def _check_known(document: Body, known: tuple[str, ...]) -> None:
             raise BadInput(f"{name}: unknown field; one of {', '.join(known)} is allowed")
 
 
-def _checked(kind: str, name: str, owner: str, settings: Body) -> Body:
+def _checked(kind: str, name: str, owner: str, settings: Body, secrets: Path) -> Body:
     """Return the settings with nested defaults, null being the default of a setting."""
     from pydantic import ValidationError
 
     from shared.contracts.access import KeyBounds
 
     if kind == "secret":
-        return _checked_secret(settings)
+        return _checked_secret(settings, secrets)
     model, about = _model(kind), _about(kind, name, owner)
     hidden = {"if_version", *about}
     known = tuple(sorted(model.model_fields.keys() - hidden))
@@ -151,12 +155,23 @@ def _checked(kind: str, name: str, owner: str, settings: Body) -> Body:
     return {key: defaults.get(key) if dumped[key] is None else dumped[key] for key in settings}
 
 
-def _checked_secret(settings: Body) -> Body:
+def _checked_secret(settings: Body, secrets: Path) -> Body:
+    """Return the setting with the file as it lies behind all links.
+
+    Whoever writes a document need not be allowed to read all files of the one who applies it.
+    """
     _check_known(settings, SECRET_SETTINGS)
-    file = settings.get("file")
-    if not isinstance(file, str) or not Path(file).is_file():
+    file, below = settings.get("file"), secrets.resolve()
+    if not isinstance(file, str) or "\0" in file:
         raise BadInput(f"file: {file!r}; a file that holds the value is allowed")
-    return dict(settings)
+    path = (below / file).resolve()
+    if not path.is_relative_to(below):
+        raise BadInput(f"file: {file!r}: not below {below}; --secrets DIR allows another folder")
+    if not path.is_file():
+        raise BadInput(
+            f"file: {file!r}: no file below {below}; one that holds the value is allowed"
+        )
+    return {"file": str(path)}
 
 
 def _model(kind: str) -> type[BaseModel]:

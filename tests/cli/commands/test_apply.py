@@ -221,8 +221,17 @@ def test_a_dry_run_sends_nothing_and_its_exit_code_says_whether_something_differ
         ),
         (
             "{kind: secret, name: a, tenant: ada, settings: {file: none}}",
-            "file: 'none'; a file that holds the value is allowed",
+            "file: 'none': no file below ",
         ),
+        (
+            "{kind: secret, name: a, tenant: ada, settings: {file: /etc/passwd}}",
+            "file: '/etc/passwd': not below ",
+        ),
+        (
+            "{kind: secret, name: a, tenant: ada, settings: {file: ../x}}",
+            "--secrets DIR allows another folder",
+        ),
+        ("{kind: secret, name: a, tenant: ada, settings: {file: 1}}", "file: 1; a file that"),
         ("{kind: secret, name: a, tenant: ada, settings: {value: x}}", "value: unknown field"),
     ],
 )
@@ -279,3 +288,26 @@ def test_a_new_secret_has_the_value_of_its_file_and_one_that_exists_is_left(tmp_
     assert ran.exit_code == 0, ran.exception
     assert Gateway.sent == [("PUT", "/v1/secrets/new?tenant=ada", {"value": "s3cret"})]
     assert "s3cret" not in ran.output
+    assert "secret hf of ada: present, value not compared" in ran.stdout
+    assert apply(declared.format("hf"), "--replace-secrets").exit_code == 0
+    assert Gateway.sent[1:] == [("PUT", "/v1/secrets/hf?tenant=ada", {"value": "s3cret"})]
+
+
+def test_files_of_secrets_are_those_below_the_folder_of_the_documents_or_another_that_is_named(
+    tmp_path: Path,
+) -> None:
+    documents, other = tmp_path / "documents", tmp_path / "other"
+    for folder in (documents, other):
+        folder.mkdir()
+        (folder / "token").write_text(folder.name)
+    (documents / "link").symlink_to(other / "token")
+    file = documents / "berth.yaml"
+    for name, sent in (("token", "documents"), ("link", ""), (str(other / "token"), "")):
+        file.write_text(f"{{kind: secret, name: a, tenant: ada, settings: {{file: {name}}}}}")
+        ran = CliRunner().invoke(app, ["apply", "-f", str(file)])
+        assert [body["value"] for _, _, body in Gateway.sent] == [sent] * bool(sent)
+        assert bool(ran.exit_code) != bool(sent), ran.output
+        Gateway.sent.clear()
+        ran = CliRunner().invoke(app, ["apply", "-f", str(file), "--secrets", str(other)])
+        assert bool(ran.exit_code) == (name == "link")
+        Gateway.sent.clear()

@@ -99,6 +99,20 @@ def test_every_field_of_a_spec_is_submitted_from_a_file_and_options_override_it(
     assert cast_spec(Gateway.body).keys() == JobSpec.model_fields.keys()
 
 
+@pytest.mark.parametrize(
+    ("array", "first", "at_once"), [("100", None, None), ("5-6", 5, None), ("9%2", None, 2)]
+)
+def test_an_array_of_the_command_line_replaces_that_of_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, array: str, first: int | None, at_once: int
+) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text("{array_size: 4, name: x, array_first: 7, array_at_once: 3}")
+    submitted(monkeypatch, "-f", str(job), "--array", array)
+    spec = cast_spec(Gateway.body)
+    assert (spec.get("array_first"), spec.get("array_at_once")) == (first, at_once)
+    assert Gateway.body["array_size"] == {"100": 100, "5-6": 2, "9%2": 9}[array]
+
+
 def cast_spec(body: dict[str, Any]) -> dict[str, Any]:
     spec: dict[str, Any] = body["spec"]
     return spec
