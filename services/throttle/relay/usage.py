@@ -108,13 +108,10 @@ class TokenCount:
         if data == DONE:
             self._ended = True
             return False
-        start = data.find(self._mark) + len(self._mark)
-        if not len(self._mark) <= start < len(data) or data[start] == QUOTATION:
-            start = self._text_start(data)
-        if start >= 0:
-            self._add_text_at(data, start)
-        elif event.name == b"error" or ERROR.match(data):
+        if event.name == b"error" or ERROR.match(data):
             self.failed = True
+        else:
+            self._add_text_of(data)
         if b'"usage"' in data and USAGE.search(data):
             return self._add_usage(data)
         if b'"finish_reason":null' not in data and FINISH.search(data):
@@ -195,6 +192,13 @@ class TokenCount:
         """Prompt tokens that the engine had in its cache."""
         return min(self.usage.cached_tokens, self.prompt_tokens or 0) if self.usage else 0
 
+    def _add_text_of(self, data: bytes) -> None:
+        start = data.find(self._mark) + len(self._mark)
+        if not len(self._mark) <= start < len(data) or data[start] == QUOTATION:
+            start = self._text_start(data)
+        if start >= 0:
+            self._add_text_at(data, start)
+
     def _text_start(self, data: bytes) -> int:
         """Return where the text of a chunk begins; -1 without one."""
         match = TEXT.search(data)
@@ -220,7 +224,8 @@ class TokenCount:
         return chunk.choices == []
 
     def _add_response(self, event: SseEvent, data: bytes) -> None:
-        if b'.delta"' in data and (start := self._text_start(data)) >= 0:
+        is_delta = event.name not in ENDS and b'.delta"' in data
+        if is_delta and (start := self._text_start(data)) >= 0:
             self._add_text_at(data, start)
             return
         if data == DONE:
@@ -232,7 +237,7 @@ class TokenCount:
         name = event.name or chunk.type.encode()
         if name in ENDS:
             self._ended = True
-            self.failed = name in FAILURES
+            self.failed |= name in FAILURES
             usage = _engine_usage(chunk.response.usage) if chunk.response else None
             self.usage = usage or self.usage
 

@@ -177,12 +177,21 @@ def test_a_response_ends_with_its_state(end: str, complete: bool, failed: bool) 
         event({"error": {"message": "m"}}, compact=False),
         event({"error": "m"}),
         event({"message": "m"}, "error"),
+        event({"error": {"message": "m", "name": "boom"}}),
+        event({"error": {"message": "m", "name": "boom"}}, compact=False),
+        event({"message": "m", "name": "boom"}, "error"),
     ],
 )
 def test_an_error_in_a_stream_is_seen(error: bytes) -> None:
     tokens = count(event(delta(content="x")) + error + DONE)
     assert (tokens.failed, tokens.chunks) == (True, 1)
     assert count(event({"error": {}}, "error"), "responses").failed
+
+
+def test_an_error_of_a_response_is_no_text_and_stays_one() -> None:
+    error = event({"code": "bad.delta", "name": "boom"}, "error")
+    tokens = count(error + event({"response": {}}, "response.completed"), "responses")
+    assert (tokens.failed, tokens.chunks) == (True, 0)
 
 
 def test_only_an_event_of_nothing_but_usage_is_reported_as_such() -> None:
