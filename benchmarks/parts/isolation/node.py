@@ -24,7 +24,11 @@ ORDINARY_UID = 65_534
 MOST_PIDS = 256
 OUTPUT_MIB = 1
 USER_PIDS = 400
-"""Processes of the ordinary user: without it a fork bomb would take the whole machine."""
+"""Processes that the ordinary user may add to its own: without it a fork bomb would take the whole
+machine."""
+FOLDERS = Path("/var/lib")
+"""Of the node, if this user may write there: below /tmp nothing of the machine is visible to a
+job."""
 FOLDER_MODE = 0o755
 LOG_LINES = 20
 
@@ -48,18 +52,18 @@ class ConfinedNode:
 @contextmanager
 def confined_node(bench: Bench, token: str, name: str, uid: int) -> Iterator[ConfinedNode]:
     """Join and run an agent as this user; afterwards end it with all that it started."""
-    # Below /tmp nothing of the machine is visible to a job.
-    folder = Path(tempfile.mkdtemp(prefix="berth-isolation-", dir="/var/lib"))
+    folder = Path(tempfile.mkdtemp(prefix="berth-isolation-", dir=place_of_folders(FOLDERS)))
     try:
         folder.chmod(FOLDER_MODE)
-        os.chown(folder, uid, uid)
+        if uid != os.geteuid():
+            os.chown(folder, uid, uid)
         node = ConfinedNode(folder, bench.stack.data_dir / "logs" / f"{name}.log")
         config = folder / "config.toml"
         config.write_text(
             f'state = "{node.state}"\nrun = "{node.run}"\ngpus = 8\ncpus = 8\nmem_gib = 8\n'
             f"max_pids = {MOST_PIDS}\noutput_mib = {OUTPUT_MIB}\nkill_s = 15.0\n"
         )
-        command = [*_as_user(uid), interpreter_of(uid), "-P", "-m", "berth_agent"]
+        command = [*as_user(uid, os.geteuid()), interpreter_of(uid), "-P", "-m", "berth_agent"]
         command += ["--config", str(config)]
         env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(_copied(folder))}
         join = [*command, "join", bench.stack.gateway, "--node-id", name]
@@ -83,11 +87,32 @@ def interpreter_of(uid: int) -> str:
     return sys.executable if uid == os.geteuid() or system is None else system
 
 
-def _as_user(uid: int) -> list[str]:
-    if uid == os.geteuid():
+def place_of_folders(usual: Path) -> Path:
+    """Return the usual place, or the home of a user who may not write there."""
+    return usual if os.access(usual, os.W_OK) else Path.home()
+
+
+def as_user(uid: int, own_uid: int) -> list[str]:
+    """Return the words before a command that runs as this user, with bounded processes.
+
+    Jobs of root's agent have users and limits of their own.
+    """
+    if uid == 0:
         return []
-    user = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
-    return ["prlimit", f"--nproc={USER_PIDS}:{USER_PIDS}", *user]
+    most = threads_of(uid) + USER_PIDS
+    bounded = ["prlimit", f"--nproc={most}:{most}"]
+    if uid == own_uid:
+        return bounded
+    return [*bounded, "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+
+
+def threads_of(uid: int) -> int:
+    """Return how many threads the user has on this machine, as its limit counts them."""
+    threads = 0
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            threads += process.num_threads() if process.uids().real == uid else 0
+    return threads
 
 
 def _copied(folder: Path) -> Path:

@@ -121,6 +121,27 @@ async def test_a_chat_completion_is_reserved_served_and_settled(tmp_path: Path) 
     assert headers["x-ratelimit-limit-requests"] == "200"
 
 
+async def test_an_id_of_an_interaction_counts_as_issued_for_its_tenant_alone(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as (stack, client), stack.client("other-1.sesame") as other:
+        _, _, headers = await post(client, chat())
+        own = headers["x-berth-interaction"]
+        content, dot, mac = own.rpartition(".")
+        forged = content + dot + ("a" if mac[0] != "a" else "b") + mac[1:]
+        for sender, interaction in (
+            (client, own),
+            (client, forged),
+            (client, "mine"),
+            (other, own),
+        ):
+            status, _, headers = await post(sender, chat(), x_berth_interaction=interaction)
+            assert (status, headers["x-berth-interaction"]) == (200, interaction)
+        queued = [event for event in stack.events() if isinstance(event, LlmRequestQueued)]
+    assert [event.is_issued for event in queued] == [True, True, False, False, False]
+    assert [event.stage for event in queued] == [0, 1, 0, 0, 0]
+
+
 async def test_the_official_client_gets_answers_streams_models_and_embeddings(
     tmp_path: Path,
 ) -> None:
