@@ -80,7 +80,6 @@ EXEMPT = {
     "services/gateway/routes/dead_letters.py": HANDLERS,
     "services/gateway/routes/faults.py": HANDLERS,
     "services/gateway/routes/llm.py": HANDLERS,
-    "services/gateway/routes/pools.py": HANDLERS,
     "services/gateway/routes/tenants.py": HANDLERS,
 }
 """Pure modules without a test of their own, and why."""

@@ -39,6 +39,7 @@ SHARED: dict[str, str] = {
     "mitigation": FOR_OPERATORS,
     "queue_rank": FOR_OPERATORS,
     "audit": FOR_OPERATORS,
+    "cursor": FOR_OPERATORS,
 }
 """Policies of tables without a tenant column that the gateway may read; no others are granted."""
 SPECIAL = {

@@ -10,6 +10,7 @@ from berth_client import answers
 from services.gateway.kafka.outbox import OutgoingCommand
 from services.gateway.reads import queries
 from services.gateway.reads.database import Row
+from services.gateway.reads.read_lag import CURSORS, LEDGERS, check_complete
 from services.gateway.requests.authorization import admin_request, authorize, update_request
 from services.gateway.requests.commands import (
     accepted_response,
@@ -86,7 +87,8 @@ async def delete_pool(
 ) -> Response:
     """Delete a pool that nothing uses: no open jobs, nodes, tenants, keys or join tokens.
 
-    The response comes after the decision: 409 `pool_in_use` names what is in the way. Its ended
+    The response comes after the decision: 409 `pool_in_use` names what is in the way, and 503
+    `reads_behind` comes while the read models lack records of its jobs and nodes. Its ended
     jobs stay readable, and a pool that is added under its name goes on in its lane, with its
     quotas; no other pool gets the lane. A job that is submitted at the same moment may still be
     admitted: it waits, and can be cancelled.
@@ -101,6 +103,8 @@ async def delete_pool(
         if names := cast("list[str]", use[kind]):
             rule = f"has open {kind}, such as {names[0]}; {advice} {names[0]}`"
             raise ApiError(409, "pool_in_use", f"pool: {pool!r}: {rule}")
+    cursors = await gateway.database.rows(bearer, CURSORS, lane, list(LEDGERS))
+    await check_complete(gateway.open_log(), lane, cursors)
     outgoing = OutgoingCommand(
         new_command_id(),
         DeletePool(pool=pool),

@@ -1,4 +1,4 @@
-"""What tenants used of late is read by pool, by tenant, and no further back than it counts."""
+"""The use of late is read by pool, by tenant, and no further back than it counts."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ async def test_a_tenant_reads_no_use_of_others(pools: asyncpg.Connection) -> Non
 def scans(plan: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the nodes of a plan that read the use by an index, or the table without one."""
     children = plan.get("Plans", [])
-    found = [scan for child in children for scan in scans(child)]
+    below = [scan for child in children for scan in scans(child)]
     reads = str(plan.get("Index Name", "")).startswith("job_usage") or (
-        plan.get("Relation Name") == "job_usage" and not found
+        plan.get("Relation Name") == "job_usage" and not below
     )
-    return [plan] if reads else found
+    return [plan] if reads else below

@@ -44,3 +44,12 @@ async def test_open_jobs_and_living_nodes_keep_their_pool(stack: Stack) -> None:
 async def test_a_pool_that_does_not_exist_is_not_found(stack: Stack) -> None:
     status, _, _ = await stack.call("DELETE", "/v1/pools/none", key="root")
     assert status == 404
+
+
+async def test_a_pool_stays_while_the_read_models_lack_records_of_its_jobs(stack: Stack) -> None:
+    await stack.clear_rows()
+    admitted = JobAdmitted(job_id="j-unread", tenant="bob", submitted_at=1, spec=SPEC)
+    await stack.append("admission", LANE, admitted)
+    status, content, _ = await stack.call("DELETE", "/v1/pools/side", key="root", once=True)
+    detail = "read models lack records of admission; repeat"
+    assert (status, content["reason"], content["detail"]) == (503, "reads_behind", detail)
