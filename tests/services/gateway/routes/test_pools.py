@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from services.gateway.reads.read_lag import LEDGERS
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.access import TenantRegistered
 from shared.contracts.admission import JobAdmitted
 from shared.contracts.attempts import JobCancelled
 from shared.contracts.placement import JobEnqueued
-from shared.contracts.pools import PoolConfigured
-from tests.services.gateway.stack import Stack
+from shared.contracts.pools import RELEASE, PoolConfigured
+from shared.process.connection import Connection
+from shared.projections.database import connect
+from shared.projections.migrate import migrate
+from shared.projections.roles import GATEWAY
+from tests.broker_clients import log_of
+from tests.patience import PATIENCE_S
+from tests.services.gateway.stack import (
+    Stack,
+    as_gateway,
+    fill_access,
+    ready,
+    start_access,
+    start_broker,
+    start_gateway,
+)
 from tests.shared.ledger_events import node_joined
 from tests.shared.projections.history import SPEC
 
@@ -46,10 +67,58 @@ async def test_a_pool_that_does_not_exist_is_not_found(stack: Stack) -> None:
     assert status == 404
 
 
-async def test_a_pool_stays_while_the_read_models_lack_records_of_its_jobs(stack: Stack) -> None:
-    await stack.clear_rows()
-    admitted = JobAdmitted(job_id="j-unread", tenant="bob", submitted_at=1, spec=SPEC)
-    await stack.append("admission", LANE, admitted)
-    status, content, _ = await stack.call("DELETE", "/v1/pools/side", key="root", once=True)
-    detail = "read models lack records of admission; repeat"
-    assert (status, content["reason"], content["detail"]) == (503, "reads_behind", detail)
+@pytest.mark.process
+async def test_a_pool_goes_once_the_read_models_have_all_records(
+    database: str, tmp_path: Path
+) -> None:
+    await migrate(database, logins={GATEWAY: as_gateway(database)})
+    broker, kafka = start_broker(tmp_path)
+    ledgers = await fill_access(kafka)
+    access, (gateway, url) = (
+        start_access(tmp_path, kafka),
+        start_gateway(tmp_path, kafka, as_gateway(database)),
+    )
+    site = Stack(kafka, url, database, tmp_path, ledgers, broker)
+    try:
+        await ready(url)
+        spare = PoolConfigured(pool="spare", partition=LANE, release=RELEASE)
+        others = (
+            PoolConfigured(pool=name, partition=lane, release=RELEASE)
+            for name, lane in (("main", 1), ("side", 0))
+        )
+        await site.append("access", 0, spare, *others)
+        await site.append("admission", LANE, JobAdmitted(**OF, submitted_at=1, spec=SPEC))
+        behind = "read models lack records of admission; repeat"
+        async with asyncio.timeout(PATIENCE_S):
+            while (answer := await deleted(site))[0] == 404:
+                await asyncio.sleep(0.1)
+        assert answer == (503, "reads_behind", behind)
+        await note_read(site)
+        async with asyncio.timeout(PATIENCE_S):
+            while (answer := await deleted(site))[0] == 503:
+                await asyncio.sleep(0.1)
+        assert answer[0] == 202
+    finally:
+        for running in (gateway, access, broker):
+            running.stop()
+
+
+async def deleted(site: Stack) -> tuple[int, str, str]:
+    status, content, _ = await site.call("DELETE", "/v1/pools/spare", key="root", once=True)
+    return status, content.get("reason", ""), content.get("detail", "")
+
+
+async def note_read(site: Stack) -> None:
+    """Store the positions of read models that have all records of the lane."""
+    tail = LedgerTail(
+        log_of(Connection(site.kafka, idempotent=False)), dict.fromkeys(LEDGERS, (LANE,))
+    )
+    await tail.start()
+    while not tail.caught_up:
+        await tail.poll()
+    await tail.stop()
+    conn = await connect(site.dsn)
+    for ledger in LEDGERS:
+        state = tail.cursor(ledger, LANE).to_json().decode()
+        await conn.execute("INSERT INTO berth.cursor VALUES ($1, $2, $3)", ledger, LANE, state)
+    await conn.close()
