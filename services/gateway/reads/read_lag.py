@@ -18,6 +18,7 @@ from shared.ledger.reader import Cursor
 LEDGERS = ("admission", "placement")
 """Of which the jobs and nodes of a pool are."""
 READ_S = 5.0
+BEHIND = "reads_behind"
 
 CURSORS = "SELECT ledger, state FROM cursor WHERE partition = $1 AND ledger = ANY($2::text[])"
 """Positions of the read models; operators see them."""
@@ -42,4 +43,4 @@ async def check_complete(log: Log, lane: int, cursors: Iterable[Row]) -> None:
 
 
 def _behind(ledger: str) -> ApiError:
-    return unavailable("reads_behind", f"read models lack records of {ledger}; repeat")
+    return unavailable(BEHIND, f"read models lack records of {ledger}; repeat")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, cast
 
 from fastapi import APIRouter, Path, Request, Response
@@ -10,7 +11,7 @@ from berth_client import answers
 from services.gateway.kafka.outbox import OutgoingCommand
 from services.gateway.reads import queries
 from services.gateway.reads.database import Row
-from services.gateway.reads.read_lag import CURSORS, LEDGERS, check_complete
+from services.gateway.reads.read_lag import BEHIND, CURSORS, LEDGERS, check_complete
 from services.gateway.requests.authorization import admin_request, authorize, update_request
 from services.gateway.requests.commands import (
     accepted_response,
@@ -24,13 +25,17 @@ from services.gateway.requests.commands import (
 from services.gateway.requests.updates import pool_command
 from services.gateway.responses.openapi import read_route
 from services.gateway.responses.problem import ApiError, not_found
-from services.gateway.wiring import gateway_of
+from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Name
 from shared.contracts.pools import ConfigurePool, DeletePool, PoolConfigured
-from shared.contracts.registry import AccessView
+from shared.contracts.registry import AccessView, Bearer
 from shared.contracts.releases import FinishUpgrade
 from shared.contracts.settings_version import version_of
 from shared.contracts.updates import UpdatePool
+
+RECORDS_S = 3.0
+"""Time in which read models may get the last records of a pool that is to be deleted."""
+LOOK_S = 0.2
 
 router = APIRouter(prefix="/v1", tags=["access"])
 
@@ -98,13 +103,10 @@ async def delete_pool(
     lane = gateway.access.pools().get(pool)
     if lane is None:
         raise not_found("pool")
-    [use] = await gateway.database.rows(bearer, queries.POOL_USE, lane)
-    for kind, advice in (("jobs", "`berth cancel"), ("nodes", "`berth drain")):
-        if names := cast("list[str]", use[kind]):
-            rule = f"has open {kind}, such as {names[0]}; {advice} {names[0]}`"
-            raise ApiError(409, "pool_in_use", f"pool: {pool!r}: {rule}")
-    cursors = await gateway.database.rows(bearer, CURSORS, lane, list(LEDGERS))
-    await check_complete(gateway.open_log(), lane, cursors)
+    await _check_unused(gateway, bearer, pool, lane)
+    await _await_records(gateway, bearer, lane)
+    # What was read meanwhile may use it.
+    await _check_unused(gateway, bearer, pool, lane)
     outgoing = OutgoingCommand(
         new_command_id(),
         DeletePool(pool=pool),
@@ -113,6 +115,29 @@ async def delete_pool(
         access_next=gateway.access.next,
     )
     return accepted_response(await decide_by_access(request, gateway, outgoing))
+
+
+async def _check_unused(gateway: Gateway, bearer: Bearer, pool: str, lane: int) -> None:
+    """Raises ApiError 409 where the read models have an open job or a living node of the pool."""
+    [use] = await gateway.database.rows(bearer, queries.POOL_USE, lane)
+    for kind, advice in (("jobs", "`berth cancel"), ("nodes", "`berth drain")):
+        if names := cast("list[str]", use[kind]):
+            rule = f"has open {kind}, such as {names[0]}; {advice} {names[0]}`"
+            raise ApiError(409, "pool_in_use", f"pool: {pool!r}: {rule}")
+
+
+async def _await_records(gateway: Gateway, bearer: Bearer, lane: int) -> None:
+    """Return once the read models have all records of the lane. Raises ApiError 503."""
+    loop = asyncio.get_running_loop()
+    ends_s = loop.time() + RECORDS_S
+    while True:
+        cursors = await gateway.database.rows(bearer, CURSORS, lane, list(LEDGERS))
+        try:
+            return await check_complete(gateway.open_log(), lane, cursors)
+        except ApiError as error:
+            if error.reason != BEHIND or loop.time() >= ends_s:
+                raise
+        await asyncio.sleep(LOOK_S)
 
 
 @router.post("/upgrade/finish", **command_route(None))
