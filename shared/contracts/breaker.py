@@ -9,6 +9,11 @@ from pydantic import Field
 from shared.contracts.base import Event, event
 
 
+def most_out_of_use(share: float, nodes: int) -> int:
+    """Return how many of a pool's nodes a share is: one of several at least, unless it is 0."""
+    return max(int(share * nodes), 1) if nodes > 1 and share else 0
+
+
 @event
 class NodesNoted(Event):
     """Fail-slow noted which nodes the pool has, and which of them are cordoned."""

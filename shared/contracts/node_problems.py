@@ -3,7 +3,7 @@ GPUs that failed, are slowed down, or are not those that the node declares."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,11 @@ NodeProblem = Literal["cloned_identity", "disk_full", "gpu_fault", "gpu_slow", "
 """Another agent works with the identity of the node; the disk of its state folder is full, and it
 takes no new work; a GPU needs a reset or service; a GPU is slowed down by heat or its power supply
 for minutes; its GPUs are not those that it declares."""
+GPU_FAULT: Final[NodeProblem] = "gpu_fault"
+GPUS_UNUSABLE: Final[frozenset[NodeProblem]] = frozenset((GPU_FAULT, "inventory_differs"))
+"""Problems of a node for which nothing may run on its GPUs; its cordon for them counts for no
+bound of mitigation."""
+GPU_PROBLEMS: Final[frozenset[NodeProblem]] = GPUS_UNUSABLE | {"gpu_slow"}
 PROBLEMS_FROM = 1
 """First release that reads them: until `berth upgrade finish` none is reported or recorded."""
 

@@ -243,6 +243,7 @@ class Sessions:
         old = self._of_node.get(session.node_id)
         self._of_node[session.node_id] = session
         if old is not None:
+            session.problems_s = old.problems_s  # A new session is no way around the bound.
             old.end(replaced)
 
     def get(self, node_id: str, session_id: str) -> Session:

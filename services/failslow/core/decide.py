@@ -28,7 +28,7 @@ from services.failslow.core.suspicion.comparison import Rows, cause_of, judge_ga
 from services.failslow.core.suspicion.evidence import is_new
 from services.failslow.core.suspicion.pace_changes import learn, note_pace
 from services.failslow.core.suspicion.validations import note_validation
-from services.failslow.core.unclear import plan_validations
+from services.failslow.core.plans.measuring import plan_validations
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.paces import JobPaceChanged, JobPaceSettled

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from shared.contracts.breaker import NodesNoted
+from shared.contracts.node_problems import GPUS_UNUSABLE
 from shared.contracts.nodes import NodeCordoned, NodeJoined, NodeLost, NodeUncordoned
 from shared.ledger.decider import Input
 
@@ -74,6 +75,8 @@ class FleetChanges:
                     self.cordons[node_id] = self.leaving[node_id] = False
             case NodeLost(node_id=node_id):
                 self.present[node_id] = False
+            case NodeCordoned(node_id=node_id, fault_ids=reasons) if is_unusable(reasons):
+                self.cordons[node_id] = self.leaving[node_id] = False
             case NodeCordoned(node_id=node_id, until_joined=until_joined):
                 self.cordons[node_id], self.leaving[node_id] = True, until_joined
             case NodeUncordoned(node_id=node_id):
@@ -94,6 +97,11 @@ class FleetChanges:
             uncordoned=_those(cordons, False),
             leaving=_those(leaving, True),
         )
+
+
+def is_unusable(reasons: tuple[str, ...]) -> bool:
+    """Return whether a node is cordoned for its GPUs alone; that counts for no bound here."""
+    return bool(reasons) and GPUS_UNUSABLE.issuperset(reasons)
 
 
 def _restated(cordons: dict[str, bool], leaving: dict[str, bool]) -> dict[str, bool]:

@@ -13,7 +13,7 @@ from services.failslow.core.state import (
     OwnValidation,
     Unclear,
 )
-from services.failslow.core.unclear import LEAST_NODES, layout_of
+from services.failslow.core.plans.measuring import LEAST_NODES, layout_of
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.identity import derive_job_id
 from shared.contracts.mitigation import MitigationApplied, MitigationCleared, MitigationPlanned

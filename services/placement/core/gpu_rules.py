@@ -1,8 +1,11 @@
 """Nodes whose GPUs failed, are slowed down, or are not those declared: they take no new work.
 
-A GPU that failed breaks what runs on it, so jobs with room elsewhere leave its node; a slow one
-takes at most the pool's `mitigation_share` of nodes out of use, as heat may slow a whole hall. The
-cordon ends with the last such problem, with the next join, or by an operator, and then stays off.
+A GPU that failed breaks what runs on it, so jobs with room elsewhere leave its node, and the cordon
+lasts until the machine was booted anew or an operator lifts it: an agent that was restarted has
+forgotten the error, and the GPU is as before. Other cordons end with the last such problem or with
+the next join. Slow GPUs take at most the pool's `mitigation_share` of nodes out of use, as heat may
+slow a whole hall; the other problems at most `MOST_UNUSABLE`, as a change of the driver may show
+them everywhere.
 """
 
 from __future__ import annotations
@@ -12,52 +15,101 @@ from typing import Final
 
 from services.placement.core.migration.drain import leave_where_room
 from services.placement.core.pool.state import Pool
-from shared.contracts.node_problems import NodeProblem, ReportedProblem
+from shared.contracts.breaker import most_out_of_use
+from shared.contracts.node_problems import (
+    GPU_FAULT,
+    GPU_PROBLEMS,
+    GPUS_UNUSABLE,
+    NodeProblem,
+    ReportedProblem,
+)
 from shared.contracts.nodes import NodeCordoned, NodeUncordoned
-from shared.ledger.decider import Decision, UnitStart
+from shared.ledger.decider import Decision, Input, UnitStart
 
-FAULT: Final[NodeProblem] = "gpu_fault"
 SLOW: Final[NodeProblem] = "gpu_slow"
-DIFFERS: Final[NodeProblem] = "inventory_differs"
-RULES: Final[frozenset[NodeProblem]] = frozenset((FAULT, SLOW, DIFFERS))
+MOST_UNUSABLE = 0.5
+"""Share of a pool's nodes that are cordoned for GPUs that failed or differ; one always may be."""
+STILL_PRESENT = "still present"
 
 
 def follow_rules(pool: Pool, report: ReportedProblem, now: int, cause: str) -> Iterator[Decision]:
     """Cordon the node of a problem of GPUs that was noted, or lift that cordon after the last."""
-    if report.problem not in RULES:
+    if report.problem not in GPU_PROBLEMS:
         return
     node_id = report.node_id
     if not report.present:
         if ends_cordon(pool, node_id):
             yield Decision(NodeUncordoned(node_id=node_id), cause)
         return
-    if node_id not in pool.cordons and (report.problem != SLOW or has_room(pool)):
-        yield Decision(cordon_of(report), cause)
-    if report.problem == FAULT:
+    if node_id not in pool.cordons:
+        if not has_room(pool, report.problem):
+            return
+        yield Decision(cordon_of(node_id, report.problem, report.detail), cause)
+    elif report.problem == GPU_FAULT and pool.cordoned_for.get(node_id):
+        yield Decision(with_fault(pool, report), cause)
+    if report.problem == GPU_FAULT:
         for moved in leave_where_room(pool, node_id, now, cause):
             yield UnitStart(*moved)
 
 
-def cordon_of(report: ReportedProblem) -> NodeCordoned:
+def lift_cordon(pool: Pool, node_id: str, item: Input) -> Iterator[Decision]:
+    """Lift a cordon for other reasons, and cordon the node again if its GPUs have a problem.
+
+    A failure that was noted under the other cordon counts even if it is not reported any more.
+    """
+    node = pool.board.nodes.get(node_id)
+    known = node.problems if node else frozenset()
+    if GPU_FAULT in pool.cordoned_for.get(node_id, ()):
+        known |= {GPU_FAULT}
+    yield item.decision(NodeUncordoned(node_id=node_id))
+    present = [problem for problem in sorted(known & GPU_PROBLEMS) if has_room(pool, problem)]
+    if present:
+        yield item.decision(cordon_of(node_id, present[0], STILL_PRESENT))
+
+
+def cordon_of(node_id: str, problem: NodeProblem, detail: str) -> NodeCordoned:
+    reason = f"{problem}: {detail}"
+    return NodeCordoned(node_id=node_id, reason=reason, until_joined=True, fault_ids=(problem,))
+
+
+def with_fault(pool: Pool, report: ReportedProblem) -> NodeCordoned:
+    """Return the cordon that the node has, which a failed GPU now is a reason of too."""
+    node_id = report.node_id
+    others = tuple(one for one in pool.cordoned_for[node_id] if one != GPU_FAULT)
     return NodeCordoned(
-        node_id=report.node_id,
+        node_id=node_id,
+        draining=pool.cordons[node_id],
         reason=f"{report.problem}: {report.detail}",
-        until_joined=True,
-        fault_ids=(report.problem,),
+        until_joined=node_id in pool.leaving,
+        fault_ids=(*others, GPU_FAULT),
     )
 
 
 def ends_cordon(pool: Pool, node_id: str) -> bool:
-    """Return whether a rule has cordoned the node, and no such problem of it is left."""
-    by_rule = RULES.issuperset(pool.cordoned_for.get(node_id, ("",)))
-    return by_rule and not (pool.board.nodes[node_id].problems & RULES)
+    """Return whether a rule has cordoned the node, and no problem keeps the cordon."""
+    reasons = pool.cordoned_for.get(node_id, ("",))
+    by_rule = GPU_PROBLEMS.issuperset(reasons) and GPU_FAULT not in reasons
+    return by_rule and not (pool.board.nodes[node_id].problems & GPU_PROBLEMS)
 
 
-def has_room(pool: Pool) -> bool:
-    """Return whether one more of the pool's nodes may be cordoned."""
+def has_room(pool: Pool, problem: NodeProblem) -> bool:
+    """Return whether one more of the pool's nodes may be cordoned for the problem.
+
+    What nodes report of their GPUs leaves the share of mitigation as it is, and the other way
+    round: one node that is wrong about itself blocks no mitigation.
+    """
     settings, nodes = pool.settings, pool.board.nodes
-    if settings is None or settings.mitigation == "off":
+    if settings is None:
         return False
-    share, count = settings.mitigation_share, len(nodes)
-    most = max(int(share * count), 1) if count > 1 and share else 0
-    return sum(node_id in nodes for node_id in pool.cordons) < most
+    unusable = [n for n in pool.cordoned_for if n in nodes and is_unusable(pool, n)]
+    if problem in GPUS_UNUSABLE:
+        return len(unusable) < max(most_out_of_use(MOST_UNUSABLE, len(nodes)), 1)
+    if settings.mitigation == "off":
+        return False
+    others = sum(node_id in nodes for node_id in pool.cordons) - len(unusable)
+    return others < most_out_of_use(settings.mitigation_share, len(nodes))
+
+
+def is_unusable(pool: Pool, node_id: str) -> bool:
+    """Return whether a node is cordoned for GPUs that failed or differ, and nothing else."""
+    return GPUS_UNUSABLE.issuperset(pool.cordoned_for[node_id])

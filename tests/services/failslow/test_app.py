@@ -23,7 +23,7 @@ from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from tests.harness.ledger import accepted
 from tests.patience import until
-from tests.services.failslow.core.test_unclear import AUTOMATIC, slow_job, stopped, when_due
+from tests.services.failslow.core.plans.test_measuring import AUTOMATIC, slow_job, stopped, when_due
 from tests.services.failslow.gangs import placed, report
 
 TELEMETRY = TP("telemetry", 0)

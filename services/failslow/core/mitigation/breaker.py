@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from shared.contracts.breaker import most_out_of_use
+
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
@@ -14,7 +16,7 @@ class Breaker:
 
     def most(self, nodes: int) -> int:
         """Return how many nodes may be out of use."""
-        return max(int(self.share * nodes), 1) if nodes > 1 and self.share else 0
+        return most_out_of_use(self.share, nodes)
 
     def allowed(
         self, requested: Sequence[str], nodes: int, cordoned: Collection[str]

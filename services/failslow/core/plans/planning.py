@@ -7,7 +7,7 @@ from math import ceil
 
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
 from services.failslow.core.state import FailSlowState
-from services.failslow.core.unclear import first_due_s
+from services.failslow.core.plans.measuring import first_due_s
 from shared.contracts.mitigation import (
     ApproveMitigation,
     MitigationApplied,

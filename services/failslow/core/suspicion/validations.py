@@ -14,7 +14,7 @@ from services.failslow.core.diagnosis.layout import Group
 from services.failslow.core.diagnosis.validation import Pair, rounds_for
 from services.failslow.core.diagnosis.verdict import Diagnosis, Suspect, diagnose
 from services.failslow.core.fold_mitigation import well_after_faults
-from services.failslow.core.measured import follow_verdict
+from services.failslow.core.plans.after_validation import follow_verdict
 from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.faults import Cause
 from shared.contracts.reports import TelemetryReported

@@ -93,13 +93,23 @@ def hold_back(pool: Pool, registration: NodeJoined, cause: str) -> Iterator[Deci
 
 
 def join(pool: Pool, registration: NodeJoined, cause: str) -> Iterator[Decision]:
-    """Add the node; a cordon outlives its incarnations unless it ends with them."""
+    """Add the node; a cordon outlives its incarnations unless it ends with them.
+
+    One for a GPU that failed ends with the boot of the machine, not of its agent alone.
+    """
+    node_id = registration.node_id
+    is_faulty = pool.fault_boots.get(node_id) == registration.boot_id
     yield UnitStart(registration, cause)
-    if registration.node_id in pool.leaving:
-        yield Decision(NodeUncordoned(node_id=registration.node_id), cause)
-    elif registration.node_id in pool.cordons:
-        draining = pool.cordons[registration.node_id]
-        again = NodeCordoned(node_id=registration.node_id, draining=draining, reason=STILL_CORDONED)
+    if node_id in pool.leaving and not is_faulty:
+        yield Decision(NodeUncordoned(node_id=node_id), cause)
+    elif node_id in pool.cordons:
+        again = NodeCordoned(
+            node_id=node_id,
+            draining=pool.cordons[node_id],
+            reason=STILL_CORDONED,
+            until_joined=node_id in pool.leaving,
+            fault_ids=pool.cordoned_for.get(node_id, ()) if is_faulty else (),
+        )
         yield Decision(again, cause)
 
 
@@ -202,10 +212,11 @@ def change_cordon(
     An operator's cordon replaces one that would end by itself.
     """
     node_id, draining = message.node_id, pool.cordons.get(message.node_id)
+    is_temporary = node_id in pool.leaving or node_id in pool.cordoned_for
     match message:
         case UncordonNode() if draining is not None:
             yield item.decision(NodeUncordoned(node_id=node_id))
-        case CordonNode(reason=reason) if draining is None or node_id in pool.leaving:
+        case CordonNode(reason=reason) if draining is None or is_temporary:
             draining = bool(draining)
             yield item.decision(NodeCordoned(node_id=node_id, draining=draining, reason=reason))
         case DrainNode(reason=reason) if not draining:

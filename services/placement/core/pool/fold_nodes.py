@@ -7,7 +7,7 @@ from services.placement.core.pool.queue_order import rebuild_queue
 from services.placement.core.pool.state import Pool
 from shared.contracts.gang_needs import GPU, kind_of
 from shared.contracts.injections import FaultInjected, InjectionEnded
-from shared.contracts.node_problems import NodeProblemNoted
+from shared.contracts.node_problems import GPU_FAULT, NodeProblemNoted
 from shared.contracts.nodes import (
     NodeCordoned,
     NodeHealthNoted,
@@ -144,12 +144,14 @@ def forget_cordon(pool: Pool, node_id: str) -> None:
         pool.leaving.discard(node_id)
         del pool.cordons[node_id]
         pool.cordoned_for.pop(node_id, None)
+        pool.fault_boots.pop(node_id, None)
     elif node_id in pool.cordons:
         pool.cordons[node_id] = pool.cordons.pop(node_id)
         forgotten = [name for name in pool.cordons if name not in pool.generations]
         for name in forgotten[:-CORDONS_KEPT]:
             del pool.cordons[name]
             pool.cordoned_for.pop(name, None)
+            pool.fault_boots.pop(name, None)
 
 
 def cordon(pool: Pool, event: NodeCordoned, fact: Fact) -> None:
@@ -162,12 +164,17 @@ def cordon(pool: Pool, event: NodeCordoned, fact: Fact) -> None:
         pool.cordoned_for[event.node_id] = event.fault_ids
     else:
         pool.cordoned_for.pop(event.node_id, None)
+    if GPU_FAULT not in event.fault_ids:
+        pool.fault_boots.pop(event.node_id, None)
+    elif (node := pool.board.nodes.get(event.node_id)) is not None:
+        pool.fault_boots.setdefault(event.node_id, node.machine.boot_id)
     reindex(pool, event.node_id, fact.at)
 
 
 def uncordon(pool: Pool, event: NodeUncordoned, fact: Fact) -> None:
     pool.cordons.pop(event.node_id, None)
     pool.cordoned_for.pop(event.node_id, None)
+    pool.fault_boots.pop(event.node_id, None)
     pool.leaving.discard(event.node_id)
     reindex(pool, event.node_id, fact.at)
 

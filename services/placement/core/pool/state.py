@@ -55,6 +55,8 @@ class Pool:
     """Cordoned nodes whose agents refuse work until they leave; the next join lifts the cordon."""
     cordoned_for: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Node id -> the suspicions of fail-slow, or the problems, for which it is cordoned."""
+    fault_boots: dict[str, str] = field(default_factory=dict)
+    """Node id -> boot of the machine in which a GPU failed, while it is cordoned for that."""
     lost: dict[str, int] = field(default_factory=dict)
     """Lost nodes that still have allocations -> ms when lost, oldest first."""
     terms: list[PoolTerms] = field(default_factory=list)

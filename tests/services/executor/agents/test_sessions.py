@@ -137,3 +137,11 @@ def test_changed_problems_are_reported_now_and_then_however_often_they_change() 
         True,
         False,
     ]
+
+
+def test_a_new_session_does_not_report_problems_sooner() -> None:
+    sessions, old, new = Sessions(), session("n1", "old"), session("n1", "new")
+    sessions.open(old)
+    assert old.may_report_problems(1.0)
+    sessions.open(new)
+    assert not new.may_report_problems(2.0) and new.may_report_problems(31.0)

@@ -98,3 +98,13 @@ def test_cordons_of_nodes_that_are_gone_are_bounded() -> None:
     names = tuple(f"n{number}" for number in range(CORDONS_KEPT + 5))
     fleet.note(NodesNoted(cordoned=names))
     assert list(fleet.cordoned) == list(names[5:])
+
+
+def test_nodes_that_report_gpus_as_failed_count_for_no_bound() -> None:
+    state = given(FAILSLOW, POOL)
+    noted(state, joined("a"), joined("b"))
+    for reasons in (("gpu_fault",), ("inventory_differs",), ("inventory_differs", "gpu_fault")):
+        noted(state, NodeCordoned(node_id="a", until_joined=True, fault_ids=reasons))
+        assert state.fleet.out_of_use == set()
+    noted(state, NodeCordoned(node_id="a", fault_ids=("j1/1/0/1", "gpu_fault")))
+    assert state.fleet.out_of_use == {"a"}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.failslow.core.measured import nodes_to_leave
+from services.failslow.core.plans.after_validation import nodes_to_leave
 from shared.contracts.faults import FaultyPart
 from shared.contracts.validation import NodesValidated
 

@@ -7,7 +7,7 @@ import pytest
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.plans.planning import due_at
 from services.failslow.core.state import FailSlowState, OwnValidation
-from services.failslow.core.unclear import cost_s, layout_of
+from services.failslow.core.plans.measuring import cost_s, layout_of
 from services.failslow.validation_job import due_validations, encoded, submission
 from shared.contracts.attempts import JobPreempted
 from shared.contracts.base import Event
