@@ -16,7 +16,13 @@ from services.failslow.core.suspicion.pace import JobPaces
 from services.failslow.core.suspicion.validations import Validations
 from services.failslow.figures import figures
 from services.failslow.settings import FailSlowSettings
-from services.failslow.validation_job import due_validations, encoded, submission
+from services.failslow.validation_job import (
+    cancellation,
+    due_cancels,
+    due_validations,
+    encoded,
+    submission,
+)
 from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms
 from shared.bus.hosting.host import run_service
@@ -25,6 +31,7 @@ from shared.bus.lane.lane import Lane
 from shared.bus.logs.kafka import KafkaLog
 from shared.bus.logs.log import Entry, Log
 from shared.bus.logs.tail import TopicTail
+from shared.contracts.job_commands import CancelJob, SubmitJob
 from shared.contracts.reports import TelemetryReported
 from shared.ledger import cloudevents
 from shared.ledger.errors import Forbidden, OutcomeUnknown
@@ -111,7 +118,7 @@ class Follower:
 
 
 class Submissions:
-    """Appends the jobs that measure nodes to `commands`, each once per start of the service.
+    """Appends jobs that measure nodes, and their cancels, to `commands`: each once per start.
 
     An append of which the outcome is unknown is repeated: admission knows a job by its id.
     """
@@ -123,19 +130,23 @@ class Submissions:
         self._pause_until_s = 0.0
 
     async def submit(self, state: FailSlowState) -> None:
-        if monotonic() < self._pause_until_s:
+        """Append what is due: jobs that measure, and the cancels of those that were not needed."""
+        now = now_ms()
+        for job_id, own in due_validations(state, now).items():
+            await self._send(state, job_id, submission(state, job_id, own))
+        for job_id, own in due_cancels(state, now).items():
+            await self._send(state, f"cancel/{job_id}", cancellation(job_id, own))
+
+    async def _send(self, state: FailSlowState, key: str, command: SubmitJob | CancelJob) -> None:
+        if key in self._sent or monotonic() < self._pause_until_s:
             return
-        for job_id, own in due_validations(state).items():
-            if job_id in self._sent:
-                continue
-            command = submission(state, job_id, own)
-            try:
-                await self._log.append(self._tp, encoded(command, now_ms()))
-            except (OutcomeUnknown, Forbidden) as error:
-                logger.warning("the validation %s is not submitted: %s", job_id, error)
-                self._pause_until_s = monotonic() + SUBMIT_AGAIN_S
-                return
-            self._sent.add(job_id)
+        try:
+            await self._log.append(self._tp, encoded(command, state.name, now_ms()))
+        except (OutcomeUnknown, Forbidden) as error:
+            logger.warning("%s of %s is not sent: %s", command.TYPE, command.job_id, error)
+            self._pause_until_s = monotonic() + SUBMIT_AGAIN_S
+            return
+        self._sent.add(key)
 
 
 def decode_telemetry(value: bytes | None) -> TelemetryReported | None:

@@ -31,6 +31,7 @@ class WatchedGang(Model):
     traceparent: str = Field("", description="trace of the placement that started it")
     gpus: float = Field(0.0, ge=0, description="its GPUs, in devices")
     validates: bool = Field(False, description="its reports are measurements of its nodes")
+    preemptible: bool = Field(False, description="a job of the class `system` may stop it")
 
 
 @command

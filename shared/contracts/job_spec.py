@@ -174,6 +174,9 @@ class JobSpec(Model):
         max_length=64,
         description="of operators: nodes to measure by a worker on each, cordoned ones too",
     )
+    measures: JobId | None = Field(
+        None, description="with `validates`: the one job that may stop for it; absent: as for any"
+    )
 
     array_at_once: int | None = Field(
         None,

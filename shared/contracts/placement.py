@@ -123,6 +123,7 @@ class JobPlaced(Event):
         "", description="status of the solver; empty: the round was not contended"
     )
     validates: bool = Field(False, description="the job measures nodes, by `validates` of its spec")
+    preemptible: bool = Field(False, description="a job of the class `system` may stop it")
 
 
 HoldReason = Literal[

@@ -24,6 +24,10 @@ FIRST_LINK: Final = 1024
 """Iteration of the transfer to the worker of rank 0; those to other ranks follow."""
 LEAST_NODES, MOST_NODES = 2, 64
 LONGEST_S: Final = 3600.0
+MEASURING_S: Final = 120.0
+"""Wall s that a validation by fail-slow runs at most."""
+FAILSLOW: Final = "failslow"
+"""Sender of its commands."""
 VALIDATIONS_FROM = 1
 """First release that reads them: until `berth upgrade finish` none is admitted."""
 

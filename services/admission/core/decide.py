@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from services.admission.core.cancel import cancel_job
 from services.admission.core.evolve import evolve
+from services.admission.core.from_failslow import check_failslow
 from services.admission.core.reconsider import BUDGET_BYTES, next_due, reconsider
 from services.admission.core.restate_placement import restate_placement
 from services.admission.core.state import AdmissionState
@@ -65,6 +66,9 @@ class Admission:
 
 
 def execute(state: AdmissionState, item: Input, command: Command, now: int) -> Iterator[Decision]:
+    if refusal := check_failslow(state, item, command):
+        yield refuse_command(item, *refusal)
+        return
     match command:
         case SubmitJob():
             yield from submit_job(state, item, command, now)

@@ -105,7 +105,8 @@ def check_validation(spec: JobSpec, pool: PoolConfigured) -> str | None:
     """Return why a job that measures nodes is refused."""
     nodes = spec.validates
     if not nodes:
-        return None
+        rule = "must be absent without `validates`"
+        return f"measures: {spec.measures!r}: {rule}" if spec.measures is not None else None
     if pool.release < VALIDATIONS_FROM:
         return f"validates: {len(nodes)} nodes: must be absent until `berth upgrade finish`"
     if not LEAST_NODES <= len(nodes) == len(set(nodes)) <= MOST_NODES:

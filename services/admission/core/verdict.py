@@ -127,6 +127,9 @@ def _takes_bundles(kind: NodeKind) -> bool:
 
 
 def check_quota(state: AdmissionState, job: PendingJob) -> Admit | Defer:
+    """Defer what is above a bound; a job that measures another one takes over its GPUs."""
+    if job.spec.measures is not None:
+        return Admit(borrowed=False)
     spot, gpu_milli = job.spec.spot, job.demand.gang_milli
     share = share_of(state, job.tenant, spot)
     queue = quota_queue_of(state, job.tenant, spot)

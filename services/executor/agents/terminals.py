@@ -185,6 +185,10 @@ class Terminals:
         if worker is None:
             detail = f"job {opened.job_id}: its worker {opened.worker} does not run on a node now"
             raise Refused(409, "worker_not_running", detail)
+        job = lane.state.jobs.get(opened.job_id)
+        if job is not None and job.spec.validates:
+            detail = f"job {opened.job_id}: it measures nodes, which a terminal would disturb"
+            raise Refused(409, "measures_nodes", detail)
         return worker
 
     def _session(self, worker: AgentWorker) -> Session:

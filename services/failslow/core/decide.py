@@ -12,6 +12,7 @@ from services.failslow.core.fleet import FleetChanges
 from services.failslow.core.gangs import GangChanges
 from services.failslow.core.measures.peers import SlowWorker, Thresholds
 from services.failslow.core.plans.automation import settle_plans, turn_due_s
+from services.failslow.core.plans.measuring import plan_validations
 from services.failslow.core.plans.migrations import follow_migrations
 from services.failslow.core.plans.planning import (
     due_at,
@@ -28,7 +29,6 @@ from services.failslow.core.suspicion.comparison import Rows, cause_of, judge_ga
 from services.failslow.core.suspicion.evidence import is_new
 from services.failslow.core.suspicion.pace_changes import learn, note_pace
 from services.failslow.core.suspicion.validations import note_validation
-from services.failslow.core.plans.measuring import plan_validations
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.paces import JobPaceChanged, JobPaceSettled

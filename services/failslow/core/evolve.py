@@ -58,6 +58,7 @@ def apply_gangs(state: FailSlowState, event: GangsNoted, fact: Fact) -> None:
             gang.traceparent,
             gpus=gang.gpus,
             validates=gang.validates,
+            preemptible=gang.preemptible,
         )
         state.fleet.nodes |= dict.fromkeys(worker.node_id for worker in gang.workers)
 

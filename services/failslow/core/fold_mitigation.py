@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from services.failslow.core.health.score import PartHealth
 from services.failslow.core.mitigation.migration import FollowedMigration
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
 from services.failslow.core.mitigation.plan import MitigationPlan, OpenFault
+from services.failslow.core.plans.measuring import LEAST_NODES, layout_of
 from services.failslow.core.state import (
     VALIDATIONS_KEPT,
     FailSlowState,
@@ -13,7 +16,7 @@ from services.failslow.core.state import (
     OwnValidation,
     Unclear,
 )
-from services.failslow.core.plans.measuring import LEAST_NODES, layout_of
+from services.failslow.core.witnesses import OPERATOR
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.identity import derive_job_id
 from shared.contracts.mitigation import MitigationApplied, MitigationCleared, MitigationPlanned
@@ -24,6 +27,8 @@ from shared.contracts.mitigation_account import (
 )
 from shared.contracts.validation import NodesValidated
 from shared.ledger.decider import Fact
+
+JOB_ENDED = "job_ended"
 
 
 def follow_fault(state: FailSlowState, event: FaultSuspected, fact: Fact) -> None:
@@ -54,14 +59,18 @@ def note_unclear(state: FailSlowState, gang: GangState, event: FaultSuspected, f
 
 def note_validated(state: FailSlowState, event: NodesValidated, fact: Fact) -> None:
     """Remember what was measured to deviate as a fault of its nodes."""
-    state.validations.pop(event.job_id, None)
+    own, now_s = state.validations.pop(event.job_id, None), state.cluster_s(fact.at)
     suspects = event.suspect_node_ids
+    quiet = {*suspects, *event.silent_node_ids}
+    state.witnesses.note(suspects, own.tenant if own else OPERATOR, now_s)
+    if len(event.node_ids) - len(event.silent_node_ids) >= LEAST_NODES:
+        state.witnesses.clear(node_id for node_id in event.node_ids if node_id not in quiet)
     worst = max((part.ratio for part in event.measured if part.node_id in suspects), default=1.0)
     for node_id in suspects:
         health = state.mitigation.health.setdefault(node_id, PartHealth())
-        health.note_fault(event.job_id, worst - 1, state.cluster_s(fact.at))
+        health.note_fault(event.job_id, worst - 1, now_s)
     for node_id in well_after_faults(state, event):
-        state.mitigation.health[node_id].note_well(state.cluster_s(fact.at))
+        state.mitigation.health[node_id].note_well(now_s)
 
 
 def well_after_faults(state: FailSlowState, event: NodesValidated) -> list[str]:
@@ -131,6 +140,11 @@ def begin_validation(state: FailSlowState, event: MitigationApplied, fact: Fact)
 def end_plan(state: FailSlowState, event: MitigationCleared, fact: Fact) -> None:
     state.mitigation.end_plan(event.plan_id)
     state.fleet.end_order(event.plan_id)
+    if event.reason == JOB_ENDED:  # It has perhaps stopped for the measurement.
+        return
+    for job_id, own in state.validations.items():
+        if own.plan_id == event.plan_id:
+            state.validations[job_id] = replace(own, is_over=True)
 
 
 def begin_migration(state: FailSlowState, event: MitigationCarriedOut, fact: Fact) -> None:

@@ -82,4 +82,5 @@ def watched_gang(placed: JobPlaced, item: Input) -> WatchedGang:
         traceparent=item.traceparent,
         gpus=sum(len(own.gpus) * own.gpu_milli / 1000 for own in placed.allocations),
         validates=placed.validates,
+        preemptible=placed.preemptible,
     )

@@ -9,6 +9,7 @@ from services.failslow.core.fleet import Fleet
 from services.failslow.core.measures.history import PaceBook
 from services.failslow.core.measures.strictness import Strictness
 from services.failslow.core.mitigation.mitigation_state import MitigationState
+from services.failslow.core.witnesses import Witnesses
 from shared.contracts.clocks import ClockStepped
 from shared.contracts.faults import Cause, GangWorker, SuspicionKind
 from shared.contracts.pools import PoolConfigured
@@ -79,6 +80,8 @@ class OwnValidation:
     gpus: int
     """Whole GPUs of each node, as the job had them."""
     applied_s: float
+    is_over: bool = False
+    """Its plan has ended before its job was stopped."""
 
 
 @dataclass(slots=True)
@@ -100,6 +103,8 @@ class GangState:
     """Of such a job with no known part."""
     validates: bool = False
     """Its reports are measurements of its nodes, and are compared as those."""
+    preemptible: bool = False
+    """A job that measures its nodes may stop it."""
 
 
 @dataclass(slots=True)
@@ -120,6 +125,7 @@ class FailSlowState:
     paces: PaceBook = field(default_factory=PaceBook)
     validations: dict[str, OwnValidation] = field(default_factory=dict)
     """Of fail-slow itself, by the id of the measuring job, the oldest first."""
+    witnesses: Witnesses = field(default_factory=Witnesses)
 
     @property
     def name(self) -> str:

@@ -28,6 +28,7 @@ def gang(job_id: str = "j1", workers: int = 4, attempt: int = 1) -> WatchedGang:
             for rank in range(workers)
         ),
         gpus=float(workers),
+        preemptible=True,
     )
 
 
@@ -35,12 +36,19 @@ def watched(*gangs: WatchedGang) -> GangsNoted:
     return GangsNoted(pool="main", started=gangs)
 
 
-def placed(job_id: str = "j1", workers: int = 4, attempt: int = 1) -> Input:
+def placed(
+    job_id: str = "j1",
+    workers: int = 4,
+    attempt: int = 1,
+    tenant: str = "acme",
+    preemptible: bool = True,
+) -> Input:
     allocations = tuple(Allocation(rank=r, node_id=f"n{r}", gpus=(0,)) for r in range(workers))
     message = JobPlaced(
         job_id=job_id,
-        tenant="acme",
+        tenant=tenant,
         attempt=attempt,
+        preemptible=preemptible,
         allocations=allocations,
         waited_ms=0,
         policy="test",

@@ -6,9 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from services.failslow.app import Follower, Submissions
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.measures.peers import Thresholds
+from services.failslow.core.plans.measuring import VERDICT_S
+from services.failslow.core.plans.planning import ledger_ms
 from services.failslow.core.state import FailSlowState
 from shared.bus.lane.lane import Lane, LaneSettings
 from shared.bus.logs.ledger_writer import LedgerWriter
@@ -149,10 +153,15 @@ async def test_a_slow_job_is_one_fault_over_a_restart() -> None:
         assert shell.types_and_subjects().count("fault.suspected.v1") == 1
 
 
-async def test_a_validation_of_an_open_plan_is_submitted_once_per_start() -> None:
+async def test_a_validation_of_an_open_plan_is_submitted_once_per_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     broker = MemoryBroker()
     state = slow_job(AUTOMATIC)
     when_due(state)
+    (own,) = state.validations.values()
+    clock = {"now_ms": ledger_ms(state, own.applied_s)}
+    monkeypatch.setattr("services.failslow.app.now_ms", lambda: clock["now_ms"])
     for _ in range(2):
         submissions = Submissions(MemoryLog(broker), 0)
         await submissions.submit(state)
@@ -164,3 +173,7 @@ async def test_a_validation_of_an_open_plan_is_submitted_once_per_start() -> Non
     stopped(state)
     await Submissions(MemoryLog(broker), 0).submit(state)
     assert len(list(broker.entries(TP("commands", 0)))) == 2, "the plan is over"
+    clock["now_ms"] += round(VERDICT_S * 1000)
+    await Submissions(MemoryLog(broker), 0).submit(state)
+    cancel = decode(broker.entries(TP("commands", 0))[-1].value)
+    assert (cancel.type, cancel.subject) == ("job.cancel.v1", command.job_id)

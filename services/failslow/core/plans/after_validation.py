@@ -3,21 +3,20 @@
 A measured deviation is a verified fault of its nodes, and a node that is as fast as its like after
 faults is repaired as far as one moment shows. Of a validation that fail-slow began itself
 the job leaves these nodes by a plan, if it is there again; where it is not, the pool's setting
-`automatic` cordons them, so that it does not return there.
+`automatic` cordons them, so that it does not return there. Without an operator both need that a
+measurement for another tenant, or by an operator, has said the same (`witnesses.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from services.failslow.core.plans.automation import breaker
+from services.failslow.core.plans.automation import MEASURED, breaker
 from services.failslow.core.plans.planning import score_node
 from services.failslow.core.state import FailSlowState, GangState, OwnValidation
 from shared.contracts.mitigation import MitigationApplied, MitigationPlanned
 from shared.contracts.validation import NodesValidated
 from shared.ledger.decider import Decision
-
-RULE = "measured"
 
 
 def follow_verdict(
@@ -42,7 +41,8 @@ def follow_verdict(
         yield Decision(leaving(state, event, own, gang, there), event.job_id, gang.traceparent)
     elif state.pool.mitigation == "automatic":
         fleet = state.fleet
-        allowed = breaker(state).allowed(left, len(fleet.nodes), fleet.out_of_use)
+        agreed = [node_id for node_id in left if state.witnesses.agree([node_id])]
+        allowed = breaker(state).allowed(agreed, len(fleet.nodes), fleet.out_of_use)
         if allowed:
             yield Decision(cordoning(event, own, allowed), event.job_id)
 
@@ -73,7 +73,7 @@ def leaving(
         cost_s=state.mitigation.costs.of("migrate").cost_s,
         accumulated_loss_s=0.0,
         remaining=0.0,
-        rule=RULE,
+        rule=MEASURED,
         evidence=event.evidence[:4],
     )
 

@@ -11,12 +11,14 @@ from math import inf
 
 from services.failslow.core.mitigation.breaker import Breaker
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
+from services.failslow.core.plans.measuring import VERDICT_S
 from services.failslow.core.plans.planning import applied
 from services.failslow.core.state import FailSlowState
 from shared.contracts.breaker import BreakerChanged
 from shared.ledger.decider import Decision
 
-VERDICT_S = 600.0
+MEASURED = "measured"
+"""Rule of the plans that follow from the verdict of a measurement."""
 
 
 def settle_plans(state: FailSlowState, now_s: float) -> Iterator[Decision]:
@@ -26,7 +28,7 @@ def settle_plans(state: FailSlowState, now_s: float) -> Iterator[Decision]:
     blocked = ""
     if state.pool.mitigation == "automatic":
         for open_plan in [plan for plan in state.mitigation.plans.values() if may_apply(plan)]:
-            if waits_for_another(state, open_plan, now_s):
+            if waits_for_another(state, open_plan, now_s) or needs_operator(state, open_plan):
                 continue
             if has_room(state, open_plan):
                 gang = state.gangs.get(open_plan.job_id)
@@ -46,6 +48,12 @@ def may_apply(open_plan: OpenPlan) -> bool:
 def waits_for_another(state: FailSlowState, open_plan: OpenPlan, now_s: float) -> bool:
     """Return whether another job's nodes are measured; slow jobs are not stopped all at once."""
     return open_plan.plan.level == "validate" and now_s < next_turn_s(state)
+
+
+def needs_operator(state: FailSlowState, open_plan: OpenPlan) -> bool:
+    """Return whether the plan follows from one measurement alone, which its tenant may disturb."""
+    plan = open_plan.plan
+    return plan.rule == MEASURED and not state.witnesses.agree(plan.node_ids)
 
 
 def next_turn_s(state: FailSlowState) -> float:

@@ -3,6 +3,9 @@
 Neither peers nor phases say then which node or link it is, and a measurement does, at the cost of a
 stop. So it is due when the slowdown has cost as much (break even), as a plan of the level
 `validate`: it waits for an operator, or is applied by the pool within the breaker.
+
+It stops the job that it is for and no other one, so a job that may not be stopped has none; and a
+tenant has one at a time, as its reports alone say that a job of it is slow.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 from services.failslow.core.mitigation.mitigation_state import MitigationState
 from services.failslow.core.mitigation.policy import lost_share
@@ -22,6 +26,8 @@ MEASURED_S = 60.0
 """Cluster s that a measurement takes besides the stop and start of the job."""
 LEAST_NODES = 3
 """Of fewer none can be named."""
+VERDICT_S = 600.0
+"""Cluster s after which a measurement of which no verdict came holds up no other one."""
 RULE = "break even: the cause is unclear"
 
 
@@ -54,9 +60,21 @@ def due_s(state: FailSlowState, job_id: str) -> float | None:
     unclear = gang.unclear if gang else None
     if gang is None or unclear is None or unclear.is_planned or gang.validates:
         return None
+    turn_s = tenants_turn_s(state, gang.tenant)
+    if not gang.preemptible or turn_s == inf:
+        return None
     if len(gang.open) > 1 or layout_of(gang) is None:
         return None  # A worker that is slow by itself explains more.
-    return unclear.since_s + cost_s(state.mitigation) / lost_share(unclear.slowdown)
+    return max(turn_s, unclear.since_s + cost_s(state.mitigation) / lost_share(unclear.slowdown))
+
+
+def tenants_turn_s(state: FailSlowState, tenant: str) -> float:
+    """Return the cluster time from which a job of the tenant may be measured; inf: not known."""
+    plans = state.mitigation.plans.values()
+    if any(plan.tenant == tenant and plan.plan.level == "validate" for plan in plans):
+        return inf
+    own = [one.applied_s for one in state.validations.values() if one.tenant == tenant]
+    return max(own, default=-inf) + VERDICT_S
 
 
 def first_due_s(state: FailSlowState) -> float | None:
@@ -100,5 +118,8 @@ def plan_of(state: FailSlowState, job_id: str, gang: GangState, now_s: float) ->
         accumulated_loss_s=lost_s,
         remaining=unclear.slowdown,
         rule=RULE,
-        evidence=(f"the cause is {unclear.cause}, and no worker is slower than its peers",),
+        evidence=(
+            f"the cause is {unclear.cause}, and no worker is slower than its peers",
+            "the measurement stops this job, which starts again, and no other one",
+        ),
     )

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import ceil
 
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
-from services.failslow.core.state import FailSlowState
 from services.failslow.core.plans.measuring import first_due_s
+from services.failslow.core.state import FailSlowState
 from shared.contracts.mitigation import (
     ApproveMitigation,
     MitigationApplied,

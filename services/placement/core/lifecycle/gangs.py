@@ -18,6 +18,7 @@ from shared.contracts.attempts import (
 )
 from shared.contracts.construct import construct
 from shared.contracts.failures import Failure
+from shared.contracts.job_spec import JobSpec
 from shared.contracts.placement import Allocation, JobPlaced, SolverStatus
 from shared.ledger.decider import Decision
 
@@ -54,8 +55,14 @@ def place_job(
         terms=terms,
         solver=solver,
         validates=bool(job.shape.nodes),
+        preemptible=yields_to_system(job.spec),
     )
     return ends.job_decision(job, job.cause, event)
+
+
+def yields_to_system(spec: JobSpec) -> bool:
+    """Return whether a job of the highest class may stop it."""
+    return spec.spot or (spec.preemptible and spec.priority_class != "system")
 
 
 def count_ready_workers(

@@ -25,7 +25,7 @@ def shrink(jobs: list[ElasticJob], view: View, trial: Trial, plan: Plan) -> None
     the board after the plan's assignments.
     """
     blocked = plan.first_blocked
-    if blocked is None or blocked.tier >= SPOT_TIER:
+    if blocked is None or blocked.tier >= SPOT_TIER or blocked.spec.measures is not None:
         return
     if any(eviction.by is not blocked for eviction in plan.evictions):
         return

@@ -45,8 +45,8 @@ class EvictionSearch:
         self._searches += 1
         eviction = self._evict(self._view, self._trial, job, shape, self._plan.stopped_jobs())
         if eviction is None:
-            if not self._view.is_out_of_turn(job):
-                # Such a job says nothing of those behind it, which may have more victims.
+            if not self._view.is_out_of_turn(job) and job.spec.measures is None:
+                # Such jobs say nothing of those behind them, which may have more victims.
                 self._hopeless.add(shape, job.tier)
             self._repeat_later(job)
             return []

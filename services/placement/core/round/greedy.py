@@ -166,7 +166,8 @@ class RoundPlanner:
             and self.view.victims.ever_any_for(job)
         ):
             reserved = self.evictions.make_room(job, shape)
-            reserved = reserved or self.defragmentations.make_room(job, shape)
+            if job.spec.measures is None:
+                reserved = reserved or self.defragmentations.make_room(job, shape)
             if not reserved and self.blocked and self.blocked[-1] is job:
                 self.deferrals.note(job, shape)
         if job.job_id == self.view.overdue.job_id:

@@ -27,6 +27,7 @@ class Victims:
         rules: RankRules | None = None,
     ) -> None:
         """`tiers`: number of jobs of each."""
+        self._jobs = jobs
         self._now = now
         self._time_scale = time_scale
         self._shows_costs = rules is not None and rules.protection.progress is not None
@@ -38,10 +39,13 @@ class Victims:
         """Return the job's victims in the order of choice.
 
         Spot first, then the lowest class, in it the least lost work; its own tier comes last,
-        the lowest score first (jobs without one before all), ties by job id.
+        the lowest score first (jobs without one before all), ties by job id. A job that measures
+        the nodes of another one stops that one or none.
         """
         if job.tier >= SPOT_TIER:
             return []
+        if job.spec.measures is not None:
+            return self._measured_by(job)
         victims: list[Job] = []
         for lower in sorted(self._lower.below(job.tier), reverse=True):
             victims += self._lower.jobs_of(lower)
@@ -61,6 +65,8 @@ class Victims:
         """Return whether any job may be stopped for this one."""
         if job.tier >= SPOT_TIER:
             return False
+        if job.spec.measures is not None:
+            return bool(self._measured_by(job))
         if self._lower.below(job.tier):
             return True
         return self._peers is not None and self._peers.outranks_any(job)
@@ -76,7 +82,7 @@ class Victims:
 
     def protected_from(self, job: Job) -> list[Protected]:
         """Return the jobs of its own class that it outranks and may not stop yet."""
-        if job.tier >= SPOT_TIER or not self._peers:
+        if job.tier >= SPOT_TIER or not self._peers or job.spec.measures is not None:
             return []
         return self._peers.protected_from(job)
 
@@ -90,6 +96,12 @@ class Victims:
         lost_work_s = victim.lost_work_s(self._now, self._time_scale)
         scores = self._scores.get(victim.job_id), self._scores.get(by.job_id)
         return Eviction(victim, by, lost_work_s, *scores, self._costs_of(victim))
+
+    def _measured_by(self, job: Job) -> list[Job]:
+        measured = self._jobs.get(job.spec.measures or "")
+        if measured is None or measured.tier not in self._lower.below(job.tier):
+            return []
+        return [one for one in self._lower.jobs_of(measured.tier) if one is measured]
 
     def _costs_of(self, victim: Job) -> dict[str, float]:
         """Return the restart that the victim will pay, cluster s, and how often it started."""

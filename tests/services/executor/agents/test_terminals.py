@@ -25,7 +25,14 @@ from shared.contracts.keys import hash_secret
 from shared.contracts.terminals import TerminalOpened
 from shared.http.rate import Rate
 from tests.patience import PATIENCE_S, until
-from tests.services.executor.agents.installation import FAR_AT, Agent, Installation
+from tests.services.executor.agents.installation import (
+    ENQUEUED,
+    FAR_AT,
+    PLACED,
+    Agent,
+    Installation,
+    joined,
+)
 
 STARTED = JobStarted(job_id="j", tenant="ada", attempt=1, master_port=4321)
 TOKEN = "t" * 43
@@ -288,6 +295,19 @@ async def test_an_ended_job_and_an_earlier_agent_are_refused(site: Installation)
         await until(lambda: not server._lanes["gpu"].state.jobs)
         entry.open()
         assert await entry.refused() == "worker_not_running"
+
+
+async def test_a_job_that_measures_nodes_has_no_terminals(site: Installation) -> None:
+    spec = ENQUEUED.spec.model_copy(update={"validates": ("n2", "n1")})
+    measuring = ENQUEUED.model_copy(update={"spec": spec})
+    async with site.serving(), site.agent("n1") as agent:
+        site.placement.write([joined("n1"), joined("n2"), measuring])
+        site.placement.write([PLACED])
+        site.placement.write([STARTED])
+        await agent.hello(terminals=True)
+        entry = Entry(site, agent.client)
+        entry.open()
+        assert await entry.refused() == "measures_nodes"
 
 
 async def test_an_agent_that_does_not_come_ends_it(

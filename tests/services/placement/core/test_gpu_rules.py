@@ -16,7 +16,6 @@ from shared.ledger.decider import Fact
 from tests.services.placement.core.lane import Lane, job, kinds, lane, only, refused
 from tests.services.placement.core.test_node_problems import reported
 
-
 PROBLEMS: tuple[NodeProblem, ...] = ("gpu_fault", "gpu_slow", "inventory_differs")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from shared.contracts.admission import JobAdmitted
+from shared.contracts.attempts import JobPreempted
 from shared.contracts.base import Event
 from shared.contracts.nodes import CordonNode
 from shared.contracts.placement import JobHeld, JobPlaced
@@ -78,3 +79,31 @@ def test_of_a_higher_class_it_stops_the_jobs_on_its_nodes_alone() -> None:
 def test_a_node_that_is_gone_holds_it() -> None:
     made = pool()
     assert one(JobHeld, made.submit(measuring("a", "nowhere"))).reason == "no_node_fits"
+
+
+def test_a_measurement_of_one_job_stops_that_one_and_no_other() -> None:
+    made = pool()
+    made.run(*(job(name, 8) for name in "wxy"), job("z", 8, preemptible=False))
+    of_z, of_w = (measuring(made.nodes_of(j)[0], *made.nodes_of("x"), name=f"v-{j}") for j in "zw")
+    for spec in (of_z, of_w):
+        of = spec.job_id[-1]
+        own = {"measures": of, "priority_class": "system"}
+        events = made.submit(
+            spec.model_copy(update={"spec": spec.spec.model_copy(update=own)}), after_ms=200
+        )
+        assert not any(isinstance(event, JobPreempted) for event in events), of
+    own = measuring(*made.nodes_of("w"), name="v")
+    spec = own.spec.model_copy(update={"measures": "w", "priority_class": "system"})
+    events = made.submit(own.model_copy(update={"spec": spec}), after_ms=200)
+    assert one(JobPreempted, events).job_id == "w"
+
+
+def test_a_placed_job_says_whether_a_measurement_may_stop_it() -> None:
+    made = pool()
+    for name, more, expected in (
+        ("w", {}, True),
+        ("x", {"preemptible": False}, False),
+        ("y", {"priority_class": "system"}, False),
+    ):
+        placed = one(JobPlaced, made.submit(job(name, 8, **more), after_ms=200))
+        assert placed.preemptible is expected
