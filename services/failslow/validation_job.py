@@ -79,7 +79,7 @@ def due_cancels(state: FailSlowState, now: int) -> dict[str, OwnValidation]:
 
 
 def is_late(state: FailSlowState, own: OwnValidation, now: int) -> bool:
-    """Return whether a validation waits for too long to start, by the wall time in which it runs."""
+    """Return whether a validation waits for too long to start, by wall time, in which it runs."""
     time_scale = state.pool.time_scale if state.pool else 1.0
     return state.cluster_s(now) >= own.applied_s + VERDICT_S * max(1.0, time_scale)
 

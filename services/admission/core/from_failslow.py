@@ -1,6 +1,6 @@
 """The commands that fail-slow may send: jobs that measure the nodes of a slow job, and their end.
 
-A command is told by the sender that it names. A topic says who may write to it, and not who wrote.
+The sender is the one that the record names: a topic knows who may write to it, and not who wrote.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PLAN = "/validate/"
 PROGRAM = ("python3", "-c")
 
 
-class Refusal(NamedTuple):
+class CommandRefusal(NamedTuple):
     """The arguments of a refusal, behind its input."""
 
     of: str
@@ -27,7 +27,7 @@ class Refusal(NamedTuple):
     detail: str
 
 
-def check_failslow(state: AdmissionState, item: Input, command: Command) -> Refusal | None:
+def check_failslow(state: AdmissionState, item: Input, command: Command) -> CommandRefusal | None:
     """Return why a command of fail-slow is refused; None for those of others."""
     if item.principal != FAILSLOW:
         return None
@@ -38,10 +38,12 @@ def check_failslow(state: AdmissionState, item: Input, command: Command) -> Refu
         case CancelJob() if command.tenant is not None:
             wrong, own_id = "", _job_id_of(state, command.tenant, command.reason)
         case _:
-            return Refusal("", "forbidden", f"{command.TYPE}: is none of those of {FAILSLOW}")
+            return CommandRefusal(
+                "", "forbidden", f"{command.TYPE}: is none of those of {FAILSLOW}"
+            )
     if not wrong and command.job_id != own_id:
         wrong = f"job_id: {command.job_id!r}: must be that of a plan to measure nodes"
-    return Refusal(command.job_id, "forbidden", wrong) if wrong else None
+    return CommandRefusal(command.job_id, "forbidden", wrong) if wrong else None
 
 
 def _wrong_submission(command: SubmitJob, longest_s: float) -> str:

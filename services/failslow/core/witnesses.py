@@ -1,4 +1,4 @@
-"""Who has measured that a node deviates: no tenant alone has a node taken out of use.
+"""The measurements by which nodes deviate: no tenant alone has a node taken out of use.
 
 A validation by fail-slow runs for the tenant of a slow job, beside other jobs of it, which can make
 its measurements slow. One by an operator is a witness of its own.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from services.placement.core import run_round
 from services.placement.core.answer import apply_answer
+from services.placement.core.gpu_rules import follow_dismissal
 from services.placement.core.lifecycle import arrays, gangs, health, injections, jobs, leases, ranks
 from services.placement.core.lifecycle.reports import on_report
 from services.placement.core.migration.leave import leave_slow_nodes
@@ -129,6 +130,8 @@ def on_failslow(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
     match item.message:
         case FaultSuspected() | FaultCleared() | FaultDismissed() as message:
             yield from health.note_fault(pool, message, item, now)
+            if isinstance(message, FaultDismissed):
+                yield from follow_dismissal(pool, message, item)
         case NodeHealthScored() as scored:
             yield from health.note_score(pool, scored, item, now)
         case MitigationApplied() as applied:

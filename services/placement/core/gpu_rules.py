@@ -16,6 +16,7 @@ from typing import Final
 from services.placement.core.migration.drain import leave_where_room
 from services.placement.core.pool.state import Pool
 from shared.contracts.breaker import most_out_of_use
+from shared.contracts.faults import FaultDismissed
 from shared.contracts.node_problems import (
     GPU_FAULT,
     GPU_PROBLEMS,
@@ -52,11 +53,14 @@ def follow_rules(pool: Pool, report: ReportedProblem, now: int, cause: str) -> I
             yield UnitStart(*moved)
 
 
-def lift_cordon(pool: Pool, node_id: str, item: Input) -> Iterator[Decision]:
-    """Lift a cordon for other reasons, and cordon the node again if its GPUs have a problem.
+def follow_dismissal(pool: Pool, message: FaultDismissed, item: Input) -> Iterator[Decision]:
+    """Lift the cordon for a suspicion, and cordon the node again if its GPUs have a problem.
 
-    A failure that was noted under the other cordon counts even if it is not reported any more.
+    A failure that was noted under that cordon counts even if it is not reported any more.
     """
+    node_id = message.node_id
+    if message.fault_id not in pool.cordoned_for.get(node_id, ()):
+        return
     node = pool.board.nodes.get(node_id)
     known = node.problems if node else frozenset()
     if GPU_FAULT in pool.cordoned_for.get(node_id, ()):

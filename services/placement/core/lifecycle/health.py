@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core.gpu_rules import lift_cordon
 from services.placement.core.pool.state import Pool
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.mitigation import NodeHealthScored
@@ -47,8 +46,6 @@ def note_fault(pool: Pool, message: Fault, item: Input, now: int) -> Iterator[De
         case FaultDismissed():
             if fault_id in slowdowns:
                 yield restate_health(pool, node_id, fault_id, HEALTHY, item)
-            if fault_id in pool.cordoned_for.get(node_id, ()):
-                yield from lift_cordon(pool, node_id, item)
 
 
 def is_fading(pool: Pool, fault_id: str) -> bool:

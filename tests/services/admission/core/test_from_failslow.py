@@ -1,4 +1,4 @@
-"""Of fail-slow admission takes jobs that measure the nodes of a slow job, their cancels, no more."""
+"""Of fail-slow admission takes jobs that measure the nodes of a slow job, and their cancels."""
 
 from __future__ import annotations
 

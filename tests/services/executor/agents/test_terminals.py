@@ -25,14 +25,8 @@ from shared.contracts.keys import hash_secret
 from shared.contracts.terminals import TerminalOpened
 from shared.http.rate import Rate
 from tests.patience import PATIENCE_S, until
-from tests.services.executor.agents.installation import (
-    ENQUEUED,
-    FAR_AT,
-    PLACED,
-    Agent,
-    Installation,
-    joined,
-)
+from tests.services.executor.agents.installation import FAR_AT, Agent, Installation
+from tests.services.executor.core.agents.history import ENQUEUED, PLACED, joined
 
 STARTED = JobStarted(job_id="j", tenant="ada", attempt=1, master_port=4321)
 TOKEN = "t" * 43

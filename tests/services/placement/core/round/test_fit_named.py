@@ -85,11 +85,12 @@ def test_a_measurement_of_one_job_stops_that_one_and_no_other() -> None:
     made = pool()
     made.run(*(job(name, 8) for name in "wxy"), job("z", 8, preemptible=False))
     of_z, of_w = (measuring(made.nodes_of(j)[0], *made.nodes_of("x"), name=f"v-{j}") for j in "zw")
-    for spec in (of_z, of_w):
-        of = spec.job_id[-1]
-        own = {"measures": of, "priority_class": "system"}
+    for made_job in (of_z, of_w):
+        of = made_job.job_id[-1]
+        more = {"measures": of, "priority_class": "system"}
         events = made.submit(
-            spec.model_copy(update={"spec": spec.spec.model_copy(update=own)}), after_ms=200
+            made_job.model_copy(update={"spec": made_job.spec.model_copy(update=more)}),
+            after_ms=200,
         )
         assert not any(isinstance(event, JobPreempted) for event in events), of
     own = measuring(*made.nodes_of("w"), name="v")
