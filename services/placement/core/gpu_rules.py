@@ -30,6 +30,8 @@ from shared.ledger.decider import Decision, Input, UnitStart
 SLOW: Final[NodeProblem] = "gpu_slow"
 MOST_UNUSABLE = 0.5
 """Share of a pool's nodes that are cordoned for GPUs that failed or differ; one always may be."""
+FINAL = (GPU_FAULT,)
+"""Stands for the reasons of a cordon that has none, as an operator's: nothing is added to it."""
 STILL_PRESENT = "still present"
 
 
@@ -46,7 +48,7 @@ def follow_rules(pool: Pool, report: ReportedProblem, now: int, cause: str) -> I
         if not has_room(pool, report.problem):
             return
         yield Decision(cordon_of(node_id, report.problem, report.detail), cause)
-    elif report.problem == GPU_FAULT and pool.cordoned_for.get(node_id):
+    elif report.problem == GPU_FAULT and GPU_FAULT not in pool.cordoned_for.get(node_id, FINAL):
         yield Decision(with_fault(pool, report), cause)
     if report.problem == GPU_FAULT:
         for moved in leave_where_room(pool, node_id, now, cause):
@@ -79,13 +81,12 @@ def cordon_of(node_id: str, problem: NodeProblem, detail: str) -> NodeCordoned:
 def with_fault(pool: Pool, report: ReportedProblem) -> NodeCordoned:
     """Return the cordon that the node has, which a failed GPU now is a reason of too."""
     node_id = report.node_id
-    others = tuple(one for one in pool.cordoned_for[node_id] if one != GPU_FAULT)
     return NodeCordoned(
         node_id=node_id,
         draining=pool.cordons[node_id],
         reason=f"{report.problem}: {report.detail}",
         until_joined=node_id in pool.leaving,
-        fault_ids=(*others, GPU_FAULT),
+        fault_ids=(*pool.cordoned_for[node_id], GPU_FAULT),
     )
 
 

@@ -150,6 +150,7 @@ def test_a_failure_that_is_not_reported_any_more_keeps_its_cordon_until_an_opera
     for problem in PROBLEMS:
         reported(pool, problem, False)
     assert pool.state.cordoned_for == {"n1": ("gpu_slow", "gpu_fault")}
+    assert kinds(reported(pool, "gpu_fault", True)) == ["NodeProblemNoted"], "it is cordoned"
     pool.command(UncordonNode(node_id="n1"))
     assert not pool.state.cordons and not pool.state.fault_boots
 

@@ -7,9 +7,12 @@ from services.placement.core.resize.shrink import (
     Shrinking,
     keep_order,
     least_resizes,
+    shrink,
     shrinkable,
     would_start,
 )
+from services.placement.core.round.plan import Plan
+from services.placement.core.round.view import view_of
 from tests.services.placement.core.lane import Lane, job, lane
 
 
@@ -45,3 +48,17 @@ def test_a_job_shrinks_no_more_than_is_needed_and_the_draft_stays_as_it_was() ->
         assert trial.log == []
     assert {slot.node_id for slot in resize.slots} == {"a"} and len(resize.slots) == 8
     assert resize.by is pool.job("w")
+
+
+def test_no_job_shrinks_for_one_that_measures_another_one() -> None:
+    for measures, resized in ((None, 1), ("other", 0)):
+        pool = full()
+        made = job("w", 8, preemptible=False)
+        spec = made.spec.model_copy(update={"measures": measures})
+        pool.submit(made.model_copy(update={"spec": spec}))
+        (elastic,) = elastic_jobs(pool.state, pool.now)
+        view, plan = view_of(pool.state, elastic.movable_ms), Plan(waiting=1)
+        plan.first_blocked = pool.job("w")
+        with Trial(pool.state.board) as trial:
+            shrink([elastic], view, trial, plan)
+        assert len(plan.resizes) == resized

@@ -140,3 +140,9 @@ def test_a_gang_of_two_nodes_has_both_emptied() -> None:
     pool.stopped("y1", "y2")
     pool.wake()
     assert set(pool.nodes_of("large")) == {"a", "b"}
+
+
+def test_no_job_moves_for_one_that_measures_another_one() -> None:
+    pool, made = halves(), job("large", 8)
+    spec = made.spec.model_copy(update={"measures": "other"})
+    assert migrations(candidate(pool, made.model_copy(update={"spec": spec}))) == []
