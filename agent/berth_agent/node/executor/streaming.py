@@ -39,8 +39,8 @@ from berth_agent.telemetry_receiver import TelemetryReceiver
 
 EVERY_S = 0.5
 MAX_WORKERS = 256
-TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 """Workers of one message."""
+TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 OUTPUT_BYTES = 256 * 1024
 """Encoded parts of one message, and one part more: below what an executor takes, with those of
 `unsent_iterations.py`."""

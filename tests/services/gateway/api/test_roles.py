@@ -77,6 +77,8 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("GET", "/v1/pools"): "viewer",
     ("POST", "/v1/pools"): "admin",
     ("PATCH", "/v1/pools/{pool}"): "admin",
+    ("DELETE", "/v1/pools/{pool}"): "admin",
+    ("GET", "/v1/shares"): "viewer",
     ("POST", "/v1/upgrade/finish"): "admin",
     ("GET", "/v1/endpoints"): "viewer",
     ("POST", "/v1/endpoints"): "admin",
