@@ -15,7 +15,7 @@ from infra.supervisor.stack import AGENT as OWN_AGENT
 from tests.e2e.joined import a_joined_node
 from tests.e2e.stand import LOCAL_POOL, Json, Stand, a_stand, eventually
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.parts]
 
 STEPS = """
 import sys, time

@@ -11,7 +11,7 @@ from tests.e2e.agents.jobs import berth, submit
 from tests.e2e.joined import a_joined_node
 from tests.e2e.stand import LOCAL_POOL, Stand, eventually
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.parts]
 
 RANKED = {
     "base_policy": "sjf",

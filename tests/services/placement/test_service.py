@@ -177,6 +177,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
             await made.close()
 
 
+@pytest.mark.parts
 @pytest.mark.stack
 async def test_a_job_lives_through_a_kill_of_placement(stage: Stage) -> None:
     await stage.write("access", POOL)
@@ -242,6 +243,7 @@ def solver_of(program: subprocess.Popen[bytes]) -> psutil.Process:
 SOLVED = ("optimal", "kept_greedy")
 
 
+@pytest.mark.parts
 @pytest.mark.stack
 async def test_contended_rounds_are_solved_and_outlive_their_solver(stage: Stage) -> None:
     """Two nodes have room for one of the first jobs each; two smaller ones would fill a node."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from benchmarks.parts.rltune.evaluation import run_batch
 from benchmarks.parts.rltune.network import read_weights
@@ -11,6 +12,7 @@ from simulator.kernel.work import build_work
 from simulator.workload.source import read_columns
 
 
+@pytest.mark.parts
 def test_a_batch_ends_and_depends_on_the_draws_alone() -> None:
     work = build_work(read_columns("synthetic:helios")).part(slice(0, 400))
     (batch,) = make_batches(work, 100, 1, 0, period=(0.0, 1.0))
