@@ -64,3 +64,4 @@ def test_a_node_with_failed_gpus_is_cordoned_and_an_operator_uses_it_all_the_sam
         eventually(lambda: "being drained" in berth(stand, "why", job_id))
         berth(stand, "uncordon", NODE)
         assert stand.ended(job_id)["phase"] == "succeeded"
+        berth(stand, "cordon", NODE)  # its agent ends here: no job of a later test may wait for it

@@ -78,7 +78,6 @@ ALTER TABLE berth.endpoint DROP COLUMN settings, DROP COLUMN deleted_at,
     ADD COLUMN tokens_per_s double precision NOT NULL,
     ADD COLUMN batch_tokens bigint NOT NULL;
 INSERT INTO berth.endpoint VALUES ('chat', 2, 50, 4096);
-ALTER TABLE berth.pool DROP COLUMN deleted_at;
 ALTER TABLE berth.node DROP COLUMN limits, DROP COLUMN injection,
     DROP COLUMN problems;
 ALTER TABLE berth.fault DROP COLUMN cause, DROP COLUMN part, DROP COLUMN lost_gpu_s,
