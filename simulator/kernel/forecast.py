@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from services.priority.core.history.distributions import BINS, VALUES
 from simulator.kernel import keys
 from simulator.kernel.codes import LEARNED
 from simulator.kernel.compiled import compiled
@@ -42,28 +41,13 @@ def known_row(sim: Sim, j: int) -> int:
 
 @compiled
 def fill_forecast(p: Floats, attained_s: float, forecast: ForecastRow) -> None:
-    """Compute `mean_left_s` and `gittins_s` of the distribution `p` [BINS] at once.
-
-    They are those of history to the last bit: the same numbers are added in the same order.
-    """
-    first = keys.bin_of(attained_s)
-    begun_s = keys.bin_start_s(first)
-    mass = 0.0
-    for b in range(first, BINS):
-        mass += p[b]
-    best_s = 1e18
-    ended = 0.0
-    spent_s = 0.0
-    for b in range(first, BINS):
-        step_s = VALUES[b] - begun_s
-        ended += p[b]
-        spent_s += p[b] * step_s
-        if ended > 0.0:
-            best_s = min(best_s, (spent_s + (mass - ended) * step_s) / ended)
-    forecast.bin_number = 1 + first
-    forecast.left_number = 1 + first
-    forecast.left_s = spent_s / mass if mass > 0.0 else attained_s + 1.0
-    forecast.gittins_s = best_s
+    """Compute the forecast of the distribution `p` [BINS], by the live functions themselves."""
+    number = 1 + keys.bin_of(attained_s)
+    left, gittins = keys.mean_left_and_gittins_s(p, attained_s)
+    forecast.bin_number = number
+    forecast.left_number = number
+    forecast.left_s = left
+    forecast.gittins_s = gittins
 
 
 @compiled

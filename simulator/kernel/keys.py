@@ -51,4 +51,6 @@ def bin_start_s(b: int) -> float:
     return float(_LEVELS[b])
 
 
-mean_left_s = compile_twin(history.mean_left_s, bin_of=bin_of, bin_start_s=bin_start_s)
+_OF_BINS: dict[str, Any] = {"bin_of": bin_of, "bin_start_s": bin_start_s}
+mean_left_s = compile_twin(history.mean_left_s, **_OF_BINS)
+mean_left_and_gittins_s = compile_twin(history.mean_left_and_gittins_s, **_OF_BINS)

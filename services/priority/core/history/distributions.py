@@ -17,13 +17,14 @@ import types
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from services.priority.core.history.job_groups import GroupRows, HistoryGroup, KindOfJob, groups
 
+T = TypeVar("T")
 Floats: TypeAlias = NDArray[np.float64]
 
 BINS = 48
@@ -107,21 +108,24 @@ def gittins_s(p: Floats, attained_s: float) -> float:
 
     min over D of E[min(S - a, D) | S > a] / P(S - a <= D | S > a), D at the bins' values.
     """
+    return mean_left_and_gittins_s(p, attained_s)[1]
+
+
+def mean_left_and_gittins_s(p: Floats, attained_s: float) -> tuple[float, float]:
+    """Return `mean_left_s`, to the last bit, and `gittins_s` at the cost of the latter."""
     first = bin_of(attained_s)
     begun = bin_start_s(first)
     mass = 0.0
     for b in range(first, BINS):
         mass += p[b]
-    best = 1e18
-    ended = 0.0
-    spent = 0.0
+    best, ended, spent = 1e18, 0.0, 0.0
     for b in range(first, BINS):
         step = VALUES[b] - begun
         ended += p[b]
         spent += p[b] * step
         if ended > 0.0:
             best = min(best, (spent + (mass - ended) * step) / ended)
-    return best
+    return spent / mass if mass > 0.0 else attained_s + 1.0, best
 
 
 def quantile_s(p: Floats, q: float) -> float:
@@ -137,14 +141,20 @@ def quantile_s(p: Floats, q: float) -> float:
     return float(VALUES[BINS - 1])
 
 
-def _over_floats(function: Callable[..., float]) -> Callable[..., float]:
+def _over_floats(function: Callable[..., T]) -> Callable[..., T]:
     """Return the same code over a list of Python's floats: five times faster than over an array."""
     values = {**function.__globals__, "VALUES": VALUES.tolist()}
     return types.FunctionType(function.__code__, values, function.__name__)
 
 
 mean_left_of = _over_floats(mean_left_s)
-gittins_of = _over_floats(gittins_s)
+_mean_left_and_gittins_of = _over_floats(mean_left_and_gittins_s)
+
+
+def gittins_of(p: list[float], attained_s: float) -> float:
+    """Return `gittins_s` of a list."""
+    return _mean_left_and_gittins_of(p, attained_s)[1]
+
 
 PRIOR: Floats = np.zeros(BINS)
 fill_prior(PRIOR)
