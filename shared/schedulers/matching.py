@@ -1,4 +1,7 @@
-"""The cheapest assignment of rows to columns (Kuhn 1955, by shortest augmenting paths)."""
+"""The cheapest assignment of rows to columns (Kuhn 1955, by shortest augmenting paths).
+
+OR-tools' own takes whole numbers, and as many rows as columns: AlloX has a column per GPU and job.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ whichever job fits, so none is idle beside a waiting job.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
@@ -25,7 +26,7 @@ RESET_S = 1920.0
 simulator."""
 
 
-class TimeShareRounds(Hooks):
+class TimeShareRounds(Hooks, ABC):
     """A scheduler of `shares`; its memory has them, and the time that each job had since.
 
     `is_blind`: types are taken in an order drawn for each round, as speeds play no role.
@@ -36,9 +37,9 @@ class TimeShareRounds(Hooks):
     is_blind: ClassVar[bool] = False
     recompute_s: ClassVar[float] = 0.0
 
+    @abstractmethod
     def shares(self, view: ClusterView, memory: Memory) -> Shares:
         """Return the share of each job and type."""
-        raise NotImplementedError
 
     def allot(self, view: ClusterView, ranked: Sequence[str], memory: Memory) -> Allotments:
         note_time(view, memory)
