@@ -92,12 +92,18 @@ def kind_of(
     return NodeKind(gpu_type, gpus, round(cpus * 1000), round(mem_gib * MIB), ordered)
 
 
+def gpus_and_milli(gpus: float) -> tuple[int, int]:
+    """Return the GPUs of a worker, and the thousandths that it needs of each; a part is of one."""
+    milli = round(gpus * GPU)
+    return (milli // GPU, GPU) if milli >= GPU or not milli else (1, milli)
+
+
 def shape_of(spec: JobSpec) -> Shape:
     gang, elastic = spec.gang, spec.elastic
-    milli = round(gang.gpus_per_worker * GPU)
+    gpus, milli = gpus_and_milli(gang.gpus_per_worker)
     return Shape(
-        gpus=milli // GPU if milli >= GPU else min(milli, 1),
-        milli=milli if 0 < milli < GPU else GPU,
+        gpus=gpus,
+        milli=milli,
         cpu_milli=round(gang.cpus_per_worker * 1000),
         mem_mib=round(gang.mem_gib_per_worker * MIB),
         types=tuple(sorted(set(spec.gpu_types))) if spec.gpu_types else (),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 
 import numpy as np
 
@@ -34,20 +35,15 @@ class Inflation:
 def arrivals(shapes: Sequence[Shape], gpu_milli: int, seed: int) -> list[Shape]:
     """Return the workers of a run in the order of their arrival, for a cluster of these GPUs."""
     draws = np.random.default_rng(seed)
-    ordered = [shapes[at] for at in draws.permutation(len(shapes))]
+    drawn = (int(draws.integers(len(shapes))) for _ in count())
     requested, limit = 0, gpu_milli * END_PERCENT // 100
     taken: list[Shape] = []
-    for shape in ordered:
-        if requested + shape.worker_milli > limit:
-            return taken
-        requested += shape.worker_milli
-        taken.append(shape)
-    while True:
-        shape = shapes[int(draws.integers(len(shapes)))]
-        if requested + shape.worker_milli > limit:
-            return taken
-        requested += shape.worker_milli
-        taken.append(shape)
+    for at in chain(draws.permutation(len(shapes)).tolist(), drawn):
+        requested += shapes[at].worker_milli
+        if requested > limit:
+            break
+        taken.append(shapes[at])
+    return taken
 
 
 def inflate(

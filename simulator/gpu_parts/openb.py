@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from shared.contracts.gang_needs import GPU, MIB, NodeKind, Shape
+from shared.contracts.gang_needs import MIB, NodeKind, Shape, gpus_and_milli
 from simulator.workload.errors import TraceError, first_line
 from simulator.workload.formats import READERS, detect_format
 from simulator.workload.locate import locate
@@ -40,10 +40,10 @@ def read_workers(trace: str) -> list[Shape]:
 
 def shape_of(gpus: float, cpus: float, mem_gib: float, types: str) -> Shape:
     """Return the needs of a worker; a part of a GPU is one below 1."""
-    milli = round(gpus * GPU)
+    whole, milli = gpus_and_milli(gpus)
     return Shape(
-        gpus=milli // GPU if milli >= GPU else min(milli, 1),
-        milli=milli if 0 < milli < GPU else GPU,
+        gpus=whole,
+        milli=milli,
         cpu_milli=round(cpus * 1000),
         mem_mib=round(mem_gib * MIB),
         types=tuple(sorted(filter(None, gpu_type_of(types).split(EITHER)))),
