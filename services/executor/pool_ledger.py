@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from services.executor.core.consumed import is_consumed
-from shared.bus.folds.snapshot_policy import COPYING_SHARE
+from shared.bus.folds.snapshot_policy import pause_after
 from shared.bus.folds.snapshots import Snapshots
 from shared.bus.logs.log import Log
 from shared.bus.logs.tail import LedgerTail
@@ -110,7 +110,7 @@ class PoolLedger(Generic[S]):
         """Store a snapshot at once, so that repeated kills do not make each fold longer."""
         while True:
             held_s = await self.store_snapshot(state())
-            await asyncio.sleep(max(SNAPSHOT_EVERY_S, held_s / COPYING_SHARE))
+            await asyncio.sleep(pause_after(held_s, SNAPSHOT_EVERY_S))
 
     async def store_snapshot(self, state: S) -> float:
         """Store a snapshot for the next start, unless it would save only a few records.

@@ -26,6 +26,11 @@ event loop: after a copy that takes long the next one comes later."""
 log = logging.getLogger(__name__)
 
 
+def pause_after(copied_s: float, least_s: float) -> float:
+    """Return the s until the next copy, after one that held the loop for so long."""
+    return max(least_s, copied_s / COPYING_SHARE)
+
+
 class SnapshotPolicy(Generic[S]):
     """The policy over `Snapshots`; it does nothing for a lane without them.
 
@@ -105,7 +110,7 @@ class SnapshotPolicy(Generic[S]):
         """Store a snapshot if enough records and time have passed."""
         if self._snapshots is None or replica.records < self._every:
             return
-        pause_s = max(self._pause_s, self._copied_s / COPYING_SHARE) if self._pause_s else 0.0
+        pause_s = pause_after(self._copied_s, self._pause_s) if self._pause_s else 0.0
         if self._clock.monotonic_s() - self._stored_at_s >= pause_s:
             await self.store(replica)
 
