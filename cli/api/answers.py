@@ -14,7 +14,7 @@ from cli.api.http import Api, Json, Query, part
 from cli.api.target import target
 from cli.errors import NotFound, Refused, Unreachable
 from cli.text.failures import refusal_lines
-from cli.text.output import emit, lines
+from cli.text.output import emit, lines, report_line
 
 
 def api(data: Path | None) -> Api:
@@ -68,6 +68,13 @@ def await_answer(client: Api, ticket: Json) -> Json:
         text = ": ".join(str(text) for text in parts if text)
         raise Refused("; ".join([text, *refusal_lines(answer["reason"])]))
     return answer
+
+
+def report_once(as_json: bool, value: object, *texts: str) -> None:
+    """Print a result with a secret, and beside it that it is not shown again."""
+    if not as_json:
+        report_line("shown once:")
+    report(as_json, value, *texts)
 
 
 def report(as_json: bool, value: object, *texts: str) -> None:

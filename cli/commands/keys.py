@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from cli.api.answers import api, await_answer, items, report
+from cli.api.answers import api, await_answer, items, report, report_once
 from cli.api.http import part
 from cli.input.arguments import AsJson, Data
-from cli.text.output import emit, report_line, table
+from cli.text.output import emit, table
 
 keys = typer.Typer(no_args_is_help=True, help="API keys: list, create, delete.")
 
@@ -75,9 +75,7 @@ def create(
     }
     ticket = client.post(path, {name: value for name, value in body.items() if value is not None})
     await_answer(client, ticket)
-    if not as_json:
-        report_line("shown once:")
-    report(as_json, ticket, str(ticket["key"]))
+    report_once(as_json, ticket, str(ticket["key"]))
 
 
 @keys.command()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.api.answers import api, await_answer, items, pages, report
+from cli.api.answers import api, await_answer, items, pages, report, report_once
 from cli.api.http import Api, Json, part, pool_field
 from cli.api.target import data_dir
 from cli.errors import BadInput, NotFound, Refused
@@ -235,9 +235,7 @@ def kafka_user(
         store(out, settings)
         report(as_json, {"user": settings["user"], "file": str(out)}, f"stored in {out}")
         return
-    if not as_json:
-        report_line("shown once:")
-    report(as_json, dict(settings), *(f"{name}\t{value}" for name, value in settings.items()))
+    report_once(as_json, dict(settings), *(f"{name}\t{value}" for name, value in settings.items()))
 
 
 @tenants.command("kafka-revoke")

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from cli.api.answers import api, await_answer, items, report
+from cli.api.answers import api, await_answer, items, report, report_once
 from cli.api.http import Api, Json, part
 from cli.errors import BadInput, NotFound
 from cli.input.arguments import AsJson, Data
-from cli.text.output import emit, report_line, table
+from cli.text.output import emit, table
 
 users = typer.Typer(no_args_is_help=True, help="Users of tenants: list, create, set, delete.")
 
@@ -60,7 +60,8 @@ def create(
     if _keys_of(client, tenant, user):
         raise BadInput(f"the user exists: {user} of {tenant}; `berth users set` changes it")
     bounds = _bounds(role, pool, highest_class, max_job_gpus)
-    _show_once(as_json, _create_key(client, user, tenant, bounds))
+    receipt = _create_key(client, user, tenant, bounds)
+    report_once(as_json, receipt, str(receipt["key"]))
 
 
 @users.command("set")
@@ -89,7 +90,7 @@ def set_(
     kept = ("role", "pools", "highest_class", "max_job_gpus", "models")
     had = {name: before[0][name] for name in kept if before[0][name] not in (None, [])}
     receipt = _create_key(client, user, tenant, {**had, **named})
-    _show_once(as_json, receipt)
+    report_once(as_json, receipt, str(receipt["key"]))
     _revoke(client, str(before[0]["key_id"]))
 
 
@@ -134,9 +135,3 @@ def _create_key(client: Api, user: str, tenant: str, bounds: Json) -> Json:
 
 def _revoke(client: Api, key_id: str) -> None:
     await_answer(client, client.delete(f"/v1/keys/{part(key_id)}"))
-
-
-def _show_once(as_json: bool, receipt: Json) -> None:
-    if not as_json:
-        report_line("shown once:")
-    report(as_json, receipt, str(receipt["key"]))
