@@ -36,18 +36,21 @@ async def list_shares(
     gateway, bearer = gateway_of(request), await authorize(request, "viewer")
     view, database = gateway.access.view, gateway.database
     gpus = {str(row["pool"]): row for row in await database.rows(bearer, POOL_GPUS, pool)}
-    rows = await database.rows(bearer, SHARES, bearer.tenant, pool, now_ms(), HALF_LIVES)
+    rows: dict[str, dict[str, Row]] = {name: {} for name in gpus}
+    for row in await database.rows(bearer, SHARES, bearer.tenant, pool, now_ms(), HALF_LIVES):
+        rows.setdefault(str(row["pool"]), {})[str(row["tenant"])] = row
     items = [
         row
         for name in gpus
-        for row in _rows_of(view, name, gpus[name], rows, is_complete=bearer.tenant is None)
+        for row in _rows_of(view, name, gpus[name], rows[name], is_complete=bearer.tenant is None)
     ]
     return json_response({"items": items, "next": None})
 
 
 def _rows_of(
-    view: AccessView, name: str, about: Row, rows: list[Row], *, is_complete: bool
+    view: AccessView, name: str, about: Row, own: dict[str, Row], *, is_complete: bool
 ) -> list[Row]:
+    """Return the rows of one pool; `own` are those of the query, by tenant."""
     configured = view.pool(name)
     if configured is None:
         return []
@@ -56,7 +59,6 @@ def _rows_of(
         for tenant in view.active_tenants
         if view.may_use(tenant, configured)
     }
-    own = {str(row["tenant"]): row for row in rows if row["pool"] == name}
     use = {
         tenant: PoolUse(float(str(row["used_gpus"])), float(str(row["decayed_gpu_hours"])))
         for tenant, row in own.items()

@@ -76,17 +76,19 @@ class WholeResponse(web.StreamResponse):
         """Send what is left, no more of it at once than a piece beyond what the kernel takes."""
         bound_silence(transport, self._timeout_s)
         try:
-            async with asyncio.timeout(self._timeout_s):
-                await writer.drain()
+            await self._drain(writer)
             for begin in range(0, len(rest), PIECE_BYTES):
                 piece = rest[begin : begin + PIECE_BYTES]
                 writer.output_size += len(piece)
                 transport.write(piece)
-                async with asyncio.timeout(self._timeout_s):
-                    await writer.drain()
+                await self._drain(writer)
         except TimeoutError:
             reset(transport)
             raise ConnectionResetError("the client takes nothing") from None
+
+    async def _drain(self, writer: AbstractStreamWriter) -> None:
+        async with asyncio.timeout(self._timeout_s):
+            await writer.drain()
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Do nothing: it is sent."""
