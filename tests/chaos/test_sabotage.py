@@ -17,7 +17,7 @@ SEEDS = range(1, 5)
 
 
 def plot(seed: int) -> Plot:
-    return Plot(seed, 25, faults=HARSH, patience_s=40.0)
+    return Plot(seed, 25, faults=HARSH, patience_s=80.0)
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""A gang with a slow link and no slow worker: its nodes are measured, and it leaves one of them."""
+"""Gangs with a slow link and no slow worker: their nodes are measured, and one of them is left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NODES = {
     "pool": POOL,
     "backend": "virtual",
     "nodes": [
-        {"id": "n-{0..6}", "count": 7, "gpu_type": "a100", "gpus": 1, "cpus": 8, "mem_gib": 64}
+        {"id": "n-{0..6}", "count": 7, "gpu_type": "a100", "gpus": 2, "cpus": 8, "mem_gib": 64}
     ],
 }
 WITHIN_S = 300.0
@@ -47,28 +47,49 @@ def events(stand: Stand, job_id: str, type: str) -> list[Json]:
     return [row["data"] for row in timeline["items"] if row["type"] == type]
 
 
-def test_a_slow_link_is_found_and_left_without_an_operator(stand: Stand) -> None:
+def one_or_more(stand: Stand, job_id: str, type: str) -> list[Json]:
+    return eventually(lambda: events(stand, job_id, type), WITHIN_S)
+
+
+def a_gang(stand: Stand, tenant: str, **per_worker: float) -> str:
     spec: dict[str, Any] = {
         "name": "link",
-        "gang": {"workers": WORKERS, "gpus_per_worker": 1},
+        "gang": {"workers": WORKERS, "gpus_per_worker": 1, **per_worker},
         "simulated": {"duration_s": 1e6, "iteration_s": 1.0},
     }
-    job_id = stand.submit(**spec)["job_id"]
-    slow = str(stand.until(job_id, "running")["nodes"][2])
+    job_id = str(stand.submit(caller=tenant, **spec)["job_id"])
+    stand.until(job_id, "running")
+    return job_id
+
+
+def test_a_slow_link_is_found_and_left_without_an_operator(stand: Stand) -> None:
+    """Gangs of two tenants share nodes: one tenant's measurement cordons nothing alone."""
+    # No node has room for two workers of the same gang.
+    ada = a_gang(stand, "ada", cpus_per_worker=5, mem_gib_per_worker=1)
+    bob = a_gang(stand, "bob", cpus_per_worker=3, mem_gib_per_worker=40)
+    jobs = [ada, bob]
+    of_ada, of_bob = ({*(stand.job(job_id) or {})["nodes"]} for job_id in jobs)
+    slow = str(sorted(of_ada & of_bob)[2])
     time.sleep(UNDISTURBED_S)
-    berth(stand, "inject", "link", "--node", slow, "--factor", "9", "--for", "30m")
-    [fault] = eventually(lambda: events(stand, job_id, "fault.suspected.v1"), WITHIN_S)
-    assert (fault["kind"], fault["node_id"]) == ("job", ""), fault
-    plans = eventually(lambda: events(stand, job_id, "mitigation.planned.v1"), WITHIN_S)
-    assert plans[0]["level"] == "validate" and slow in plans[0]["node_ids"]
+    berth(stand, "inject", "link", "--node", slow, "--factor", "9", "--for", "60m")
+    for job_id in jobs:
+        [fault, *_] = one_or_more(stand, job_id, "fault.suspected.v1")
+        assert (fault["kind"], fault["node_id"]) == ("job", ""), fault
+        plans = one_or_more(stand, job_id, "mitigation.planned.v1")
+        assert plans[0]["level"] == "validate" and slow in plans[0]["node_ids"]
     cordons = eventually(lambda: cordoned(stand), WITHIN_S)
     assert cordons == [slow]
-    row = eventually(lambda: running_without(stand, job_id, slow), WITHIN_S)
+    row = eventually(lambda: any_without(stand, jobs, slow), WITHIN_S)
     assert row["attempt"] > 1 and len(row["nodes"]) == WORKERS
-    words = berth(stand, "why-slow", job_id)
+    words = berth(stand, "why-slow", row["job_id"])
     # It may be there again when the verdict comes; then it migrates.
     ways = (f"cordoned {slow}", f"migrate the workers of {slow}")
     assert "measure " in words and any(way in words for way in ways), words
+
+
+def any_without(stand: Stand, jobs: list[str], node: str) -> Json | None:
+    rows = (running_without(stand, job_id, node) for job_id in jobs)
+    return next((row for row in rows if row), None)
 
 
 def cordoned(stand: Stand) -> list[str]:
