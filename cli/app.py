@@ -51,7 +51,15 @@ class BerthApp(typer.Typer):
         except Exception as error:
             if os.environ.get(DEBUG):
                 raise
-            _end(_message(error), _code(error))
+            cause = first_cause(error)
+            _end(_message(cause), _code(cause))
+
+
+def first_cause(error: Exception) -> Exception:
+    """Return the first error of a group of tasks: the others are mostly its consequences."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _message(error: Exception) -> str:

@@ -1,10 +1,11 @@
-"""Groups whose verb `list` may be left out."""
+"""Groups whose verb `list` may be left out, and errors as lines."""
 
 from __future__ import annotations
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from cli.app import BerthApp
 from cli.main import app
 
 GROUPS = ("nodes", "faults", "dead")
@@ -32,3 +33,15 @@ def test_an_option_before_a_verb_is_an_error_and_not_dropped(group: str) -> None
 def test_a_group_has_a_help_of_its_own_and_no_unknown_verbs(group: str) -> None:
     assert "list" in run(group, "--help").output.split()
     assert "No such command 'nonsense'" in run(group, "nonsense").output
+
+
+def test_a_group_of_errors_is_reported_as_its_first_one(capsys: pytest.CaptureFixture[str]) -> None:
+    failing = BerthApp()
+
+    @failing.command()
+    def fail() -> None:
+        raise ExceptionGroup("two tasks", [ExceptionGroup("one task", [OSError("no space")])])
+
+    with pytest.raises(SystemExit):
+        failing([])
+    assert capsys.readouterr().err == "berth: OSError: no space\n"

@@ -65,7 +65,8 @@ class AgentFleet:
     async def all_connected(self, since_ms: float, timeout_s: float) -> float:
         """Return the seconds until all nodes have both. Raises TimeoutError."""
         await self.wait_until(lambda: self.connected_since(since_ms) >= self.agents, timeout_s)
-        last_ms = max(self.acknowledged_ms[node][1] for node in self.session_ms)
+        acknowledged = (self.acknowledged_ms[node][1] for node in self.session_ms)
+        last_ms = max(acknowledged, default=since_ms)
         return (last_ms - since_ms) / 1000
 
     async def wait_until(self, holds: Callable[[], bool], timeout_s: float) -> None:
