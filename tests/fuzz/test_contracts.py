@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 
 import jsonschema_rs
 import pytest
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from shared.contracts.base import COMMANDS, EVENTS, Model, UnknownType
 from shared.contracts.codec import decode_command, decode_event, encode
-from shared.contracts.generate import command_topic, schema, wire_models
+from shared.contracts.generate import Json, command_topic, schema, wire_models
 from shared.contracts.topics import CUSTODIAN
 from shared.contracts.upcast import UPCASTERS, UpcastError, upcast
 from shared.ledger.decider import Undecodable
@@ -28,7 +29,6 @@ pytestmark = pytest.mark.slow
 CASES = int(os.environ.get("BERTH_FUZZ_CASES", "12"))
 """Cases per contract and kind; `make fuzz` runs more."""
 WIRE = wire_models()
-SCHEMAS = {name: schema(model) for name, model in WIRE.items()}
 each_contract = pytest.mark.parametrize("name", sorted(WIRE))
 quickly = settings(
     max_examples=CASES,
@@ -44,6 +44,11 @@ quickly = settings(
 )
 
 
+@cache
+def schema_of(name: str) -> Json:
+    return schema(WIRE[name])
+
+
 def decode(name: str, data: bytes) -> Model | BaseModel:
     if name in EVENTS:
         return decode_event(name, data)
@@ -55,10 +60,10 @@ def decode(name: str, data: bytes) -> Model | BaseModel:
 @each_contract
 def test_a_value_that_obeys_the_schema_is_read_and_written_back_unchanged(name: str) -> None:
     """A value that is refused all the same breaks a rule between fields: no schema has those."""
-    judge = jsonschema_rs.validator_for(SCHEMAS[name])
+    judge = jsonschema_rs.validator_for(schema_of(name))
 
     @quickly
-    @given(valid(SCHEMAS[name], SCHEMAS[name]))
+    @given(valid(schema_of(name), schema_of(name)))
     def check(value: object) -> None:
         tally("values that obey their schema")
         try:
@@ -76,7 +81,7 @@ def test_a_value_that_obeys_the_schema_is_read_and_written_back_unchanged(name: 
 @each_contract
 def test_a_hostile_value_is_read_or_refused_with_a_reason(name: str) -> None:
     @quickly
-    @given(hostile(SCHEMAS[name], SCHEMAS[name]))
+    @given(hostile(schema_of(name), schema_of(name)))
     def check(data: bytes) -> None:
         tally("hostile values of a schema")
         try:
@@ -101,7 +106,7 @@ def test_a_command_is_one_input_with_what_it_means_or_the_reason_why_it_is_refus
     name: str,
 ) -> None:
     decoder, topic = custodian_of(name)
-    rule = SCHEMAS[name]
+    rule = schema_of(name)
     read = 0
 
     @quickly
