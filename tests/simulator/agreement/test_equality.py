@@ -61,6 +61,11 @@ EASY_RUNTIMES: tuple[EasyRuntime, ...] = ("user", "history")
 PLAIN = ("fcfs", "smallest_first", "sjf", "saf", "f1", "wfp3", "unicep", "multifactor")
 
 
+def also(*names: str) -> list[Any]:
+    """Return the policies or rules that `make test-parts` alone compares."""
+    return [pytest.param(name, marks=pytest.mark.parts) for name in names]
+
+
 def workload(seed: int, tenants: int = 1) -> list[WorkloadJob]:
     """Bursts of jobs whose run times differ by orders of magnitude; more than the pool can do."""
     draws, at = random.Random(seed), 0.0
@@ -253,7 +258,7 @@ def test_backfilling_by_predicted_run_times_agrees_with_preemption() -> None:
     assert sum(stops) > 0
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "saf", "srsf"])
+@pytest.mark.parametrize("policy", ["fcfs", "srsf", *also("saf")])
 @pytest.mark.parametrize("ranked", [False, True])
 def test_predictions_that_are_guarded_agree(policy: str, ranked: bool) -> None:
     """A third of the jobs fail, many of them at once; the guard changes when jobs start."""
@@ -269,14 +274,7 @@ def test_predictions_that_are_guarded_agree(policy: str, ranked: bool) -> None:
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
-@pytest.mark.parametrize(
-    "policy",
-    [
-        "fcfs",
-        "gittins",
-        *(pytest.param(name, marks=pytest.mark.parts) for name in ("wfp3", "srsf")),
-    ],
-)
+@pytest.mark.parametrize("policy", ["gittins", *also("fcfs", "wfp3", "srsf")])
 @pytest.mark.parametrize("ranked", [False, True])
 def test_reservations_after_a_long_wait_agree(policy: str, mode: QueueMode, ranked: bool) -> None:
     changed = 0
@@ -317,7 +315,7 @@ def test_reservations_that_lapse_agree(
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
-@pytest.mark.parametrize("policy", ["srsf", "srtf", "las"])
+@pytest.mark.parametrize("policy", ["srsf", "las", *also("srtf")])
 def test_preemption_by_rank_agrees(policy: str, mode: QueueMode) -> None:
     stops = [assert_same(workload(seed), policy, mode, ranked=True) for seed in range(3)]
     assert sum(stops) > 0 or policy == "las"
@@ -332,7 +330,7 @@ def test_gangs_that_rank_spares_agree(mode: QueueMode) -> None:
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
-@pytest.mark.parametrize("policy", ["fcfs", "srsf"])
+@pytest.mark.parametrize("policy", ["fcfs", *also("srsf")])
 def test_jobs_that_move_for_larger_ones_agree(policy: str, mode: QueueMode) -> None:
     moved = [assert_same(workload(s), policy, mode, ranked=True, after_s=20.0) for s in range(4)]
     stay = [stops_of(workload(s), policy, mode) for s in range(4)]
@@ -387,11 +385,8 @@ PROGRESS = {
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
-@pytest.mark.parametrize(
-    "rules",
-    ["all rules", *(pytest.param(name, marks=pytest.mark.parts) for name in [*PROGRESS][1:])],
-)
-@pytest.mark.parametrize("policy", ["srsf", "gittins", LEARNED])
+@pytest.mark.parametrize("rules", ["all rules", *also(*[*PROGRESS][1:])])
+@pytest.mark.parametrize("policy", ["gittins", LEARNED, *also("srsf")])
 def test_preemption_that_makes_progress_agrees(policy: str, rules: str, mode: QueueMode) -> None:
     runtime: Runtime = "oracle" if policy == "srsf" else "history"
     stops = 0
@@ -412,7 +407,7 @@ def test_preemption_that_makes_progress_agrees(policy: str, rules: str, mode: Qu
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
-@pytest.mark.parametrize("policy", [pytest.param("srsf", marks=pytest.mark.parts), "gittins"])
+@pytest.mark.parametrize("policy", ["gittins", *also("srsf")])
 @pytest.mark.parametrize("ranked", [False, True])
 def test_jobs_that_tenants_are_entitled_to_agree(
     policy: str, mode: QueueMode, ranked: bool
