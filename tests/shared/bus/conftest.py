@@ -88,7 +88,7 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     params=[
         "memory",
         pytest.param("tansu", marks=pytest.mark.process),
-        pytest.param("kafka", marks=pytest.mark.kafka),
+        pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.parts]),
     ]
 )
 def broker(request: pytest.FixtureRequest) -> Broker:
