@@ -43,7 +43,14 @@ def gateway(stand: Stand) -> Iterator[DistantGateway]:
         yield gateway
 
 
-@pytest.mark.parametrize("fault", ["paused", "killed", "cut"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param("paused", marks=pytest.mark.parts),
+        "killed",
+        pytest.param("cut", marks=pytest.mark.parts),
+    ],
+)
 def test_a_gateway_that_is_away_is_missed_by_its_clients_alone(
     stand: Stand,
     node: JoinedNode,

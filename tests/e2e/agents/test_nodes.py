@@ -29,6 +29,7 @@ def problems(node: JoinedNode) -> list[str]:
     return [problem["problem"] for problem in row["problems"]] if row else []
 
 
+@pytest.mark.parts
 def test_a_node_with_a_full_disk_says_so_and_takes_no_job_until_it_has_space(stand: Stand) -> None:
     here = {"disk": "small"}
     with scratch_folder("disk") as folder, a_small_disk(folder, "8m"), ExitStack() as stack:
