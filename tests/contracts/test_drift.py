@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import jsonschema_rs
-import pytest
 
 from shared.contracts.base import COMMANDS, EVENTS
 from shared.contracts.generate import ROOT, render, wire_models
@@ -22,17 +21,17 @@ def test_no_schema_is_left_of_a_removed_message() -> None:
     assert published == set(wire_models())
 
 
-@pytest.mark.parametrize("name", sorted(wire_models()))
-def test_a_fixture_satisfies_the_published_schema(name: str) -> None:
-    schema = json.loads((ROOT / f"docs/contracts/schemas/{name}.json").read_text())
-    fixture = json.loads((ROOT / f"tests/contracts/fixtures/{name}.json").read_text())
-    jsonschema_rs.validate(schema, fixture)
+def test_fixtures_satisfy_the_published_schemas() -> None:
+    for name in wire_models():
+        schema = json.loads((ROOT / f"docs/contracts/schemas/{name}.json").read_text())
+        fixture = json.loads((ROOT / f"tests/contracts/fixtures/{name}.json").read_text())
+        assert [*jsonschema_rs.validator_for(schema).iter_errors(fixture)] == [], name
 
 
-@pytest.mark.parametrize("name", sorted(wire_models()))
-def test_every_field_is_described(name: str) -> None:
-    for field, info in wire_models()[name].model_fields.items():
-        assert info.description or field == "kind", f"{name}.{field}"
+def test_every_field_is_described() -> None:
+    for name, model in wire_models().items():
+        for field, info in model.model_fields.items():
+            assert info.description or field == "kind", f"{name}.{field}"
 
 
 def test_wire_names_are_hand_written_and_versioned() -> None:

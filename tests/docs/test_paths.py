@@ -6,8 +6,6 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from berth_agent import file_names
 
 ROOT = Path(__file__).parents[2]
@@ -61,18 +59,18 @@ def exists(path: str, document: str) -> bool:
     return any(f"/{name}/".find(f"/{path}/") >= 0 for name in below)
 
 
-@pytest.mark.parametrize("document", documents())
-def test_paths_in_a_document_exist(document: str) -> None:
-    text = FENCE.sub("", (ROOT / document).read_text())
-    paths = [path for code in CODE.findall(text) if is_path(code) for path in expand(code)]
-    assert [path for path in paths if not exists(path, document)] == []
+def test_paths_in_documents_exist() -> None:
+    for document in documents():
+        text = FENCE.sub("", (ROOT / document).read_text())
+        paths = [path for code in CODE.findall(text) if is_path(code) for path in expand(code)]
+        assert [path for path in paths if not exists(path, document)] == [], document
 
 
-@pytest.mark.parametrize("document", documents())
-def test_links_of_a_document_lead_to_files(document: str) -> None:
-    text = FENCE.sub("", (ROOT / document).read_text())
-    folder = (ROOT / document).parent
-    assert [link for link in LINK.findall(text) if not (folder / link).exists()] == []
+def test_links_of_documents_lead_to_files() -> None:
+    for document in documents():
+        text = FENCE.sub("", (ROOT / document).read_text())
+        folder = (ROOT / document).parent
+        assert [link for link in LINK.findall(text) if not (folder / link).exists()] == [], document
 
 
 def test_a_renamed_file_is_noticed() -> None:
