@@ -64,11 +64,14 @@ def starts_processes(item: pytest.Item) -> bool:
 
 
 def expense(item: pytest.Item) -> int:
-    """Long tests, then stacks: a long group that starts last would keep one worker alone."""
+    """Long tests, then stacks: a long group that starts last would keep one worker alone. Tests
+    that compute for seconds run beside those that wait for processes."""
     if item.nodeid.partition("::")[0] in LONGEST:
         return 0
     marks = {mark.name for mark in item.iter_markers()}
-    return 1 if "stack" in marks else 2 if "kafka" in marks else 3 if "process" in marks else 4
+    if marks & {"stack", "kafka"}:
+        return 1 if "stack" in marks else 2
+    return 3 if marks & {"process", "slow"} else 4
 
 
 class ProcessGuard:

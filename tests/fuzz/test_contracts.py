@@ -29,7 +29,14 @@ pytestmark = pytest.mark.slow
 CASES = int(os.environ.get("BERTH_FUZZ_CASES", "12"))
 """Cases per contract and kind; `make fuzz` runs more."""
 WIRE = wire_models()
-each_contract = pytest.mark.parametrize("name", sorted(WIRE))
+each_contract = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.parts) if name in EVENTS else name
+        for name in sorted(WIRE)
+    ],
+)
+"""Events are written by Berth's own services: `make test` begins with what others send."""
 quickly = settings(
     max_examples=CASES,
     deadline=None,
@@ -78,13 +85,7 @@ def test_a_value_that_obeys_the_schema_is_read_and_written_back_unchanged(name: 
     check()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.parts) if name in EVENTS else name
-        for name in sorted(WIRE)
-    ],
-)
+@each_contract
 def test_a_hostile_value_is_read_or_refused_with_a_reason(name: str) -> None:
     @quickly
     @given(hostile(schema_of(name), schema_of(name)))
