@@ -37,7 +37,12 @@ def queue_with(order: Order, blocks: bool = False) -> SizedQueue:
 def test_jobs_start_in_order(order: Order, numbers: list[int]) -> None:
     started: list[int] = []
     queue = queue_with(order)
-    queue.start_all(lambda one: started.append(one.number) is None)
+
+    def start(waiting: Waiting) -> bool:
+        started.append(waiting.number)
+        return True
+
+    queue.start_all(start)
     assert started == numbers
     assert len(queue) == 0
     assert queue.oldest_since_s() is None
@@ -61,7 +66,12 @@ def test_none_passes_a_job_that_cannot_start_where_the_queue_blocks() -> None:
 def test_a_size_that_failed_and_larger_ones_are_tried_once() -> None:
     tried: list[int] = []
     queue = queue_with(smallest_first)
-    queue.start_all(lambda one: tried.append(one.number) is not None)
+
+    def fail(waiting: Waiting) -> bool:
+        tried.append(waiting.number)
+        return False
+
+    queue.start_all(fail)
     assert tried == [2]
     assert queue.demand_gpus() == {0: 30}
     assert queue.oldest_since_s() == 0.0

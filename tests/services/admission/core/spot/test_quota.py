@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -111,7 +113,7 @@ def test_the_loop_converges(slope: float, power: float) -> None:
     credit, last_change_s = 0.0, 0.0
 
     def rate() -> float:
-        return min(1.0, slope * (factor.value / SETTINGS.most_factor) ** power)
+        return min(1.0, slope * math.pow(factor.value / SETTINGS.most_factor, power))
 
     ticks = 24 * 2 * 10
     for tick in range(ticks):

@@ -15,8 +15,8 @@ from services.placement.core.spot.places import (
 
 
 def nodes_with(free: list[int], guaranteed: list[int], spot: list[int]) -> SpotNodes:
-    arrays = (np.array(own, np.int64) for own in (free, guaranteed, spot))
-    return SpotNodes(*arrays, np.full(len(free), CALM))
+    first, second, third = (np.array(own, np.int64) for own in (free, guaranteed, spot))
+    return SpotNodes(first, second, third, np.full(len(free), CALM))
 
 
 def test_packing_fills_the_fullest_node_and_then_that_of_its_own_kind() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from services.placement.core.spot.places import SpotNodes, packed
 from services.placement.core.spot.victims import (
+    Choose,
     EvictionCosts,
     JobsByRow,
     LeastCost,
@@ -19,7 +20,7 @@ from services.placement.core.spot.victims import (
 )
 
 COSTS = EvictionCosts(failed=5, kept=95, pool_gpu_s=1e6)
-CHOICES = [first_victims, LeastCost(COSTS)]
+CHOICES: list[Choose] = [first_victims, LeastCost(COSTS)]
 
 
 def pool_of(
@@ -97,7 +98,7 @@ def pools(draw: st.DrawFn) -> tuple[list[int], list[list[tuple[int, int]]], list
 @pytest.mark.parametrize("choose", CHOICES)
 @given(pools(), st.integers(1, 4), st.sampled_from([1, 2, 4, 8]))
 def test_victims_free_enough_and_are_spot_jobs_once_each(
-    choose: object,
+    choose: Choose,
     pool: tuple[list[int], list[list[tuple[int, int]]], list[float]],
     workers: int,
     gpus: int,
@@ -105,7 +106,7 @@ def test_victims_free_enough_and_are_spot_jobs_once_each(
     """T4: also nothing that is passed changes, and no room means no victim."""
     nodes, jobs = pool_of(*pool)
     before = nodes.copy()
-    preemption = preempt(nodes, workers, gpus, jobs, packed, choose)  # type: ignore[arg-type]
+    preemption = preempt(nodes, workers, gpus, jobs, packed, choose)
     assert (nodes.free == before.free).all()
     assert (nodes.spot == before.spot).all()
     open_gpus = nodes.free + nodes.spot
