@@ -124,6 +124,7 @@ results: install ## Generate docs/results: the gain of the default policy, on re
 	$(BIN)/berth bench adapters --out docs/results --json > /dev/null
 	$(BIN)/berth bench retraining --out docs/results --json > /dev/null
 	$(BIN)/berth bench fragmentation --out docs/results --json > /dev/null
+	$(BIN)/berth bench spot --ablations --out docs/results --json > /dev/null
 	$(BIN)/berth bench year --out docs/results --json > /dev/null
 	$(BIN)/berth bench flood --out docs/results --json > /dev/null
 

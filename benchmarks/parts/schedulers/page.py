@@ -61,6 +61,8 @@ def _parts(result: dict[str, Any]) -> Iterator[str]:
     yield from _types(result["heterogeneity"])
     if "fragmentation" in result:
         yield "\n## Parts of GPUs\n\nThe figures are those of [fragmentation](fragmentation.md).\n"
+    if "spot" in result:
+        yield "\n## Spot capacity\n\nThe figures are those of [spot](spot.md).\n"
     yield "\n## Parts that are absent\n\n"
     absent = ", ".join(ABSENT_PARTS[name] for name in result["absent"])
     yield f"Not built yet: {absent}.\n" if absent else "None.\n"

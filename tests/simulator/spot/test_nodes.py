@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,9 +11,9 @@ from simulator.spot.nodes import MODEL, read_node_gpus
 from simulator.workload.errors import TraceError
 
 
-def file_of(folder: Path, columns: dict[str, list[object]]) -> str:
+def file_of(folder: Path, columns: Mapping[str, Sequence[object]]) -> str:
     path = folder / "nodes.parquet"
-    pq.write_table(pa.table(columns), path)
+    pq.write_table(pa.table(dict(columns)), path)
     return str(path)
 
 
@@ -32,7 +33,7 @@ def test_the_first_nodes_of_a_model_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_without_such_nodes_is_refused(
-    columns: dict[str, list[object]], message: str, tmp_path: Path
+    columns: dict[str, Sequence[object]], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(TraceError, match=message):
         read_node_gpus(file_of(tmp_path, columns))
