@@ -25,7 +25,8 @@ A guaranteed job that fits nowhere evicts spot jobs; an evicted job loses the wo
 hourly checkpoint and 40 to 60 s. The eviction rate is the part of guarantee periods (of {hours}
 hours, one after another) that ended by an eviction; a wait is all time in the queue, also after
 evictions. The base is first fit in order of submission, without a quota, where none passes a job
-that fits nowhere, as published; *passing* is the same with passing, which is the stronger one.
+that fits nowhere, as published (the released one also evicts where there is room elsewhere);
+*passing* is the same with passing, which is the stronger one.
 Published gains: {source}, means over loads and bases of its own; the goal is that
 against first fit, in the mean of the loads. Where a pool is not full in some of the seeds, almost
 none waits there under either, and the interval of a ratio of waits is wide.
