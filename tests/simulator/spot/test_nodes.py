@@ -18,7 +18,10 @@ def file_of(folder: Path, columns: Mapping[str, Sequence[object]]) -> str:
 
 
 def test_the_first_nodes_of_a_model_are_read(tmp_path: Path) -> None:
-    columns = {"gpu_model": ["A10", MODEL, MODEL, MODEL], "gpu_capacity_num": [1, 8, 4, 8]}
+    columns: dict[str, Sequence[object]] = {
+        "gpu_model": ["A10", MODEL, MODEL, MODEL],
+        "gpu_capacity_num": [1, 8, 4, 8],
+    }
     trace = file_of(tmp_path, columns)
     assert read_node_gpus(trace).tolist() == [8, 4, 8]
     assert read_node_gpus(trace, most=2).tolist() == [8, 4]
