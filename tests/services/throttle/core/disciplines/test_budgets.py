@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import pytest
 
@@ -187,12 +188,12 @@ def test_a_refund_is_forgotten_with_the_charge_that_it_lowers(memory: Memory) ->
 @pytest.mark.parametrize("memory", [SlidingWindow(1200), HalfLife(1200)])
 def test_no_order_of_charges_and_refunds_is_remembered_as_less(memory: Memory) -> None:
     for seed in range(200):
-        charges, now, total = draw_charges(memory, seed)
-        assert total >= remembered(charges, memory, now) - 1e-6, seed
+        for charges, now, total in draw_charges(memory, seed):
+            assert total >= remembered(charges, memory, now) - 1e-6, seed
 
 
-def draw_charges(memory: Memory, seed: int) -> tuple[list[tuple[int, int]], int, float]:
-    """Return drawn charges less their refunds, the time after them, and what a meter remembers."""
+def draw_charges(memory: Memory, seed: int) -> Iterator[tuple[list[tuple[int, int]], int, float]]:
+    """Yield, after each step, charges less their refunds, the time, and what a meter remembers."""
     draw, meter, now = random.Random(seed), memory.meter(), 0
     charges: list[tuple[int, int]] = []
     for _ in range(60):
@@ -206,7 +207,7 @@ def draw_charges(memory: Memory, seed: int) -> tuple[list[tuple[int, int]], int,
         else:
             charges.append((now, draw.randrange(1, 1000)))
             meter.add(charges[-1][1], now)
-    return charges, now, meter.total(now)
+        yield charges, now, meter.total(now)
 
 
 def remembered(charges: list[tuple[int, int]], memory: Memory, now: int) -> float:
