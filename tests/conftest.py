@@ -57,13 +57,25 @@ def postgres_dir() -> Iterator[Path]:
             running.stop()
 
 
+@pytest.fixture(scope="session")
+def read_models(postgres_dir: Path) -> str:
+    """Name of a database with the read models, of which each test gets a copy: the migrations
+    take longer than most of these tests."""
+    from shared.projections.migrate import migrate
+
+    name = "read_models"
+    postgres.create_database(postgres_dir, name)
+    asyncio.run(migrate(postgres.dsn(postgres_dir, name)))
+    return name
+
+
 @pytest.fixture
-async def database(postgres_dir: Path) -> AsyncIterator[str]:
-    """Address of a fresh, empty database."""
+async def database(postgres_dir: Path, read_models: str) -> AsyncIterator[str]:
+    """Address of a fresh database with the read models, without rows."""
     name = f"t{uuid4().hex[:12]}"
     admin = await asyncpg.connect(postgres.dsn(postgres_dir))
     try:
-        await admin.execute(f'CREATE DATABASE "{name}"')
+        await admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{read_models}"')
         yield postgres.dsn(postgres_dir, name)
         await admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
     finally:

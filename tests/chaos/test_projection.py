@@ -22,7 +22,6 @@ from shared.ledger.partition import TP
 from shared.projections import cursor, project
 from shared.projections.database import connect
 from shared.projections.ledger_events import LedgerBatch
-from shared.projections.migrate import migrate
 from shared.projections.source import Source
 from shared.telemetry.metrics import Metrics
 from shared.verify.reading import InstallationLog
@@ -85,7 +84,6 @@ async def violations(conn: Connection, broker: MemoryBroker, catch_up_s: float =
 async def test_a_projector_that_dies_at_its_commits_loses_and_repeats_nothing(
     place: str, broker: MemoryBroker, database: str
 ) -> None:
-    await migrate(database)
     conn = await connect(database)
 
     async def step(conn: Connection, batches: list[LedgerBatch]) -> None:
@@ -107,7 +105,6 @@ async def test_a_projector_goes_on_behind_a_bad_network_to_postgres(
     mode: Mode, broker: MemoryBroker, database: str, tmp_path: Path
 ) -> None:
     """Half open is the hard case: no answer comes, and no error either."""
-    await migrate(database)
     copied = of_this_loop(broker)
     proxy = Proxy(socket_of(database))
     await proxy.start(tmp_path / ".s.PGSQL.5432")
@@ -175,7 +172,6 @@ def through(dsn: str, folder: Path) -> str:
 async def test_a_cursor_that_is_stored_before_its_rows_is_detected(
     broker: MemoryBroker, database: str
 ) -> None:
-    await migrate(database)
     conn, passed = await connect(database), 0
 
     async def cursor_first(conn: Connection, batches: list[LedgerBatch]) -> None:

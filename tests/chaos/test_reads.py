@@ -13,7 +13,6 @@ from services.gateway.reads import database as gateway
 from services.gateway.reads.database import Database
 from services.gateway.responses.problem import ApiError
 from shared.contracts.registry import Bearer
-from shared.projections.migrate import migrate
 from tests.chaos.test_projection import socket_of, through
 from tests.patience import PATIENCE_S
 
@@ -26,7 +25,6 @@ async def test_reads_behind_a_bad_network_to_postgres_are_refused_in_time(
     mode: Mode, database: str, tmp_path: Path
 ) -> None:
     """Half open: the connections of the pool look as good as ever, and nothing comes back."""
-    await migrate(database)
     proxy = Proxy(socket_of(database))
     await proxy.start(tmp_path / ".s.PGSQL.5432")
     reads = Database(through(database, tmp_path))

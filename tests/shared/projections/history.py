@@ -18,7 +18,6 @@ from shared.contracts.ranking import QueueRanked, Ranked
 from shared.contracts.rejected import InputRejected
 from shared.projections import cursor
 from shared.projections.database import connect
-from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.source import Source
 from tests.shared.ledger_events import node_joined
@@ -97,7 +96,6 @@ def run_job(
 
 
 async def project_all(dsn: str, broker: MemoryBroker, sizes: random.Random | None = None) -> None:
-    await migrate(dsn)
     conn = await connect(dsn)
     source = Source(MemoryLog(broker), 2, await cursor.read(conn))
     await source.start()

@@ -27,7 +27,6 @@ def test_the_migrations_are_one_chain_and_have_one_head() -> None:
 
 
 async def test_a_migration_gives_way_to_transactions_that_use_the_tables(database: str) -> None:
-    await migrate(database)
     conn, watch = await connect(database), await connect(database)
     async with conn.transaction():
         await conn.fetch("SELECT FROM berth.tenant")
@@ -106,7 +105,6 @@ INSERT INTO berth.command
 async def test_inputs_that_were_settled_before_their_state_was_kept_stay_settled(
     database: str,
 ) -> None:
-    await migrate(database)
     conn = await connect(database)
     await conn.execute(BEFORE)
     await migrate(database)

@@ -40,7 +40,6 @@ POSTGRES_TYPES = {
 
 
 async def test_every_table_has_the_columns_and_types_of_its_row_class(database: str) -> None:
-    await migrate(database)
     conn = await connect(database)
     stored = {table.name: await conn.fetch(COLUMNS, table.name) for table in TABLES}
     await conn.close()
@@ -74,6 +73,7 @@ async def test_any_batching_gives_the_same_rows(database: str) -> None:
     expected = await hashes(conn, SCHEMA)
     for seed in range(3):
         await conn.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
+        await migrate(database)
         await project_all(database, broker, random.Random(seed))
         assert await hashes(conn, SCHEMA) == expected
     await conn.close()
@@ -130,7 +130,6 @@ async def test_projecting_again_from_the_stored_cursors_adds_nothing(database: s
 
 async def test_a_second_projector_is_refused_by_the_cursor(database: str) -> None:
     broker = history(3)
-    await migrate(database)
     conn = await connect(database)
     source = Source(MemoryLog(broker), 1)
     await source.start()

@@ -20,7 +20,6 @@ from shared.contracts.rejected import InputRejected
 from shared.ledger.errors import ArchiveUnreachable
 from shared.projections import records
 from shared.projections.database import connect
-from shared.projections.migrate import migrate
 from shared.projections.rebuild import TABLE_NAMES, rebuild
 from shared.projections.records import DATED, JOB_TABLES, KEPT, TABLES, RecordRetention, read_marks
 from shared.projections.retention import Retention, month_end
@@ -96,7 +95,6 @@ async def leave(conn: asyncpg.Connection, store: FolderStore, days: float = DAYS
 
 
 async def test_every_table_has_a_rule(database: str) -> None:
-    await migrate(database)
     conn = await connect(database)
     rows = await conn.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'berth'")
     await conn.close()

@@ -150,7 +150,6 @@ def write_rows_of(tenant: str, pens: dict[str, LedgerWriter]) -> None:
 
 @pytest.fixture
 async def filled(database: str) -> str:
-    await migrate(database)
     await fold(database, two_tenants())
     return database
 
@@ -355,7 +354,6 @@ async def test_a_swapped_rebuild_has_the_same_policies(filled: str) -> None:
 
 async def test_tables_from_before_the_roles_get_their_owner(database: str) -> None:
     conn = await connect(database)
-    await migrate(database)
     tables = [
         r[0]
         for r in await conn.fetch(

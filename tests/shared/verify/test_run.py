@@ -40,7 +40,6 @@ from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.projections import cursor
 from shared.projections.database import connect
-from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.source import Source
 from shared.verify.reading import InstallationLog
@@ -231,7 +230,6 @@ class World:
             await conn.close()
 
     async def project(self, database: str) -> None:
-        await migrate(database)
         conn = await connect(database)
         source = Source(MemoryLog(self.broker), 1, await cursor.read(conn))
         await source.start()

@@ -15,7 +15,6 @@ from services.gateway.reads import job_queries, queries
 from shared.bus.logs.memory import MemoryLog
 from shared.projections import cursor
 from shared.projections.database import connect
-from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.source import Source
 from simulator.engine.options import TIME_SCALE
@@ -29,7 +28,6 @@ ALL_JOBS = (None, None, None, None, None, None, "", 1000)
 
 async def rows(dsn: str, folder: Path, query: str, *given: object) -> list[dict[str, Any]]:
     """Return rows of the gateway's query after projecting all ledgers of that folder."""
-    await migrate(dsn)
     conn = await connect(dsn)
     source = Source(MemoryLog(restore_broker(folder)), 1, await cursor.read(conn))
     await source.start()

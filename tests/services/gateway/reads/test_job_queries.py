@@ -18,7 +18,6 @@ from services.gateway.reads.job_queries import (
     SUBMISSIONS,
 )
 from shared.projections.database import connect
-from shared.projections.migrate import migrate
 
 pytestmark = pytest.mark.parts
 
@@ -56,7 +55,6 @@ FEW = 2000
 
 @pytest.fixture
 async def year(database: str) -> AsyncIterator[asyncpg.Connection]:
-    await migrate(database)
     conn = await connect(database)
     await conn.execute("SET search_path TO berth")
     await conn.execute("INSERT INTO pool VALUES ('a', 0, 1, '{}'), ('b', 1, 1, '{}')")

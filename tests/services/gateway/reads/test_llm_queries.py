@@ -10,7 +10,6 @@ import pytest
 from services.gateway.reads.llm_queries import AMOUNTS, GROUPS, HOLDERS, By, usage_by, use_of_budget
 from shared.contracts.endpoints import TokenBudget
 from shared.projections.database import connect
-from shared.projections.migrate import migrate
 
 
 def test_every_group_has_its_columns() -> None:
@@ -28,7 +27,6 @@ MEMORIES = {"window", "half_life", "forever"}
 
 
 async def test_postgres_knows_every_column_of_them(database: str) -> None:
-    await migrate(database)
     conn = await connect(database)
     await conn.execute("SET search_path TO berth")
     for by in get_args(By):

@@ -9,7 +9,6 @@ import pytest
 
 from services.gateway.reads.queries import QUEUE_ESTIMATE
 from shared.projections.database import connect
-from shared.projections.migrate import migrate
 
 JOBS = 20_000
 TENANTS = 4
@@ -40,7 +39,6 @@ estimate yet, the others two; the last eleven of those run."""
 
 @pytest.fixture
 async def lines(database: str) -> AsyncIterator[asyncpg.Connection]:
-    await migrate(database)
     conn = await connect(database)
     await conn.execute("SET search_path TO berth")
     await conn.execute(FILL)

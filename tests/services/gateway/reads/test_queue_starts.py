@@ -9,7 +9,6 @@ from services.gateway.reads.database import Database
 from services.gateway.reads.queue_starts import Kind, QueueStarts, interval_of
 from shared.contracts.registry import Bearer
 from shared.projections.database import connect
-from shared.projections.migrate import migrate
 
 ADA = Bearer("ada-key", "submitter", "ada")
 KIND = Kind("ada", 0, 2.0)
@@ -32,7 +31,6 @@ VALUES ('priority', 0, 1, 0, 5, 'job.start-estimated.v1', 'j1', 'ada', 'ESTIMATE
 @pytest.fixture
 async def estimated(database: str) -> str:
     """A database with one waiting job of two GPUs, and its estimate."""
-    await migrate(database)
     conn: asyncpg.Connection = await connect(database)
     await conn.execute("SET search_path TO berth")
     await conn.execute(FILL.replace("ESTIMATE", ESTIMATE))

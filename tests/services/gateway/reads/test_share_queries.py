@@ -12,7 +12,6 @@ import pytest
 from services.gateway.reads.share_queries import HALF_LIVES, SHARES
 from shared.projections.database import connect
 from shared.projections.llm_usage import DAY_MS, HOUR_MS
-from shared.projections.migrate import migrate
 
 NOW_MS = 10_000 * DAY_MS
 FILL = """
@@ -32,7 +31,6 @@ VALUES ($1, $2, $3, $4, '', $5, 0, 0, 0, 0, 0, 0, 0)
 @pytest.fixture
 async def pools(database: str) -> AsyncIterator[asyncpg.Connection]:
     """Three pools whose use halves in a day of wall time twice, and in a week."""
-    await migrate(database)
     conn = await connect(database)
     await conn.execute("SET search_path TO berth")
     await conn.execute(FILL)
