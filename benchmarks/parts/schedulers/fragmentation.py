@@ -6,11 +6,9 @@ Two clusters: the 1,213 nodes with GPUs, on which FGD's authors ran theirs, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import fmean
 from typing import Any
 
-import numpy as np
-
+from benchmarks.parts.schedulers.over_seeds import gain_of, interval
 from services.placement.core.gpu_parts.demand import Demand
 from services.placement.core.gpu_parts.nodes import NodeTable
 from services.placement.core.gpu_parts.placer import Placer, RandomPlacer, ScoredPlacer
@@ -79,7 +77,6 @@ FIRST_SEED = 2
 CHOSEN_PERCENT = 4.61
 """GPUs unallocated by these two at 100 % requested, 2026-11-27; to measure it again:
 `berth bench fragmentation --seeds 2 --first-seed 0`."""
-RESAMPLES = 10_000
 
 
 def measure(
@@ -166,31 +163,6 @@ def placers_of(demand: Demand, largest: LargestNode) -> dict[str, Callable[[int]
 
 def scored(score: Score) -> Callable[[int], Placer]:
     return lambda seed: ScoredPlacer(score)
-
-
-def interval(values: Sequence[float]) -> dict[str, Any]:
-    """Return the mean, its bootstrap interval over the seeds, and the values, to 0.001."""
-    low, high = np.percentile(resampled(values), (2.5, 97.5))
-    return {
-        "mean": round(fmean(values), 3),
-        "low": round(float(low), 3),
-        "high": round(float(high), 3),
-        "values": [round(value, 3) for value in values],
-    }
-
-
-def gain_of(base: dict[str, Any], ours: dict[str, Any]) -> dict[str, float]:
-    """Return how much less stays unallocated than with the base, paired by seed."""
-    drawn = 1 - resampled(ours["values"]) / resampled(base["values"])
-    low, high = np.percentile(drawn, (2.5, 97.5))
-    mean = 1 - ours["mean"] / base["mean"]
-    return {"mean": round(mean, 4), "low": round(float(low), 4), "high": round(float(high), 4)}
-
-
-def resampled(values: Sequence[float]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Return means of draws of the seeds, the same draws for equally many values."""
-    draws = np.random.default_rng(0).integers(0, len(values), (RESAMPLES, len(values)))
-    return np.asarray(np.array(values, np.float64)[draws].mean(1))
 
 
 def goals_of(ours: dict[str, dict[str, Any]], gain: dict[str, Any]) -> dict[str, bool]:

@@ -12,12 +12,11 @@ from benchmarks.parts.schedulers.fragmentation import (
     PUBLISHED,
     SAMPLES,
     VARIANTS,
-    gain_of,
     goals_of,
-    interval,
     measure,
 )
 from benchmarks.parts.schedulers.fragmentation_page import render_page
+from benchmarks.parts.schedulers.over_seeds import gain_of, interval
 from tests.simulator.gpu_parts.test_openb import NODES, PODS
 
 
@@ -48,11 +47,6 @@ def test_goals_compare_means(fgd: float, best_fit: float, at_most: bool, below: 
     goals = goals_of(ours, gain)
     assert goals["gpu_nodes_at_most_fgd_published"] is at_most
     assert goals["gpu_nodes_20_percent_below_best_fit"] is below
-
-
-def test_an_interval_holds_the_mean() -> None:
-    figures = interval([4.0, 5.0, 6.0, 5.0])
-    assert 4.0 <= figures["low"] < figures["mean"] == 5.0 < figures["high"] <= 6.0
 
 
 def test_a_small_trace_is_measured_and_rendered(tmp_path: Path) -> None:
