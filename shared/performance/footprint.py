@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shared.performance.links import LinkTier
+
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
     """GPUs of one type, by node: (4, 4) is two nodes with four GPUs each.
 
-    `node_gpus` is how many GPUs a whole node of the type has, 0 where that is unknown.
+    `node_gpus` is how many GPUs a whole node of the type has, `racks` in how many racks the nodes
+    are; both are 0 where that is unknown.
     """
 
     gpu_type: str
     per_node: tuple[int, ...]
     node_gpus: int = 0
+    racks: int = 0
 
     @property
     def gpus(self) -> int:
@@ -30,3 +34,12 @@ class Footprint:
         if self.nodes <= 1:
             return True
         return self.node_gpus > 0 and self.nodes == -(-self.gpus // self.node_gpus)
+
+    @property
+    def tier(self) -> LinkTier | None:
+        """The tier of the links between the GPUs; None over several nodes of unknown racks."""
+        if self.nodes <= 1:
+            return LinkTier.NODE
+        if not self.racks:
+            return None
+        return LinkTier.RACK if self.racks == 1 else LinkTier.SPINE

@@ -14,7 +14,7 @@ from shared.schedulers.view import ClusterView, Placement, gpus_of
 
 Memory: TypeAlias = dict[str, Any]
 Placements: TypeAlias = dict[str, Placement]
-Need = Literal["rates", "work_left", "goodput"]
+Need = Literal["rates", "work_left", "goodput", "steps"]
 Decides = Literal["order", "type", "gpus", "share of time", "nodes"]
 
 

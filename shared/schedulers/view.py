@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
+from shared.performance.footprint import Footprint
 from shared.performance.goodput import GoodputModel
+from shared.performance.links import GangSteps
 from shared.performance.rates import RateTable
 
 Placement: TypeAlias = tuple[tuple[str, int], ...]
@@ -26,6 +28,8 @@ class Estimates:
     """Units of work; `rates` has units per second."""
     rates: RateTable | None = None
     goodput: GoodputModel | None = None
+    steps: GangSteps | None = None
+    """Seconds of a step by the links of the gang, alone on them."""
 
 
 UNKNOWN = Estimates()
@@ -117,3 +121,15 @@ class ClusterView:
 
 def gpus_of(placement: Placement) -> int:
     return sum(gpus for _, gpus in placement)
+
+
+def footprint_of(placement: Placement, node_by_id: Mapping[str, TypedNode]) -> Footprint:
+    """Return the shape of a placement of at least one GPU."""
+    nodes = [node_by_id[node_id] for node_id, _ in placement]
+    racks = {node.rack for node in nodes}
+    return Footprint(
+        nodes[0].gpu_type,
+        tuple(gpus for _, gpus in placement),
+        max(node.gpus for node in nodes),
+        0 if "" in racks else len(racks),
+    )

@@ -17,6 +17,7 @@ from shared.schedulers.view import (
     MoveLimits,
     Placement,
     TypedNode,
+    footprint_of,
     gpus_of,
 )
 from simulator.rounds.outcome import Refusal, RoundsJobOutcome, RoundsOutcome
@@ -194,17 +195,12 @@ class RoundsWorld:
             job.placement = placement
             if not placement:
                 continue
-            job.footprint = self._footprint(placement)
+            job.footprint = footprint_of(placement, self.nodes)
             job.work.settle(job.footprint)
             job.starts += 1
             job.restart_left_s = self.options.restarts.seconds(gpus_of(placement))
             if job.first_start_s is None:
                 job.first_start_s = self.now_s
-
-    def _footprint(self, placement: Placement) -> Footprint:
-        nodes = [self.nodes[node_id] for node_id, _ in placement]
-        per_node = tuple(gpus for _, gpus in placement)
-        return Footprint(nodes[0].gpu_type, per_node, max(node.gpus for node in nodes))
 
     def _wait_for_job(self) -> None:
         """Let time pass until a job is submitted, if none is there."""
