@@ -15,6 +15,7 @@ from tests.shared.schedulers.views import view
 NAMES = {
     "afs",
     "allox",
+    "dally",
     "fcfs",
     "fcfs_strict",
     "gavel",
