@@ -2,8 +2,9 @@
 
 Systems with public inputs are within 5 % of the published number or not; of the others the
 conformance tests are run. `heterogeneity` is the gain of knowing the speeds of GPU types,
-`fragmentation` that of `berth bench fragmentation`, `spot` that of `berth bench spot`. Parts that
-are not built are absent, and `absent` names them. `--out DIR` writes a page.
+`topology` that of close GPUs where racks share slow links, `fragmentation` that of `berth bench
+fragmentation`, `spot` that of `berth bench spot`. Parts that are not built are absent, and `absent`
+names them. `--out DIR` writes a page.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from dataclasses import dataclass
 
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.result import finish
-from benchmarks.parts.schedulers import fragmentation, heterogeneity, spot
+from benchmarks.parts.schedulers import fragmentation, heterogeneity, spot, topology
 from benchmarks.parts.schedulers.page import render_page
 from benchmarks.parts.schedulers.systems import ALLOX_S, systems
 from shared.process.progress import ReportLine
 
 WORKLOADS = range(1, 9)
-NOT_BUILT = ("topology", "cpsat")
+NOT_BUILT = ("cpsat",)
 """Keys that the result will have, and has not yet; `ABSENT_PARTS` of the page has their words."""
 
 
@@ -38,7 +39,7 @@ class SchedulersOptions:
 
 
 async def run(options: SchedulersOptions, report_line: ReportLine) -> Json:
-    """Return `systems`, `heterogeneity`, and the other parts that exist.
+    """Return `systems`, `heterogeneity`, `topology`, and the other parts that exist.
 
     Raises ValueError for an option that leaves nothing to compare.
     """
@@ -58,6 +59,7 @@ async def run(options: SchedulersOptions, report_line: ReportLine) -> Json:
         },
         "heterogeneity": heterogeneity.measure(options.parts, options.jobs, report_line),
     }
+    result["topology"] = topology.measure(report_line)
     result["fragmentation"] = fragmentation.measure(report_line=report_line)
     result["spot"] = spot.measure(report_line=report_line)
     result["absent"] = list(NOT_BUILT)

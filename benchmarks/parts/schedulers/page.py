@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.parts.goals import met
 from benchmarks.parts.markdown import table
+from benchmarks.parts.schedulers.topology_page import topology_section
 
 HEAD = """# Schedulers of the field
 
@@ -33,11 +34,7 @@ the speeds. Of each part the middle half of the jobs is scored; intervals are of
 over hours.
 
 """
-ABSENT_PARTS = {
-    "topology": "placement by topology",
-    "spot": "spot capacity",
-    "cpsat": "a planner by CP-SAT",
-}
+ABSENT_PARTS = {"spot": "spot capacity", "cpsat": "a planner by CP-SAT"}
 """Words for the keys of parts that are absent from a result."""
 
 
@@ -59,6 +56,7 @@ def _parts(result: dict[str, Any]) -> Iterator[str]:
         ]
         yield table(("system", "workload or seed", "published", "ours", "difference"), rows)
     yield from _types(result["heterogeneity"])
+    yield from topology_section(result["topology"])
     if "fragmentation" in result:
         yield "\n## Parts of GPUs\n\nThe figures are those of [fragmentation](fragmentation.md).\n"
     if "spot" in result:
