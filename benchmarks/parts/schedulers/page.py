@@ -34,7 +34,7 @@ the speeds. Of each part the middle half of the jobs is scored; intervals are of
 over hours.
 
 """
-ABSENT_PARTS = {"spot": "spot capacity", "cpsat": "a planner by CP-SAT"}
+ABSENT_PARTS = {"cpsat": "a planner by CP-SAT"}
 """Words for the keys of parts that are absent from a result."""
 
 

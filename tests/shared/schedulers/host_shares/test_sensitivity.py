@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.host_shares.sensitivity import PerGpu, Sensitivity
+from shared.schedulers.host_shares.sensitivity import PerGpu, Sensitivity
 
 IMAGE = Sensitivity(
     cpu_milli=(1000, 3000, 6000, 9000),

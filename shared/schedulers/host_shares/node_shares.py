@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from simulator.host_shares.sensitivity import PerGpu
+from shared.schedulers.host_shares.sensitivity import PerGpu
 
 
 class HostCapacity(NamedTuple):

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from simulator.host_shares.node_shares import HeldShares, HostCapacity, HostShare
-from simulator.host_shares.sensitivity import PerGpu
+from shared.schedulers.host_shares.node_shares import HeldShares, HostCapacity, HostShare
+from shared.schedulers.host_shares.sensitivity import PerGpu
 
 
 class Needs(NamedTuple):
@@ -56,12 +56,13 @@ def greedy(capacity: Sequence[HostCapacity], jobs: Iterable[Needs]) -> Mapping[s
 def tune(capacity: Sequence[HostCapacity], jobs: Iterable[Needs]) -> Mapping[str, HostShare]:
     """Give each job the share of its full speed where that is free, else its proportional one.
 
-    The largest jobs are first. Where the share is not free, jobs there that have more than theirs
-    give back what is over it.
+    Jobs are placed in their order, each on the first nodes that have its share, as in the released
+    simulator. Where the proportional share is not free either, jobs on the fullest nodes that have
+    more than theirs give back what is over it.
     """
     held = HeldShares(tuple(capacity))
-    for job in sorted(jobs, key=lambda job: (-job.gpus, *(-n for n in job.requested), job.job_id)):
-        gpus = _search(held, job, job.requested, held.fullest_first())
+    for job in jobs:
+        gpus = _search(held, job, job.requested, range(len(capacity)))
         if gpus:
             held.put(job.job_id, HostShare(gpus, job.requested))
         else:
@@ -87,9 +88,8 @@ def _search_fair(held: HeldShares, job: Needs) -> dict[int, int]:
     def fair_room(number: int) -> int:
         return held.room(number, held.capacity[number].fair)
 
-    order = held.fullest_first()
-    return _gather(job.gpus, order, fair_room) or _gather(
-        job.gpus, order, lambda number: held.free_gpus[number]
+    return _gather(job.gpus, range(len(held.capacity)), fair_room) or _gather(
+        job.gpus, held.fullest_first(), lambda number: held.free_gpus[number]
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.host_shares.node_shares import HeldShares, HostCapacity, HostShare
-from simulator.host_shares.sensitivity import PerGpu
+from shared.schedulers.host_shares.node_shares import HeldShares, HostCapacity, HostShare
+from shared.schedulers.host_shares.sensitivity import PerGpu
 
 V100 = HostCapacity(8, 24_000, 512_000)
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.host_shares.allot import Needs, first_that_fit, greedy, proportional, tune
-from simulator.host_shares.node_shares import HostCapacity, HostShare
-from simulator.host_shares.sensitivity import PerGpu, Sensitivity
+from shared.schedulers.host_shares.allot import Needs, first_that_fit, greedy, proportional, tune
+from shared.schedulers.host_shares.node_shares import HostCapacity, HostShare
+from shared.schedulers.host_shares.sensitivity import PerGpu, Sensitivity
 
 V100 = HostCapacity(8, 24_000, 512_000)
 """The node of Synergy's evaluation: 3 cores and 62.5 GiB per GPU."""
