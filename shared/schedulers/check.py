@@ -39,7 +39,31 @@ def violations(view: ClusterView, proposal: Proposal) -> Iterator[str]:
         node = view.node_by_id.get(node_id)
         if node is not None and gpus > node.gpus:
             yield f"GPUs of node {node_id}: {gpus}, must be at most {node.gpus}"
+    yield from _of_host_shares(view, proposal)
     yield from _of_changes(view, proposal)
+
+
+def _of_host_shares(view: ClusterView, proposal: Proposal) -> Iterator[str]:
+    cpu_milli: dict[str, int] = {}
+    mem_mib: dict[str, int] = {}
+    for job_id, share in proposal.host_shares.items():
+        if job_id not in proposal.placements:
+            yield f"cores and memory of job {job_id}: must be of a job with GPUs"
+            continue
+        if share.cpu_milli < 0 or share.mem_mib < 0:
+            yield f"cores and memory of job {job_id}: {tuple(share)}, must be at least 0"
+        for node_id, gpus in proposal.placements[job_id]:
+            cpu_milli[node_id] = cpu_milli.get(node_id, 0) + gpus * share.cpu_milli
+            mem_mib[node_id] = mem_mib.get(node_id, 0) + gpus * share.mem_mib
+    for node_id, held in cpu_milli.items():
+        node = view.node_by_id.get(node_id)
+        if node is None:
+            continue
+        if held > node.cpu_milli:
+            yield f"cores of node {node_id}, 1/1000: {held}, must be at most {node.cpu_milli}"
+        if mem_mib[node_id] > node.mem_mib:
+            most = node.mem_mib
+            yield f"memory of node {node_id}, MiB: {mem_mib[node_id]}, must be at most {most}"
 
 
 def _of_placement(view: ClusterView, job: CandidateJob, placement: Placement) -> Iterator[str]:

@@ -1,11 +1,12 @@
-"""A proposal from the four hooks, and the changes that it means."""
+"""A proposal from the five hooks, and the changes that it means."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from shared.schedulers.hooks import Memory, Placements, Scheduler
+from shared.schedulers.hooks import HostShares, Memory, Placements, Scheduler
+from shared.schedulers.host_shares.sensitivity import PerGpu
 from shared.schedulers.view import CandidateJob, ClusterView, Placement, gpus_of
 
 Change = Literal["start", "stop", "resize", "migrate"]
@@ -17,6 +18,7 @@ class Proposal:
 
     scheduler: str
     placements: Placements
+    host_shares: HostShares = field(default_factory=dict)
 
 
 def propose(scheduler: Scheduler, view: ClusterView, memory: Memory) -> Proposal:
@@ -27,6 +29,9 @@ def propose(scheduler: Scheduler, view: ClusterView, memory: Memory) -> Proposal
     placed once more.
     """
     pinned = {job.job_id: job.placement for job in view.jobs if is_pinned(job)}
+    pinned_shares = {
+        job.job_id: job.host_share for job in view.jobs if is_pinned(job) and job.host_share
+    }
     if pinned:
         view = without(view, pinned)
     ranked = scheduler.rank(view, memory)
@@ -37,7 +42,8 @@ def propose(scheduler: Scheduler, view: ClusterView, memory: Memory) -> Proposal
         rest = {job_id: own for job_id, own in allotments.items() if job_id not in victims}
         placements = scheduler.place(view, rest, memory)
     placed = {name: own for name, own in placements.items() if own}
-    return Proposal(scheduler.name, {**pinned, **placed})
+    shares = scheduler.share_hosts(view, placed, memory)
+    return Proposal(scheduler.name, {**pinned, **placed}, {**pinned_shares, **shares})
 
 
 def is_pinned(job: CandidateJob) -> bool:
@@ -45,14 +51,19 @@ def is_pinned(job: CandidateJob) -> bool:
 
 
 def without(view: ClusterView, pinned: Placements) -> ClusterView:
-    """Return the view without the jobs, and without the GPUs that they hold."""
-    held: dict[str, int] = {}
-    for placement in pinned.values():
+    """Return the view without the jobs, and without what they hold of nodes."""
+    nodes = dict(view.node_by_id)
+    for job_id, placement in pinned.items():
+        share = view.job_by_id[job_id].host_share or PerGpu(0, 0)
         for node_id, gpus in placement:
-            held[node_id] = held.get(node_id, 0) + gpus
-    nodes = (node._replace(gpus=node.gpus - held.get(node.node_id, 0)) for node in view.nodes)
+            node = nodes[node_id]
+            nodes[node_id] = node._replace(
+                gpus=node.gpus - gpus,
+                cpu_milli=node.cpu_milli - gpus * share.cpu_milli,
+                mem_mib=node.mem_mib - gpus * share.mem_mib,
+            )
     jobs = tuple(job for job in view.jobs if job.job_id not in pinned)
-    return replace(view, jobs=jobs, nodes=tuple(nodes))
+    return replace(view, jobs=jobs, nodes=tuple(nodes.values()))
 
 
 def changes(view: ClusterView, proposal: Proposal) -> dict[str, Change]:

@@ -1,4 +1,4 @@
-"""The seam: four hooks of a scheduler, each pure and optional.
+"""The seam: five hooks of a scheduler, each pure and optional.
 
 A hook gets the view and the scheduler's memory, a dict that JSON can hold, which it may change; the
 same view and memory give the same proposal, and chance comes from `view.seed` alone.
@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
+from shared.schedulers.host_shares.sensitivity import PerGpu
 from shared.schedulers.placing import best_fit
 from shared.schedulers.view import ClusterView, Placement, gpus_of
 
 Memory: TypeAlias = dict[str, Any]
 Placements: TypeAlias = dict[str, Placement]
-Need = Literal["rates", "work_left", "goodput", "steps"]
-Decides = Literal["order", "type", "gpus", "share of time", "nodes"]
+HostShares: TypeAlias = dict[str, PerGpu]
+"""Cores and memory beside each GPU of a job."""
+Need = Literal["rates", "work_left", "goodput", "steps", "sensitivity"]
+Decides = Literal["order", "type", "gpus", "share of time", "nodes", "cores and memory"]
 
 
 class Allotment(NamedTuple):
@@ -56,6 +59,10 @@ class Scheduler(Protocol):
         """Return placed jobs that make room for those that fit on no nodes."""
         ...
 
+    def share_hosts(self, view: ClusterView, placements: Placements, memory: Memory) -> HostShares:
+        """Return cores and memory of placed jobs; those of a job left out are not shared."""
+        ...
+
 
 class Hooks:
     """The defaults: first come, first served; rigid; best fit; nothing is stopped.
@@ -88,6 +95,9 @@ class Hooks:
         self, view: ClusterView, unplaced: Sequence[str], placements: Placements, memory: Memory
     ) -> list[str]:
         return []
+
+    def share_hosts(self, view: ClusterView, placements: Placements, memory: Memory) -> HostShares:
+        return {}
 
 
 def running_allotments(view: ClusterView) -> Allotments:

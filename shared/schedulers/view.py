@@ -11,6 +11,7 @@ from shared.performance.footprint import Footprint
 from shared.performance.goodput import GoodputModel
 from shared.performance.links import GangSteps
 from shared.performance.rates import RateTable
+from shared.schedulers.host_shares.sensitivity import PerGpu, Sensitivity
 
 Placement: TypeAlias = tuple[tuple[str, int], ...]
 """(node, GPUs on it); a node is named once."""
@@ -30,6 +31,8 @@ class Estimates:
     goodput: GoodputModel | None = None
     steps: GangSteps | None = None
     """Seconds of a step by the links of the gang, alone on them."""
+    sensitivity: Sensitivity | None = None
+    """Speed by cores and memory beside each GPU."""
 
 
 UNKNOWN = Estimates()
@@ -59,6 +62,8 @@ class CandidateJob:
     restarts: int = 0
     """Starts after the first one, changes of size and moves too."""
     estimates: Estimates = UNKNOWN
+    host_share: PerGpu | None = None
+    """Cores and memory beside each GPU at present, where a scheduler shares them."""
 
     @property
     def is_running(self) -> bool:
@@ -69,13 +74,18 @@ class CandidateJob:
 
 
 class TypedNode(NamedTuple):
-    """A node on which jobs can start, with GPUs of one type; `gpus` counts them all."""
+    """A node on which jobs can start, with GPUs of one type; `gpus` counts them all.
+
+    Cores and memory are those that schedulers may share between jobs, 0 where they may not.
+    """
 
     node_id: str
     gpu_type: str
     gpus: int
     rack: str = ""
     usd_per_gpu_h: float = 0.0
+    cpu_milli: int = 0
+    mem_mib: int = 0
 
 
 @dataclass(frozen=True, slots=True)

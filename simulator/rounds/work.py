@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from shared.performance.footprint import Footprint
 from shared.performance.rates import RateTable
+from shared.schedulers.host_shares.sensitivity import PerGpu
 from shared.schedulers.view import Estimates
 
 
@@ -34,6 +35,15 @@ class Work(Protocol):
 
     def most_gpus(self) -> int | None:
         """Return the most GPUs that the job can use now; None: as submitted."""
+        ...
+
+
+@runtime_checkable
+class HostSharingWork(Protocol):
+    """Work whose speed depends on the cores and memory beside its GPUs."""
+
+    def hold(self, share: PerGpu | None) -> None:
+        """Note the share of each GPU until the next decision; None: nothing is shared."""
         ...
 
 

@@ -11,6 +11,7 @@ from shared.performance.restarts import FREE, RestartCosts
 from shared.schedulers.check import ProposalRefused, check
 from shared.schedulers.compose import propose
 from shared.schedulers.hooks import Memory, Placements, Scheduler
+from shared.schedulers.host_shares.sensitivity import PerGpu
 from shared.schedulers.view import (
     CandidateJob,
     ClusterView,
@@ -21,7 +22,7 @@ from shared.schedulers.view import (
     gpus_of,
 )
 from simulator.rounds.outcome import Refusal, RoundsJobOutcome, RoundsOutcome
-from simulator.rounds.work import Work
+from simulator.rounds.work import HostSharingWork, Work
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class RoundsJob:
     preemptible: bool = True
     placement: Placement = ()
     footprint: Footprint | None = None
+    host_share: PerGpu | None = None
     restart_left_s: float = 0.0
     starts: int = 0
     first_start_s: float | None = None
@@ -68,6 +70,7 @@ class RoundsJob:
             self.held_gpu_s,
             max(self.starts - 1, 0),
             self.work.estimates(),
+            self.host_share,
         )
 
     def outcome(self) -> RoundsJobOutcome:
@@ -147,6 +150,10 @@ class RoundsWorld:
             self.refusals.append(Refusal(self.now_s, refused.scheduler, refused.violation))
             return
         self._carry_out(proposal.placements)
+        for job in self._active:
+            job.host_share = proposal.host_shares.get(job.job_id)
+            if isinstance(job.work, HostSharingWork):
+                job.work.hold(job.host_share)
 
     def advance(self, waited_for: set[str]) -> bool:
         """Run all jobs to the next decision; return whether any job is left then."""

@@ -16,6 +16,7 @@ from shared.schedulers.registry import scheduler_classes, scheduler_of
 from simulator.rounds.artifacts import artifact_folder, trace_file
 from simulator.rounds.gavel_jobs import TRACE, GavelDraws, drawn_jobs, gavel_nodes, read_rates
 from simulator.rounds.pollux_jobs import pollux_nodes, pollux_options, workload
+from simulator.rounds.synergy_jobs import synergy_jobs, synergy_nodes, synergy_options
 from simulator.rounds.world import RoundsOptions, RoundsWorld
 
 WITHIN = 0.05
@@ -32,6 +33,9 @@ ALLOX_S = {42: 59_770.441018, 1234: 64_695.450528, 15: 55_072.401336}
 """Mean JCT of the jobs 4,000 to 4,999 by seed, s."""
 ALLOX_JOBS, ALLOX_FROM, ALLOX_TO = 5_200, 4_000, 5_000
 ALLOX_GAP_S = 4_500.0
+SYNERGY = "Synergy's ae-readme.md, FIFO tuned, 9 jobs an hour, split 20, 70, 10, mean JCT, seed"
+SYNERGY_SEED, SYNERGY_S, SYNERGY_JOBS = 42, 21.876600555555555 * 3600, 5_600
+"""Mean JCT of the jobs 4,000 to 4,999, s, and jobs enough to keep up the load until they end."""
 OWN_TESTS = "no number with public inputs; conformance tests"
 ROOT = Path(__file__).resolve().parents[3]
 TESTS = "tests/shared/schedulers/systems/test_{}.py"
@@ -63,6 +67,8 @@ def systems(
     for name in scheduler_classes():
         if name == "allox":
             own = allox(seeds)
+        elif name == "synergy":
+            own = synergy()
         elif name in PUBLISHED_S:
             own = of_pollux(name, searched if name == "pollux" else workloads)
         else:
@@ -103,6 +109,17 @@ def allox(seeds: Sequence[int]) -> AnchoredSystem:
         world = RoundsWorld(jobs, gavel_nodes((36, 36, 36)), scheduler_of("allox"), options)
         runs[str(seed)] = [ALLOX_S[seed], world.run(scored).mean_jct_s(scored)]
     return compared(anchor, runs, began_s)
+
+
+def synergy() -> AnchoredSystem:
+    """Run Synergy on the jobs of the released simulator."""
+    began_s = time.process_time()
+    jobs = list(synergy_jobs(SYNERGY_SEED, SYNERGY_JOBS))
+    scored = {job.job_id for job in jobs[4_000:5_000]}
+    world = RoundsWorld(jobs, synergy_nodes(), scheduler_of("synergy"), synergy_options())
+    ours = world.run(scored).mean_jct_s(scored)
+    runs = {str(SYNERGY_SEED): [SYNERGY_S, ours]}
+    return compared(f"{SYNERGY} {SYNERGY_SEED}", runs, began_s)
 
 
 def by_tests(name: str) -> AnchoredSystem:

@@ -5,6 +5,8 @@ import pytest
 from shared.schedulers.check import ProposalRefused, check, violations
 from shared.schedulers.compose import Proposal
 from shared.schedulers.hooks import Placements
+from shared.schedulers.host_shares.sensitivity import PerGpu
+from shared.schedulers.view import TypedNode
 from tests.shared.schedulers.views import job, nodes_of, on, view
 
 NOW = view(
@@ -39,6 +41,26 @@ def test_what_no_cluster_can_do_is_refused_whole(placements: Placements, violati
         check(NOW, Proposal("odd", {**KEPT, **placements}))
     assert str(refused.value) == f"scheduler odd: {violation}"
     assert refused.value.scheduler == "odd"
+
+
+@pytest.mark.parametrize(
+    ("share", "violation"),
+    [
+        (PerGpu(5_000, 10), "cores of node n1, 1/1000: 10000, must be at most 8000"),
+        (PerGpu(1_000, 60), "memory of node n1, MiB: 120, must be at most 100"),
+        (PerGpu(-1, 0), "cores and memory of job a: (-1, 0), must be at least 0"),
+    ],
+)
+def test_cores_and_memory_of_a_node_are_given_once(share: PerGpu, violation: str) -> None:
+    now = view([job("a", 2)], (TypedNode("n1", "v", 2, "", 0.0, 8_000, 100),))
+    assert list(violations(now, Proposal("odd", {"a": on("n1", 2)}, {"a": share}))) == [violation]
+
+
+def test_only_jobs_with_gpus_have_cores_and_memory() -> None:
+    proposal = Proposal("odd", KEPT, {"a": PerGpu(1, 1)})
+    assert list(violations(NOW, proposal)) == [
+        "cores and memory of job a: must be of a job with GPUs"
+    ]
 
 
 def test_a_job_that_is_not_preemptible_stays() -> None:

@@ -27,6 +27,7 @@ NAMES = {
     "optimus",
     "pollux",
     "sia",
+    "synergy",
     "tiresias",
 }
 
