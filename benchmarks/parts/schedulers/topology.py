@@ -84,8 +84,7 @@ def measure(
     for name, uplink_gb_per_s in UPLINK_GB_PER_S.items():
         own = of_network(uplink_gb_per_s, rows, numbers, jobs)
         networks[name] = {"uplink_gb_per_s": uplink_gb_per_s, **own}
-        gain = networks[name]["gain"]
-        report_line(f"{name}: {-gain['mean']:+.1%} ({-gain['high']:+.1%} to {-gain['low']:+.1%})")
+        report_line(f"{name}: mean JCT {0.0 - networks[name]['gain']['mean']:+.1%} to best fit")
     return {
         **setting(trace, numbers, jobs),
         "networks": networks,

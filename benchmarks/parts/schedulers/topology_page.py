@@ -93,9 +93,9 @@ def _goals(own: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _gain(network: dict[str, Any]) -> str:
-    gain = network["gain"]
-    interval = f"{-gain['high']:+.1%} to {-gain['low']:+.1%}"
-    return f"{-gain['mean']:+.1%} ({interval}), least of a seed {-gain['least']:+.1%}"
+    keys = ("mean", "low", "high", "least")
+    mean, low, high, least = (0.0 - network["gain"][key] for key in keys)
+    return f"{mean:+.1%} ({high:+.1%} to {low:+.1%}), least of a seed {least:+.1%}"
 
 
 def _numbers(seeds: list[int]) -> str:

@@ -43,7 +43,7 @@ def test_settings_were_chosen_on_other_seeds() -> None:
 def test_close_gpus_pay_where_the_spine_is_slow_alone() -> None:
     for name, least, most in (("congested", 0.0, 0.95), ("fast", 0.97, 1.03)):
         uplink = UPLINK_GB_PER_S[name]
-        ours, base = (run_of(uplink, own, TRACE, 1, 100) for own in (Dally(), Fcfs()))
+        ours, base = (run_of(uplink, own, TRACE, 1, 60) for own in (Dally(), Fcfs()))
         assert least < ours.jct_h / base.jct_h < most
         assert ours.communication <= base.communication
 
@@ -60,9 +60,9 @@ def test_the_section_has_each_network_and_scheduler(
 ) -> None:
     monkeypatch.setattr("benchmarks.parts.schedulers.topology.load", lambda _: SYNTHETIC)
     monkeypatch.setattr("benchmarks.parts.schedulers.topology.trace_file", lambda _: tmp_path)
-    own = measure(lambda _: None, [1, 2], 40)
+    own = measure(lambda _: None, [1, 2], 25)
     section = "".join(topology_section(own))
     assert section.count("| congested |") == len(SCHEDULERS)
     assert "Seeds 1 to 2" in section
-    fast = of_network(UPLINK_GB_PER_S["fast"], TRACE, [1, 2], 40)
+    fast = of_network(UPLINK_GB_PER_S["fast"], TRACE, [1, 2], 25)
     assert own["networks"]["fast"]["gain"] == fast["gain"]
