@@ -21,6 +21,7 @@ from services.executor.core.virtual.outcomes import on_outcome
 from services.executor.core.virtual.react import react
 from services.executor.core.virtual.state import ExecutorState
 from services.executor.core.virtual.workers import VirtualWorkers
+from shared.contracts.nodes import NodeLost
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import Report
 from shared.ledger.decider import Fact
@@ -49,6 +50,8 @@ class VirtualExecutor:
         self._workers = VirtualWorkers(slow)
         self._facts: list[Fact] = []
         self._reports: list[Report] = []
+        self._down: set[str] = set()
+        """Nodes that failed and were not repaired."""
         self._perform([*configure(self._lane, pool), *take_over(self._lane, "first")], 0.0)
 
     def give(self, fact: Fact) -> None:
@@ -79,8 +82,9 @@ class VirtualExecutor:
         facts, self._facts = self._facts, []
         now_s = (now - self._begin) / 1000
         for fact in facts:
-            effects = react(self._lane, fact)
-            if effects:
+            if isinstance(fact.event, NodeLost) and fact.event.node_id in self._down:
+                self._lose(fact)
+            elif effects := react(self._lane, fact):
                 self._perform(effects, now_s)
         for ended in self._workers.take_due(now_s + HALF_MS):
             self._record_outcome(ended, now_s)
@@ -93,6 +97,7 @@ class VirtualExecutor:
         none.
         """
         gone = self._lane.own_incarnations.pop(node_id, "")
+        self._down.add(node_id)
         self._lane.usurped.add(node_id)
         for worker in self._lane.living_workers():
             if worker.node_id == node_id:
@@ -102,8 +107,16 @@ class VirtualExecutor:
 
     def repair(self, node_id: str) -> None:
         """Let the node join under a new incarnation, without workers."""
+        self._down.discard(node_id)
         self._lane.usurped.discard(node_id)
         self._perform(configure(self._lane, self._pool), 0.0)
+
+    def _lose(self, fact: Fact) -> None:
+        """Note the loss of a node that is down: an executor that lives would take it back."""
+        node_id = fact.event.node_id  # type: ignore[attr-defined]
+        self._lane.usurped.discard(node_id)
+        react(self._lane, fact)
+        self._lane.usurped.add(node_id)
 
     def _perform(self, effects: Iterable[Effect], now_s: float) -> None:
         for effect in effects:

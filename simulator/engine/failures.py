@@ -21,7 +21,9 @@ REPAIR_S = 4 * 3_600.0
 
 
 class NodeFailure(NamedTuple):
-    """A node is down from `down_s` to `up_s`, cluster seconds of the trace's clock."""
+    """A node is down from `down_s` to `up_s` (inf: for ever), cluster seconds of the trace's
+    clock.
+    """
 
     node_id: str
     down_s: float

@@ -10,17 +10,21 @@ from dataclasses import dataclass, field
 
 from services.placement.core.solver.contended import solve_now
 from shared.bus.logs.memory import MemoryBroker
+from shared.contracts.base import Command
+from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
 from shared.contracts.terms import IN_EXECUTOR_LEASES
 from shared.process.progress import ReportCount
 from simulator.engine.models import load_models
 from simulator.engine.observer import SimulationObserver
 from simulator.engine.reporting import ReportingJobs
-from simulator.engine.scenario import Scenario, submission
+from simulator.engine.scenario import FIRST_MS, NodeCordon, Scenario, submission
 from simulator.engine.world import BEGIN, Listener, Planner, World
 from simulator.metrics.outcome import Ints, ScheduleOutcome
 
 MAX_QUIET_INSTANTS = 200
 """Instants without activity after the last arrival, after which the rest can never start."""
+JOINED_MS = FIRST_MS // 2
+"""Time by which all nodes have joined, or were lost again."""
 PROGRESS_EVERY = 256
 """Arrivals between two calls of `report_count`."""
 
@@ -139,15 +143,20 @@ def _finish(world: World, watch: SimulationObserver, jobs: int, report_count: Re
 
 
 def schedule_actions(scenario: Scenario) -> Agenda:
-    """Return every submit, and every failure and repair of a node."""
+    """Return every submit, every failure and repair of a node, and every cordon."""
     agenda = Agenda()
     for index, job in enumerate(scenario.jobs):
         agenda.add(BEGIN + scenario.clock_ms(job.submit_s), _submits(scenario, index))
     for failure in scenario.failures:
         down = BEGIN + max(1, scenario.clock_ms(failure.down_s))
-        up = max(down + 1, BEGIN + scenario.clock_ms(failure.up_s))
         agenda.add(down, _falls(agenda, failure.node_id, down, scenario.pool.lease_s))
+        if math.isinf(failure.up_s):
+            continue
+        up = max(down + 1, BEGIN + scenario.clock_ms(failure.up_s))
         agenda.add(up, _returns(failure.node_id))
+    for number, cordon in enumerate(scenario.cordons):
+        at = BEGIN + max(JOINED_MS, scenario.clock_ms(cordon.at_s))
+        agenda.add(at, _cordons(f"cordon-{number}", cordon))
     return agenda
 
 
@@ -178,3 +187,17 @@ def _reports_silence(node_id: str, incarnation: str, silent_s: float) -> Action:
 
 def _returns(node_id: str) -> Action:
     return lambda world: world.repair(node_id)
+
+
+COMMANDS: dict[str, Callable[[str], Command]] = {
+    "cordoned": lambda node_id: CordonNode(node_id=node_id),
+    "draining": lambda node_id: DrainNode(node_id=node_id),
+    "open": lambda node_id: UncordonNode(node_id=node_id),
+}
+
+
+def _cordons(id: str, cordon: NodeCordon) -> Action:
+    def change(world: World) -> None:
+        world.command(id, COMMANDS[cordon.change](cordon.node_id), subject=cordon.node_id)
+
+    return change

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,14 @@ START_TIMEOUT_S: float = default_of("start_timeout_s")
 GRACE_S: float = JobSpec.model_fields["grace_s"].default
 
 Walltime = Literal["none", "trace", "oracle"]
+
+
+class NodeCordon(NamedTuple):
+    """A command of an operator about a node, cluster seconds of the trace's clock."""
+
+    at_s: float
+    node_id: str
+    change: Literal["cordoned", "draining", "open"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,11 @@ class Scenario:
     """Node to the factor by which its workers are slower."""
     gpu_speeds: Mapping[str, float] = field(default_factory=dict)
     """Speed of every job on a GPU type of a heterogeneous pool; 1 on others."""
+    specs: Sequence[JobSpec] = ()
+    """Recorded specifications of the jobs, which are submitted as they are; empty: made of them."""
+    cordons: Sequence[NodeCordon] = ()
+    load_only: frozenset[int] = frozenset()
+    """Numbers of jobs that are simulated and counted in no figure."""
 
     def clock_ms(self, at_s: float) -> int:
         """Return a moment of the trace on the world's clock, counted from its beginning."""
@@ -107,6 +120,18 @@ def job_id(index: int) -> str:
 def submission(scenario: Scenario, index: int) -> SubmitJob:
     """Return the job's submit command; its work is a whole number of the clock's ms."""
     job = scenario.jobs[index]
+    return SubmitJob(
+        job_id=job_id(index),
+        tenant=job.tenant,
+        pool=scenario.pool.pool,
+        idempotency_key=job.job_key,
+        spec=scenario.specs[index] if scenario.specs else spec_of(scenario, index),
+    )
+
+
+def spec_of(scenario: Scenario, index: int) -> JobSpec:
+    """Return the specification of a job of a trace."""
+    job = scenario.jobs[index]
     run_s = duration_s(scenario, job)
     need = (0.0, 0.0) if scenario.gpus_only else (job.cpus, job.mem_gib)
     simulated = Simulated(
@@ -116,7 +141,7 @@ def submission(scenario: Scenario, index: int) -> SubmitJob:
             job.workers, job.gpus_per_worker, scenario.restart_s, scenario.restart_growth
         ),
     )
-    spec = JobSpec(
+    return JobSpec(
         name=job.name or "job",
         user=job.user,
         gang=gang_of(job.workers, job.gpus_per_worker, *need),
@@ -128,13 +153,6 @@ def submission(scenario: Scenario, index: int) -> SubmitJob:
         checkpoint_cost_s=scenario.checkpoint_cost_s,
         grace_s=max(GRACE_S, scenario.checkpoint_cost_s / scenario.pool.time_scale),
         simulated=simulated,
-    )
-    return SubmitJob(
-        job_id=job_id(index),
-        tenant=job.tenant,
-        pool=scenario.pool.pool,
-        idempotency_key=job.job_key,
-        spec=spec,
     )
 
 

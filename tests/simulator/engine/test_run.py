@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import random
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from simulator.engine.failures import NodeFailure
 from simulator.engine.publishing import publish, verify_ledgers
 from simulator.engine.recording import dump, restore_broker
 from simulator.engine.run import Simulation, simulate
-from simulator.engine.scenario import FIRST_MS, POOL, Scenario, simulated_pool
+from simulator.engine.scenario import FIRST_MS, POOL, NodeCordon, Scenario, simulated_pool
 from simulator.engine.sizing import equal_nodes, window_of
 from simulator.metrics.measures import measure
 from simulator.workload.rows import WorkloadJob
@@ -175,3 +176,27 @@ def test_a_job_runs_as_fast_as_the_gpus_that_it_got() -> None:
         )
     )
     assert ((done.end_ms - done.start_ms) / 1000).tolist() == [25.0, 200.0, 200.0]
+
+
+def test_a_failed_node_takes_no_job_until_it_is_repaired() -> None:
+    """It is known to be lost after a minute, and is back after an hour, or never."""
+    rows: list[Row] = [(0.0, 10.0, 1, 8.0), (200.0, 10.0, 1, 8.0), (5000.0, 10.0, 1, 8.0)]
+    repaired = played(rows, failures=[NodeFailure("n0", 100.0, 3600.0)])
+    assert starts_s(repaired) == [0, 3600, 5000]
+    gone = played(rows, failures=[NodeFailure("n0", 100.0, math.inf)])
+    assert starts_s(gone) == [0, -1, -1]
+
+
+def test_a_cordoned_node_takes_no_job_until_it_is_opened() -> None:
+    jobs = jobs_of([(0.0, 10.0, 1, 8.0), (200.0, 10.0, 1, 8.0)])
+    cordons = [NodeCordon(100.0, "n0", "cordoned"), NodeCordon(900.0, "n0", "open")]
+    done = simulate(
+        Scenario(
+            jobs=jobs,
+            nodes=equal_nodes(1, pool=POOL),
+            pool=simulated_pool(),
+            window_s=window_of(jobs, 1.0),
+            cordons=cordons,
+        )
+    )
+    assert starts_s(done) == [0, 900]
