@@ -7,21 +7,23 @@ import math
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from cli.api.answers import api, await_answer
 from cli.api.http import part
-from cli.api.target import data_dir
 from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data
+from cli.stack.ledger_log import open_ledgers
 from cli.text.output import emit, lines, report_line, table
 
 if TYPE_CHECKING:
     from simulator.engine.candidate import TrialCandidate, TrialResult
     from simulator.engine.policy_change import Choice
-    from simulator.engine.recorded import RecordedPool
+    from simulator.recorded.league import League
+    from simulator.recorded.pool import RecordedPool
+    from simulator.recorded.slice import RecordedSlice
 
 
 def validate(
@@ -59,29 +61,36 @@ def validate(
     Another policy is recommended only where its waits are shorter beyond chance, and once in
     --pause-h hours at most: --apply may run from a timer.
     """
-    from simulator.engine.candidate import candidates, run_trial
+    from simulator.engine.candidate import run_trial
     from simulator.engine.policy_change import change_reason, choose_trial
-    from simulator.engine.recorded import InsufficientHistory, build_scenario
+    from simulator.recorded.league import league_of
+    from simulator.recorded.slice import InsufficientHistory, whole_past
 
     if apply and ledgers is not None:
         raise BadInput("--apply cannot be combined with --ledgers")
-    past = asyncio.run(_past(pool, ledgers, data))
+    past = _past(pool, ledgers, jobs, data)
     try:
-        scenario = build_scenario(past, last_share, jobs)
+        part = whole_past(past, last_share, jobs)
     except InsufficientHistory as error:
         raise BadInput(str(error)) from None
+    league = league_of(part)
     trials: list[TrialResult] = []
-    for candidate in candidates(scenario.pool):
+    for candidate in league.candidates:
         if not as_json:
-            report_line(f"playing {len(scenario.jobs)} jobs: {candidate.name}")
-        trials.append(run_trial(scenario, candidate))
+            report_line(f"playing {len(part.jobs)} jobs: {candidate.name}")
+        trials.append(run_trial(part.scenario, candidate))
+    others = [_in_rounds(part, name, as_json) for name in league.schedulers]
     changed_h = math.inf if ledgers is not None else hours_since_change(past, time.time())
     choice = choose_trial(trials, regret, hours_since_change=changed_h, pause_h=pause_h)
     applied = apply and choice.index > 0
     if applied:
         best = trials[choice.index]
         _apply(past, best.candidate, change_reason(trials[0], best, choice), data)
-    _show(past, trials, choice, applied, as_json)
+    shown = Validation(part, league, trials, others, choice, applied)
+    if as_json:
+        emit(_document(shown))
+    else:
+        _show(shown)
 
 
 def hours_since_change(past: RecordedPool, now_s: float) -> float:
@@ -91,26 +100,15 @@ def hours_since_change(past: RecordedPool, now_s: float) -> float:
     return max(0.0, now_s - past.policy_changed_at / 1000) / 3600
 
 
-async def _past(pool: str, ledgers: Path | None, data: Path | None) -> RecordedPool:
-    from infra.supervisor.running import load
-    from shared.bus.archive.opening import with_archive
-    from shared.bus.logs.kafka import KafkaLog
-    from shared.bus.logs.memory import MemoryLog
-    from simulator.engine.recorded import LEDGER, read_pool
-    from simulator.engine.recording import restore_broker
+def _past(pool: str, ledgers: Path | None, most: int, data: Path | None) -> RecordedPool:
+    from simulator.recorded.pool import RecordedPool
+    from simulator.recorded.reading import UnknownPool, read_pool
 
-    if ledgers is None:
-        stack = load(data_dir(data))
-        return await read_pool(
-            with_archive(KafkaLog(stack.connection("verify")), stack.archive),
-            stack.partitions,
-            pool,
-        )
+    past = RecordedPool(pool, most=most, only_last=True)
     try:
-        broker = restore_broker(ledgers, [LEDGER])
-    except OSError as error:
-        raise BadInput(f"--ledgers: {error}") from None
-    return await read_pool(MemoryLog(broker), 1, pool)
+        return asyncio.run(read_pool(open_ledgers(ledgers, data).log, past))
+    except UnknownPool as error:
+        raise BadInput(str(error)) from None
 
 
 def _apply(past: RecordedPool, best: TrialCandidate, reason: str, data: Path | None) -> None:
@@ -123,43 +121,76 @@ def _apply(past: RecordedPool, best: TrialCandidate, reason: str, data: Path | N
     await_answer(client, client.patch(f"/v1/pools/{part(past.pool.pool)}", body))
 
 
-def _show(
-    past: RecordedPool, trials: list[TrialResult], choice: Choice, applied: bool, as_json: bool
-) -> None:
-    chosen = trials[choice.index].candidate
+def _in_rounds(part: RecordedSlice, scheduler: str, as_json: bool) -> TrialResult:
+    """Return the trial of a scheduler that no live pool runs: it is shown, never chosen."""
+    from simulator.engine.candidate import TrialCandidate, trial_of
+    from simulator.recorded.league import ROUNDS
+    from simulator.recorded.rounds import play_in_rounds
+
+    candidate = TrialCandidate(f"{scheduler}, {ROUNDS}", {})
+    if not as_json:
+        report_line(f"playing {len(part.jobs)} jobs: {candidate.name}")
+    return trial_of(candidate, part.scenario, play_in_rounds(part, scheduler))
+
+
+class Validation(NamedTuple):
+    """The results of a validation."""
+
+    part: RecordedSlice
+    league: League
+    trials: list[TrialResult]
+    in_rounds: list[TrialResult]
+    choice: Choice
+    applied: bool
+
+
+def _document(shown: Validation) -> dict[str, Any]:
+    part, choice = shown.part, shown.choice
     comparisons = (None, *choice.comparisons)
-    if as_json:
-        document: dict[str, Any] = {
-            "pool": past.name,
-            "unended": past.unended,
-            "tried": [
-                trial.figures() | {"comparison": comparison and asdict(comparison)}
-                for trial, comparison in zip(trials, comparisons, strict=True)
-            ],
-            "chosen": asdict(chosen),
-            "reason": choice.reason,
-            "applied": applied,
-        }
-        emit(document)
-        return
+    return {
+        "pool": part.past.name,
+        "unended": sum(part.left_out.values()),
+        "left_out_jobs": part.left_out,
+        "tried": [
+            trial.figures() | {"comparison": comparison and asdict(comparison)}
+            for trial, comparison in zip(shown.trials, comparisons, strict=True)
+        ],
+        "in_rounds": [trial.figures() for trial in shown.in_rounds],
+        "left_out": shown.league.left_out,
+        "chosen": asdict(shown.trials[choice.index].candidate),
+        "reason": choice.reason,
+        "applied": shown.applied,
+    }
+
+
+def _show(shown: Validation) -> None:
+    choice, trials = shown.choice, shown.trials
     columns = ("SETTINGS", "WAIT S", "P99 S", "JCT S", "USE", "STOPS", "WAIT CHANGE", "BEST")
-    rows = (
-        (
-            trial.candidate.name,
-            f"{trial.mean_wait_s:,.1f}",
-            f"{trial.p99_wait_s:,.1f}",
-            f"{trial.mean_jct_s:,.1f}",
-            f"{trial.utilisation:.1%}",
-            trial.preemptions,
-            comparison.text if comparison else "",
-            "*" if index == choice.index else "",
-        )
-        for index, (trial, comparison) in enumerate(zip(trials, comparisons, strict=True))
-    )
-    table(columns, rows)
-    lines([f"{trials[0].jobs} jobs counted; {past.unended} had not ended and were left out"])
+    texts = ["", *(comparison.text for comparison in choice.comparisons)]
+    rows = [
+        _cells(trial, text, "*" if index == choice.index else "")
+        for index, (trial, text) in enumerate(zip(trials, texts, strict=True))
+    ]
+    table(columns, [*rows, *(_cells(trial, "no live pool runs it") for trial in shown.in_rounds)])
+    left_out = ", ".join(f"{count} {reason}" for reason, count in shown.part.left_out.items())
+    lines([f"{trials[0].jobs} jobs counted; left out: {left_out or 'none'}"])
+    lines(f"not tried: {name}: {reason}" for name, reason in shown.league.left_out.items())
+    chosen = trials[choice.index].candidate
     settings = ", ".join(f"{name} {value}" for name, value in chosen.settings.items())
     if choice.index:
-        lines([f"{'set' if applied else 'to set'}: {settings} ({choice.reason})"])
+        lines([f"{'set' if shown.applied else 'to set'}: {settings} ({choice.reason})"])
     else:
         lines([f"stays: {settings} ({choice.reason})"])
+
+
+def _cells(trial: TrialResult, change: str, mark: str = "") -> tuple[object, ...]:
+    return (
+        trial.candidate.name,
+        f"{trial.mean_wait_s:,.1f}",
+        f"{trial.p99_wait_s:,.1f}",
+        f"{trial.mean_jct_s:,.1f}",
+        f"{trial.utilisation:.1%}" if trial.utilisation else "-",
+        trial.preemptions,
+        change,
+        mark,
+    )

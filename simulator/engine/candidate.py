@@ -6,16 +6,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 
 import numpy as np
 
-from services.priority.core.learned.model import uses_history
-from shared.contracts.pools import LOG_SCORE_MARGIN, PoolConfigured
+from shared.contracts.pools import PoolConfigured
 from shared.contracts.settings_version import version_of
 from shared.contracts.updates import UpdatePool
 from simulator.engine.run import simulate
 from simulator.engine.scenario import Scenario
 from simulator.metrics.measures import utilisation
-from simulator.metrics.outcome import Floats, Ints
+from simulator.metrics.outcome import Floats, Ints, ScheduleOutcome
 
-FAMILY = "berth"
 PRESENT = "present settings"
 POLICY_SETTINGS = ("base_policy", "learned", "preemption", "preempt_margin")
 """The settings that candidates differ in."""
@@ -55,42 +53,23 @@ class TrialResult:
         return own | {"candidate": asdict(self.candidate)}
 
 
-def candidates(pool: PoolConfigured, family: str = FAMILY) -> list[TrialCandidate]:
-    """Return the present settings, then the other candidates; the base alone is the last."""
-    ranked: dict[str, object] = {"preemption": "ranked", "preempt_margin": LOG_SCORE_MARGIN}
-    by_class: dict[str, object] = {"preemption": "class", "preempt_margin": 0.0}
-    learned = TrialCandidate("learned, preemption by rank", {"learned": family, **ranked})
-    if uses_history(pool):
-        first = [base_by_rank("gittins", ranked), learned]
-    else:
-        first = [learned, base_by_rank("las", ranked | {"preempt_margin": 0.0})]
-    others = [
-        *first,
-        TrialCandidate("learned", {"learned": family, **by_class}),
-        TrialCandidate(pool.base_policy, {"learned": None, **by_class}),
-    ]
-    present = policy_of(pool)
-    return [
-        TrialCandidate(PRESENT, present),
-        *(one for one in others if present | one.settings != present),
-    ]
-
-
 def policy_of(pool: PoolConfigured) -> dict[str, object]:
     """Return the settings of the pool that candidates differ in."""
     return {name: getattr(pool, name) for name in POLICY_SETTINGS}
 
 
-def base_by_rank(policy: str, ranked: dict[str, object]) -> TrialCandidate:
-    settings = {"base_policy": policy, "learned": None, **ranked}
-    return TrialCandidate(f"{policy}, preemption by rank", settings)
-
-
 def run_trial(scenario: Scenario, candidate: TrialCandidate) -> TrialResult:
     """Simulate the whole past under these settings; the warm-up is not counted."""
     pool = PoolConfigured.model_validate(scenario.pool.model_dump() | candidate.settings)
-    outcome = simulate(replace(scenario, pool=pool)).outcome
+    return trial_of(candidate, scenario, simulate(replace(scenario, pool=pool)).outcome)
+
+
+def trial_of(
+    candidate: TrialCandidate, scenario: Scenario, outcome: ScheduleOutcome
+) -> TrialResult:
+    """Return the measures of an outcome over the jobs of the window that count."""
     counted = outcome.in_window & outcome.fits
+    counted[sorted(scenario.load_only)] = False
     delay_s = (outcome.jct_s - outcome.duration_s)[counted]
     return TrialResult(
         candidate,

@@ -11,7 +11,7 @@ from cli.commands import validate as validate_command
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.settings_version import version_of
 from simulator.engine.candidate import TrialCandidate
-from simulator.engine.recorded import RecordedPool
+from simulator.recorded.pool import RecordedPool
 
 
 class RecordingApi:
@@ -45,7 +45,7 @@ def test_an_applied_candidate_changes_the_settings_that_it_names_and_no_others(
     api = RecordingApi()
     monkeypatch.setattr(validate_command, "api", lambda data: api)
     monkeypatch.setattr(validate_command, "await_answer", lambda client, receipt: receipt)
-    validate_command._apply(RecordedPool("p", pool), candidate, "it waits less", None)
+    validate_command._apply(RecordedPool("p", pool=pool), candidate, "it waits less", None)
     ((path, body),) = api.bodies
     assert path == "/v1/pools/p"
     assert body == {
