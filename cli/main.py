@@ -45,6 +45,7 @@ from cli.commands.upgrade import upgrade
 from cli.commands.usage import usage
 from cli.commands.users import users
 from cli.commands.validate import validate
+from cli.commands.what_if import what_if
 from cli.commands.whoami import whoami
 from cli.text.output import lines
 
@@ -76,6 +77,7 @@ PLAIN = (
     simulate_retraining,
     apply,
     validate,
+    what_if,
     verify,
     stragglers,
     usage,

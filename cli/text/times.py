@@ -18,9 +18,14 @@ def clock(at_ms: object) -> str:
     """Return local time of day, with the date if older than a day; `-` for 0 or None."""
     if not isinstance(at_ms, int) or at_ms <= 0:
         return "-"
-    moment = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone()
+    local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone()
     recent = abs(age_ms(at_ms)) < DAY_MS
-    return moment.strftime("%H:%M:%S" if recent else "%Y-%m-%d %H:%M:%S")
+    return local.strftime("%H:%M:%S" if recent else "%Y-%m-%d %H:%M:%S")
+
+
+def moment(at_ms: int) -> str:
+    """Return a moment in UTC, to the second."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def age_ms(at_ms: int, as_of: object = None) -> int:

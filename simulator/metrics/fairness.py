@@ -37,19 +37,28 @@ def fairness(outcome: ScheduleOutcome, weights: Mapping[int, float] | None = Non
     place = np.searchsorted(codes, outcome.tenant[chosen])
     served = outcome.duration_s * outcome.gpus * outcome.ended
     service = np.bincount(place, served[chosen], codes.size)
+    rho = finish_time_ratios(outcome, dict(zip(codes.tolist(), weight.tolist(), strict=True)))
+    mean_rho = np.bincount(place, rho[chosen], codes.size) / np.bincount(place)
+    return Fairness(
+        len(codes), jain(service / weight), float(mean_rho.mean()), float(mean_rho.max())
+    )
+
+
+def finish_time_ratios(outcome: ScheduleOutcome, weights: Mapping[int, float]) -> Floats:
+    """Return [n], the rho of each job of the tenants that share the pool by their `weights`; NaN
+    of other jobs.
+    """
     rho = np.full(len(outcome), NAN)
-    for code, part in zip(codes, weight / weight.sum(), strict=True):
+    total = sum(weights.values())
+    for code, weight in weights.items():
         own = np.flatnonzero((outcome.tenant == code) & outcome.fits)
         rho[own] = outcome.jct_s[own] / alone_s(
             outcome.submit_s[own],
             outcome.duration_s[own],
             outcome.gpus[own],
-            float(part) * outcome.capacity_gpus,
+            weight / total * outcome.capacity_gpus,
         )
-    mean_rho = np.bincount(place, rho[chosen], codes.size) / np.bincount(place)
-    return Fairness(
-        len(codes), jain(service / weight), float(mean_rho.mean()), float(mean_rho.max())
-    )
+    return rho
 
 
 def jain(values: Floats) -> float:
