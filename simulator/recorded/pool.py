@@ -209,15 +209,13 @@ ON_JOB: dict[type[Event], OnJob] = {
     AllocationReleased: RecordedPool._release,
     **dict.fromkeys(ENDINGS, RecordedPool._end),
 }
-CONSUMED = frozenset(
-    kind.TYPE
-    for kind in (
-        *ON_JOB,
-        JobEnqueued,
-        NodeJoined,
-        NodeLost,
-        NodeCordoned,
-        NodeUncordoned,
-        PoolConfigured,
-    )
+KINDS: tuple[type[Event], ...] = (
+    *ON_JOB,
+    JobEnqueued,
+    NodeJoined,
+    NodeLost,
+    NodeCordoned,
+    NodeUncordoned,
+    PoolConfigured,
 )
+CONSUMED = frozenset(kind.TYPE for kind in KINDS)
