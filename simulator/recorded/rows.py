@@ -19,6 +19,8 @@ from simulator.metrics.outcome import HOUR_S, Bools, Floats, Ints, ScheduleOutco
 
 UNITS = 24
 """Units of a time below a day."""
+FEWEST_UNITS = 4
+"""Units with a wait, at least, for an interval: fewer say nothing of the next ones."""
 LEVEL = 0.95
 
 Interval = tuple[float, float]
@@ -191,15 +193,19 @@ def units_of(outcome: ScheduleOutcome, chosen: Bools) -> Ints:
 def change(base: Floats, ours: Floats, unit: Ints) -> Change:
     """Return the change of a mean, paired by job."""
     measured = gain(base, ours, unit, level=LEVEL)
-    return Change(float(measured.gain), _interval(measured, 0.0))
+    return Change(float(measured.gain), _interval(measured, 0.0, base, unit))
 
 
 def mean_interval(values: Floats, unit: Ints) -> Interval | None:
     """Return the interval of a mean: that of its ratio to 1."""
-    return _interval(gain(np.ones(len(values)), values, unit, level=LEVEL), 1.0)
+    measured = gain(np.ones(len(values)), values, unit, level=LEVEL)
+    return _interval(measured, 1.0, values, unit)
 
 
-def _interval(measured: Gain, plus: float) -> Interval | None:
+def _interval(measured: Gain, plus: float, values: Floats, unit: Ints) -> Interval | None:
+    """Return the interval of a gain about `plus`; None where too few units have any of `values`."""
+    if np.count_nonzero(np.bincount(unit, values)) < FEWEST_UNITS:
+        return None
     is_known = math.isfinite(measured.low) and math.isfinite(measured.high)
     return (float(measured.low + plus), float(measured.high + plus)) if is_known else None
 

@@ -142,3 +142,12 @@ def outcome_of(waits_s: list[float], starts: list[int] | None = None) -> Schedul
         held_by_hour=np.array([30.0]),
         horizon_s=2000.0,
     )
+
+
+def test_waits_of_few_units_have_no_interval() -> None:
+    """Three hours with waits, among a day without, are no sample of the next day."""
+    values = np.zeros(24)
+    values[[3, 9, 20]] = 100.0
+    assert mean_interval(values, np.arange(24)) is None
+    values[[5, 6]] = 50.0
+    assert mean_interval(values, np.arange(24)) is not None
