@@ -13,9 +13,10 @@ from typing import TypeVar
 
 from services.gateway.responses.problem import ApiError, limited, unavailable
 from services.gateway.settings import GatewaySettings
-from shared.bundles.bundle_store import GIB, BundleStore, StoreFull, StoreUnreachable, counted_bytes
+from shared.bundles.bundle_store import BundleStore
 from shared.contracts.bundles import Manifest
 from shared.http.rate import NS, Rate, TokenBuckets
+from shared.objects.objects import GIB, StoreFull, StoreUnreachable, counted_bytes
 
 COUNTED_S = 60.0
 """Time for which a count of a tenant's bytes is taken for right, but for what comes meanwhile."""

@@ -8,24 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
-import shutil
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from shared.bus.archive.s3_address import PREFIX, BadArchiveAddress, parse_s3
 from shared.bus.clock import now_ms
 from shared.contracts.bundles import NAME_PREFIX, Manifest
-from shared.ledger.errors import ArchiveUnreachable
-
-if TYPE_CHECKING:
-    from obstore import ObjectMeta
-    from obstore.store import ObjectStore
+from shared.objects.objects import Objects, counted_bytes
 
 Kind = Literal["parts", "manifests"]
 RENEWED = timedelta(days=1)
@@ -34,23 +24,6 @@ AT_ONCE = 16
 """Requests to the store at the same time."""
 NAME_BYTES = 67
 """Bytes of each part in a manifest."""
-PAGE = 1000
-"""Objects of a list that are in memory at the same time."""
-BLOCK_BYTES = 4096
-"""Bytes for which an object counts at least, which bounds their number."""
-GIB = 2**30
-LEAST_FREE_BYTES = 4 * GIB
-LEAST_FREE_SHARE = 0.05
-"""A folder's disk keeps this share of it free, `LEAST_FREE_BYTES` at most."""
-FOLDER_MODE = 0o700
-
-
-class StoreUnreachable(Exception):
-    """The folder or the bucket cannot be used now; the text names it and the reason."""
-
-
-class StoreFull(Exception):
-    """The disk of the folder has too little free space for more; the text says how much."""
 
 
 class StoredManifest(NamedTuple):
@@ -66,13 +39,12 @@ class BundleStore:
     """Bundles at a folder, or at an address `s3://BUCKET/PREFIX?...`; raises StoreUnreachable."""
 
     def __init__(self, address: str) -> None:
-        self._address = address
-        self._opened: ObjectStore | None = None
+        self._objects = Objects(address, "bundles")
 
     async def stored(self, tenant: str, bundle: str) -> StoredManifest | None:
         """Return what is known of a bundle by its manifest, which is stored after its parts."""
         name = _name(tenant, "manifests", bundle.removeprefix(NAME_PREFIX))
-        present = await self._head(name)
+        present = await self._objects.head(name)
         if present is None:
             return None
         is_old = present["last_modified"] < _now() - RENEWED
@@ -87,7 +59,7 @@ class BundleStore:
 
         async def is_there(part: str) -> bool:
             async with places:
-                present = await self._head(_name(tenant, "parts", part))
+                present = await self._objects.head(_name(tenant, "parts", part))
                 if present is None or present["last_modified"] >= oldest:
                     return present is not None
                 return await self.part(tenant, part) is not None
@@ -99,7 +71,7 @@ class BundleStore:
 
     async def has_part(self, tenant: str, sha256: str) -> bool:
         """Return whether a part is there."""
-        return await self._head(_name(tenant, "parts", sha256)) is not None
+        return await self._objects.head(_name(tenant, "parts", sha256)) is not None
 
     async def missing(self, tenant: str, manifest: Manifest) -> list[str]:
         """Return the parts that are to be sent.
@@ -111,7 +83,7 @@ class BundleStore:
 
         async def is_missing(part: str, size: int) -> bool:
             async with places:
-                present = await self._head(_name(tenant, "parts", part))
+                present = await self._objects.head(_name(tenant, "parts", part))
             return present is None or present["last_modified"] < oldest or present["size"] != size
 
         sizes = manifest.sizes
@@ -120,14 +92,14 @@ class BundleStore:
 
     async def put_part(self, tenant: str, body: bytes) -> None:
         """Store a part. Raises StoreFull."""
-        await self._check_free()
-        await self._put(_name(tenant, "parts", await _sha256(body)), body)
+        await self._objects.check_free()
+        await self._objects.put(_name(tenant, "parts", await _sha256(body)), body)
 
     async def put_manifest(self, tenant: str, manifest: Manifest) -> None:
         """Store a manifest, of which no part is missing. Raises StoreFull."""
-        await self._check_free()
+        await self._objects.check_free()
         name = _name(tenant, "manifests", manifest.bundle.removeprefix(NAME_PREFIX))
-        await self._put(name, manifest.content)
+        await self._objects.put(name, manifest.content)
 
     async def manifest(self, tenant: str, bundle: str) -> Manifest | None:
         """Return the manifest of a bundle, None where there is none."""
@@ -149,113 +121,39 @@ class BundleStore:
 
     async def stored_bytes(self, tenant: str) -> int:
         """Return the bytes of the tenant's objects, as they count."""
-        return sum([counted_bytes(item["size"]) async for item in self._list(f"{tenant}/")])
+        return sum([counted_bytes(item["size"]) async for item in self._objects.list(f"{tenant}/")])
 
     async def remove_unused(self, keep: timedelta) -> int:
         """Remove what was not used for this long; return the bytes that were freed."""
-        if self._is_folder and not Path(self._address).is_dir():
+        if self._objects.is_absent:
             return 0
         oldest, freed = _now() - keep, 0
         # No manifest is left without its parts.
         for kind in ("manifests", "parts"):
-            async for item in self._list(""):
+            async for item in self._objects.list(""):
                 if item["path"].split("/")[1:2] == [kind] and item["last_modified"] < oldest:
                     freed += await self._remove(item["path"], oldest)
         return freed
 
     async def _remove(self, name: str, oldest: datetime) -> int:
         """Remove an object that is still old, as it may have been used since it was listed."""
-        present = await self._head(name)
+        present = await self._objects.head(name)
         if present is None or present["last_modified"] >= oldest:
             return 0
-        with self._reaching():
-            try:
-                await (await self._store()).delete_async(name)
-            except FileNotFoundError:
-                # Another gateway has removed it.
-                return 0
-        return present["size"]
+        return present["size"] if await self._objects.remove(name) else 0
 
     async def _get(self, tenant: str, kind: Kind, sha256: str, is_use: bool = True) -> bytes | None:
         """Return an object; a use writes it again where the last one is long ago."""
         name = _name(tenant, kind, sha256)
-        with self._reaching():
-            try:
-                present = await (await self._store()).get_async(name)
-                body = bytes(await present.bytes_async())
-            except FileNotFoundError:
-                return None
+        stored = await self._objects.get(name)
+        if stored is None:
+            return None
+        present, body = stored
         if await _sha256(body) != sha256:
             return None
         if is_use and present.meta["last_modified"] < _now() - RENEWED:
-            await self._put(name, body)
+            await self._objects.put(name, body)
         return body
-
-    async def _head(self, name: str) -> ObjectMeta | None:
-        with self._reaching():
-            try:
-                return await (await self._store()).head_async(name)
-            except FileNotFoundError:
-                return None
-
-    async def _put(self, name: str, body: bytes) -> None:
-        with self._reaching():
-            await (await self._store()).put_async(name, body, use_multipart=False)
-
-    async def _list(self, prefix: str) -> AsyncIterator[ObjectMeta]:
-        """Yield what is stored; a page of it is in memory."""
-        with self._reaching():
-            async for page in (await self._store()).list(prefix, chunk_size=PAGE):
-                for item in page:
-                    yield item
-
-    async def _check_free(self) -> None:
-        """Raise StoreFull where other data of the disk needs what is left of it."""
-        if not self._is_folder:
-            return
-        with self._reaching():
-            await self._store()
-            disk = await asyncio.to_thread(shutil.disk_usage, self._address)
-        least = min(LEAST_FREE_BYTES, disk.total * LEAST_FREE_SHARE)
-        if disk.free < least:
-            raise StoreFull(f"{disk.free / GIB:.1f} GiB free; {least / GIB:.1f} GiB are left free")
-
-    @property
-    def _is_folder(self) -> bool:
-        return not self._address.startswith(PREFIX)
-
-    async def _store(self) -> ObjectStore:
-        if self._opened is None:
-            self._opened = await asyncio.to_thread(_open, self._address)
-        return self._opened
-
-    @contextmanager
-    def _reaching(self) -> Iterator[None]:
-        from obstore.exceptions import BaseError
-
-        try:
-            yield
-        except (BaseError, OSError, BadArchiveAddress, ArchiveUnreachable) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0][:500]
-            raise StoreUnreachable(f"bundles: {reason}") from None
-
-
-def counted_bytes(size: int) -> int:
-    """Return the bytes for which an object of this size counts: the blocks of a disk."""
-    return max(1, -(-size // BLOCK_BYTES)) * BLOCK_BYTES
-
-
-def _open(address: str) -> ObjectStore:
-    if address.startswith(PREFIX):
-        from shared.bus.archive.s3_store import client_of
-
-        return client_of(parse_s3(address))
-    from obstore.store import LocalStore
-
-    folder = Path(address)
-    folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-    os.chmod(folder, FOLDER_MODE)
-    return LocalStore(folder, mkdir=False)
 
 
 def _name(tenant: str, kind: Kind, sha256: str) -> str:

@@ -11,10 +11,11 @@ from time import monotonic
 from services.executor.agents.lane import AgentLane
 from services.executor.agents.output import other_node
 from services.executor.agents.refusal import Refused, unavailable
-from shared.bundles.bundle_store import BundleStore, StoreUnreachable
+from shared.bundles.bundle_store import BundleStore
 from shared.contracts.agents import BundleManifest, BundlePart
 from shared.contracts.bundles import Manifest
 from shared.contracts.node_registry import EnrolledNode
+from shared.objects.objects import StoreUnreachable
 
 KNOWN = 256
 """Manifests that are kept: a node requests a bundle part by part."""

@@ -15,10 +15,11 @@ import pytest
 from services.gateway.bundles import TURNS, Bundles
 from services.gateway.responses.problem import ApiError
 from services.gateway.settings import GatewaySettings
-from shared.bundles import bundle_store
-from shared.bundles.bundle_store import BLOCK_BYTES, RENEWED, BundleStore
+from shared.bundles.bundle_store import RENEWED, BundleStore
 from shared.contracts.bundles import PART_BYTES, Manifest
 from shared.http.rate import Rate, TokenBuckets
+from shared.objects import objects
+from shared.objects.objects import BLOCK_BYTES
 from tests.shared.bundles.test_bundle_store import LONG, age
 
 FULL = bytes(PART_BYTES)
@@ -84,8 +85,8 @@ async def test_tiny_parts_count_as_blocks_also_at_once(bundles: Bundles, folder:
 async def test_a_full_disk_is_a_problem_of_the_installation(
     bundles: Bundles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundle_store, "LEAST_FREE_SHARE", 1.0)
-    monkeypatch.setattr(bundle_store, "LEAST_FREE_BYTES", 2**62)
+    monkeypatch.setattr(objects, "LEAST_FREE_SHARE", 1.0)
+    monkeypatch.setattr(objects, "LEAST_FREE_BYTES", 2**62)
     assert await status_of(put(bundles, FULL)) == (503, "bundles_disk_full")
 
 

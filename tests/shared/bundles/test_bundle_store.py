@@ -12,15 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shared.bundles import bundle_store
-from shared.bundles.bundle_store import (
-    BLOCK_BYTES,
-    RENEWED,
-    BundleStore,
-    StoreFull,
-    StoreUnreachable,
-)
+from shared.bundles.bundle_store import RENEWED, BundleStore
 from shared.contracts.bundles import PART_BYTES, Manifest
+from shared.objects import objects
+from shared.objects.objects import BLOCK_BYTES, Objects, StoreFull, StoreUnreachable
 from tests import s3_server
 
 if TYPE_CHECKING:
@@ -148,8 +143,8 @@ async def test_a_disk_that_is_almost_full_takes_no_more(
 ) -> None:
     store = BundleStore(str(folder))
     await store.put_part("ada", BODY)
-    monkeypatch.setattr(bundle_store, "LEAST_FREE_SHARE", 1.0)
-    monkeypatch.setattr(bundle_store, "LEAST_FREE_BYTES", 2**62)
+    monkeypatch.setattr(objects, "LEAST_FREE_SHARE", 1.0)
+    monkeypatch.setattr(objects, "LEAST_FREE_BYTES", 2**62)
     with pytest.raises(StoreFull, match="GiB free"):
         await store.put_part("ada", b"more")
     with pytest.raises(StoreFull):
@@ -181,11 +176,11 @@ async def test_what_is_used_after_the_listing_stays_and_manifests_go_first(
     await store_all(store)
     await store.put_part("ada", b"another")
     age(folder, LONG)
-    removed, listed = [], BundleStore._list
+    removed, listed = [], Objects.list
 
-    async def used_when_listed(self: BundleStore, prefix: str) -> AsyncIterator[ObjectMeta]:
+    async def used_when_listed(self: Objects, prefix: str) -> AsyncIterator[ObjectMeta]:
         items = [item async for item in listed(self, prefix)]
-        await self.part("ada", PART)
+        await store.part("ada", PART)
         for item in items:
             yield item
 
@@ -195,7 +190,7 @@ async def test_what_is_used_after_the_listing_stays_and_manifests_go_first(
         removed.append(name.split("/")[1])
         return await remove(self, name, oldest)
 
-    monkeypatch.setattr(BundleStore, "_list", used_when_listed)
+    monkeypatch.setattr(Objects, "list", used_when_listed)
     monkeypatch.setattr(BundleStore, "_remove", noted)
     freed = await store.remove_unused(RENEWED)
     assert freed == len(MANIFEST.content) + len(b"another")

@@ -1,0 +1,1 @@
+"""Objects that services share: files of a folder, or of a bucket of S3."""
