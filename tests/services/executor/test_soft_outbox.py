@@ -7,6 +7,7 @@ import asyncio
 from services.executor.soft_outbox import WAITING, SoftOutbox
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.reports import LogLines, TelemetryReported
+from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from tests.harness.flaky_log import FlakyLog
 
@@ -31,13 +32,18 @@ async def test_a_record_that_is_not_acknowledged_is_counted() -> None:
     assert dropped(metrics, "logs") is None
 
 
-async def test_the_oldest_are_dropped_first_and_counted_by_their_topic() -> None:
-    metrics = Metrics("executor")
-    outbox = SoftOutbox(MemoryLog(MemoryBroker()), "e1", metrics)
+async def test_a_flood_of_one_tenant_drops_its_own_records_alone_and_they_are_counted() -> None:
+    metrics, broker = Metrics("executor"), MemoryBroker()
+    outbox = SoftOutbox(MemoryLog(broker), "e1", metrics)
     outbox.post(0, TIMES)
-    for _ in range(WAITING - 1):
-        outbox.post(0, LINES, "a")
-    assert dropped(metrics, "telemetry") is None
-    for _ in range(2):
-        outbox.post(0, LINES, "a")
-    assert (dropped(metrics, "telemetry"), dropped(metrics, "logs")) == (1, 1)
+    for number in range(WAITING + 9):
+        outbox.post(0, LINES.model_copy(update={"first_line": number}), "a")
+    outbox.post(0, LINES.model_copy(update={"first_line": 7777}), "b")
+    assert (dropped(metrics, "telemetry"), dropped(metrics, "logs")) == (None, 11)
+    sending = asyncio.create_task(outbox.run())
+    await outbox.drained()
+    sending.cancel()
+    sent = [entry.value or b"" for entry in broker.entries(TP("logs", 0))]
+    assert len(sent) == WAITING - 1 and len(broker.entries(TP("telemetry", 0))) == 1
+    assert b"7777" in sent[1], "tenants take turns"
+    assert b'"first_line":11,' in sent[0], "the oldest are dropped"
