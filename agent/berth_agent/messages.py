@@ -864,12 +864,15 @@ class PrintedLines(read.Message):
     """Oldest first."""
     is_last: bool = False
     """The worker has ended, and no line follows."""
+    open_line: str = ""
+    """State of the next line, which has no end yet."""
 
     READERS: ClassVar = {
         "allocation_id": read.text(shortest=1, longest=96),
         "first_line": read.integer(minimum=0),
         "lines": read.items(read.text(), most=1000),
         "is_last": read.boolean(),
+        "open_line": read.text(),
     }
     REQUIRED: ClassVar = frozenset({"allocation_id", "first_line", "lines"})
 

@@ -402,6 +402,7 @@ class PrintedLines(Model):
     first_line: int = Field(ge=0, description="number of the first line")
     lines: tuple[str, ...] = Field(max_length=MAX_LINES, description="oldest first")
     is_last: bool = Field(False, description="the worker has ended, and no line follows")
+    open_line: str = Field("", description="state of the next line, which has no end yet")
 
 
 class Iterations(iterations.IterationColumns):

@@ -270,6 +270,19 @@ class PoolSettings(Command):
         description="whether who may cancel a job may also open terminals in its workers "
         "(`berth exec`, `berth shell`)",
     )
+    logs_kept_d: float = Field(
+        30.0,
+        ge=1,
+        le=3650,
+        description="days for which output of its jobs is kept, each line from its printing",
+    )
+    logs_mib: float = Field(
+        256.0,
+        ge=1,
+        le=1e6,
+        description="MiB of compressed output that are kept of one job, in blocks of 4 KiB: its "
+        "first quarter and its newest lines",
+    )
     mitigation: MitigationMode = Field(
         "approve",
         description="`approve`: plans against slow workers wait for an operator; `automatic`: jobs "
@@ -448,6 +461,8 @@ class PoolConfigured(Event):
     gpu_hour_price: float = recorded("gpu_hour_price", "money per GPU-hour")
     allow_injection: bool = recorded("allow_injection")
     terminals: bool = recorded("terminals")
+    logs_kept_d: float = recorded("logs_kept_d")
+    logs_mib: float = recorded("logs_mib")
     mitigation: MitigationMode = recorded("mitigation", "who applies plans against slow workers")
     mitigation_share: float = recorded("mitigation_share")
     migration_cost_s: float = recorded("migration_cost_s")

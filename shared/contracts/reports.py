@@ -261,6 +261,7 @@ class LogLines(Model):
     first_line: int = Field(ge=0, description="number of the first line")
     lines: tuple[str, ...] = Field(max_length=1000, description="oldest first")
     is_last: bool = Field(False, description="the worker has ended, and no line follows")
+    open_line: str = Field("", description="state of the next line, which has no end yet")
 
 
 class SilentNode(Model):

@@ -22,9 +22,27 @@ def split_lines(chunk: bytes, most: int) -> tuple[tuple[str, ...], int]:
 
 
 def line_text(line: bytes) -> str:
-    """Decode a line; bytes of other encodings become marks."""
-    text = line[: 4 * LINE_CHARS].decode("utf-8", errors="replace").rstrip("\r")
-    return text[:LINE_CHARS].translate(CONTROLS)
+    """Decode the last state of a line; bytes of other encodings become marks.
+
+    The text of a long one ends with a note of its length.
+    """
+    state = last_state(line)
+    text = state[: 4 * LINE_CHARS].decode("utf-8", errors="replace")
+    if len(text) > LINE_CHARS:
+        note = f"... [berth: a line of {len(state)} bytes]"
+        text = text[: LINE_CHARS - len(note)] + note
+    return text.translate(CONTROLS)
+
+
+def last_state(line: bytes) -> bytes:
+    """Return what a terminal shows of a line whose program went back to its begin, as a bar of
+    progress does."""
+    return line.rstrip(b"\r").rpartition(b"\r")[2]
+
+
+def superseded(rest: bytes) -> int:
+    """Return how many bytes of a line that has no end yet are states before the last one."""
+    return rest.rfind(b"\r", 0, len(rest.rstrip(b"\r"))) + 1
 
 
 def count_fitting(lines: Sequence[str], most_bytes: int) -> int:

@@ -36,6 +36,7 @@ def log_lines_of(source: OutputSource, printed: PrintedLines) -> LogLines:
         first_line=printed.first_line,
         lines=printed.lines,
         is_last=printed.is_last,
+        open_line=printed.open_line,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from berth_agent.core.lines import count_fitting, line_text, split_lines
+from berth_agent.core.lines import count_fitting, line_text, split_lines, superseded
 from berth_agent.messages import PrintedLines
 from berth_agent.step.output import NAME
 
@@ -14,6 +14,8 @@ LAST_BYTES = 64 * 1024
 BEHIND_BYTES = 1024 * 1024
 SHARE_BYTES = 64 * 1024
 """Encoded lines of one worker in one message, and more only where a single line is longer."""
+OPEN_READS = 4
+"""Of these, without a new line, one sends the state of a line that has no end yet."""
 
 
 class OutputFollower:
@@ -28,6 +30,10 @@ class OutputFollower:
         self._offset = 0
         self._next: tuple[int, int, int] | None = None
         self._ends = self._is_complete = False
+        self._rest = b""
+        """The begin of a line without an end, as of the last read."""
+        self._open_line = self._open_sent = ""
+        self._reads_without_lines = 0
 
     @property
     def position(self) -> tuple[int, int, int]:
@@ -41,12 +47,16 @@ class OutputFollower:
     def read(self, most_lines: int, *, ended: bool) -> PrintedLines | None:
         """Return the next lines, None if there are none; `sent` accepts them.
 
-        After those of a worker that has ended comes once a message that says so.
+        After those of a worker that has ended comes once a message that says so. While there is no
+        line, the state of one that has no end yet is sent now and then, where it has changed.
         """
-        self._ends = False
+        self._ends, self._open_line, self._rest = False, "", b""
         printed = self._read_lines(most_lines, ended=ended)
-        if printed is not None or not ended or self._is_complete:
+        if printed is not None or self._is_complete:
+            self._reads_without_lines = 0
             return printed
+        if not ended:
+            return self._read_open_line()
         self._next, self._ends = self.position, True
         return self._printed((), is_last=True)
 
@@ -63,27 +73,50 @@ class OutputFollower:
                 return printed
         return None
 
+    def _read_open_line(self) -> PrintedLines | None:
+        self._reads_without_lines += 1
+        state = line_text(self._rest)
+        if self._reads_without_lines < OPEN_READS or state == self._open_sent:
+            return None
+        self._next, self._open_line = self.position, state
+        return self._printed((), open_line=state)
+
     def sent(self) -> None:
         """Take the lines of the last `read` as sent."""
         if self._next is not None:
+            self._open_sent, self._reads_without_lines = self._open_line, 0
             self._line, self._segment, self._offset = self._next
             self._next, self._is_complete = None, self._ends
 
     def _read_segment(self, most_lines: int, *, with_rest: bool) -> PrintedLines | None:
-        chunk = self._chunk(self._segment, self._offset, CHUNK_BYTES)
+        chunk = self._line_begin(self._chunk(self._segment, self._offset, CHUNK_BYTES))
         lines, taken = split_lines(chunk, most_lines)
         if (fitting := count_fitting(lines, SHARE_BYTES)) < len(lines):
             lines, taken = split_lines(chunk, fitting)
         if not lines and chunk and (with_rest or len(chunk) == CHUNK_BYTES):
             lines, taken = (line_text(chunk),), len(chunk)
         if not lines:
+            self._rest = chunk
             return None
         self._next = (self._line + len(lines), self._segment, self._offset + taken)
         return self._printed(lines)
 
-    def _printed(self, lines: tuple[str, ...], *, is_last: bool = False) -> PrintedLines:
+    def _line_begin(self, chunk: bytes) -> bytes:
+        """Leave out the states of a long line that are superseded: it stays one line."""
+        while len(chunk) == CHUNK_BYTES and b"\n" not in chunk and (cut := superseded(chunk)):
+            self._offset += cut
+            chunk = self._chunk(self._segment, self._offset, CHUNK_BYTES)
+        return chunk
+
+    def _printed(
+        self, lines: tuple[str, ...], *, is_last: bool = False, open_line: str = ""
+    ) -> PrintedLines:
         return PrintedLines(
-            allocation_id=self._allocation_id, first_line=self._line, lines=lines, is_last=is_last
+            allocation_id=self._allocation_id,
+            first_line=self._line,
+            lines=lines,
+            is_last=is_last,
+            open_line=open_line,
         )
 
     def _skip_backlog(self) -> None:

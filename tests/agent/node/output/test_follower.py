@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth_agent.node.output.follower import OutputFollower
+from berth_agent.node.output.follower import OPEN_READS, OutputFollower
 from berth_agent.step.output import OutputLog
 
 W = "0/1/0/0"
@@ -107,3 +107,32 @@ def test_the_end_of_the_output_is_reported_once_after_its_lines(tmp_path: Path) 
         assert (end.first_line, end.lines, end.is_last) == (2, (), True)
     follower.sent()
     assert follower.read(10, ended=True) is None
+
+
+def test_a_bar_of_progress_is_one_line_that_is_shown_now_and_then(tmp_path: Path) -> None:
+    log = OutputLog(str(tmp_path), 2**24)
+    follower = OutputFollower(W, str(tmp_path))
+    log.write(b"begin\n")
+    assert drain(follower, ended=False) == {0: "begin"}
+    shown = []
+    for percent in range(100):
+        log.write(b"%d %% %s\r" % (percent, b"=" * 10_000))
+        printed = follower.read(7, ended=False)
+        if printed is not None:
+            assert (printed.first_line, printed.lines) == (1, ())
+            shown.append(printed.open_line.split()[0])
+            follower.sent()
+    assert shown == [f"{percent}" for percent in range(OPEN_READS - 2, 100, OPEN_READS)]
+    log.write(b"100 %\nend\n")
+    assert drain(follower, ended=False) == {1: "100 %", 2: "end"}
+    assert drain(follower) == {}
+
+
+def test_an_open_line_that_does_not_change_is_sent_once(tmp_path: Path) -> None:
+    log, follower = OutputLog(str(tmp_path), 2**20), OutputFollower(W, str(tmp_path))
+    log.write(b"half")
+    reads = [follower.read(7, ended=False) for _ in range(2 * OPEN_READS)]
+    assert [printed.open_line for printed in reads if printed is not None] == ["half"] * 5
+    follower.sent()
+    assert [follower.read(7, ended=False) for _ in range(2 * OPEN_READS)] == [None] * 2 * OPEN_READS
+    assert drain(follower) == {0: "half"}
