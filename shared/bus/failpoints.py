@@ -1,7 +1,7 @@
 """Named places at which a test can end the process as a power cut would.
 
-There is one on each side of every commit: of an append, a transaction, a publication and a
-snapshot.
+There is one on each side of every commit: of an append, a transaction, a publication, a snapshot
+and a chunk of output.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ Failpoint = Literal[
     "after_report",
     "half_snapshot",
     "after_snapshot",
+    "before_chunk",
+    "after_chunk",
+    "after_position",
 ]
 
 NAMES: tuple[str, ...] = get_args(Failpoint)

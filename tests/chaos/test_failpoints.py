@@ -20,6 +20,7 @@ from shared.contracts.identity import derive_job_id
 from shared.ledger.reader import Cursor
 from tests.e2e.stand import POOL, Stand, a_stand, a_submission
 from tests.patience import PATIENCE_S
+from tests.shared.job_logs.test_writer import PLACES
 
 JOBS, GROUPS = 40, 8
 ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1")
@@ -109,7 +110,7 @@ def test_nothing_is_lost_or_doubled_by_deaths_at_the_commits(armed: dict[str, st
 
 def test_every_place_is_passed_by_some_run_or_test() -> None:
     here = {place.partition(":")[0] for run in RUNS.values() for place in run.values()}
-    elsewhere = {"half_snapshot", "after_snapshot"}
+    elsewhere = {"half_snapshot", "after_snapshot", *PLACES}
     assert here | elsewhere == set(NAMES)
 
 
