@@ -42,7 +42,9 @@ GIVEN: Mapping[str, frozenset[str]] = {
         {"agent_pools", "report_window_ms", "slow", "secrets", "secret_keys", "bundles"}
     ),
     "publisher": frozenset({"max_records", "refresh_s", "archive_every_h"}),
-    "projector": frozenset({"gather_ms", "batch_records", "job_history_d", "records_d"}),
+    "projector": frozenset(
+        {"gather_ms", "batch_records", "job_history_d", "records_d", "job_logs"}
+    ),
     "gateway": frozenset(
         {
             "linger_ms",
@@ -57,6 +59,7 @@ GIVEN: Mapping[str, frozenset[str]] = {
             "bundles",
             "tenant_bundles_gib",
             "bundles_kept_d",
+            "job_logs",
             "terminal_executors",
             "executor_ca",
             "terminal_idle_s",

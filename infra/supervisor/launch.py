@@ -54,9 +54,8 @@ INHERITED_VARIABLES = (
     "PYTHONDONTWRITEBYTECODE",
 )
 """Variables that services inherit from the environment, beside their `given_settings`."""
-TRACING = "tracing"
-BUNDLES = "bundles"
-"""Folder of the bundles of jobs, below the data folder."""
+TRACING, BUNDLES, JOB_LOGS = "tracing", "bundles", "job-logs"
+"""Folders of bundles and output of jobs; the output goes with the embedded broker."""
 
 _SUPERVISORS: dict[Path, subprocess.Popen[bytes]] = {}
 """Supervisors started by this process, which has to reap them."""
@@ -253,6 +252,7 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
         host=stack.host,
         archive=stack.archive,
         secret_keys=_secret_keys(stack),
+        job_logs=os.environ.get("BERTH_JOB_LOGS") or str(stack.state.parent / JOB_LOGS),
         bundles=os.environ.get("BERTH_BUNDLES") or str(stack.data_dir / BUNDLES),
     )
 

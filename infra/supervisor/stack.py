@@ -128,6 +128,8 @@ class Site:
     """File of the keys of tenants' secrets."""
     bundles: str = ""
     """Folder or address of the bundles of jobs."""
+    job_logs: str = ""
+    """Folder or address of the output of jobs."""
 
 
 PARTS = (
@@ -176,13 +178,13 @@ SERVICES = (
         is_public=True,
     ),
     Service("publisher", "services.publisher", 256),
-    Service("projector", "services.projector", 384, AFTER_TABLES, WITH_POSTGRES),
+    Service("projector", "services.projector", 384, AFTER_TABLES, (*WITH_POSTGRES, "job_logs")),
     Service(
         "gateway",
         "services.gateway",
         384,
         AFTER_TABLES,
-        (*WITH_SECRETS, "postgres"),
+        (*WITH_SECRETS, "postgres", "job_logs"),
         ("http",),
         is_public=True,
     ),
@@ -263,7 +265,12 @@ def _as_root(guarded: Guarded, certificate: Path) -> dict[str, str]:
 def _values(site: Site) -> dict[str, str]:
     is_https = site.otlp.startswith("https:")
     trust = {"otlp_ca": str(site.tls.ca)} if site.tls is not None and is_https else {}
-    optional = {"archive": site.archive, "secret_keys": site.secret_keys, "bundles": site.bundles}
+    optional = {
+        "archive": site.archive,
+        "secret_keys": site.secret_keys,
+        "bundles": site.bundles,
+        "job_logs": site.job_logs,
+    }
     return (
         trust
         | {name: value for name, value in optional.items() if value}

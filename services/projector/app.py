@@ -10,9 +10,11 @@ from contextlib import aclosing
 import asyncpg
 
 from services.projector.leaving import Leaving
+from services.projector.output import Output
 from services.projector.settings import ProjectorSettings
 from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms
+from shared.bus.fatal import supervise
 from shared.bus.logs.kafka import KafkaLog
 from shared.projections import cursor
 from shared.projections.cursor import CursorMoved
@@ -44,11 +46,16 @@ class Projector:
 
     async def run(self) -> None:
         """Project until cancelled; a broken ledger raises and ends the process."""
-        leaving = asyncio.create_task(Leaving(self._settings).run())
+        output = Output(self._settings) if self._settings.job_logs else None
+        beside = [asyncio.create_task(Leaving(self._settings, output).run())]
+        if output is not None:
+            self._metrics.watch_job_logs(output.writer.behind_s)
+            beside.append(supervise(output.writer.run(), "output"))
         try:
             await self._project()
         finally:
-            leaving.cancel()
+            for task in beside:
+                task.cancel()
 
     async def _project(self) -> None:
         while True:

@@ -39,6 +39,11 @@ class ProjectorSettings(Settings):
         "entries of the audit are kept, and then until the end of their month; they leave into the "
         "archive; 0 = for ever",
     )
+    job_logs: str = Field(
+        "",
+        description="Folder or address (s3://BUCKET/PREFIX?...) in which output of jobs is kept; "
+        "it lasts as long as the topic `logs` if not given",
+    )
     schema_name: str = Field("berth", pattern=r"^[a-z_]+$", description="Schema of the tables")
 
     @model_validator(mode="after")

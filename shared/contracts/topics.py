@@ -192,11 +192,12 @@ READS: dict[str, tuple[str, ...]] = {
     "failslow": ("telemetry",),
     "executor": ("access", "placement"),
     "publisher": (*LEDGERS, *CUSTODIAN, "events"),
-    "projector": LEDGERS,
+    "projector": (*LEDGERS, "logs"),
     "gateway": ("access", "admission", "logs", "events"),
 }
 """Topics that a service reads beside its `INPUTS`, its own ledger and, if it decides, `access`.
 The gateway reads in `admission` the spec of a job that is to be repeated.
+The projector reads in `logs` the output of jobs, which it stores.
 The publisher reads the end of `events` when it resumes, and the bytes of dead letters."""
 
 SUBMISSIONS_READER = "gateway"

@@ -6,12 +6,13 @@ leave together, in the month in which its last one ended, so that its counts are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from asyncpg import Connection
 
 from shared.bus.archive.store import ObjectStore
+from shared.job_logs.chunk import JobKey
 from shared.projections.project import SHARE
 from shared.projections.retention import (
     DAY_MS,
@@ -65,6 +66,7 @@ KEPT = {
     "llm_backlog": "one row per tenant and lane",
 }
 """All other tables, each with the rule by which it does not grow without end."""
+RemoveOutput = Callable[[JobKey], Awaitable[None]]
 ROWS = 20_000
 """Of a batch of a table whose rows leave by their own time."""
 ROOT = "split_part(job_id, '.', 1)"
@@ -82,6 +84,7 @@ OF_ARRAY = """
 SELECT job_id FROM job_admission
 WHERE job_id COLLATE "C" > $1 || '.' AND job_id COLLATE "C" < $1 || '/'
 """
+OUTPUT_OF = "SELECT partition, tenant, job_id FROM job_admission WHERE job_id = ANY($1)"
 FIRST = f"""
 SELECT least((SELECT min(ended_at) FROM {ENDED}),
              {", ".join(f"(SELECT min(at) FROM {table})" for table in DATED)})
@@ -106,11 +109,13 @@ class RecordRetention:
 
     exports: ObjectStore
     days: float
+    remove_output: RemoveOutput | None = None
+    """Removes what is stored of the output of a job that leaves."""
 
     async def step(self, conn: Connection, now_ms: int) -> bool:
         """Let one batch leave, or note that a month has; return whether more may be due.
 
-        Raises ArchiveUnreachable: then nothing has left.
+        Raises ArchiveUnreachable, or what `remove_output` raises: then nothing has left.
         """
         async with conn.transaction():
             await conn.execute(SHARE)
@@ -121,6 +126,7 @@ class RecordRetention:
             if not end:
                 return False
             jobs = await _jobs_due(conn, mark.before_at, end)
+            await self._remove_output(conn, jobs)
             left = dict.fromkeys(TABLES, 0)
             for table, query, *args in _deletions(jobs, end):
                 left[table] = await export(conn, self.exports, table, end, query, *args)
@@ -128,6 +134,13 @@ class RecordRetention:
             for table, rows in left.items():
                 await _add(conn, table, before_at, end, rows)
         return True
+
+    async def _remove_output(self, conn: Connection, jobs: list[str]) -> None:
+        """Remove output before its jobs leave: afterwards nothing would name it."""
+        if self.remove_output is None or not jobs:
+            return
+        for row in await conn.fetch(OUTPUT_OF, jobs):
+            await self.remove_output(JobKey(*row))
 
     async def _next_month(self, conn: Connection, begin: int, now_ms: int) -> int:
         """Return the end of the next month that is due, ms; 0 if there is none."""

@@ -38,6 +38,7 @@ MetricName = Literal[
     "berth_info",
     "berth_inputs",
     "berth_inputs_quarantined",
+    "berth_job_logs_behind_seconds",
     "berth_jobs",
     "berth_lanes_halted",
     "berth_lanes_held",
@@ -135,6 +136,9 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
         "berth_archive_behind_seconds": Spec("gauge", "bus", "Time since all due was archived"),
         "berth_archive_unreachable_seconds": Spec(
             "gauge", "bus", "Time since the archive could be written; 0 while it can"
+        ),
+        "berth_job_logs_behind_seconds": Spec(
+            "gauge", "bus", "Time since all output of jobs was stored that was due"
         ),
         "berth_retention_behind_seconds": Spec(
             "gauge", "bus", "Age of the oldest record beyond its topic's retention", ("topic",)

@@ -108,6 +108,10 @@ class Metrics:
         self._gauge("berth_archive_behind_seconds").set_function(behind_s)
         self._gauge("berth_archive_unreachable_seconds").set_function(unreachable_s)
 
+    def watch_job_logs(self, behind_s: Callable[[], float]) -> None:
+        """Report the seconds since all output of jobs was stored that was due."""
+        self._gauge("berth_job_logs_behind_seconds").set_function(behind_s)
+
     def watch_retention(self, topic: str, seconds: Callable[[], float]) -> None:
         """Report by how much the oldest record of a topic is older than it should be."""
         self._gauge("berth_retention_behind_seconds").labels(topic).set_function(seconds)

@@ -37,6 +37,7 @@ ELSEWHERE = {
     "drills": "tests/e2e/test_drill.py",
     "nodes": "tests/operations/test_nodes.py and tests/services/gateway/routes/test_joining.py",
     "observability": "tests/infra and tests/e2e/test_browser.py",
+    "output": "has no block; tests/shared/job_logs and tests/services/projector/test_output.py",
     "quarantine": "tests/operations/test_quarantine.py",
     "security": "tests/infra, tests/services/gateway and tests/e2e/test_secrets.py",
     "several-machines": "tests/operations/test_several_machines.py",

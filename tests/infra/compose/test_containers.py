@@ -46,6 +46,7 @@ SITE = Site(
     guarded=Guarded(SECRETS / "ca_crt", SECRETS, SECRETS / "broker_pem", "broker:9094"),
     tls=Tls(SECRETS / "ca_crt", SECRETS / "api_crt", SECRETS / "api_key"),
     bundles="/bundles",
+    job_logs="/job-logs",
     secret_keys=str(SECRETS / "secret_keys"),
     archive="/archive",
 )
@@ -182,7 +183,7 @@ def test_a_service_has_a_health_check_and_a_volume(service: Service) -> None:
     assert "/health" in run["healthcheck"]["test"][-1]
     assert run["volumes"][0] == f"{service.name}-data:/data"
     writers = {"publisher": ["${ARCHIVE_FOLDER}:/archive"]}
-    writers["projector"] = writers["publisher"]
+    writers["projector"] = ["job-logs:/job-logs", *writers["publisher"]]
     writers["gateway"] = writers["executor-agents"] = ["bundles:/bundles"]
     written = [volume for volume in run["volumes"][1:] if not volume.endswith(":ro")]
     assert written == writers.get(service.name, [])

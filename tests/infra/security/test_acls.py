@@ -49,7 +49,7 @@ DESIGN: dict[str, tuple[set[str], set[str]]] = {
             *("submissions.*", "requests.*"),
         },
     ),
-    "projector": (set(), {*ALL}),
+    "projector": (set(), {*ALL, "logs"}),
     "verify": (set(), {"*"}),
     "operator": (
         {"commands", "access.commands", "reports", "llm.requests", "submissions.*"},
