@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Annotated, cast
 
 import typer
 
+from berth_client.calls import Query
 from berth_client.following import NewLines
 from cli.api.answers import api
 from cli.api.http import Api, Json, part
@@ -15,6 +17,7 @@ from cli.commands.jobs import JobArgument
 from cli.commands.node_hints import silence_lines
 from cli.errors import CliError
 from cli.input.arguments import AsJson, Data
+from cli.text.open_line import OpenLine
 from cli.text.output import emit, lines, report_line, text_of
 from cli.text.reasons import wait_line
 
@@ -25,44 +28,64 @@ def logs(
         bool, typer.Option("-f", "--follow", help="Keep printing new output until the job ends.")
     ] = False,
     tail: Annotated[
-        int, typer.Option(min=1, max=10000, help="Number of lines, from the last.")
+        int,
+        typer.Option(min=1, max=10000, help="Number of lines, from the last; not with --follow."),
     ] = 1000,
+    rank: Annotated[int | None, typer.Option(min=0, help="The lines of this rank alone.")] = None,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, help="The lines of this attempt alone.")
+    ] = None,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Print the output of a job's workers.
+    """Print the output of a job's workers, which their pool keeps for `logs_kept_d` days.
 
-    With --follow it ends with the job, goes on after an outage of the gateway of up to a minute,
-    and reports on stderr while the job waits or its node is silent. The exit code is 1 where the
-    end of the output did not come.
+    Of a line that its program wrote anew, such as a bar of progress, the last state is printed.
+    Lines that are missing are reported on stderr.
+
+    With --follow it begins with the first line and ends with the job, goes on after an outage of
+    the gateway of up to a minute, and reports on stderr while the job waits or its node is silent.
+    The exit code is 1 where the end of the output did not come.
     """
     client = api(data)
     job = job_id(client, job)
-    path = f"/v1/jobs/{part(job)}/logs"
-    if not follow:
-        document = client.get(path, {"tail": tail})
-        printed = cast("list[Json]", document["lines"])
-        if as_json:
-            emit(document)
-        elif printed:
-            lines(_line(frame) for frame in printed)
-        else:
-            report_line(_no_output(client.get(f"/v1/jobs/{part(job)}")))
+    chosen: Query = {"rank": rank, "attempt": attempt}
+    if follow:
+        follow_output(client, job, as_json, chosen=chosen)
         return
-    follow_output(client, job, as_json)
+    document = client.get(f"/v1/jobs/{part(job)}/logs", {"tail": tail, **chosen})
+    printed = cast("list[Json]", document["lines"])
+    if as_json:
+        emit(document)
+    elif printed:
+        new = NewLines()
+        for frame in printed:
+            _print_new(frame, new, as_json)
+    else:
+        report_line(_no_output(client.get(f"/v1/jobs/{part(job)}")))
 
 
-def follow_output(client: Api, job: str, as_json: bool, shown: str = "") -> None:
+def follow_output(
+    client: Api, job: str, as_json: bool, shown: str = "", chosen: Query | None = None
+) -> None:
     """Print the output of a job as it comes, until the job and its output have ended.
 
     States are reported on stderr where they differ from the line that was `shown` last: without one
     only waits, and what follows them. Raises CliError for a stream that ends before the output.
     """
-    path, query = f"/v1/jobs/{part(job)}/logs", {"follow": "true", "status": "true"}
+    query: Query = {"follow": "true", "status": "true", **(chosen or {})}
+    opened = None if as_json or not sys.stdout.isatty() else OpenLine()
+    if opened is not None:
+        query = {**query, "open_lines": "true"}
     new = NewLines()
-    for event, text, _ in client.follow(path, query, report_line):
+    for event, text, _ in client.follow(f"/v1/jobs/{part(job)}/logs", query, report_line):
         frame = json.loads(text)
-        if event == "status":
+        if opened is not None:
+            opened.clear()
+        if event == "open":
+            if opened is not None:
+                opened.show(_line(frame))
+        elif event == "status":
             shown = report_wait(client, frame, shown)
         elif event == "end":
             _check_end(job, frame)

@@ -61,10 +61,13 @@ class NewLines:
         self._due: dict[tuple[int, int], int] = {}
 
     def missing_before(self, line: Mapping[str, int]) -> int | None:
-        """Return the number of lines that are missing before a new one; None for an old one."""
+        """Return the number of lines that are missing before a new one; None for an old one.
+
+        Before the first one of a worker only the gateway knows it: older lines may not be shown.
+        """
         worker, number = (line["attempt"], line["rank"]), line["line"]
         due = self._due.get(worker, 0)
         if number < due:
             return None
         self._due[worker] = number + 1
-        return number - due if due else 0
+        return number - due if due else line.get("missing", 0)

@@ -82,6 +82,11 @@ class GatewaySettings(OidcSettings):
         le=3650,
         description="Days after its last use by an upload or a job after which a bundle is removed",
     )
+    job_logs: str = Field(
+        default="",
+        description="Folder or address (s3://BUCKET/PREFIX?...) of the output of jobs, which the "
+        "projector stores; only recent output is shown if not given",
+    )
     node_executors: NodeExecutors = ""
     terminal_executors: NodeExecutors = Field(
         default="",

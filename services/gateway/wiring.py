@@ -24,6 +24,7 @@ from services.gateway.reads.recorded_specs import SpecReads
 from services.gateway.sealing import CHANGES, Sealing
 from services.gateway.settings import GatewaySettings
 from services.gateway.streams.hub import EventHub
+from services.gateway.streams.recent_lines import RecentLines
 from services.gateway.tokens import Tokens
 from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms
@@ -32,6 +33,7 @@ from shared.bus.logs.kafka import KafkaLog
 from shared.bus.logs.log import Log
 from shared.contracts.job_commands import SubmitJob
 from shared.http.rate import Rate, TokenBuckets
+from shared.job_logs.log_store import JobLogStore
 from shared.oidc.key_set import KeySet
 from shared.telemetry.ring import OtlpRing
 from shared.telemetry.setup import Telemetry
@@ -90,6 +92,8 @@ class Gateway:
     specs: SpecReads
     sealing: Sealing
     bundles: Bundles
+    recent_lines: RecentLines
+    job_logs: JobLogStore | None
     ring: OtlpRing = field(default_factory=lambda: OtlpRing(RING_SPANS))
     recent: RecentJobs = field(default_factory=RecentJobs)
     joins: JoinLimits = field(default_factory=JoinLimits)
@@ -107,7 +111,7 @@ class Gateway:
 
         A recorded simulation has no services, so nothing is sent.
         """
-        reading = (self.access, self.outbox, self.hub)
+        reading = (self.access, self.outbox, self.hub, self.recent_lines)
         sending = (self.ingress, self.denials, self.bundles)
         parts = reading if self.settings.recorded else (*reading, *sending)
         tasks = [supervise(part.run(), type(part).__name__) for part in parts]
@@ -142,6 +146,7 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
         rate,
         alone_with=0 if settings.idempotent else settings.partitions,
     )
+    job_logs = JobLogStore(settings.job_logs) if settings.job_logs else None
     hub = EventHub(open_log, settings.partitions, settings.stream_queue)
     database = Database(settings.postgres)
     denials = DeniedAttempts(outbox, settings.instance or "gateway")
@@ -161,6 +166,8 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
         SpecReads(open_log),
         Sealing(settings.secret_keys),
         Bundles(settings),
+        RecentLines(open_log, settings.partitions, job_logs),
+        job_logs,
         recent=recent,
     )
 

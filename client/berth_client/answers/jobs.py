@@ -260,17 +260,18 @@ class JobTrace(TypedDict):
 
 
 class JobLine(TypedDict):
-    """A line of the output of a worker."""
+    """A line of the output of a worker; `line` is its number, from 0."""
 
     attempt: int
     rank: int
     line: int
-    """Position in the output of the worker, from 0."""
     text: str
+    missing: NotRequired[int]
+    """Lines before this one that are not kept; none if absent."""
 
 
 class JobLogs(TypedDict):
-    """The output of a job's workers of the last 24 h."""
+    """The output of a job's workers, as long as its pool keeps it."""
 
     job_id: str
     lines: list[JobLine]

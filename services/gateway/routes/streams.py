@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from typing import Annotated, cast
 
@@ -19,12 +20,23 @@ from services.gateway.responses.openapi import Responses, problem_responses
 from services.gateway.responses.problem import ApiError, unavailable
 from services.gateway.routes.jobs import visible_job
 from services.gateway.streams.hub import EventFilter, EventHeader
-from services.gateway.streams.log_lines import JobLog, JobNow, follow_lines, read_lines
+from services.gateway.streams.job_log import JobNow, Selection
+from services.gateway.streams.log_lines import (
+    JobOutput,
+    Shows,
+    follow_lines,
+    is_stored,
+    reach_end,
+    read_lines,
+)
 from services.gateway.streams.sse import EventStream, event_frames
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import JobId
 from shared.contracts.registry import Bearer
+from shared.job_logs.chunk import JobKey
+from shared.objects.objects import StoreUnreachable
 
+log = logging.getLogger(__name__)
 router = APIRouter(prefix="/v1", tags=["streams"])
 SENT_EVENT = {
     "type": "object",
@@ -108,33 +120,63 @@ async def logs(
     job_id: Annotated[JobId, Path(description="the job's id")],
     follow: Annotated[bool, Query(description="follow as server-sent events")] = (False),
     tail: Annotated[
-        int, Query(ge=1, le=10_000, description="number of lines, from the end")
+        int, Query(ge=1, le=10_000, description="number of lines: the last ones, or the first ones")
     ] = 1000,
+    rank: Annotated[
+        int | None, Query(ge=0, le=1_000_000, description="lines of this rank alone")
+    ] = None,
+    attempt: Annotated[
+        int | None, Query(ge=1, le=1_000_000, description="lines of this attempt alone")
+    ] = None,
+    from_line: Annotated[
+        int | None,
+        Query(
+            ge=0,
+            le=2**53,
+            description="the first `tail` lines from this number on, not the last; needs `rank` and"
+            " `attempt`",
+        ),
+    ] = None,
     status: Annotated[
         bool, Query(description="events `status` of the followed stream: phase, reason, attempt")
     ] = (False),
+    open_lines: Annotated[
+        bool,
+        Query(description="events `open` of the followed stream: lines that are not ended yet"),
+    ] = (False),
 ) -> Response:
-    """Show the output of the job's workers of the last 24 h. The stream ends with an event `end`
-    when the job has ended: its reason is `ended`, or `output_missing` where for some seconds
-    neither a line nor the end of the output came from the `workers` that it names."""
+    """Show the output of the job's workers, which is kept for the days of the pool's setting
+    `logs_kept_d`. `missing` of a line is the number of lines before it that are not kept. With
+    `from_line` an answer can be read on where it ends. A followed stream begins with the oldest
+    line, and ends with an event `end` when the job has ended: its reason is `ended`, or
+    `output_missing` where for some seconds neither a line nor the end of the output came from the
+    `workers` that it names."""
+    if from_line is not None and (rank is None or attempt is None):
+        rule = "needs rank and attempt: lines of each worker have numbers of their own"
+        raise InvalidBody([FieldError(field="from_line", value=from_line, rule=rule)])
     gateway, bearer, row = await visible_job(request, job_id)
-    job, lane = JobLog(job_id, str(row["tenant"])), int(str(row["partition"]))
+    key = JobKey(int(str(row["partition"])), str(row["tenant"]), job_id)
+    selection = Selection(tail, rank, attempt, from_line)
+    output = JobOutput(gateway.recent_lines, gateway.job_logs, key, selection)
+
+    async def read_job() -> JobNow | None:
+        return await _job_now(gateway, bearer, job_id)
+
     if follow:
         allowed = lambda: gateway.access.is_live(bearer)  # noqa: E731
-        frames = follow_lines(
-            gateway.open_log,
-            lane,
-            job,
-            allowed,
-            lambda: _job_now(gateway, bearer, job_id),
-            shows_status=status,
-        )
+        frames = follow_lines(output, allowed, read_job, Shows(status, open_lines))
         return _stream(gateway, bearer, frames)
     try:
-        lines = await read_lines(gateway.open_log, lane, job)
+        if not await is_stored(output, read_job):
+            await reach_end(gateway.recent_lines, key.lane)
+        lines = await read_lines(output)
     except (KafkaError, OSError) as error:
         raise unavailable("broker_unavailable", type(error).__name__) from None
-    return json_response({"job_id": job_id, "lines": lines[-tail:]})
+    except StoreUnreachable as error:
+        # Its place is of no concern to the tenant.
+        log.warning("output cannot be read", extra={"reason": str(error)})
+        raise unavailable("output_unreachable", "stored output cannot be read now") from None
+    return json_response({"job_id": job_id, "lines": lines})
 
 
 async def _job_now(gateway: Gateway, bearer: Bearer, job_id: str) -> JobNow | None:

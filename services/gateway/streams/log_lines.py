@@ -1,271 +1,266 @@
-"""Output lines of workers, read from the topic `logs`; a lost line does no harm."""
+"""Output of a job: what is stored by its name, then what was read of `logs` since."""
 
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
-from aiokafka.errors import KafkaError
 
-from services.gateway.streams.sse import ALIVE, OPENING, end_frame
-from shared.bus.logs.log import Entry, Feed, Log
-from shared.ledger.cloudevents import Malformed, decode
-from shared.ledger.partition import TP
-from shared.projections.jobs import ENDED_PHASES
+from services.gateway.streams.completion import Completion, ReadJob
+from services.gateway.streams.job_log import (
+    ALL,
+    JobLog,
+    JobNow,
+    LogLine,
+    Newest,
+    Selection,
+    WorkerRun,
+    in_order,
+)
+from services.gateway.streams.recent_lines import Held, OpenLine, RecentLines
+from services.gateway.streams.sse import ALIVE, CHUNK_BYTES, OPENING, end_frame
+from shared.job_logs.chunk import Chunk, JobKey, Worker
+from shared.job_logs.log_store import JobLogStore
+from shared.job_logs.record import printed_of
+from shared.objects.objects import StoreUnreachable
 
-TOPIC = "logs"
-LOOK_BACK = 20_000
-"""Number of the lane's most recent records that are searched for a job's lines."""
-POLL_S = 2.0
-SOON_S = 0.25
-"""As `POLL_S`, for `SOON_FOR_S` after the output of a worker was complete."""
-SOON_FOR_S = 5.0
-QUIET_S = 0.3
-SETTLED_S = 6.0
-"""Silence after the end of a job in which its last lines arrive where a worker's end of output does
-not, as of a node that is away: an agent reports the end of a worker before its last lines, and
-sends them again 5 s after an executor has not taken them."""
+BEHIND_S = 5.0
+"""Limit of the time in which the gateway reads `logs` up to its end."""
+STEP_S = 0.02
 ENDED = "ended"
 """Reason of the end of a stream that holds all lines."""
 OUTPUT_MISSING = "output_missing"
 """Reason of the end of a stream of a job that has ended, where lines of a worker may be missing."""
 
 
-class JobNow(NamedTuple):
-    """A job in its read model; `attempt` is 0 before it is placed."""
+class JobOutput:
+    """The selected output of one job, wherever it lies; `store` is None where none is kept."""
 
-    phase: str
-    reason: str
-    attempt: int
-    workers: int
-    prints: bool = True
-    """Whether its workers are processes; those of a virtual pool have no output."""
-    started: bool = True
-    """Whether its last attempt did; the output of another ends only where a step of it was."""
-    silent_nodes: tuple[str, ...] = ()
-    """Nodes of its last attempt that are not heard."""
+    def __init__(
+        self,
+        recent: RecentLines,
+        store: JobLogStore | None,
+        job: JobKey,
+        selection: Selection = ALL,
+    ) -> None:
+        self.recent = recent
+        self.job = job
+        self.selection = selection
+        self.log = JobLog(selection)
+        self._store = store
 
-    @property
-    def has_ended(self) -> bool:
-        return self.phase in ENDED_PHASES
+    async def chunks(self) -> list[Chunk]:
+        """Return the chunks of the selection, and note which workers have ended."""
+        if self._store is None:
+            return []
+        chunks = await self._store.chunks(self.job, self.selection.worker)
+        for chunk in chunks:
+            if chunk.is_last:
+                self.log.note_end(chunk.worker)
+        return [chunk for chunk in chunks if self.selection.has(chunk.worker)]
 
+    async def runs(self, chunk: Chunk) -> list[WorkerRun]:
+        """Return what a chunk has."""
+        assert self._store is not None
+        stored = await self._store.runs(self.job, chunk)
+        return [WorkerRun(run.at_ms, chunk.worker, run) for run in stored]
 
-ReadJob = Callable[[], Awaitable[JobNow | None]]
-"""Returns None as long as the read model cannot be read."""
+    def recent_runs(self, records: Iterable[Held]) -> Iterator[WorkerRun]:
+        """Yield the runs of records, each line once, and note which workers have ended."""
+        due: dict[Worker, int] = {}
+        for held in records:
+            printed = printed_of(held.entry)
+            if printed is None:
+                continue
+            if printed.is_last:
+                self.log.note_end(printed.worker)
+            worker = printed.worker
+            run = printed.run_from(due.get(worker, 0), held.entry.timestamp)
+            if run is not None and self.selection.has(worker):
+                due[worker] = run.next
+                yield WorkerRun(run.at_ms, worker, run)
 
-
-class LogBatch(msgspec.Struct):
-    """The fields of `LogLines` that are shown."""
-
-    job_id: str
-    tenant: str
-    rank: int
-    attempt: int
-    first_line: int
-    lines: list[str]
-    is_last: bool = False
-    """The output of the worker is complete; older agents do not say so."""
-
-
-class LogLine(msgspec.Struct, frozen=True):
-    """One line with its position in the output of its worker."""
-
-    attempt: int
-    rank: int
-    line: int
-    text: str
-
-
-class JobLog:
-    """Filters one job's lines from its lane; a line that is delivered twice is yielded once."""
-
-    def __init__(self, job_id: str, tenant: str) -> None:
-        self._needle = job_id.encode()
-        self._job_id = job_id
-        self._tenant = tenant
-        self._next: dict[tuple[int, int], int] = {}
-        self._ended: set[tuple[int, int]] = set()
-
-    @property
-    def ended_workers(self) -> int:
-        """Number of workers, of all attempts, whose output is complete."""
-        return len(self._ended)
-
-    def open_workers(self, job: JobNow) -> list[int]:
-        """Return the workers of the last attempt of which lines may be missing."""
-        return [rank for rank in range(job.workers) if (job.attempt, rank) not in self._ended]
-
-    def lines(self, entry: Entry) -> Iterator[LogLine]:
-        if entry.value is None or self._needle not in entry.value:
-            return
-        try:
-            batch = msgspec.json.decode(decode(entry.value).body, type=LogBatch)
-        except (Malformed, msgspec.MsgspecError, UnicodeDecodeError):
-            return
-        if (batch.job_id, batch.tenant) == (self._job_id, self._tenant):
-            yield from self._new_lines(batch)
-            if batch.is_last:
-                self._ended.add((batch.attempt, batch.rank))
-
-    def _new_lines(self, batch: LogBatch) -> Iterator[LogLine]:
-        worker = (batch.attempt, batch.rank)
-        due = self._next.get(worker, 0)
-        for number, text in enumerate(batch.lines, batch.first_line):
-            if number >= due:
-                yield LogLine(batch.attempt, batch.rank, number, text)
-        self._next[worker] = max(due, batch.first_line + len(batch.lines))
+    def lines(self, runs: Iterable[WorkerRun]) -> list[LogLine]:
+        """Return the lines of runs that are new, each with what is missing before it."""
+        return [line for run in runs for line in self.log.lines(run.worker, run.run)]
 
 
-async def read_lines(open_log: Callable[[], Log], lane: int, job: JobLog) -> list[LogLine]:
-    """Return the lines that the topic holds now; raises TimeoutError if the broker stalls."""
-    feed, position, end = await _open(open_log, lane)
-    try:
-        lines: list[LogLine] = []
-        while polled := await feed.poll(POLL_S if position < end else QUIET_S, 2000):
-            for entry in polled[TP(TOPIC, lane)]:
-                position = entry.offset + 1
-                lines.extend(job.lines(entry))
-        if position < end:
-            raise TimeoutError(f"{TOPIC}-{lane} ends at {end}; nothing read at {position}")
-        return lines
-    finally:
-        await feed.close()
+async def read_lines(output: JobOutput) -> list[LogLine]:
+    """Return lines that are stored or were read. Raises StoreUnreachable."""
+    recent = output.recent.records(output.job)
+    chunks, most_lines = await output.chunks(), output.selection.most_lines
+    if output.selection.from_line is not None:
+        return await _read_range(output, chunks, recent)
+    newest, held_from = Newest(most_lines), dict[Worker, int]()
+    for run in output.recent_runs(recent):
+        held_from.setdefault(run.worker, run.run.first)
+        newest.add(run)
+    for chunk in sorted(chunks, key=lambda one: one.end_ms, reverse=True):
+        end = held_from.get(chunk.worker, chunk.next)
+        if chunk.first >= end:
+            continue
+        if newest.reaches(chunk.end_ms):
+            newest.is_cut = True
+            break
+        for run in await output.runs(chunk):
+            if (older := run.run.up_to(end)) is not None:
+                newest.add(run._replace(run=older))
+    runs = newest.in_order()
+    if newest.is_cut:
+        for run in reversed(runs):
+            output.log.due[run.worker] = run.run.first
+    return output.lines(runs)[-most_lines:]
+
+
+async def _read_range(output: JobOutput, chunks: list[Chunk], recent: list[Held]) -> list[LogLine]:
+    """Return the first lines of one worker from a number on."""
+    first, worker, most_lines = (
+        output.selection.from_line or 0,
+        output.selection.worker,
+        output.selection.most_lines,
+    )
+    assert worker is not None
+    output.log.due[worker] = first
+    lines: list[LogLine] = []
+    for chunk in (chunk for chunk in chunks if chunk.next > first):
+        if len(lines) >= most_lines:
+            break
+        lines.extend(output.lines(await output.runs(chunk)))
+    lines.extend(output.lines(in_order(output.recent_runs(recent))))
+    return lines[:most_lines]
+
+
+async def is_stored(output: JobOutput, read_job: ReadJob) -> bool:
+    """Return whether the job has ended, and all its output is stored."""
+    job = await read_job()
+    if job is None or not job.has_ended:
+        return False
+    await output.chunks()
+    return not (job.attempt and job.prints and output.log.open_workers(job))
+
+
+async def reach_end(recent: RecentLines, lane: int) -> None:
+    """Return once all is read that `logs` has now. Raises TimeoutError if the broker stalls."""
+    async with asyncio.timeout(BEHIND_S):
+        while (end := await recent.end(lane)) is None:
+            await asyncio.sleep(STEP_S)
+        while recent.positions.get(lane, -1) < end:
+            await asyncio.sleep(STEP_S)
+
+
+class Shows(NamedTuple):
+    """The events of a followed stream besides lines and its end."""
+
+    status: bool = False
+    """The state of the job, at first and when it changes."""
+    open_lines: bool = False
+    """States of lines that are not ended, such as bars of progress."""
 
 
 async def follow_lines(
-    open_log: Callable[[], Log],
-    lane: int,
-    job: JobLog,
-    allowed: Callable[[], bool],
-    read_job: ReadJob,
-    *,
-    shows_status: bool = False,
+    output: JobOutput, allowed: Callable[[], bool], read_job: ReadJob, shows: Shows
 ) -> AsyncIterator[bytes]:
     """Yield frames of present and future lines until the job has ended and its output is complete.
 
-    With `shows_status` also the state of the job, at first and when it changes. Ends before if the
-    client leaves or its key is revoked.
+    Ends before if the client leaves or its key is revoked.
     """
     yield OPENING
-    feed, position, _ = await _open(open_log, lane)
-    completion, shown = Completion(read_job, job), None
-    try:
+    completion, shown = Completion(read_job, output.log), None
+    states: dict[Worker, OpenLine] = {}
+    recent, job, read_to = output.recent, output.job, -1
+    with recent.watched(job) as event:
+        async for part in _stored_frames(output, allowed):
+            yield part
         while allowed():
-            polled = await feed.poll(completion.pause_s(), 2000)
-            entries = polled.get(TP(TOPIC, lane), [])
-            lines = [line for entry in entries for line in job.lines(entry)]
-            position = entries[-1].offset + 1 if entries else position
+            event.clear()
+            records = recent.records(job, read_to)
+            position = recent.positions.get(job.lane, 0)
+            if records:
+                read_to = records[-1].offset
+            lines = output.lines(output.recent_runs(records))
             if lines:
                 completion.note_lines()
-            yield b"".join(map(_frame, lines)) if lines else ALIVE
-            is_complete = await completion.reached(position, lambda: _end(open_log, lane))
-            if shows_status and completion.job is not None and completion.job != shown:
+            for part in _frames(lines):
+                yield part
+            if shows.open_lines:
+                states, before = recent.open_lines(job), states
+                yield b"".join(_open_frames(states, before, output.selection))
+            if not lines:
+                yield ALIVE
+            is_complete = await completion.reached(position, lambda: recent.end(job.lane))
+            if shows.status and completion.job is not None and completion.job != shown:
                 shown = completion.job
                 yield _status_frame(shown)
             if is_complete:
                 yield _end_frame_of(completion.missing_workers())
                 return
+            await _wait(event, completion.pause_s())
         yield end_frame("key_revoked")
-    finally:
-        await feed.close()
 
 
-class Completion:
-    """Decides when a job's output is complete: the job has ended, and so has the output of each
-    worker of its last attempt, or no line came for a while.
+async def _wait(event: asyncio.Event, most_s: float) -> None:
+    try:
+        async with asyncio.timeout(most_s):
+            await event.wait()
+    except TimeoutError:
+        return
 
-    After a silence the log is read to where it ends at that moment, so that a reader that is behind
-    misses nothing. `read_job` is asked every `POLL_S` at most, or every `SOON_S`.
+
+async def _stored_frames(output: JobOutput, allowed: Callable[[], bool]) -> AsyncIterator[bytes]:
+    """Yield what is stored, a chunk at a time, and what has been stored meanwhile.
+
+    Without its store a stream has what was read of `logs` since, and says what is missing.
     """
-
-    def __init__(self, read_job: ReadJob, log: JobLog) -> None:
-        self.job: JobNow | None = None
-        """The job as it was read last."""
-        self._read_job = read_job
-        self._log = log
-        self._ended_workers = 0
-        self._soon_until_s = self._read_at_s = -math.inf
-        self._quiet_since_s = 0.0
-        self._end: int | None = None
-
-    def pause_s(self) -> float:
-        """Return how long to wait for lines before the job is looked at again, s."""
-        now_s = asyncio.get_running_loop().time()
-        if self._log.ended_workers != self._ended_workers:
-            self._ended_workers = self._log.ended_workers
-            self._soon_until_s = now_s + SOON_FOR_S
-        return SOON_S if now_s < self._soon_until_s else POLL_S
-
-    def note_lines(self) -> None:
-        """Begin the silence anew."""
-        self._quiet_since_s, self._end = asyncio.get_running_loop().time(), None
-
-    def missing_workers(self) -> list[int]:
-        """Return the workers with an output that has not ended, after `reached` returned true."""
-        job = self.job
-        if job is None or not (job.attempt and job.prints and job.started):
-            return []
-        return self._log.open_workers(job)
-
-    async def reached(self, position: int, end: Callable[[], Awaitable[int | None]]) -> bool:
-        """Return whether all is read at this offset of the log; `end` returns where it ends."""
-        job = await self._job_now()
-        if job is None or not job.has_ended:
-            return False
-        has_output = job.attempt > 0 and job.prints
-        if has_output and not self._log.open_workers(job):
-            return True
-        now_s = asyncio.get_running_loop().time()
-        if has_output and now_s - self._quiet_since_s < SETTLED_S:
-            return False
-        if self._end is None:
-            self._end = await end()
-        return self._end is not None and position >= self._end
-
-    async def _job_now(self) -> JobNow | None:
-        """Return the job, which is not read again once it has ended; None between two readings."""
-        if self.job is not None and self.job.has_ended:
-            return self.job
-        now_s = asyncio.get_running_loop().time()
-        if now_s - self._read_at_s < self.pause_s():
-            return None
-        self._read_at_s, job = now_s, await self._read_job()
-        self.job = job or self.job
-        if job is not None and job.has_ended:
-            self.note_lines()
-        return job
-
-
-async def _end(open_log: Callable[[], Log], lane: int) -> int | None:
-    """Return where the lane ends now; None while the broker does not answer."""
-    bus = open_log()
+    read_to: dict[Worker, int] = {}
     try:
-        await bus.start()
-        return await bus.end(TP(TOPIC, lane))
-    except (KafkaError, OSError):
-        return None
-    finally:
-        await bus.stop()
+        while new := [c for c in await output.chunks() if c.next > read_to.get(c.worker, 0)]:
+            for chunk in _in_time(new):
+                if not allowed():
+                    return
+                read_to[chunk.worker] = max(chunk.next, read_to.get(chunk.worker, 0))
+                for part in _frames(output.lines(await output.runs(chunk))):
+                    yield part
+    except StoreUnreachable:
+        return
 
 
-async def _open(open_log: Callable[[], Log], lane: int) -> tuple[Feed, int, int]:
-    """Return a feed of the most recent records, the offset of its first, and the end."""
-    tp = TP(TOPIC, lane)
-    bus = open_log()
-    await bus.start()
-    try:
-        end = await bus.end(tp)
-        start = max(await bus.begin(tp), end - LOOK_BACK)
-    finally:
-        await bus.stop()
-    return await bus.feed({tp: start}, lossy=True), start, end
+def _in_time(chunks: list[Chunk]) -> list[Chunk]:
+    """Sort chunks by time, those of a worker by their lines."""
+    latest: dict[Worker, int] = {}
+    keys: dict[Chunk, tuple[int, Worker, int]] = {}
+    for chunk in sorted(chunks):
+        at_ms = latest[chunk.worker] = max(chunk.begin_ms, latest.get(chunk.worker, 0))
+        keys[chunk] = (at_ms, chunk.worker, chunk.first)
+    return sorted(chunks, key=keys.__getitem__)
+
+
+def _frames(lines: list[LogLine]) -> Iterator[bytes]:
+    """Join the frames of lines to parts of about `CHUNK_BYTES`."""
+    frames: list[bytes] = []
+    size = 0
+    for line in lines:
+        frames.append(_frame(line))
+        size += len(frames[-1])
+        if size >= CHUNK_BYTES:
+            yield b"".join(frames)
+            frames, size = [], 0
+    if frames:
+        yield b"".join(frames)
 
 
 def _frame(line: LogLine) -> bytes:
     return b"event: line\ndata: %b\n\n" % msgspec.json.encode(line)
+
+
+def _open_frames(
+    present: dict[Worker, OpenLine], opened: dict[Worker, OpenLine], selection: Selection
+) -> Iterator[bytes]:
+    for worker, state in present.items():
+        if selection.has(worker) and opened.get(worker) != state:
+            data = LogLine(worker.attempt, worker.rank, state.line, state.text)
+            yield b"event: open\ndata: %b\n\n" % msgspec.json.encode(data)
 
 
 def _end_frame_of(missing_workers: list[int]) -> bytes:

@@ -248,6 +248,7 @@ def start_gateway(folder: Path, kafka: str, dsn: str, **more: str) -> tuple[Runn
         "BERTH_DATA": str(folder),
         "BERTH_SECRET_KEYS": str(folder / FILE),
         "BERTH_BUNDLES": str(folder / "bundles"),
+        "BERTH_JOB_LOGS": str(folder / "job-logs"),
         "BERTH_PARTITIONS": str(LANES),
         "BERTH_IDEMPOTENT": "0",
         "BERTH_POSTGRES": dsn,

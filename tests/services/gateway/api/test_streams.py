@@ -15,10 +15,12 @@ from shared.contracts.access import KeyCreated, KeyRevoked
 from shared.contracts.admission import JobAdmitted
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.keys import hash_secret
-from shared.ledger import cloudevents
+from shared.job_logs.chunk import JobKey, Run, Worker, chunk_of
+from shared.job_logs.log_store import JobLogStore
 from tests.patience import PATIENCE_S
 from tests.services.gateway.events import event
 from tests.services.gateway.stack import KEYS, Stack
+from tests.shared.job_logs.printing import printed
 
 Frame = dict[str, str]
 
@@ -121,7 +123,13 @@ async def test_logs_are_shown_once_each_and_followed(stack: Stack, tmp_path: Pat
     await stack.project(
         "admission", 1, 90, JobAdmitted(job_id="log1", tenant="ada", submitted_at=1, spec=spec)
     )
-    await stack.put("logs", 1, printed(0, "one", "two"), printed(0, "one", "two"), b"\xff log1")
+    await stack.put(
+        "logs",
+        1,
+        printed(0, "one", "two", job="log1"),
+        printed(0, "one", "two", job="log1"),
+        b"\xff log1",
+    )
     async with asyncio.timeout(PATIENCE_S):
         # The embedded broker may name an end before what was just appended.
         while len(lines := await lines_of(stack, "log1")) < 2:
@@ -130,30 +138,40 @@ async def test_logs_are_shown_once_each_and_followed(stack: Stack, tmp_path: Pat
     path = "/v1/jobs/log1/logs?follow=true"
     async with stack.request("GET", path) as answer:
         assert answer.status == 200
-        await stack.put("logs", 1, printed(2, "three"))
+        await stack.put("logs", 1, printed(2, "three", job="log1"))
         frames = await take(answer, 3)
     assert [json.loads(frame["data"])["text"] for frame in frames] == ["one", "two", "three"]
     assert (await stack.call("GET", "/v1/jobs/log1/logs", key="bob"))[0] == 404
+
+
+async def test_stored_output_is_read_with_what_came_since_by_its_own_tenant(
+    stack: Stack, tmp_path: Path
+) -> None:
+    spec, worker = JobSpec(name="kept"), Worker(1, 0)
+    await stack.project(
+        "admission", 1, 91, JobAdmitted(job_id="kept1", tenant="ada", submitted_at=1, spec=spec)
+    )
+    store, job = JobLogStore(str(stack.folder / "job-logs"), writes=True), JobKey(1, "ada", "kept1")
+    runs = [Run(1, 2, ["two", "three"])]
+    await store.put(job, chunk_of(worker, runs, is_last=False), runs)
+    await stack.put("logs", 1, printed(4, "four", job="kept1"))
+    async with asyncio.timeout(PATIENCE_S):
+        while len(await lines_of(stack, "kept1")) < 3:
+            await asyncio.sleep(0.05)
+    path = "/v1/jobs/kept1/logs"
+    status, content, _ = await stack.call("GET", f"{path}?tail=2")
+    assert (status, [line["text"] for line in content["lines"]]) == (200, ["three", "four"])
+    status, content, _ = await stack.call("GET", f"{path}?rank=0&attempt=1&from_line=0&tail=1")
+    assert content["lines"] == [{"attempt": 1, "rank": 0, "line": 2, "text": "two", "missing": 2}]
+    assert (await stack.call("GET", f"{path}?rank=1"))[1]["lines"] == []
+    assert (await stack.call("GET", f"{path}?rank=1&from_line=3"))[0] == 422
+    assert (await stack.call("GET", path, key="bob"))[0] == 404
 
 
 async def lines_of(stack: Stack, job_id: str) -> list[str]:
     status, content, _ = await stack.call("GET", f"/v1/jobs/{job_id}/logs")
     assert status == 200, content
     return [line["text"] for line in content["lines"]]
-
-
-def printed(first: int, *lines: str) -> bytes:
-    data = {
-        "job_id": "log1",
-        "tenant": "ada",
-        "rank": 0,
-        "attempt": 1,
-        "first_line": first,
-        "lines": lines,
-    }
-    return cloudevents.encode(
-        id="l", source="/berth/executor", type="worker.printed.v1", data=json.dumps(data).encode()
-    )
 
 
 async def test_64_streams_of_one_key_leave_places_for_everybody_else(stack: Stack) -> None:

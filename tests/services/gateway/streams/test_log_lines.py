@@ -1,280 +1,275 @@
-"""The lines of one job are read from its lane, each once, and a stalled broker is an error."""
+"""The lines of one job are read from its chunks and from what was read since, each once."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from services.gateway.streams import log_lines
+from services.gateway.streams import completion, log_lines
+from services.gateway.streams.completion import ReadJob
+from services.gateway.streams.job_log import ALL, JobNow, LogLine, Selection
 from services.gateway.streams.log_lines import (
-    Completion,
-    JobLog,
-    JobNow,
-    LogLine,
+    JobOutput,
+    Shows,
     follow_lines,
+    is_stored,
+    reach_end,
     read_lines,
 )
+from services.gateway.streams.recent_lines import RecentLines
 from services.gateway.streams.sse import OPENING
-from shared.bus.logs.log import Entry, Feed
+from shared.bus.logs.log import Entry
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
-from shared.ledger import cloudevents
+from shared.job_logs.chunk import JobKey, Run, Worker, chunk_of
+from shared.job_logs.log_store import JobLogStore
 from shared.ledger.partition import TP
-from tests.patience import PATIENCE_S
+from shared.objects.objects import Objects, StoreUnreachable
+from tests.shared.job_logs.printing import printed
 
 LANE = TP("logs", 1)
-
-
+JOB = JobKey(1, "ada", "j1")
 RUNS, ENDED = JobNow("running", "", 1, 2), JobNow("succeeded", "", 1, 2)
-
-
-def printed(
-    first: int,
-    *lines: str,
-    job: str = "j1",
-    tenant: str = "ada",
-    rank: int = 0,
-    attempt: int = 1,
-    **more: bool,
-) -> bytes:
-    data = {
-        **more,
-        "job_id": job,
-        "tenant": tenant,
-        "rank": rank,
-        "attempt": attempt,
-        "first_line": first,
-        "lines": lines,
-    }
-    return cloudevents.encode(
-        id="l", source="/berth/executor", type="worker.printed.v1", data=json.dumps(data).encode()
-    )
-
-
-def texts(*values: bytes | None) -> list[str]:
-    """Return what a reader of job j1 shows of these records."""
-    job = JobLog("j1", "ada")
-    return [line.text for value in values for line in job.lines(Entry(0, None, value))]
 
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_lines, "QUIET_S", 0.0)
-    monkeypatch.setattr(log_lines, "POLL_S", 0.0)
-    monkeypatch.setattr(log_lines, "SOON_S", 0.0)
+    for name in ("POLL_S", "SOON_S", "SETTLED_S"):
+        monkeypatch.setattr(completion, name, 0.0)
 
 
-def test_a_line_that_comes_twice_is_shown_once() -> None:
-    assert texts(printed(0, "a", "b"), printed(0, "a", "b", "c")) == ["a", "b", "c"]
-    assert texts(printed(3, "d"), printed(0, "a")) == ["d"]
+@pytest.fixture
+def store(tmp_path: Path) -> JobLogStore:
+    return JobLogStore(str(tmp_path), writes=True)
 
 
-def test_workers_count_their_lines_apart() -> None:
-    assert texts(printed(0, "a"), printed(0, "x", rank=1)) == ["a", "x"]
+class Topic:
+    """The lane of a broker, of which a gateway has read all."""
+
+    def __init__(self) -> None:
+        self.broker = MemoryBroker()
+        self.recent = RecentLines(lambda: MemoryLog(self.broker), 2, None)
+        self.recent.positions[1] = 0
+
+    def append(self, value: bytes, at_ms: int = 0) -> None:
+        offset = self.broker.append(LANE, value, timestamp=at_ms)
+        self.recent.take(1, Entry(offset, None, value, (), at_ms))
 
 
-@pytest.mark.parametrize(
-    "value", [None, b"j1", b'{"j1":', printed(0, "a", job="j12"), printed(0, "a", tenant="bob")]
-)
-def test_records_of_other_jobs_and_no_records_are_passed_over(value: bytes | None) -> None:
-    assert texts(value, printed(0, "mine")) == ["mine"]
+async def put(
+    store: JobLogStore, first: int, *texts: str, at_ms: int = 0, rank: int = 0, last: bool = False
+) -> None:
+    runs = [Run(at_ms, first, list(texts))]
+    await store.put(JOB, chunk_of(Worker(1, rank), runs, last), runs)
 
 
-async def test_the_lines_that_are_there_are_read() -> None:
-    broker = MemoryBroker()
-    broker.append(LANE, printed(0, "a"))
-    broker.append(LANE, printed(1, "b"))
-    lines = await read_lines(lambda: MemoryLog(broker), 1, JobLog("j1", "ada"))
-    assert lines == [LogLine(1, 0, 0, "a"), LogLine(1, 0, 1, "b")]
+def shown(lines: list[LogLine]) -> list[str]:
+    return [line.text for line in lines]
 
 
-async def test_a_lane_without_records_has_no_lines() -> None:
-    assert await read_lines(lambda: MemoryLog(MemoryBroker()), 1, JobLog("j1", "ada")) == []
+def job_is(*states: JobNow | None) -> ReadJob:
+    """Return a reader of a job that has these states in turn, and the last one for good."""
+    left = list(states)
+
+    async def read() -> JobNow | None:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return read
 
 
-class Stalled(MemoryLog):
-    """A client whose feed stands before the last record and reads nothing more."""
-
-    async def feed(self, start: Mapping[TP, int], *, lossy: bool = False) -> Feed:
-        feed = await super().feed(start, lossy=lossy)
-        await feed.seek(LANE, len(self.broker.entries(LANE)))
-        return feed
+async def followed(output: JobOutput, read_job: ReadJob, shows: Shows = Shows()) -> bytes:  # noqa: B008
+    return b"".join([f async for f in follow_lines(output, lambda: True, read_job, shows)])
 
 
-async def test_lines_that_a_broker_does_not_give_in_time_are_an_error() -> None:
-    broker = MemoryBroker()
-    broker.append(LANE, printed(0, "a"))
-    with pytest.raises(TimeoutError, match="logs-1 ends at 1; nothing read at 0"):
-        await read_lines(lambda: Stalled(broker), 1, JobLog("j1", "ada"))
+def data_of(name: str, written: bytes) -> list[dict[str, object]]:
+    return [
+        json.loads(data) for data in re.findall(b"event: %b\ndata: (.*)" % name.encode(), written)
+    ]
 
 
-async def goes_on() -> JobNow | None:
-    return RUNS
+async def test_stored_and_recent_lines_are_one_output(store: JobLogStore) -> None:
+    topic = Topic()
+    await put(store, 0, "a", "b", at_ms=1)
+    await put(store, 0, "x", at_ms=2, rank=1)
+    topic.append(printed(1, "b", "c"), 3)
+    topic.append(printed(0, "of another", job="j2"), 4)
+    lines = await read_lines(JobOutput(topic.recent, store, JOB))
+    assert shown(lines) == ["a", "x", "b", "c"]
+    assert [line.missing for line in lines] == [0] * 4
+    assert shown(await read_lines(JobOutput(topic.recent, store, JOB, Selection(rank=1)))) == ["x"]
+    for most in (1, 2, 3):
+        last = await read_lines(JobOutput(topic.recent, store, JOB, Selection(most)))
+        assert len(last) == most and last[-1].text == "c"
 
 
-def complete(*workers: tuple[int, int]) -> JobLog:
-    """Return the log of a job in which the output of these attempts and ranks is complete."""
-    job = JobLog("j1", "ada")
-    for attempt, rank in workers:
-        record = printed(0, attempt=attempt, rank=rank, is_last=True)
-        assert list(job.lines(Entry(0, None, record))) == []
-    return job
+async def test_lines_that_are_stored_and_recent_count_once(store: JobLogStore) -> None:
+    topic = Topic()
+    for number in range(10):
+        await put(store, number, f"{number}", at_ms=number)
+    for number in (4, 5, 5, 6, 7, 8, 9):
+        topic.append(printed(number, f"{number}"), number)
+    for most in range(1, 11):
+        last = await read_lines(JobOutput(topic.recent, store, JOB, Selection(most)))
+        assert shown(last) == [f"{number}" for number in range(10)][-most:]
+        assert not any(line.missing for line in last)
+
+
+async def test_of_a_long_output_only_the_chunks_of_its_end_are_read(
+    store: JobLogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(50):
+        await put(store, number, f"{number}", at_ms=number)
+    read, get = [], Objects.get
+
+    async def noted(self: Objects, name: str):  # type: ignore[no-untyped-def]
+        read.append(name)
+        return await get(self, name)
+
+    monkeypatch.setattr(Objects, "get", noted)
+    lines = await read_lines(JobOutput(Topic().recent, store, JOB, Selection(3)))
+    assert shown(lines) == ["47", "48", "49"] and len(read) == 3
+    assert [line.missing for line in lines] == [0, 0, 0]
+
+
+async def test_lines_that_are_not_kept_are_counted(store: JobLogStore) -> None:
+    await put(store, 2, "c")
+    await put(store, 9, "j", "k")
+    lines = await read_lines(JobOutput(Topic().recent, store, JOB))
+    assert lines == [LogLine(1, 0, 2, "c", 2), LogLine(1, 0, 9, "j", 6), LogLine(1, 0, 10, "k")]
+    written = await followed(JobOutput(Topic().recent, store, JOB), job_is(ENDED))
+    assert [line.get("missing", 0) for line in data_of("line", written)] == [2, 6, 0]
+
+
+async def test_a_worker_is_read_from_a_number_on(store: JobLogStore) -> None:
+    topic = Topic()
+    for first in (0, 3, 6):
+        await put(store, first, *(f"{first + n}" for n in range(3)))
+    topic.append(printed(9, "9", "10"))
+    pages, at = [], 1
+    while True:
+        selection = Selection(4, rank=0, attempt=1, from_line=at)
+        lines = await read_lines(JobOutput(topic.recent, store, JOB, selection))
+        if not lines:
+            break
+        pages.append(shown(lines))
+        at = lines[-1].line + 1
+    assert pages == [["1", "2", "3", "4"], ["5", "6", "7", "8"], ["9", "10"]]
+
+
+async def test_output_that_is_stored_whole_needs_no_topic(store: JobLogStore) -> None:
+    await put(store, 0, "a", last=True)
+    output = JobOutput(Topic().recent, store, JOB)
+    assert not await is_stored(output, job_is(ENDED))
+    await put(store, 0, "x", rank=1, last=True)
+    assert await is_stored(output, job_is(ENDED))
+    assert not await is_stored(output, job_is(RUNS)) and not await is_stored(output, job_is(None))
+    assert await is_stored(JobOutput(Topic().recent, None, JOB), job_is(ENDED._replace(attempt=0)))
+
+
+async def test_a_topic_that_is_read_too_late_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_lines, "BEHIND_S", 0.05)
+    topic = Topic()
+    topic.append(printed(0, "a"))
+    await reach_end(topic.recent, 1)
+    topic.broker.append(LANE, printed(1, "b"))
+    with pytest.raises(TimeoutError):
+        await reach_end(topic.recent, 1)
 
 
 async def test_lines_are_followed_until_the_job_has_ended_and_its_last_lines_are_read(
-    monkeypatch: pytest.MonkeyPatch,
+    store: JobLogStore,
 ) -> None:
-    monkeypatch.setattr(log_lines, "SETTLED_S", 0.0)
-    broker = MemoryBroker()
-    broker.append(LANE, printed(0, "a"))
+    topic = Topic()
+    await put(store, 0, "stored")
+    topic.append(printed(1, "a"))
 
     async def ends() -> JobNow:
-        broker.append(LANE, printed(1, "after the end"))
-        broker.append(LANE, printed(0, "of another", job="j2"))
+        topic.append(printed(2, "after the end"))
+        topic.append(printed(0, "of another", job="j2"))
         return ENDED
 
-    log, job = lambda: MemoryLog(broker), JobLog("j1", "ada")
-    frames = [frame async for frame in follow_lines(log, 1, job, lambda: True, ends)]
-    shown = [
-        json.loads(line)["text"] for line in re.findall(rb"line\ndata: (.*)", b"".join(frames))
+    written = await followed(JobOutput(topic.recent, store, JOB), ends)
+    assert [line["text"] for line in data_of("line", written)] == ["stored", "a", "after the end"]
+    assert written.endswith(b'event: end\ndata: {"reason":"output_missing","workers":[0,1]}\n\n')
+
+
+async def test_ended_and_stored_output_is_followed_to_its_end_at_once(store: JobLogStore) -> None:
+    await put(store, 0, "a", last=True)
+    await put(store, 0, "x", rank=1, last=True)
+    written = await followed(JobOutput(Topic().recent, store, JOB), job_is(ENDED))
+    assert len(data_of("line", written)) == 2
+    assert written.endswith(b'event: end\ndata: {"reason":"ended"}\n\n')
+
+
+async def test_what_is_stored_while_it_is_followed_is_not_missed(store: JobLogStore) -> None:
+    await put(store, 0, "a")
+    topic, frames = Topic(), []
+    async for frame in follow_lines(
+        JobOutput(topic.recent, store, JOB), lambda: True, job_is(ENDED), Shows()
+    ):
+        if b'"a"' in frame:
+            await put(store, 1, "b")
+        frames.append(frame)
+    assert [line["text"] for line in data_of("line", b"".join(frames))] == ["a", "b"]
+
+
+async def test_without_its_store_a_stream_has_what_is_recent(
+    store: JobLogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(self: JobLogStore, *_: object) -> list[object]:
+        raise StoreUnreachable("away")
+
+    monkeypatch.setattr(JobLogStore, "chunks", away)
+    topic = Topic()
+    topic.append(printed(5, "f"))
+    written = await followed(JobOutput(topic.recent, store, JOB), job_is(ENDED))
+    assert data_of("line", written) == [
+        {"attempt": 1, "rank": 0, "line": 5, "text": "f", "missing": 5}
     ]
-    assert shown == ["a", "after the end"]
-    assert frames[-1] == b'event: end\ndata: {"reason":"output_missing","workers":[0,1]}\n\n'
-
-
-@pytest.mark.parametrize(
-    ("job", "log", "missing"),
-    [
-        (ENDED, complete((1, 0)), [1]),
-        (ENDED, complete((1, 0), (1, 1)), []),
-        (ENDED._replace(attempt=2), complete((1, 0), (1, 1)), [0, 1]),
-        (ENDED._replace(started=False), complete(), []),
-        (ENDED._replace(prints=False), complete(), []),
-        (ENDED._replace(attempt=0), complete(), []),
-    ],
-)
-async def test_workers_with_output_that_did_not_end_are_named(
-    monkeypatch: pytest.MonkeyPatch, job: JobNow, log: JobLog, missing: list[int]
-) -> None:
-    monkeypatch.setattr(log_lines, "SETTLED_S", 0.0)
-
-    async def ended() -> JobNow:
-        return job
-
-    async def end() -> int | None:
-        return 5
-
-    completion = Completion(ended, log)
-    assert await completion.reached(5, end)
-    assert completion.missing_workers() == missing
-
-
-async def test_output_is_complete_when_all_is_read_that_was_there_after_a_silence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(log_lines, "SETTLED_S", 0.0)
-    states, ends = [None, RUNS, ENDED], [None, 7, 9]
-
-    async def ended() -> JobNow | None:
-        return states.pop(0)
-
-    async def end() -> int | None:
-        return ends.pop(0)
-
-    completion = Completion(ended, complete((1, 0)))
-    assert not await completion.reached(5, end), "the read model does not answer"
-    assert not await completion.reached(5, end), "the job runs"
-    assert not await completion.reached(5, end), "the broker does not answer"
-    assert not await completion.reached(6, end), "one record is not read"
-    completion.note_lines()
-    assert not await completion.reached(8, end), "that record had lines"
-    assert await completion.reached(9, end)
-    assert not states and not ends
-
-
-async def test_a_line_begins_the_silence_after_the_end_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(log_lines, "SETTLED_S", 10 * PATIENCE_S)
-
-    async def ended() -> JobNow:
-        return ENDED
-
-    async def end() -> int | None:
-        raise AssertionError("the silence has just begun")
-
-    completion = Completion(ended, complete((1, 0), (2, 1)))
-    assert not await completion.reached(5, end)
-    assert not await completion.reached(5, end)
+    with pytest.raises(StoreUnreachable):
+        await read_lines(JobOutput(topic.recent, store, JOB))
 
 
 async def test_lines_are_followed_until_the_right_to_them_ends() -> None:
-    broker, rights = MemoryBroker(), [True, True, False]
-    broker.append(LANE, printed(0, "a"))
-    log, job = lambda: MemoryLog(broker), JobLog("j1", "ada")
-    frames = follow_lines(log, 1, job, lambda: rights.pop(0), goes_on)
+    topic, rights = Topic(), [True, True, False]
+    topic.append(printed(0, "a"))
+    output = JobOutput(topic.recent, None, JOB)
+    frames = follow_lines(output, lambda: rights.pop(0), job_is(RUNS), Shows())
     assert await anext(frames) == OPENING
     assert b'"text":"a"' in await anext(frames)
-    broker.append(LANE, printed(1, "b"))
+    topic.append(printed(1, "b"))
     assert b'"text":"b"' in await anext(frames)
     assert await anext(frames) == b'event: end\ndata: {"reason":"key_revoked"}\n\n'
 
 
-@pytest.mark.parametrize(
-    ("job", "log", "is_read"),
-    [
-        (ENDED, complete((1, 0), (1, 1)), True),
-        (JobNow("failed", "", 3, 1), complete((3, 0)), True),
-        (JobNow("cancelled", "", 0, 2), complete(), False),
-        (JobNow("succeeded", "", 1, 2, prints=False), complete(), False),
-    ],
-)
-async def test_complete_output_and_that_of_a_job_without_any_waits_for_no_silence(
-    monkeypatch: pytest.MonkeyPatch, job: JobNow, log: JobLog, is_read: bool
-) -> None:
-    monkeypatch.setattr(log_lines, "SETTLED_S", 10 * PATIENCE_S)
-    asked: list[int] = []
-
-    async def ended() -> JobNow:
-        return job
-
-    async def end() -> int | None:
-        asked.append(1)
-        return 5
-
-    assert await Completion(ended, log).reached(5, end)
-    assert bool(asked) is not is_read, "what came before is read where the log ends by itself"
-
-
-async def test_a_job_is_looked_at_soon_once_the_output_of_a_worker_is_complete(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(log_lines, "POLL_S", 10 * PATIENCE_S)
-    log = complete()
-    completion = Completion(goes_on, log)
-    assert completion.pause_s() == log_lines.POLL_S
-    list(log.lines(Entry(0, None, printed(0, is_last=True))))
-    assert completion.pause_s() == log_lines.SOON_S
+async def test_states_of_an_open_line_are_shown_where_they_are_selected() -> None:
+    topic = Topic()
+    topic.append(printed(0, open_line="10 %"))
+    topic.append(printed(0, open_line="rank 1", rank=1))
+    output = JobOutput(topic.recent, None, JOB, Selection(rank=0))
+    frames = follow_lines(output, lambda: True, job_is(RUNS), Shows(open_lines=True))
+    async with asyncio.timeout(5):
+        written = [await anext(frames), await anext(frames)]
+        assert data_of("open", b"".join(written)) == [
+            {"attempt": 1, "rank": 0, "line": 0, "text": "10 %"}
+        ]
+        topic.append(printed(0, "100 %"))
+        while b'"100 %"' not in await anext(frames):
+            continue
+    assert not data_of("open", await followed(JobOutput(topic.recent, None, JOB), job_is(ENDED)))
 
 
 @pytest.mark.parametrize("shows_status", [False, True])
 async def test_the_state_of_the_job_is_shown_where_it_is_wanted_and_when_it_changes(
-    monkeypatch: pytest.MonkeyPatch, shows_status: bool
+    shows_status: bool,
 ) -> None:
-    monkeypatch.setattr(log_lines, "SETTLED_S", 0.0)
     waits = JobNow("waiting", "no_capacity", 1, 2)
     silent = RUNS._replace(silent_nodes=("n1",))
-    states = [RUNS, RUNS, None, silent, RUNS, waits, ENDED]
-
-    async def read() -> JobNow | None:
-        return states.pop(0)
-
-    log, job = lambda: MemoryLog(MemoryBroker()), JobLog("j1", "ada")
-    frames = follow_lines(log, 1, job, lambda: True, read, shows_status=shows_status)
-    written = b"".join([frame async for frame in frames])
-    shown = [json.loads(data) for data in re.findall(rb"event: status\ndata: (.*)", written)]
+    read = job_is(RUNS, RUNS, None, silent, RUNS, waits, ENDED)
+    output = JobOutput(Topic().recent, None, JOB, ALL)
     expected = [
         {"phase": "running", "reason": "", "attempt": 1},
         {"phase": "running", "reason": "", "attempt": 1, "silent_nodes": ["n1"]},
@@ -282,4 +277,5 @@ async def test_the_state_of_the_job_is_shown_where_it_is_wanted_and_when_it_chan
         {"phase": "waiting", "reason": "no_capacity", "attempt": 1},
         {"phase": "succeeded", "reason": "", "attempt": 1},
     ]
-    assert shown == (expected if shows_status else [])
+    written = await followed(output, read, Shows(status=shows_status))
+    assert data_of("status", written) == (expected if shows_status else [])
