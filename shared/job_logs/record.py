@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from shared.bus.logs.log import Entry
 from shared.job_logs.chunk import JobKey, Run, Worker
 from shared.ledger.cloudevents import Malformed, decode
 
+Number = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+Part = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._:-]*[A-Za-z0-9_:-][A-Za-z0-9._:-]*$")]
+"""A part of the name of an object, which leads nowhere else."""
+
 
 class Printed(msgspec.Struct, frozen=True):
     """Lines that a worker printed, as of one record."""
 
-    job_id: str
-    tenant: str
-    rank: int
-    attempt: int
-    first_line: int
+    job_id: Part
+    tenant: Part
+    rank: Number
+    attempt: Number
+    first_line: Number
     lines: list[str]
     is_last: bool = False
     """The output of the worker is complete; older agents do not say so."""

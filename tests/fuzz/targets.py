@@ -24,7 +24,7 @@ from services.gateway.core.vector import decode_vector, encode_vector
 from services.gateway.kafka.inbound import PREFIX, SubmissionRecord, route_submission
 from services.gateway.responses.problem import problem_response, unauthenticated
 from services.gateway.streams.hub import frame_event
-from services.gateway.streams.log_lines import JobLog
+from services.gateway.streams.job_log import JobLog
 from services.placement.heartbeat_log import decoded_heartbeats, decoded_marker
 from services.publisher.core.position import decode as decode_place
 from services.throttle.relay.prefixes import prefix_hashes
@@ -42,6 +42,8 @@ from shared.contracts.keys import format_key, hash_secret, parse_key
 from shared.contracts.registry import AccessView, Bearer
 from shared.contracts.reports import ExecutorReported
 from shared.contracts.topics import CUSTODIAN, INPUTS
+from shared.job_logs.chunk import chunk_of, pack, parse_name, unpack
+from shared.job_logs.record import printed_of
 from shared.ledger import cloudevents, record
 from shared.ledger.decider import Input, Undecodable
 from shared.ledger.errors import ProtocolViolation
@@ -117,8 +119,14 @@ def soft(data: bytes) -> None:
     decoded_marker(data)
     decode_telemetry(data)
     entry = Entry(3, None, data)
-    for line in JobLog("j", "ada").lines(entry):
-        msgspec.json.encode(line)
+    printed = printed_of(entry)
+    run = printed.run_from(0, 0) if printed is not None else None
+    if printed is not None and run is not None:
+        assert printed.key(1).prefix.count("/") == 2 and "/../" not in f"/{printed.key(1).prefix}/"
+        chunk = chunk_of(printed.worker, [run], printed.is_last)
+        assert parse_name(chunk.name) == chunk and unpack(pack([run])) == [run]
+        for line in JobLog().lines(printed.worker, run):
+            msgspec.json.encode(line)
     framed = frame_event(entry, [1, 2])
     if framed is not None:
         head, frame = framed

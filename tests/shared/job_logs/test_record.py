@@ -10,7 +10,19 @@ from shared.job_logs.record import printed_of
 from tests.shared.job_logs.printing import printed
 
 
-@pytest.mark.parametrize("value", [None, b"j1", b'{"j1":', b"\xff"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        b"j1",
+        b'{"j1":',
+        b"\xff",
+        printed(-1, "a"),
+        printed(0, "a", job=".."),
+        printed(0, "a", job="../x"),
+        printed(0, "a", tenant=""),
+    ],
+)
 def test_other_records_are_no_output(value: bytes | None) -> None:
     assert printed_of(Entry(0, None, value)) is None
 
