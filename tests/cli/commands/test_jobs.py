@@ -128,6 +128,20 @@ def line(number: int, text: str, rank: int = 0) -> Json:
     return {"attempt": 1, "rank": rank, "line": number, "text": text}
 
 
+def test_lines_that_are_not_kept_are_reported_where_they_would_be(
+    documents: dict[str, Json],
+) -> None:
+    kept = [{**line(7, "h"), "missing": 7}, line(8, "i"), {**line(12, "m"), "missing": 3}]
+    documents["/v1/jobs/j/logs"] = {"lines": kept}
+    ran = CliRunner().invoke(app, ["logs", "j"])
+    assert ran.exit_code == 0, ran.output
+    assert ran.stdout.splitlines() == ["[1/0] h", "[1/0] i", "[1/0] m"]
+    assert ran.stderr.splitlines() == [
+        "7 lines of worker 1/0 are missing here",
+        "3 lines of worker 1/0 are missing here",
+    ]
+
+
 def test_output_is_followed_through_an_outage_each_line_once(
     documents: dict[str, Json], monkeypatch: pytest.MonkeyPatch
 ) -> None:
