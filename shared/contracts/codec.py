@@ -35,6 +35,7 @@ from shared.contracts import (
     terminals,
     updates,
     validation,
+    webhooks,
 )
 from shared.contracts.base import COMMANDS, EVENTS, Command, Event, Model, UnknownType
 from shared.contracts.upcast import upcast
@@ -69,6 +70,7 @@ MODULES = (
     terminals,
     updates,
     validation,
+    webhooks,
 )
 """Importing them fills the registries."""
 

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from shared.contracts.base import JobId, Model, Name, Text
 from shared.contracts.bundles import BUNDLE
 from shared.contracts.secrets import REFERENCE
+from shared.contracts.state_changes import StateChange
 
 PriorityClass = Literal["system", "high", "normal", "low"]
 PRIORITY_CLASSES: tuple[PriorityClass, ...] = ("system", "high", "normal", "low")
@@ -186,6 +187,13 @@ class JobSpec(Model):
     )
     array_first: int = Field(
         0, ge=0, le=1_000_000, description="BERTH_ARRAY_INDEX of the first job of its array"
+    )
+
+    notify: tuple[StateChange, ...] = Field(
+        (),
+        max_length=8,
+        description="state changes of which its authenticated user gets a mail, of an array one "
+        "mail at its end",
     )
 
     @field_validator("command")

@@ -17,6 +17,8 @@ from shared.contracts.node_registry import NodeRegistry
 from shared.contracts.pools import RELEASE, PoolConfigured, PoolDeleted
 from shared.contracts.secret_registry import SecretRegistry
 from shared.contracts.secrets import SecretDeleted, SecretRewrapped, SecretStored
+from shared.contracts.webhook_registry import WebhookRegistry
+from shared.contracts.webhooks import WebhookCreated, WebhookDeleted
 
 NO_HASH = "0" * 64
 """The hash of no secret: an unknown key id is refused as slowly as a wrong secret."""
@@ -62,7 +64,7 @@ class Bearer(NamedTuple):
 
 @dataclass(slots=True)
 class AccessView:
-    """Tenants, pools, endpoints, keys, nodes, secrets; `apply` folds the events in their order."""
+    """The registry of an installation; `apply` folds the events in their order."""
 
     tenants: dict[str, TenantRegistered] = field(default_factory=dict)
     retired: dict[str, None] = field(default_factory=dict)
@@ -78,6 +80,7 @@ class AccessView:
     revoked: dict[str, None] = field(default_factory=dict)
     enrolled: NodeRegistry = field(default_factory=NodeRegistry)
     secrets: SecretRegistry = field(default_factory=SecretRegistry)
+    webhooks: WebhookRegistry = field(default_factory=WebhookRegistry)
     installation: str = ""
     """Id of the installation, from the first secret of its ledger, which no other one has: it is
     made once, and a backup keeps it. Empty before there is a key or join token."""
@@ -91,6 +94,7 @@ class AccessView:
             case TenantRetired(tenant=tenant):
                 self.retired[tenant] = None
                 self.secrets.drop(tenant)
+                self.webhooks.drop(tenant)
             case PoolConfigured() | PoolDeleted():
                 self._note_pool(event)
             case EndpointConfigured():
@@ -99,12 +103,12 @@ class AccessView:
                 self.endpoint_of_model |= dict.fromkeys(event.models, event.endpoint)
             case EndpointDeleted(endpoint=endpoint):
                 self._remove_endpoint(endpoint)
-            case KeyCreated(key_id=key_id):
-                self.keys[key_id] = event
-            case KeyRevoked(key_id=key_id):
-                self.revoked[key_id] = None
+            case KeyCreated() | KeyRevoked():
+                self._note_key(event)
             case SecretStored() | SecretRewrapped() | SecretDeleted():
                 self.secrets.apply(event)
+            case WebhookCreated() | WebhookDeleted():
+                self.webhooks.apply(event)
             case _:
                 self.enrolled.apply(event)
 
@@ -208,6 +212,12 @@ class AccessView:
             deleted = self.pools.pop(event.pool, None)
             self.former_release = deleted.release if deleted else self.former_release
             self.former_lanes[event.pool] = event.partition
+
+    def _note_key(self, event: KeyCreated | KeyRevoked) -> None:
+        if isinstance(event, KeyCreated):
+            self.keys[event.key_id] = event
+        else:
+            self.revoked[event.key_id] = None
 
     def _remove_endpoint(self, endpoint: str) -> None:
         former = self.endpoints.pop(endpoint, None)

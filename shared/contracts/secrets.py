@@ -26,6 +26,14 @@ MAX_SECRETS: Final = 256
 """Most secrets of a tenant."""
 MAX_SEALED_CHARS: Final = 1_500_000
 """Most characters of ciphertext of a tenant, a mebibyte of values."""
+RESERVED: Final = "berth."
+"""Begins the names of secrets that Berth itself keeps for a tenant: jobs cannot name them."""
+SIGNING: Final = f"{RESERVED}webhook."
+"""Begins the name of the signing secret of a webhook."""
+MAIL: Final = f"{RESERVED}mail."
+"""Begins the name of the secret that is the mail address of a user."""
+MAX_ADDRESSES: Final = 2048
+"""Most mail addresses of users of a tenant."""
 
 SecretName = Annotated[str, Field(pattern=SECRET_NAME.pattern)]
 KeyId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
@@ -122,6 +130,11 @@ class SecretDeleted(Event):
     PUBLIC: ClassVar[bool] = False
     tenant: Name = Field(description="the tenant")
     name: SecretName = Field(description="the secret")
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether a secret is one that Berth itself keeps."""
+    return name.startswith(RESERVED)
 
 
 def secrets_named(env: Mapping[str, str]) -> dict[str, str]:

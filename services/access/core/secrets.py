@@ -5,6 +5,7 @@ from __future__ import annotations
 from services.access.core.outcomes import Denial, Grant, Outcome, deny_tenant
 from shared.contracts.registry import AccessView
 from shared.contracts.secrets import (
+    MAX_ADDRESSES,
     MAX_SEALED_CHARS,
     MAX_SECRETS,
     DeleteSecret,
@@ -13,6 +14,7 @@ from shared.contracts.secrets import (
     SecretRewrapped,
     SecretStored,
     StoreSecret,
+    is_reserved,
 )
 
 SecretCommand = StoreSecret | RewrapSecret | DeleteSecret
@@ -72,8 +74,12 @@ def _deny_size(view: AccessView, command: StoreSecret) -> Denial | None:
     others = [
         secret for name, secret in view.secrets.of(command.tenant).items() if name != command.name
     ]
-    if len(others) >= MAX_SECRETS:
-        detail = f"name: {command.name!r}: {MAX_SECRETS} secrets per tenant are allowed"
+    most, kind = (MAX_SECRETS, "secrets")
+    if is_reserved(command.name):
+        most, kind = (MAX_ADDRESSES, "addresses of users")
+    like = [other for other in others if is_reserved(other.name) == is_reserved(command.name)]
+    if len(like) >= most:
+        detail = f"name: {command.name!r}: {most} {kind} per tenant are allowed"
         return Denial(_of(command), "too_many_secrets", detail)
     chars = sum(len(secret.sealed.data) for secret in others) + len(command.sealed.data)
     if chars > MAX_SEALED_CHARS:
