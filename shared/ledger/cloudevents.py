@@ -34,6 +34,7 @@ class CloudEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     pool: str = ""
     principal: str = ""
     accessnext: int = 0
+    link: str = ""
     data: msgspec.Raw = msgspec.Raw(b"null")
 
     @property
@@ -65,6 +66,7 @@ def encode(
     pool: str = "",
     principal: str = "",
     accessnext: int = 0,
+    link: str = "",
 ) -> bytes:
     return _encoder.encode(
         CloudEvent(
@@ -80,6 +82,7 @@ def encode(
             pool=pool,
             principal=principal,
             accessnext=accessnext,
+            link=link,
             data=msgspec.Raw(data),
         )
     )

@@ -8,13 +8,12 @@ from typing import NamedTuple
 import msgspec
 
 from services.publisher.core.position import LanePositions, LedgerPosition, after, encode
-from services.publisher.core.private import PRIVATE, strip
 from shared.contracts.base import EVENTS
 from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.rejected import InputRejected
 from shared.contracts.upcast import upcast
-from shared.ledger import cloudevents
+from shared.ledger.publication import encode_public
 from shared.ledger.reader import Accepted, RawFact
 
 
@@ -81,12 +80,11 @@ def _published(
     accepted: Accepted, raw: RawFact, kind: str, data: bytes, tenant: str, pool: str
 ) -> Published:
     id = accepted.fact_id(raw.index)
-    hidden = PRIVATE.get(kind)
-    value = cloudevents.encode(
+    value = encode_public(
         id=id,
-        source=f"/berth/{accepted.ledger}/{pool}" if pool else f"/berth/{accepted.ledger}",
-        type=kind,
-        data=strip(data, hidden) if hidden else data,
+        ledger=accepted.ledger,
+        kind=kind,
+        data=data,
         at_ms=raw.at,
         subject=raw.subject,
         traceparent=raw.traceparent,

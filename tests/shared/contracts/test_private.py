@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from services.publisher.core.private import PRIVATE, strip
+from shared.contracts.private import PRIVATE, strip
 from shared.contracts.base import EVENTS
 
 
