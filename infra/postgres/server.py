@@ -24,9 +24,9 @@ from infra.machine.folders import is_open_to_all, socket_dir
 from infra.machine.process import START_S, DidNotStart, Running, spawn, tied
 
 USER = DATABASE = "berth"
-PROJECTOR, GATEWAY = "berth_projector", "berth_gateway"
-USERS = (USER, PROJECTOR, GATEWAY)
-"""Roles: the owner of the installation, and the services that have tables."""
+PROJECTOR, GATEWAY, NOTIFIER = "berth_projector", "berth_gateway", "berth_notifier"
+SERVICES = (PROJECTOR, GATEWAY, NOTIFIER)
+"""Roles of the services that have tables, beside the owner of the installation."""
 DEBIAN = Path("/usr/lib/postgresql")
 STOP_SIGNAL = signal.SIGINT
 PORT = 5432
@@ -59,6 +59,9 @@ def prepare(data_dir: Path, tls: LoopbackTls | None = None) -> None:
     cluster = data_dir / "cluster"
     if not (cluster / "PG_VERSION").exists() or not _passfile(data_dir, USER).exists():
         _make(data_dir, cluster, _program("initdb", tls))
+    for user in SERVICES:
+        if not _passfile(data_dir, user).exists():
+            _put_password(data_dir, user, secrets.token_urlsafe(32))
     entrances = ENTRANCES + (TLS_ENTRANCES if tls else "")
     _put(cluster / "pg_hba.conf", entrances)
     if tls:
@@ -126,9 +129,8 @@ def _make(data_dir: Path, cluster: Path, initdb: Path) -> None:
     shutil.rmtree(cluster, ignore_errors=True)
     cluster.mkdir(parents=True, mode=0o700)
     _give(cluster)
-    passwords = {user: secrets.token_urlsafe(32) for user in USERS}
-    password_file = data_dir / "initial"
-    _put(password_file, passwords[USER] + "\n")
+    password, password_file = secrets.token_urlsafe(32), data_dir / "initial"
+    _put(password_file, password + "\n")
     try:
         _run(
             [
@@ -146,11 +148,15 @@ def _make(data_dir: Path, cluster: Path, initdb: Path) -> None:
         )
     finally:
         password_file.unlink()
-    for user, password in passwords.items():
-        path = _passfile(data_dir, user)
-        path.parent.mkdir(exist_ok=True, mode=0o700)
-        path.unlink(missing_ok=True)
-        _write(path, f"*:*:*:{user}:{password}\n")
+    for user in (USER, *SERVICES):
+        _passfile(data_dir, user).unlink(missing_ok=True)
+    _put_password(data_dir, USER, password)
+
+
+def _put_password(data_dir: Path, user: str, password: str) -> None:
+    path = _passfile(data_dir, user)
+    path.parent.mkdir(exist_ok=True, mode=0o700)
+    _write(path, f"*:*:*:{user}:{password}\n")
 
 
 def _tls_options(tls: LoopbackTls) -> dict[str, str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlencode, urlsplit
 
-from infra.postgres.server import GATEWAY, PROJECTOR
+from infra.postgres.server import SERVICES
 from infra.security import kafka_users, rights
 from shared.http.server_settings import is_loopback
 from shared.process.connection import BadConnection, Connection
@@ -58,7 +58,7 @@ class ExternalPostgres:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.password:
             _store(folder / quote(self.user, safe=""), self.user, self.password)
-        for role in (PROJECTOR, GATEWAY):
+        for role in SERVICES:
             if not (folder / role).exists():
                 _store(folder / role, role, secrets.token_urlsafe(32))
 

@@ -90,6 +90,7 @@ class MigrateSettings(BaseModel):
     postgres: str
     postgres_projector: str = ""
     postgres_gateway: str = ""
+    postgres_notifier: str = ""
 
 
 def main() -> None:
@@ -97,6 +98,7 @@ def main() -> None:
     addresses = {
         roles.PROJECTOR: settings.postgres_projector,
         roles.GATEWAY: settings.postgres_gateway,
+        roles.NOTIFIER: settings.postgres_notifier,
     }
     logins = {role: dsn for role, dsn in addresses.items() if dsn}
     try:

@@ -16,6 +16,7 @@ from shared.projections.migrate import migrate
 from shared.projections.models import TABLES
 from shared.projections.project import LOCK, project
 from shared.projections.records import leave_out, read_marks
+from shared.projections.roles import NOTIFIER_TABLES
 from shared.projections.source import LedgerPartition, Source, prefetch
 
 REBUILD_SCHEMA = "berth_rebuild"
@@ -118,13 +119,17 @@ async def fold_to(
 async def compare(live: Connection, events: int, swap: bool) -> RebuildResult:
     """Hash both schemas, then swap them or drop the rebuilt one.
 
-    What left the live schema by its retention leaves the rebuilt one too.
+    What left the live schema by its retention leaves the rebuilt one too. The tables of the
+    notifier, which are no read models, move into the schema that stays.
     """
     left = await leave_out(live, SCHEMA, REBUILD_SCHEMA)
     recorded = {table: mark.row_count for table, mark in (await read_marks(live)).items()}
     before, after = await hashes(live, SCHEMA), await hashes(live, REBUILD_SCHEMA)
     if swap:
         async with live.transaction():
+            for table in NOTIFIER_TABLES:
+                await live.execute(f'DROP TABLE "{REBUILD_SCHEMA}".{table}')
+                await live.execute(f'ALTER TABLE "{SCHEMA}".{table} SET SCHEMA "{REBUILD_SCHEMA}"')
             await live.execute(f'DROP SCHEMA "{SCHEMA}" CASCADE')
             await live.execute(f'ALTER SCHEMA "{REBUILD_SCHEMA}" RENAME TO "{SCHEMA}"')
     else:

@@ -1,6 +1,7 @@
 """Roles of the read models, their grants, and the rows that each of them can see.
 
-The owner of the schema cannot log in. The projector writes. The gateway selects, and sees only the
+The owner of the schema cannot log in. The projector writes; the notifier writes its own tables, and
+reads no others. The gateway selects, and sees only the
 rows of the tenant that its transaction names: a route without a WHERE clause leaks nothing, and a
 session that names no tenant sees no tenant's rows. For an operator the gateway takes on another
 role. (One policy with an OR for both would be correct too, but the planner cannot estimate it: it
@@ -22,7 +23,10 @@ from sqlalchemy import Connection, text
 from shared.projections.database import OPERATOR
 
 OWNER, PROJECTOR, GATEWAY = "berth_owner", "berth_projector", "berth_gateway"
-ROLES = (OWNER, PROJECTOR, GATEWAY, OPERATOR)
+NOTIFIER = "berth_notifier"
+ROLES = (OWNER, PROJECTOR, GATEWAY, NOTIFIER, OPERATOR)
+NOTIFIER_TABLES = ("notification", "notification_target", "notification_job", "notification_cursor")
+"""Tables of the notifier, which no ledger can bring back: a rebuild keeps them."""
 SCRAM_ROUNDS = 8192
 SESSION = "current_setting('app.tenant', true)"
 OWN_ROWS = f"tenant = {SESSION}"
@@ -101,7 +105,7 @@ def secure(connection: Connection, schema: str) -> None:
             connection.exec_driver_sql(f"ALTER VIEW {view} SET (security_invoker = {invoker})")
             connection.exec_driver_sql(f"GRANT SELECT ON {view} TO {READERS}")
     connection.exec_driver_sql(f'REVOKE ALL ON SCHEMA "{schema}" FROM PUBLIC')
-    connection.exec_driver_sql(f'GRANT USAGE ON SCHEMA "{schema}" TO {READERS}')
+    connection.exec_driver_sql(f'GRANT USAGE ON SCHEMA "{schema}" TO {READERS}, "{NOTIFIER}"')
 
 
 def _secure_table(table: str, name: str, has_tenant: bool) -> Iterator[str]:
@@ -109,8 +113,10 @@ def _secure_table(table: str, name: str, has_tenant: bool) -> Iterator[str]:
     yield f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY"
     for policy in ("writer", "reader", "operator"):
         yield f"DROP POLICY IF EXISTS {policy} ON {table}"
-    yield (f'CREATE POLICY writer ON {table} TO "{OWNER}" USING (true) WITH CHECK (true)')
-    yield f'GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO "{PROJECTOR}"'
+    writer = NOTIFIER if name in NOTIFIER_TABLES else PROJECTOR
+    writers = f'"{OWNER}", "{writer}"'
+    yield f"CREATE POLICY writer ON {table} TO {writers} USING (true) WITH CHECK (true)"
+    yield f'GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO "{writer}"'
     visible = SPECIAL.get(name, OWN_ROWS) if has_tenant else SHARED.get(name)
     if visible is not None:
         yield f'CREATE POLICY reader ON {table} FOR SELECT TO "{GATEWAY}" USING ({visible})'

@@ -63,6 +63,8 @@ DROP VIEW berth.job;
 ALTER TABLE berth.job_placement
     DROP COLUMN progressed_at, DROP COLUMN progress_step, DROP COLUMN progress_total,
     DROP COLUMN expected_end_at, DROP COLUMN user_id;
+DROP TABLE berth.notification, berth.notification_target, berth.notification_job,
+    berth.notification_cursor;
 DROP TABLE berth.llm_usage, berth.llm_open, berth.llm_backlog, berth.llm_fairness,
     berth.llm_endpoint;
 ALTER TABLE berth.llm_tenant

@@ -42,3 +42,18 @@ async def test_a_rebuild_reports_a_table_with_a_changed_row(database: str) -> No
     again = await rebuild(database, MemoryLog(broker), 2, swap=False)
     assert again.different == []
     await conn.close()
+
+
+async def test_a_rebuild_keeps_what_the_notifier_has_to_send(database: str) -> None:
+    broker = history()
+    await project_all(database, broker)
+    conn = await connect(database)
+    await conn.execute(
+        "INSERT INTO notification (tenant, target, event_id, at, due_at, body)"
+        " VALUES ('ada', 'ci', 'placement/0/1/0', 1, 1, '{}')"
+    )
+    await rebuild(database, MemoryLog(broker), 2, swap=True)
+    assert await conn.fetchval("SELECT event_id FROM notification") == "placement/0/1/0"
+    await rebuild(database, MemoryLog(broker), 2, swap=False)
+    assert await conn.fetchval("SELECT count(*) FROM notification") == 1
+    await conn.close()

@@ -297,7 +297,7 @@ async def test_roles_have_no_further_rights(filled: str) -> None:
         list(ROLES),
     )
     await conn.close()
-    assert [row["more"] for row in rows] == [False] * 4
+    assert [row["more"] for row in rows] == [False] * len(ROLES)
     assert [row["rolname"] for row in rows if row["rolbypassrls"]] == [PROJECTOR]
 
 
