@@ -15,8 +15,10 @@ PASSWORD, DSN, GRAFANA = "postgres_password", "postgres_dsn", "grafana_password"
 INTERACTIONS = "interaction_key"
 """Key that signs ids of interactions: each throttle of an installation needs the same one."""
 SECRET_KEYS = "secret_keys"
-"""Keys that encrypt tenants' secrets, for the gateway and the executor of agents."""
-ROLES = ("projector", "gateway")
+"""Keys that encrypt tenants' secrets, for the gateway, the executor of agents and the notifier."""
+SMTP = "smtp_password"
+"""Password at the SMTP server, which an operator writes; empty for none."""
+ROLES = ("projector", "gateway", "notifier")
 """Services with a role, and so an address, of their own in Postgres."""
 CERTIFICATES = "certificates"
 UPSTREAMS = "upstreams"
@@ -38,6 +40,8 @@ def make(folder: Path) -> None:
     for name in (PASSWORD, GRAFANA, INTERACTIONS):
         if not (folder / name).exists():
             _write(folder / name, secrets.token_urlsafe(32))
+    if not (folder / SMTP).exists():
+        _write(folder / SMTP, "\n")
     make_keys(folder / SECRET_KEYS, READABLE)
     _address(folder / DSN, "berth", (folder / PASSWORD).read_text())
     for role in ROLES:
@@ -56,6 +60,7 @@ def forget(folder: Path) -> None:
         GRAFANA,
         INTERACTIONS,
         SECRET_KEYS,
+        SMTP,
         DSN,
         *(f"{DSN}_{role}" for role in ROLES),
     ]

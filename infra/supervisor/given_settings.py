@@ -45,6 +45,21 @@ GIVEN: Mapping[str, frozenset[str]] = {
     "projector": frozenset(
         {"gather_ms", "batch_records", "job_history_d", "records_d", "job_logs"}
     ),
+    "notifier": frozenset(
+        {
+            "secret_keys",
+            "webhook_networks",
+            "public_url",
+            "smtp_host",
+            "smtp_port",
+            "smtp_tls",
+            "smtp_user",
+            "smtp_password",
+            "smtp_ca",
+            "mail_from",
+            "mail_domains",
+        }
+    ),
     "gateway": frozenset(
         {
             "linger_ms",
@@ -89,6 +104,7 @@ PATHS = frozenset(
         "tokenizers",
         "answers",
         "interaction_key",
+        "smtp_ca",
     }
 )
 """Settings that name a file or folder: services run in another directory than `berth up`."""

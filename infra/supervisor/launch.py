@@ -191,9 +191,7 @@ def executors_of(options: StackOptions, stack: RunningStack) -> str:
 
 def executors_of_agents(services: Sequence[Service]) -> list[str]:
     """Return the names of the executors that agents connect to."""
-    return [
-        service.name for service in services if service.user == EXECUTOR and "http" in service.ports
-    ]
+    return [one.name for one in services if one.user == EXECUTOR and "http" in one.ports]
 
 
 def _program(options: StackOptions, stack: RunningStack, site: Site, service: Service) -> Program:
@@ -241,6 +239,7 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
         postgres=stack.postgres,
         postgres_projector=parts.address_of(stack, postgres.PROJECTOR),
         postgres_gateway=parts.address_of(stack, postgres.GATEWAY),
+        postgres_notifier=parts.address_of(stack, postgres.NOTIFIER),
         otlp=stack.otlp,
         data=stack.state,
         partitions=stack.partitions,

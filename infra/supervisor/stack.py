@@ -121,6 +121,7 @@ class Site:
     """Where public services listen, empty for the loopback."""
     postgres_projector: str = ""
     postgres_gateway: str = ""
+    postgres_notifier: str = ""
     """Addresses with the roles of the services; `postgres` is the owner's."""
     archive: str = ""
     """Folder or address of the archive, empty for none."""
@@ -141,7 +142,7 @@ PARTS = (
     ThirdParty("grafana", 512),
 )
 
-TABLES = ("postgres", "postgres_projector", "postgres_gateway")
+TABLES = ("postgres", "postgres_projector", "postgres_gateway", "postgres_notifier")
 
 STEPS = (
     SetupStep(
@@ -179,6 +180,7 @@ SERVICES = (
     ),
     Service("publisher", "services.publisher", 256),
     Service("projector", "services.projector", 384, AFTER_TABLES, (*WITH_POSTGRES, "job_logs")),
+    Service("notifier", "services.notifier", 256, AFTER_TABLES, (*WITH_POSTGRES, "secret_keys")),
     Service(
         "gateway",
         "services.gateway",
@@ -279,6 +281,7 @@ def _values(site: Site) -> dict[str, str]:
             "postgres": site.postgres,
             "postgres_projector": site.postgres_projector,
             "postgres_gateway": site.postgres_gateway,
+            "postgres_notifier": site.postgres_notifier,
             "otlp": site.otlp,
             "partitions": str(site.partitions),
             "idempotent": str(int(site.idempotent)),

@@ -194,6 +194,7 @@ READS: dict[str, tuple[str, ...]] = {
     "publisher": (*LEDGERS, *CUSTODIAN, "events"),
     "projector": (*LEDGERS, "logs"),
     "gateway": ("access", "admission", "logs", "events"),
+    "notifier": ("access", "admission", "placement"),
 }
 """Topics that a service reads beside its `INPUTS`, its own ledger and, if it decides, `access`.
 The gateway reads in `admission` the spec of a job that is to be repeated.

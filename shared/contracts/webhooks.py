@@ -16,6 +16,8 @@ from shared.contracts.state_changes import StateChange
 
 MAX_WEBHOOKS: Final = 20
 """Most webhooks of a tenant."""
+SECRET_PREFIX: Final = "whsec_"
+"""Begins a signing secret, before base64, by Standard Webhooks."""
 URL: Final = (
     r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?"
     r"([/?][\x21\x22\x24-\x7e]*)?$"
@@ -25,9 +27,8 @@ WebhookUrl = Annotated[str, Field(max_length=2048, pattern=URL)]
 
 
 class WebhookSettings(Model):
-    """Where a webhook is sent, and for what."""
+    """The address of a webhook, and the state changes that are sent to it."""
 
-    tenant: Name = Field(description="the tenant")
     name: Name = Field(description="the webhook")
     url: WebhookUrl = Field(description="address that gets a POST for each state change")
     events: tuple[StateChange, ...] = Field(
@@ -44,6 +45,7 @@ class CreateWebhook(WebhookSettings, Command):
 
     TYPE: ClassVar[str] = "webhook.create.v1"
     OWNER: ClassVar[str] = "access"
+    tenant: Name = Field(description="the tenant")
     version: int = Field(ge=1, description="one above the latest version of the tenant's secrets")
     sealed: SealedValue = Field(description="the encrypted signing secret")
     created_by: Principal = Field(description="key or token of the sender")
@@ -77,6 +79,7 @@ class WebhookCreated(WebhookSettings, Event):
     LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
     SUBJECT: ClassVar[str] = "name"
     PUBLIC: ClassVar[bool] = False
+    tenant: Name = Field(description="the tenant")
     created_by: Principal = Field(description="key or token that created it")
     created_at: int = Field(ge=0, description="ms, when it was created")
 

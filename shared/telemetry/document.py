@@ -19,6 +19,7 @@ TITLES: dict[Group, str] = {
     "throttle": "Throttle",
     "executor": "Executors of agents",
     "gateway": "Gateway",
+    "notifier": "Notifier",
 }
 HEAD = """\
 # Metrics

@@ -54,6 +54,8 @@ MetricName = Literal[
     "berth_nodes",
     "berth_nodes_enrolled",
     "berth_nodes_suspected",
+    "berth_notifications",
+    "berth_notifications_waiting",
     "berth_order_age_seconds",
     "berth_policies_degraded",
     "berth_projection_lag_seconds",
@@ -277,6 +279,16 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             "gateway",
             "Time in which the topic of a tenant above its rate was not read",
             ("tenant",),
+        ),
+        "berth_notifications": Spec(
+            "counter",
+            "notifier",
+            "Attempts by outcome: `delivered`, `failed`, `given_up`; of the kind `all` `dropped`, "
+            "where too many waited or the webhook is disabled",
+            ("kind", "outcome"),
+        ),
+        "berth_notifications_waiting": Spec(
+            "gauge", "notifier", "Notifications that wait for an attempt", ("kind",)
         ),
     }
 )

@@ -15,6 +15,7 @@ Group = Literal[
     "throttle",
     "executor",
     "gateway",
+    "notifier",
 ]
 
 

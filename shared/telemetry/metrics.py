@@ -61,6 +61,7 @@ class Metrics:
         self.llm_rejections = self._counter("berth_llm_rejections")
         self.agent_refusals = self._counter("berth_agent_refusals")
         self.dropped_records = self._counter("berth_dropped_records")
+        self.notifications = self._counter("berth_notifications")
         self.solve_s = self._histogram("berth_solve_seconds")
         self._exported = self._counter("berth_spans_exported")
         self._dropped = self._counter("berth_spans_dropped")

@@ -47,7 +47,9 @@ def create_webhook(view: AccessView, command: CreateWebhook, now: int) -> Outcom
             return denial._replace(of=of)
         case Grant(_, stored):
             settings = {name: getattr(command, name) for name in WebhookSettings.model_fields}
-            created = WebhookCreated(**settings, created_by=command.created_by, created_at=now)
+            created = WebhookCreated(
+                **settings, tenant=command.tenant, created_by=command.created_by, created_at=now
+            )
             return Grant(of, created, () if stored is None else (stored,))
 
 

@@ -64,6 +64,14 @@ BETWEEN_CONTAINERS = {
     "BERTH_INTERACTION_KEY",
     "BERTH_JOB_HISTORY_D",
     "BERTH_RECORDS_D",
+    "BERTH_PUBLIC_URL",
+    "BERTH_WEBHOOK_NETWORKS",
+    "BERTH_SMTP_HOST",
+    "BERTH_SMTP_PORT",
+    "BERTH_SMTP_USER",
+    "BERTH_SMTP_PASSWORD",
+    "BERTH_MAIL_FROM",
+    "BERTH_MAIL_DOMAINS",
 }
 """Settings that only processes on different addresses need, or that an operator gives."""
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
@@ -253,10 +261,12 @@ def test_ids_of_interactions_are_signed_with_a_key_of_the_installation(tmp_path:
     assert len(read_interaction_key(tmp_path / compose_secrets.INTERACTIONS, tmp_path)) >= 32
 
 
-def test_gateway_and_executor_of_agents_alone_have_the_keys_of_secrets(tmp_path: Path) -> None:
+def test_gateway_notifier_and_executor_of_agents_alone_have_the_keys_of_secrets(
+    tmp_path: Path,
+) -> None:
     path = f"/run/secrets/{compose_secrets.SECRET_KEYS}"
     holders = {name for name, run in RUN.items() if compose_secrets.SECRET_KEYS in _secrets(run)}
-    assert holders == {"gateway", "executor-agents"}
+    assert holders == {"gateway", "notifier", "executor-agents"}
     assert {RUN[name]["environment"]["BERTH_SECRET_KEYS"] for name in holders} == {path}
     compose_secrets.make(tmp_path)
     before = read_keys(tmp_path / compose_secrets.SECRET_KEYS)

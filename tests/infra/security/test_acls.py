@@ -50,6 +50,7 @@ DESIGN: dict[str, tuple[set[str], set[str]]] = {
         },
     ),
     "projector": (set(), {*ALL, "logs"}),
+    "notifier": (set(), {"access", "admission", "placement"}),
     "verify": (set(), {"*"}),
     "operator": (
         {"commands", "access.commands", "reports", "llm.requests", "submissions.*"},

@@ -18,6 +18,7 @@ from services.access.settings import AccessSettings
 from services.executor.settings import ExecutorSettings
 from services.failslow.settings import FailSlowSettings
 from services.gateway.settings import GatewaySettings
+from services.notifier.settings import NotifierSettings
 from services.priority.settings import PrioritySettings
 from services.projector.settings import ProjectorSettings
 from services.publisher.settings import PublisherSettings
@@ -35,6 +36,7 @@ CLASSES: dict[str, type[Settings]] = {
     "executor": ExecutorSettings,
     "publisher": PublisherSettings,
     "projector": ProjectorSettings,
+    "notifier": NotifierSettings,
     "gateway": GatewaySettings,
 }
 SET_BY_THE_STACK = {

@@ -30,6 +30,7 @@ SITE = Site(
     durable=False,
     postgres_projector="postgresql://berth_projector@/berth?host=/run",
     postgres_gateway="postgresql://berth_gateway@/berth?host=/run",
+    postgres_notifier="postgresql://berth_notifier@/berth?host=/run",
 )
 PORTS = {"metrics": 9100, "http": 8080}
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
@@ -73,6 +74,7 @@ def test_only_readers_of_tables_get_the_address_of_postgres() -> None:
     variables = {service.name: environment(service, SITE, PORTS) for service in SERVICES}
     assert {name for name, env in variables.items() if "BERTH_POSTGRES" in env} == {
         "projector",
+        "notifier",
         "gateway",
     }
 
@@ -109,6 +111,7 @@ def test_a_step_gets_only_its_variables() -> None:
         "BERTH_POSTGRES": SITE.postgres,
         "BERTH_POSTGRES_PROJECTOR": SITE.postgres_projector,
         "BERTH_POSTGRES_GATEWAY": SITE.postgres_gateway,
+        "BERTH_POSTGRES_NOTIFIER": SITE.postgres_notifier,
     }
 
 

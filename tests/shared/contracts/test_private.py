@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from shared.contracts.private import PRIVATE, strip
 from shared.contracts.base import EVENTS
+from shared.contracts.private import PRIVATE, strip
 
 
 def test_command_and_environment_of_a_job_are_private() -> None:

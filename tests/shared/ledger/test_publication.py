@@ -1,4 +1,4 @@
-"""What leaves the installation has no private field."""
+"""An event that leaves the installation has no private field."""
 
 from __future__ import annotations
 

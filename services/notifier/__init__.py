@@ -1,0 +1,1 @@
+"""Sends state changes of jobs to webhooks of tenants, and mails to users."""

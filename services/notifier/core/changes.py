@@ -1,0 +1,116 @@
+"""State changes in accepted records, and the webhooks that each of them is sent to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from shared.contracts.registry import AccessView
+from shared.contracts.state_changes import STATE_CHANGES, StateChange
+from shared.contracts.upcast import upcast
+from shared.contracts.webhooks import WebhookCreated, WebhookTested
+from shared.ledger.publication import encode_public
+from shared.ledger.reader import Accepted, RawFact
+
+SPECIFYING = frozenset({"job.admitted.v1", "job.deferred.v1", "array.accepted.v1"})
+"""Events that hold the specification of a job."""
+RELEVANT = {*STATE_CHANGES, *SPECIFYING, WebhookTested.TYPE}
+
+
+class Fields(msgspec.Struct):
+    """The fields of an event by which it finds its receivers."""
+
+    tenant: str = ""
+    job_id: str = ""
+    name: str = ""
+
+
+class Change(NamedTuple):
+    """An event that some receiver may get; `change` is None for one that is no state change."""
+
+    event_id: str
+    kind: str
+    change: StateChange | None
+    fields: Fields
+    at_ms: int
+    pool: str
+    data: bytes
+    body: bytes
+
+
+class Notification(NamedTuple):
+    """A text on its way: `target` is a webhook's name, or `mail:` and a user."""
+
+    tenant: str
+    target: str
+    created_at: int
+    event_id: str
+    at_ms: int
+    body: str
+
+
+_fields = msgspec.json.Decoder(Fields)
+
+
+def changes_of(accepted: Accepted, pool: str, base_url: str) -> Iterator[Change]:
+    """Yield the events of a record that may concern a receiver; `pool` is that of its lane."""
+    for raw in accepted.raw():
+        if raw.type in RELEVANT:
+            yield _change(accepted, raw, pool, base_url)
+
+
+def webhooks_for(change: Change, view: AccessView) -> list[WebhookCreated]:
+    """Return the webhooks of the event's own tenant that it is sent to."""
+    hooks = view.webhooks.of(change.fields.tenant)
+    if change.kind == WebhookTested.TYPE:
+        hook = hooks.get(change.fields.name)
+        return [hook] if hook is not None else []
+    return [
+        hook
+        for hook in hooks.values()
+        if change.change in hook.events
+        and (not hook.pools or change.pool in hook.pools)
+        and change.at_ms >= hook.created_at
+    ]
+
+
+def to_webhook(change: Change, hook: WebhookCreated) -> Notification:
+    return Notification(
+        hook.tenant, hook.name, hook.created_at, change.event_id, change.at_ms, change.body.decode()
+    )
+
+
+def job_url(base_url: str, job_id: str) -> str:
+    """Return the address of a job in the REST API; empty where the installation has none."""
+    return f"{base_url.rstrip('/')}/v1/jobs/{job_id}" if base_url and job_id else ""
+
+
+def pool_of_lane(view: AccessView, lane: int) -> str:
+    """Return the pool of a lane, which never changes."""
+    present = (name for name, pool in view.pools.items() if pool.partition == lane)
+    former = (name for name, former_lane in view.former_lanes.items() if former_lane == lane)
+    return next(present, next(former, ""))
+
+
+def _change(accepted: Accepted, raw: RawFact, lane_pool: str, base_url: str) -> Change:
+    kind, data = upcast(raw.type, raw.data)
+    fields = _fields.decode(data)
+    event_id = accepted.fact_id(raw.index)
+    pool = lane_pool if fields.job_id else ""
+    body = b""
+    if kind not in SPECIFYING:
+        body = encode_public(
+            id=event_id,
+            ledger=accepted.ledger,
+            kind=kind,
+            data=data,
+            at_ms=raw.at,
+            subject=raw.subject,
+            traceparent=raw.traceparent,
+            tenant=fields.tenant,
+            pool=pool,
+            link=job_url(base_url, fields.job_id),
+        )
+    return Change(event_id, kind, STATE_CHANGES.get(kind), fields, raw.at, pool, data, body)

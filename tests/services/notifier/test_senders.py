@@ -1,0 +1,150 @@
+"""Webhooks reach no address inside, follow no redirect, and wait for no answer for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from services.notifier.core.addresses import parse_networks
+from services.notifier.core.mail import message_of
+from services.notifier.senders import MailSender, Outcome, WebhookSender
+from services.notifier.settings import NotifierSettings
+from tests.services.notifier.receivers import mailbox, receiving
+
+
+async def send(url: str, networks: str = "") -> Outcome:
+    sender = WebhookSender(parse_networks(networks))
+    try:
+        return await sender.send(url, {"webhook-id": "x"}, b"{}")
+    finally:
+        await sender.close()
+
+
+async def test_the_loopback_is_not_allowed_unless_the_operator_opens_it() -> None:
+    async with receiving() as receiver:
+        assert (await send(receiver.url)).error == "address not allowed for plain HTTP"
+        https = receiver.url.replace("http:", "https:")
+        assert (await send(https)).error == "address not allowed"
+        named = https.replace("127.0.0.1", "localhost")
+        assert (await send(named)).error == "address not allowed"
+        assert receiver.got == []
+        assert await send(receiver.url, "127.0.0.0/8") == Outcome()
+        assert len(receiver.got) == 1
+
+
+@pytest.mark.parametrize("host", ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::ffff:7f00:1]"])
+async def test_no_spelling_of_the_loopback_is_allowed(host: str) -> None:
+    async with receiving() as receiver:
+        outcome = await send(receiver.url.replace("127.0.0.1", host))
+        assert outcome.error and receiver.got == []
+
+
+async def test_a_name_that_changes_its_address_is_judged_where_it_leads() -> None:
+    """The first answer of the resolver is public, the one that the connection uses is not."""
+    async with receiving() as receiver:
+        port = int(receiver.url.rpartition(":")[2].partition("/")[0])
+        inside = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+        with patch("socket.getaddrinfo", return_value=inside):
+            outcome = await send(f"https://rebinding.example.org:{port}/")
+        assert (outcome.error, receiver.got) == ("address not allowed", [])
+
+
+async def test_a_redirect_is_a_failure_and_not_followed() -> None:
+    async with receiving() as inside, receiving(302) as receiver:
+        receiver.headers["Location"] = inside.url
+        assert (await send(receiver.url, "127.0.0.0/8")).error == "status 302"
+        assert inside.got == [] and len(receiver.got) == 1
+
+
+async def test_what_a_receiver_answers_counts_by_its_status() -> None:
+    async with receiving() as receiver:
+        for status, expected in ((200, Outcome()), (500, Outcome("status 500"))):
+            receiver.status = status
+            assert await send(receiver.url, "127.0.0.0/8") == expected
+        receiver.status = 410
+        assert await send(receiver.url, "127.0.0.0/8") == Outcome("status 410", is_final=True)
+
+
+async def test_a_silent_receiver_ends_with_the_limit() -> None:
+    with patch("services.notifier.senders.TIMEOUT_S", 0.2):
+        async with receiving() as receiver:
+            receiver.gate.clear()
+            assert (await send(receiver.url, "127.0.0.0/8")).error == "no answer in 0.2 s"
+
+
+async def test_of_a_large_answer_only_the_head_is_read() -> None:
+    sent = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
+        try:
+            while sent < 1_000_000_000:
+                writer.write(b"x" * 65536)
+                await writer.drain()
+                sent += 65536
+        except OSError:
+            pass
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    assert await send(f"http://127.0.0.1:{port}/", "127.0.0.0/8") == Outcome()
+    server.close()
+    assert sent < 100_000_000
+
+
+async def test_a_head_without_an_end_is_no_answer() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1_000_000)
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    assert "no valid answer" in (await send(f"http://127.0.0.1:{port}/", "127.0.0.0/8")).error
+    server.close()
+
+
+def mails(port: int, folder: Path) -> MailSender:
+    return MailSender(
+        NotifierSettings(
+            kafka="127.0.0.1:1",
+            data=folder,
+            postgres="",
+            smtp_host="127.0.0.1",
+            smtp_port=port,
+            smtp_tls="none",
+            mail_from="berth@example.org",
+        )
+    )
+
+
+def message() -> str:
+    return r'{"subject":"train: failed","text":"text\n.\nmore\n"}'
+
+
+async def test_a_mail_goes_to_its_address_alone(tmp_path: Path) -> None:
+    async with mailbox() as box:
+        sender = mails(box.port, tmp_path)
+        letter = message_of(message(), "placement/0/7/0", 1000, "berth@example.org", "a@b.c")
+        assert await sender.send(letter, "a@b.c") == Outcome()
+        ((origin, recipients, kept),) = box.mails
+        assert (origin, recipients, kept["Subject"]) == (
+            "berth@example.org",
+            ["a@b.c"],
+            "train: failed",
+        )
+        box.refusal = "550 no such user"
+        assert await sender.send(letter, "a@b.c") == Outcome("SMTP 550: address refused", True)
+        box.refusal = "451 later"
+        assert await sender.send(letter, "a@b.c") == Outcome("SMTP 451: address refused", False)
+        await sender.close()
+
+
+async def test_a_server_that_is_away_is_an_error(tmp_path: Path) -> None:
+    sender = mails(1, tmp_path)
+    letter = message_of(message(), "x", 1000, "berth@example.org", "a@b.c")
+    assert await sender.send(letter, "a@b.c") == Outcome("SMTP: ConnectionRefusedError")
+    await sender.close()
