@@ -45,6 +45,7 @@ from cli.commands.upgrade import upgrade
 from cli.commands.usage import usage
 from cli.commands.users import users
 from cli.commands.validate import validate
+from cli.commands.webhooks import webhooks
 from cli.commands.what_if import what_if
 from cli.commands.whoami import whoami
 from cli.text.output import lines
@@ -108,6 +109,7 @@ for _name, _group in (
     ("users", users),
     ("keys", keys),
     ("secrets", secrets),
+    ("webhooks", webhooks),
     ("nodes", nodes),
     ("pools", pools),
     ("endpoints", endpoints),

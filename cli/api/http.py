@@ -54,8 +54,10 @@ class Api(Client):
     def get(self, path: str, query: Query | None = None) -> Json:
         return self._of("GET", path, query)
 
-    def post(self, path: str, body: Mapping[str, object] | None = None) -> Json:
-        return self._of("POST", path, body=body or {})
+    def post(
+        self, path: str, body: Mapping[str, object] | None = None, query: Query | None = None
+    ) -> Json:
+        return self._of("POST", path, query, body or {})
 
     def put(self, path: str, body: Mapping[str, object], query: Query | None = None) -> Json:
         return self._of("PUT", path, query, body)

@@ -16,6 +16,7 @@ from cli.input.arguments import AsJson, Data
 from cli.input.documents import Body
 from cli.input.job_file import merged, read, variables, with_array
 from cli.input.numbers import parse_array
+from cli.input.state_changes import parse_state_changes
 from cli.text.output import report_line
 from cli.text.reasons import start_lines
 from cli.text.times import age_ms
@@ -85,6 +86,14 @@ def submit(
     walltime: Annotated[
         float | None, typer.Option(min=0.001, help="Longest run time, in seconds.")
     ] = None,
+    notify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN",
+            help="Mail its user at these state changes: start, end, fail, preempt or their names, "
+            "separated by commas; of an array once, at its end.",
+        ),
+    ] = None,
     key: Annotated[
         str | None, typer.Option(help="Idempotency key; a repeated submit returns the same job.")
     ] = None,
@@ -122,6 +131,7 @@ def submit(
             "workdir": workdir,
             "image": image,
             "walltime_s": walltime,
+            "notify": parse_state_changes(notify, "--notify") if notify is not None else None,
         },
     )
     if jobs is not None:

@@ -12,7 +12,7 @@ from cli.errors import BadInput, NotFound
 from cli.input.arguments import AsJson, Data
 from cli.text.output import emit, table
 
-users = typer.Typer(no_args_is_help=True, help="Users of tenants: list, create, set, delete.")
+users = typer.Typer(no_args_is_help=True, help="Users of tenants: list, create, set, delete, mail.")
 
 UserArgument = Annotated[str, typer.Argument(help="Person or robot.", metavar="USER")]
 Tenant = Annotated[str, typer.Option(help="Tenant of the user.")]
@@ -102,6 +102,30 @@ def delete(user: UserArgument, tenant: Tenant, as_json: AsJson = False, data: Da
     for key_id in revoked:
         _revoke(client, key_id)
     report(as_json, {"user": user, "revoked": revoked}, f"{user}: deleted")
+
+
+@users.command()
+def mail(
+    user: UserArgument,
+    address: Annotated[str | None, typer.Argument(help="Mail address.", metavar="ADDRESS")] = None,
+    tenant: Annotated[
+        str | None, typer.Option(help="Tenant of the user; that of the key if not given.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Delete the address.")] = False,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Set the address for mails about the user's jobs; it is encrypted and not shown again.
+
+    Users set their own address, operators that of every user; `berth submit --notify` uses it.
+    """
+    if (address is None) != remove:
+        raise BadInput("one of ADDRESS and --remove is needed")
+    client, path, query = api(data), f"/v1/users/{part(user)}/mail", {"tenant": tenant}
+    if address is None:
+        report(as_json, client.delete(path, query), f"{user}: address deleted")
+    else:
+        report(as_json, client.put(path, {"address": address}, query), f"{user}: address set")
 
 
 def _keys_of(client: Api, tenant: str, user: str) -> list[Json]:

@@ -34,6 +34,8 @@ from services.gateway.routes import (
     tenants,
     terminals,
     usage,
+    users,
+    webhooks,
 )
 from services.gateway.wiring import Gateway
 
@@ -56,6 +58,8 @@ ROUTES = (
     usage,
     shares,
     secrets,
+    users,
+    webhooks,
     pools,
     audit,
     identity,

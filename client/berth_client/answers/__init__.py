@@ -23,6 +23,7 @@ from berth_client.answers.access import (
     Tenant,
     TenantDetail,
     TenantUse,
+    Webhook,
     WhoAmI,
 )
 from berth_client.answers.commands import (
@@ -34,6 +35,7 @@ from berth_client.answers.commands import (
     NodeTokenReceipt,
     SecretReceipt,
     SubmissionReceipt,
+    WebhookReceipt,
 )
 from berth_client.answers.estimates import StartInterval, StopDeferral
 from berth_client.answers.jobs import (
@@ -148,6 +150,8 @@ __all__ = [
     "TenantDetail",
     "TenantUse",
     "WaitReason",
+    "Webhook",
+    "WebhookReceipt",
     "WhoAmI",
     "Why",
 ]

@@ -145,6 +145,41 @@ class Secret(TypedDict):
     """Key that encrypts it."""
 
 
+class Webhook(TypedDict):
+    """A webhook of a tenant, and what became of what was sent to it."""
+
+    id: str
+    """`tenant/name`."""
+    tenant: str
+    name: str
+    url: str
+    events: list[str]
+    """State changes of jobs that are sent."""
+    pools: list[str]
+    """Pools of the jobs; empty: every pool."""
+    created_by: str
+    """Principal that created it."""
+    created_at: int
+    waiting: int
+    """Events that wait for their next attempt."""
+    delivered: int
+    given_up: int
+    """Events that no attempt of a day could deliver."""
+    dropped: int
+    """Events that were not kept: too many waited, or the webhook was disabled."""
+    failing_since: int
+    """First attempt after the last success; 0: the last attempt was one."""
+    disabled_at: int
+    """Since then nothing is sent; a test that succeeds enables it again."""
+    last_at: int
+    last_error: str
+    """Why the last attempt failed; empty: it did not."""
+    tested_at: int
+    """When the last test was requested that has a result."""
+    test_result: str
+    """`delivered`, or why not."""
+
+
 class Rotation(TypedDict):
     """The result of a rotation of keys of secrets."""
 

@@ -77,6 +77,15 @@ class SecretReceipt(CommandReceipt):
     """It grows with every change of the tenant's secrets."""
 
 
+class WebhookReceipt(CommandReceipt):
+    """A new webhook. Its secret is shown once."""
+
+    tenant: str
+    name: str
+    secret: str
+    """Signs each request, by Standard Webhooks: `whsec_` and base64."""
+
+
 class CommandAnswer(TypedDict):
     """The decision about a command."""
 

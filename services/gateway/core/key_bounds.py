@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Container
 
 from services.gateway.core.field_errors import FieldError
 from shared.contracts.base import NAME
@@ -10,6 +11,7 @@ from shared.contracts.bounds import MOST_GPUS, UNBOUNDED, TenantBounds, find_exc
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import UNKNOWN_USER
 from shared.contracts.registry import Bearer
+from shared.contracts.secrets import MAIL
 
 
 class NotPermitted(Exception):
@@ -60,6 +62,20 @@ def check_claim(bounds: TenantBounds, user: str, why: str) -> None:
     if bounds.users == "authenticated" and user != UNKNOWN_USER:
         rule = f"must be absent: {why}, and the tenant has users=authenticated"
         raise NotPermitted(FieldError(field="user", value=user, rule=rule))
+
+
+def check_mails(command: SubmitJob, user: str | None, addressed: Container[str]) -> None:
+    """Raise NotPermitted for mails where no user is authenticated, or it has no address.
+
+    `addressed` are the names of the tenant's secrets.
+    """
+    named = ",".join(command.spec.notify)
+    if named and user is None:
+        rule = "must be empty: mails go to an authenticated user, and the sender is none"
+        raise NotPermitted(FieldError(field="notify", value=named, rule=rule))
+    if named and MAIL + str(user) not in addressed:
+        rule = f"must be empty: {user} has no address; `berth users mail {user} ADDRESS` sets it"
+        raise NotPermitted(FieldError(field="notify", value=named, rule=rule))
 
 
 def permitted(command: SubmitJob, bearer: Bearer, bounds: TenantBounds = UNBOUNDED) -> SubmitJob:

@@ -6,8 +6,16 @@ from collections.abc import Container, Mapping
 
 from services.gateway.core.field_errors import FieldError, InvalidBody, plain
 from shared.contracts.registry import AccessView
-from shared.contracts.secrets import NAME_RULE, REFERENCE, SECRET_NAME, secrets_named
+from shared.contracts.secrets import (
+    NAME_RULE,
+    REFERENCE,
+    RESERVED,
+    SECRET_NAME,
+    is_reserved,
+    secrets_named,
+)
 
+TAKEN = f"must not begin with {RESERVED}: Berth keeps webhooks and addresses under such names"
 UNKNOWN = "no such secret of tenant {tenant}; `berth secrets set` makes one"
 
 
@@ -33,4 +41,6 @@ def check_secrets(env: Mapping[str, str], known: Container[str], tenant: str) ->
 def _broken_rule(name: str, known: Container[str], tenant: str) -> str:
     if not SECRET_NAME.fullmatch(name):
         return f"name of a secret: {NAME_RULE}"
+    if is_reserved(name):
+        return TAKEN
     return "" if name in known else UNKNOWN.format(tenant=tenant)

@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from services.gateway.core.field_errors import InvalidBody, NotJson
-from services.gateway.core.key_bounds import NotPermitted, check_claim
+from services.gateway.core.key_bounds import NotPermitted, check_claim, check_mails
 from services.gateway.core.named_secrets import check_secrets
 from services.gateway.core.strict import parse_body, parse_object
 from services.gateway.core.submission import (
@@ -91,6 +91,7 @@ def _routed(id: str, event: CloudEvent, sender: Sender, pools: Mapping[str, int]
         job = parse_submission(parse_object(event.body))
         check_claim(sender.bounds, job.spec.user, "the broker knows the tenant alone")
         submit = submit_job(job, sender, pools, key=_idempotency_key(event.id))
+        check_mails(submit, None, ())
         lane = pools[submit.pool]
         return RoutedCommand(id, submit, lane, submit.job_id, submit.pool, event.traceparent)
     if event.type in CANCEL:

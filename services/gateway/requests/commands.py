@@ -43,6 +43,7 @@ CONFLICTS = frozenset(
         "token_exists",
         "too_many_tokens",
         "version_conflict",
+        "webhook_exists",
         "upgrade_not_finished",
     }
 )

@@ -56,9 +56,12 @@ async def retry(request: Request, job_id: Job) -> Response:
     if row["pool"] is None:
         raise unavailable("reads_unavailable", "the job's pool is not projected yet; retry")
     authenticated = gateway.access.view.bounds_of(sender.tenant).users == "authenticated"
-    if (user := user_of(bearer)) is not None or (authenticated and bearer.tenant):
+    user = user_of(bearer)
+    if user is not None or (authenticated and bearer.tenant):
         # The new job belongs to who repeats the old one.
         spec = spec.model_copy(update={"user": user or UNKNOWN_USER})
+    if user is None and bearer.tenant:
+        spec = spec.model_copy(update={"notify": ()})
     again = JobBody(spec=spec, pool=str(row["pool"]))
     by_operator = bearer.has_role("operator")
     command = submit_job(again, sender, gateway.access.pools(), key, by_operator=by_operator)

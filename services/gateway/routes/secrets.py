@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from time import monotonic_ns
+from collections.abc import Awaitable
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field, field_validator
 
 from berth_client import answers
-from berth_client.answers import CommandReceipt
 from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.named_secrets import TAKEN
 from services.gateway.core.strict import parse_body
-from services.gateway.kafka.outbox import OutgoingCommand
 from services.gateway.reads.paging import Limit, PageToken, page_of_entries
 from services.gateway.requests.authorization import authorize
 from services.gateway.requests.body import json_body
-from services.gateway.requests.commands import (
-    accepted_response,
-    command_route,
-    decide_by_access,
-    json_response,
-    new_command_id,
-)
+from services.gateway.requests.commands import accepted_response, command_route, json_response
 from services.gateway.requests.filters import check_tenant
+from services.gateway.requests.secret_changes import (
+    charge_change,
+    decided,
+    require_owner,
+    store_sealed,
+)
 from services.gateway.requests.updates import require_finished
 from services.gateway.responses.openapi import read_route
-from services.gateway.responses.problem import ApiError, limited, not_found
+from services.gateway.responses.problem import ApiError, not_found
 from services.gateway.routes.submissions import TENANT_REQUIRED, OfTenant, owner_of, sender_for
-from services.gateway.sealing import CHANGES
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Model
 from shared.contracts.registry import Bearer
@@ -40,13 +38,11 @@ from shared.contracts.secrets import (
     SecretName,
     SecretStored,
     StoreSecret,
+    is_reserved,
 )
-from shared.http.rate import NS
 
 LIMIT_BYTES = 8 * MAX_VALUE_BYTES
 """Longest body: JSON writes a control character as six."""
-TRIES = 5
-"""Attempts to store a secret while other gateways store secrets of the tenant."""
 
 router = APIRouter(prefix="/v1/secrets", tags=["secrets"])
 
@@ -89,15 +85,6 @@ async def rotate_secrets(request: Request) -> Response:
     )
 
 
-def _charge_change(gateway: Gateway, bearer: Bearer) -> None:
-    """Take a change from the tenant's bucket; operators have none. Raises ApiError 429."""
-    if bearer.tenant is None:
-        return
-    if wait_ns := gateway.secret_changes.take(bearer.tenant, monotonic_ns()):
-        gateway.telemetry.metrics.rate_limited.labels(bearer.tenant).inc()
-        raise limited(f"changes of secrets of tenant {bearer.tenant}", CHANGES, wait_ns / NS)
-
-
 @router.put("/{name}", **command_route(SetSecretRequest, 409, receipt=answers.SecretReceipt))
 async def set_secret(request: Request, name: Secret, tenant: OfTenant = None) -> Response:
     """Set a secret of a tenant: jobs that name it as `secret://NAME` get it when they start.
@@ -107,11 +94,16 @@ async def set_secret(request: Request, name: Secret, tenant: OfTenant = None) ->
     """
     gateway, bearer = gateway_of(request), await authorize(request, "submitter")
     owner = sender_for(gateway.access, bearer, owner_of(bearer, tenant)).tenant
+    _check_name(name)
     body = parse_body(SetSecretRequest, await json_body(request, LIMIT_BYTES))
     require_finished(gateway.access.view, "a secret", "the files of BERTH_SECRETS count")
-    _charge_change(gateway, bearer)
-    async with gateway.sealing.lock_of(owner):
-        command, receipt = await _store(request, gateway, bearer, owner, name, body.value)
+    charge_change(gateway, bearer)
+
+    def sealed() -> Awaitable[StoreSecret]:
+        view = gateway.access.view
+        return gateway.sealing.store(view, owner, name, body.value, bearer.principal)
+
+    command, receipt = await store_sealed(request, gateway, bearer, owner, sealed)
     return accepted_response(
         answers.SecretReceipt(**receipt, tenant=owner, name=name, version=command.version)
     )
@@ -128,7 +120,7 @@ async def list_secrets(
     secrets = {
         f"{secret.tenant}/{secret.name}": secret
         for secret in gateway.access.view.secrets
-        if shown in (None, secret.tenant)
+        if shown in (None, secret.tenant) and not is_reserved(secret.name)
     }
     return json_response(page_of_entries(secrets, _row_of, after, limit, "id"))
 
@@ -137,32 +129,15 @@ async def list_secrets(
 async def delete_secret(request: Request, name: Secret, tenant: OfTenant = None) -> Response:
     """Delete a secret: a job that names it fails at its next start, with that reason."""
     gateway, bearer = gateway_of(request), await authorize(request, "submitter")
-    owner = owner_of(bearer, tenant)
-    if owner is None:
-        raise InvalidBody([FieldError(field="tenant", rule=TENANT_REQUIRED)])
-    _charge_change(gateway, bearer)
+    _check_name(name)
+    owner = require_owner(owner_of(bearer, tenant), TENANT_REQUIRED)
+    charge_change(gateway, bearer)
     if gateway.access.view.secrets.get(owner, name) is None:
         await gateway.access.catch_up()
     if gateway.access.view.secrets.get(owner, name) is None:
         raise not_found("secret")
     command = DeleteSecret(tenant=owner, name=name)
-    return accepted_response(await _decided(request, gateway, bearer, command))
-
-
-async def _store(
-    request: Request, gateway: Gateway, bearer: Bearer, tenant: str, name: str, value: str
-) -> tuple[StoreSecret, CommandReceipt]:
-    """Store the value under the next version, which another gateway may take at the same time."""
-    for tries_left in reversed(range(TRIES)):
-        view = gateway.access.view
-        command = await gateway.sealing.store(view, tenant, name, value, bearer.principal)
-        try:
-            return command, await _decided(request, gateway, bearer, command)
-        except ApiError as error:
-            if error.reason != "version_conflict" or not tries_left:
-                raise
-        await gateway.access.catch_up()
-    raise AssertionError("the last attempt returns or raises")
+    return accepted_response(await decided(request, gateway, bearer, command))
 
 
 async def _rewrapped(
@@ -170,7 +145,7 @@ async def _rewrapped(
 ) -> bool:
     """Have access take the key; False for a secret that was set or deleted meanwhile."""
     try:
-        await _decided(request, gateway, bearer, command)
+        await decided(request, gateway, bearer, command)
     except ApiError as error:
         if error.reason not in ("version_conflict", "unknown_secret"):
             raise
@@ -178,21 +153,10 @@ async def _rewrapped(
     return True
 
 
-async def _decided(
-    request: Request,
-    gateway: Gateway,
-    bearer: Bearer,
-    command: StoreSecret | RewrapSecret | DeleteSecret,
-) -> CommandReceipt:
-    outgoing = OutgoingCommand(
-        new_command_id(),
-        command,
-        f"{command.tenant}/{command.name}",
-        bearer.tenant or "",
-        principal=bearer.principal,
-        access_next=gateway.access.next,
-    )
-    return await decide_by_access(request, gateway, outgoing)
+def _check_name(name: str) -> None:
+    """Raise InvalidBody for a name under which Berth itself keeps something."""
+    if is_reserved(name):
+        raise InvalidBody([FieldError(field="name", value=name, rule=TAKEN)])
 
 
 def _row_of(secret: SecretStored) -> dict[str, object]:

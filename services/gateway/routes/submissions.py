@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from berth_client.answers import SubmissionReceipt
 from services.gateway.access import AccessDirectory
 from services.gateway.core.field_errors import FieldError, InvalidBody
-from services.gateway.core.key_bounds import permitted
+from services.gateway.core.key_bounds import NotPermitted, check_mails, permitted, user_of
 from services.gateway.core.named_secrets import check_secrets, known_secrets
 from services.gateway.core.submission import (
     FlatJobBody,
@@ -36,6 +36,7 @@ from services.gateway.responses.problem import ApiError
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Name
 from shared.contracts.job_commands import SubmitJob
+from shared.contracts.job_spec import UNKNOWN_USER
 from shared.contracts.registry import Bearer
 
 TENANT_REQUIRED = (
@@ -82,6 +83,7 @@ async def send_submission(
     Raises NotPermitted, and InvalidBody for a secret or a bundle that its tenant does not have.
     """
     command = permitted(command, bearer, gateway.access.view.bounds_of(command.tenant))
+    await require_address(gateway.access, bearer, command)
     await require_secrets(gateway.access, command)
     await require_bundle(gateway, command)
     lane = gateway.access.pools()[command.pool]
@@ -134,6 +136,21 @@ async def require_secrets(access: AccessDirectory, command: SubmitJob) -> None:
                 raise
             if not await access.catch_up():
                 return
+
+
+async def require_address(access: AccessDirectory, bearer: Bearer, command: SubmitJob) -> None:
+    """Raise NotPermitted for mails to a user without an address, also not since a moment.
+
+    An operator submits for the user that the job names.
+    """
+    user = user_of(bearer)
+    if bearer.tenant is None and command.spec.user != UNKNOWN_USER:
+        user = command.spec.user
+    try:
+        check_mails(command, user, access.view.secrets.of(command.tenant))
+    except NotPermitted:
+        await access.catch_up()
+        check_mails(command, user, access.view.secrets.of(command.tenant))
 
 
 async def require_bundle(gateway: Gateway, command: SubmitJob) -> None:

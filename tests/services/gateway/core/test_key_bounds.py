@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.gateway.core.field_errors import InvalidBody
-from services.gateway.core.key_bounds import NotPermitted, check_owner, permitted
+from services.gateway.core.key_bounds import NotPermitted, check_mails, check_owner, permitted
 from services.gateway.core.submission import parse_submission
 from shared.contracts.bounds import TenantBounds
 from shared.contracts.job_commands import SubmitJob
@@ -90,3 +90,15 @@ def test_no_body_says_that_its_sender_is_an_operator() -> None:
     for body in ({"name": "j", "by_operator": True}, {"spec": {"name": "j"}, "by_operator": True}):
         with pytest.raises(InvalidBody, match="by_operator"):
             parse_submission(body)
+
+
+def test_mails_need_an_authenticated_user_with_an_address() -> None:
+    job = submission(notify=("failed",))
+    check_mails(submission(), None, ())
+    check_mails(job, "ada", ("berth.mail.ada",))
+    for user, addressed, rule in (
+        (None, ("berth.mail.ada",), "authenticated user"),
+        ("eve", ("berth.mail.ada",), "eve has no address"),
+    ):
+        with pytest.raises(NotPermitted, match=rule):
+            check_mails(job, user, addressed)

@@ -1,0 +1,133 @@
+"""Webhooks and addresses by REST: a real gateway with the real access service and Postgres."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from shared.contracts.access import KeyCreated
+from shared.contracts.keys import hash_secret
+from shared.contracts.pools import RELEASE, PoolConfigured
+from shared.ledger.partition import TP
+from shared.process.connection import Connection
+from tests.broker_clients import log_of
+from tests.services.gateway.routes.test_secrets import Site
+from tests.services.gateway.stack import (
+    KEYS,
+    fill_access,
+    ready,
+    start_access,
+    start_broker,
+    start_gateway,
+)
+
+pytestmark = pytest.mark.process
+KEYS.setdefault("alice", "alice-key.s7")
+HOOK = {"name": "ci", "url": "https://hooks.example.org/x", "events": ["failed"]}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, gateway_dsn: str) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("webhooks")
+    broker, kafka = start_broker(folder)
+    asyncio.run(_fill(kafka))
+    access = start_access(folder, kafka)
+    gateway, url = start_gateway(folder, kafka, gateway_dsn)
+    try:
+        asyncio.run(ready(url))
+        yield Site((url, url), kafka, folder)
+    finally:
+        for running in (gateway, access, broker):
+            running.stop()
+
+
+async def _fill(kafka: str) -> None:
+    ledgers = await fill_access(kafka)
+    bus = log_of(Connection(kafka, idempotent=False))
+    ledgers.bus = bus
+    key_id, _, secret = KEYS["alice"].rpartition(".")
+    alice = KeyCreated(
+        key_id=key_id, sha256=hash_secret(secret), role="submitter", tenant="ada", user="alice"
+    )
+    pools = (
+        PoolConfigured(pool=p, partition=n, release=RELEASE) for n, p in ((1, "main"), (2, "side"))
+    )
+    await ledgers.append("access", 0, *pools, alice)
+    await bus.stop()
+
+
+async def test_a_webhook_is_created_listed_tested_and_deleted(site: Site) -> None:
+    status, receipt = await site.call("POST", "/v1/webhooks", HOOK)
+    assert status == 202 and receipt["secret"].startswith("whsec_")
+    assert (receipt["tenant"], receipt["name"]) == ("ada", "ci")
+    again, problem = await site.call("POST", "/v1/webhooks", HOOK)
+    assert (again, problem["reason"]) == (409, "webhook_exists")
+    status, page = await site.call("GET", "/v1/webhooks", key="ada-view")
+    (row,) = page["items"]
+    assert (row["id"], row["url"], row["events"]) == ("ada/ci", HOOK["url"], ["failed"])
+    assert (row["delivered"], row["test_result"]) == (0, "")
+    assert "secret" not in row and "sealed" not in row
+    assert (await site.call("POST", "/v1/webhooks/ci/test"))[0] == 202
+    assert (await site.call("DELETE", "/v1/webhooks/ci"))[0] == 202
+    assert (await site.call("DELETE", "/v1/webhooks/ci"))[0] == 404
+    assert (await site.call("POST", "/v1/webhooks/ci/test"))[0] == 404
+
+
+async def test_a_tenant_sees_and_changes_its_own_webhooks_alone(site: Site) -> None:
+    assert (await site.call("POST", "/v1/webhooks", {**HOOK, "name": "own"}, key="bob"))[0] == 202
+    _, page = await site.call("GET", "/v1/webhooks")
+    assert "bob/own" not in [row["id"] for row in page["items"]]
+    assert (await site.call("DELETE", "/v1/webhooks/own"))[0] == 404
+    assert (await site.call("GET", "/v1/webhooks?tenant=bob"))[0] == 403
+    _, page = await site.call("GET", "/v1/webhooks?tenant=bob", key="op")
+    assert [row["id"] for row in page["items"]] == ["bob/own"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {**HOOK, "url": "ftp://example.org"},
+        {**HOOK, "url": "https://user:pw@example.org/"},
+        {**HOOK, "events": []},
+        {**HOOK, "events": ["done"]},
+        {**HOOK, "name": "No"},
+        {**HOOK, "pools": ["nowhere"]},
+        {**HOOK, "secret": "mine"},
+    ],
+)
+async def test_another_body_is_refused(site: Site, body: dict[str, object]) -> None:
+    assert (await site.call("POST", "/v1/webhooks", body))[0] == 422
+
+
+async def test_names_that_berth_keeps_are_no_secrets_of_jobs(site: Site) -> None:
+    await site.call("POST", "/v1/webhooks", {**HOOK, "name": "kept"})
+    assert (await site.set("berth.webhook.kept", "mine"))[0] == 422
+    assert (await site.call("DELETE", "/v1/secrets/berth.webhook.kept"))[0] == 422
+    status, problem = await site.submit("berth.webhook.kept")
+    assert status == 422 and "must not begin with berth." in str(problem)
+    assert "ada/berth.webhook.kept" not in await site.listed()
+
+
+async def test_mails_need_an_authenticated_user_with_an_address(site: Site) -> None:
+    spec = {"name": "x", "gang": {"gpus_per_worker": 1}, "notify": ["failed"]}
+    status, problem = await site.call("POST", "/v1/jobs", {"spec": spec})
+    assert status == 403 and "authenticated user" in str(problem)
+    status, problem = await site.call("POST", "/v1/jobs", {"spec": spec}, key="alice")
+    assert status == 403 and "no address" in str(problem)
+    address = {"address": "alice@example.org"}
+    assert (await site.call("PUT", "/v1/users/alice/mail", address))[0] == 403
+    assert (await site.call("PUT", "/v1/users/alice/mail", address, key="alice"))[0] == 202
+    assert (await site.call("POST", "/v1/jobs", {"spec": spec}, key="alice"))[0] == 202
+    path = "/v1/users/alice/mail?tenant=ada"
+    assert (await site.call("DELETE", path, key="op"))[0] == 202
+    assert (await site.call("DELETE", path, key="op"))[0] == 404
+    bus = log_of(Connection(site.kafka, idempotent=False))
+    feed = await bus.feed({TP("access", 0): 0})
+    values = b""
+    while polled := await feed.poll(1.0):
+        values += b"".join(entry.value or b"" for entry in polled[TP("access", 0)])
+    await feed.close()
+    await bus.stop()
+    assert b"berth.mail.alice" in values and b"alice@example.org" not in values
