@@ -58,6 +58,17 @@ def test_memory_cores_and_variables_of_a_worker_are_flags(monkeypatch: pytest.Mo
     assert spec.env == {"A": "1", "B": "x=y"}
 
 
+def test_state_changes_to_mail_are_named_as_slurm_names_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spec = submitted(monkeypatch, "--notify", "fail,preempt")
+    assert spec.notify == ("failed", "preempted", "rejected")
+    with serving(Gateway) as url:
+        monkeypatch.setenv("BERTH_URL", url)
+        ran = CliRunner().invoke(app, ["submit", "--notify", "done", "--", "true"])
+    assert ran.exit_code and "--notify: 'done'" in str(ran.exception)
+
+
 def test_the_help_states_the_default_of_each_resource() -> None:
     shown = " ".join(CliRunner().invoke(app, ["submit", "--help"]).stdout.split())
     gang = JobSpec(name="x").gang

@@ -80,3 +80,33 @@ def test_a_deleted_user_has_no_key(api: KeysApi) -> None:
     assert api.sent == [("/v1/keys/k1", None)]
     with pytest.raises(NotFound, match="no such user: eve of vision"):
         verbs.delete("eve", "vision")
+
+
+class AddressApi:
+    """Notes what it is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Any, Any]] = []
+
+    def put(self, path: str, body: Any, query: Any) -> dict[str, Any]:
+        self.sent.append((path, body, query))
+        return {}
+
+    def delete(self, path: str, query: Any) -> dict[str, Any]:
+        self.sent.append((path, None, query))
+        return {}
+
+
+def test_an_address_is_set_or_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = AddressApi()
+    monkeypatch.setattr(verbs, "api", lambda data: api)
+    verbs.mail("ada", "ada@example.org", "vision")
+    verbs.mail("ada", remove=True)
+    path = "/v1/users/ada/mail"
+    assert api.sent == [
+        (path, {"address": "ada@example.org"}, {"tenant": "vision"}),
+        (path, None, {"tenant": None}),
+    ]
+    for address, remove in ((None, False), ("ada@example.org", True)):
+        with pytest.raises(BadInput, match="ADDRESS and --remove"):
+            verbs.mail("ada", address, remove=remove)
