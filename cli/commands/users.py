@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -96,11 +97,13 @@ def set_(
 
 @users.command()
 def delete(user: UserArgument, tenant: Tenant, as_json: AsJson = False, data: Data = None) -> None:
-    """Revoke every key of a user; its jobs go on."""
+    """Revoke every key of a user and delete its address; its jobs go on."""
     client = api(data)
     revoked = [str(row["key_id"]) for row in _require_keys(client, tenant, user)]
     for key_id in revoked:
         _revoke(client, key_id)
+    with suppress(NotFound):
+        client.delete(f"/v1/users/{part(user)}/mail", {"tenant": tenant})
     report(as_json, {"user": user, "revoked": revoked}, f"{user}: deleted")
 
 

@@ -252,6 +252,7 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
         archive=stack.archive,
         secret_keys=_secret_keys(stack),
         job_logs=os.environ.get("BERTH_JOB_LOGS") or str(stack.state.parent / JOB_LOGS),
+        public_url=stack.gateway,
         bundles=os.environ.get("BERTH_BUNDLES") or str(stack.data_dir / BUNDLES),
     )
 

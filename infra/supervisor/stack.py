@@ -131,6 +131,8 @@ class Site:
     """Folder or address of the bundles of jobs."""
     job_logs: str = ""
     """Folder or address of the output of jobs."""
+    public_url: str = ""
+    """Address of the API, which links to jobs begin with."""
 
 
 PARTS = (
@@ -180,7 +182,13 @@ SERVICES = (
     ),
     Service("publisher", "services.publisher", 256),
     Service("projector", "services.projector", 384, AFTER_TABLES, (*WITH_POSTGRES, "job_logs")),
-    Service("notifier", "services.notifier", 256, AFTER_TABLES, (*WITH_POSTGRES, "secret_keys")),
+    Service(
+        "notifier",
+        "services.notifier",
+        256,
+        AFTER_TABLES,
+        (*WITH_POSTGRES, "secret_keys", "public_url"),
+    ),
     Service(
         "gateway",
         "services.gateway",
@@ -278,6 +286,7 @@ def _values(site: Site) -> dict[str, str]:
         | {name: value for name, value in optional.items() if value}
         | {
             "kafka": site.kafka,
+            "public_url": site.public_url,
             "postgres": site.postgres,
             "postgres_projector": site.postgres_projector,
             "postgres_gateway": site.postgres_gateway,

@@ -14,6 +14,9 @@ from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import serve_endpoint
 from shared.telemetry.upkeep import run_upkeep
 
+RESOLVER = "timeout:2 attempts:2"
+"""Options of the resolver (resolv.conf(5)): a silent name server ends before the attempt does."""
+
 
 async def main(settings: NotifierSettings) -> None:
     telemetry = start_telemetry("notifier", settings)
@@ -31,4 +34,5 @@ async def main(settings: NotifierSettings) -> None:
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("RES_OPTIONS", RESOLVER)
     run_to_end(main(read_settings(NotifierSettings, os.environ)), "notifier")

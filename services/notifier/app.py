@@ -29,8 +29,8 @@ STANDBY_S = 2.0
 SHOW_S = 5.0
 """Pause between two counts of what waits."""
 ANSWER_S = 60.0
-THREADS = 256
-"""Threads for names and files: a resolver that hangs holds one for each attempt."""
+THREADS = 1024
+"""Threads for names and files, at most: a name server that is silent holds one per attempt."""
 DATABASE_DOWN = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 
 

@@ -1,7 +1,7 @@
 """Sends what is due; a slow or dead receiver delays no other one.
 
-Of each webhook or user few notifications are on their way at a time, of each tenant more, and each
-attempt has a limit in time. What fails waits in the database for its next attempt.
+Of each webhook, and of the mails of each tenant, few are on their way at a time, and each attempt
+has a limit in time. One that fails waits in the database for the next.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from shared.secrets.secret_box import open_value
 from shared.secrets.secret_keys import Forged, KeyMissing, KeysUnusable, SecretKeys
 
 PER_TARGET = 2
-PER_TENANT = 8
+"""Attempts at a time of a webhook, and of the mails of a tenant."""
 IDLE_S = 1.0
 ANSWER_S = 60.0
 """Limit of one database call."""
@@ -93,9 +93,8 @@ class Delivery:
                 return await store.due(self._conn, now_ms(), self._in_flight, PER_TARGET)
 
     def _has_room(self, item: Due) -> bool:
-        targets = Counter((one.tenant, one.target) for one in self._in_flight.values())
-        tenants = Counter(one.tenant for one in self._in_flight.values())
-        return targets[item.tenant, item.target] < PER_TARGET and tenants[item.tenant] < PER_TENANT
+        busy = Counter(map(_place, self._in_flight.values()))
+        return busy[_place(item)] < PER_TARGET
 
     async def _attempt(self, item: Due) -> None:
         try:
@@ -185,3 +184,8 @@ class Delivery:
             return await asyncio.to_thread(open_value, self._keys, stored)
         except (KeysUnusable, KeyMissing, Forged):
             return None
+
+
+def _place(item: Due) -> tuple[str, str]:
+    """Return the webhook, or for a mail all mails of its tenant."""
+    return item.tenant, TARGET if item.target.startswith(TARGET) else item.target

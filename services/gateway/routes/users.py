@@ -55,8 +55,8 @@ async def set_address(request: Request, user: User, tenant: OfTenant = None) -> 
     """
     gateway, bearer = gateway_of(request), await authorize(request, "submitter")
     owner = sender_for(gateway.access, bearer, owner_of(bearer, tenant)).tenant
-    check_own(bearer, user)
     body = parse_body(MailAddressRequest, await json_body(request))
+    check_own(bearer, user)
     require_finished(gateway.access.view, "an address", "no mail is sent")
     charge_change(gateway, bearer)
     name = MAIL + user
@@ -76,13 +76,13 @@ async def delete_address(request: Request, user: User, tenant: OfTenant = None) 
     """Delete the address of a user: no mail goes to it any more."""
     gateway, bearer = gateway_of(request), await authorize(request, "submitter")
     owner = require_owner(owner_of(bearer, tenant), TENANT_REQUIRED)
-    check_own(bearer, user)
     charge_change(gateway, bearer)
     name = MAIL + user
     if gateway.access.view.secrets.get(owner, name) is None:
         await gateway.access.catch_up()
     if gateway.access.view.secrets.get(owner, name) is None:
         raise not_found("address")
+    check_own(bearer, user)
     command = DeleteSecret(tenant=owner, name=name)
     return accepted_response(await decided(request, gateway, bearer, command))
 

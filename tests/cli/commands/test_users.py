@@ -35,7 +35,9 @@ class KeysApi:
         self.sent.append((path, body))
         return {"command_id": "c", "key": "shown.once"}
 
-    def delete(self, path: str) -> dict[str, Any]:
+    def delete(self, path: str, query: dict[str, Any] | None = None) -> dict[str, Any]:
+        if path.endswith("/mail"):
+            raise NotFound("no such address")
         self.sent.append((path, None))
         return {"command_id": "c"}
 

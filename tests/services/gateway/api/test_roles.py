@@ -125,6 +125,7 @@ VALUES = {
     "{plan_id}": "j/1/migrate/1",
     "{input_id}": "placement/0/1/0",
     "{name}": "no-such-secret",
+    "{user}": "no-such-user",
     "{endpoint}": "no/such-endpoint",
     "{request_id}": "no-such-request",
     "{command_id}": "no-such-command",

@@ -135,3 +135,10 @@ def test_every_record_makes_one_command_and_the_same_one_each_time(raw: bytes | 
     assert one == two
     assert decode_command(one.command.TYPE, encode(one.command)) == one.command
     assert one.lane in POOLS.values()
+
+
+def test_an_event_names_no_mails_as_the_broker_knows_no_user() -> None:
+    value = record({"name": "x", "user": "eve", "notify": ["failed"]})
+    made = route_submission(SubmissionRecord("submissions.ada", 0, 7, value), ADA, POOLS, True)
+    assert isinstance(made.command, RejectSubmission)
+    assert "mails go to an authenticated user" in made.command.reason
