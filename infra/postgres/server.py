@@ -26,7 +26,9 @@ from infra.machine.process import START_S, DidNotStart, Running, spawn, tied
 USER = DATABASE = "berth"
 PROJECTOR, GATEWAY, NOTIFIER = "berth_projector", "berth_gateway", "berth_notifier"
 SERVICES = (PROJECTOR, GATEWAY, NOTIFIER)
-"""Roles of the services that have tables, beside the owner of the installation."""
+"""Roles of the services that have tables."""
+USERS = (USER, *SERVICES)
+"""These, and the owner of the installation."""
 DEBIAN = Path("/usr/lib/postgresql")
 STOP_SIGNAL = signal.SIGINT
 PORT = 5432
@@ -148,7 +150,7 @@ def _make(data_dir: Path, cluster: Path, initdb: Path) -> None:
         )
     finally:
         password_file.unlink()
-    for user in (USER, *SERVICES):
+    for user in USERS:
         _passfile(data_dir, user).unlink(missing_ok=True)
     _put_password(data_dir, USER, password)
 

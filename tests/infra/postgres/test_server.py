@@ -85,7 +85,7 @@ async def test_every_connection_needs_the_password_from_a_private_file(tmp_path:
             with pytest.raises((asyncpg.InvalidPasswordError, asyncpg.InterfaceError)):
                 await asyncpg.connect(open_dsn, password=password)
         files = sorted((tmp_path / "pg" / "passwords").iterdir())
-        assert [path.name for path in files] == sorted((postgres.USER, *postgres.SERVICES))
+        assert [path.name for path in files] == sorted(postgres.USERS)
         assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
         secrets = [path.read_text().strip().rpartition(":")[2] for path in files]
         assert len(set(secrets)) == len(files) and min(map(len, secrets)) > 40
