@@ -127,9 +127,8 @@ class Delivery:
             return Outcome(NO_SECRET)
         body = item.body.encode()
         signed = headers(secret, item.event_id, now_ms() // 1000, body)
-        return await self._webhooks.send(
-            url, {**signed, "content-type": CONTENT_TYPE, "user-agent": "Berth"}, body
-        )
+        head = {**signed, "content-type": CONTENT_TYPE, "user-agent": "Berth"}
+        return await outcome_of(self._webhooks.send(url, head, body))
 
     async def _mail(self, item: Due) -> None:
         user = item.target.removeprefix(TARGET)
@@ -148,8 +147,12 @@ class Delivery:
             await self._store(store.postpone(self._conn, item, later_ms))
             return
         sender = self._settings.mail_from
-        message = message_of(item.body, item.event_id, item.at_ms, sender, address)
-        await self._note(item, "mail", await self._smtp.send(message, address))
+        try:
+            message = message_of(item.body, item.event_id, item.at_ms, sender, address)
+        except ValueError:
+            await self._note(item, "mail", Outcome("no valid address", is_final=True))
+            return
+        await self._note(item, "mail", await outcome_of(self._smtp.send(message, address)))
 
     async def _note(self, item: Due, kind: str, outcome: Outcome) -> int:
         """Store how an attempt went; return since when all of the target have failed, ms."""
@@ -184,6 +187,16 @@ class Delivery:
             return await asyncio.to_thread(open_value, self._keys, stored)
         except (KeysUnusable, KeyMissing, Forged):
             return None
+
+
+async def outcome_of(attempt: Coroutine[None, None, Outcome]) -> Outcome:
+    """Return the outcome; an error that no sender expects is one attempt's, and not the end of all
+    others."""
+    try:
+        return await attempt
+    except Exception as error:
+        log.exception("attempt failed")
+        return Outcome(f"not sent: {type(error).__name__}")
 
 
 def _place(item: Due) -> tuple[str, str]:

@@ -53,6 +53,20 @@ async def test_a_name_that_changes_its_address_is_judged_where_it_leads() -> Non
         assert (outcome.error, receiver.got) == ("address not allowed", [])
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://127.0.0.1:99999/",
+        f"https://{'a' * 70}.example.org/",
+        "https://xn--a.example.invalid/",
+        "https://[::1",
+        "https://..../",
+    ],
+)
+async def test_an_address_that_is_none_is_an_error_of_its_attempt(url: str) -> None:
+    assert (await send(url)).error
+
+
 async def test_a_redirect_is_a_failure_and_not_followed() -> None:
     async with receiving() as inside, receiving(302) as receiver:
         receiver.headers["Location"] = inside.url
