@@ -252,8 +252,7 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
         "berth_dropped_records": Spec(
             "counter",
             "executor",
-            "Records of telemetry and logs that were dropped: too many waited, or the broker did "
-            "not acknowledge them",
+            "Records of telemetry and logs that were dropped: too many waited, or not acknowledged",
             ("topic",),
         ),
         "berth_nodes_enrolled": Spec(
@@ -269,10 +268,7 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             ("pool",),
         ),
         "berth_requests_limited": Spec(
-            "counter",
-            "gateway",
-            "Requests above the tenant's rate limit, answered 429",
-            ("tenant",),
+            "counter", "gateway", "Requests above the tenant's rate, answered 429", ("tenant",)
         ),
         "berth_submissions_held_seconds": Spec(
             "counter",
@@ -283,8 +279,7 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
         "berth_notifications": Spec(
             "counter",
             "notifier",
-            "Attempts by outcome: `delivered`, `failed`, `given_up`; of the kind `all` `dropped`, "
-            "where too many waited or the webhook is disabled",
+            "Attempts by outcome; of the kind `all` those dropped, as too many waited",
             ("kind", "outcome"),
         ),
         "berth_notifications_waiting": Spec(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.parts.schedulers.fragmentation import gain_of, interval, resampled
+from benchmarks.parts.schedulers.over_seeds import gain_of, interval, resampled
 from benchmarks.parts.schedulers.spot_forecasts import calibration, forecast_losses
 from services.admission.core.spot.quota import SpotQuotaSettings
 from shared.process.progress import ReportLine

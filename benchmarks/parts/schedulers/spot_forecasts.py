@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.parts.schedulers.fragmentation import interval
+from benchmarks.parts.schedulers.over_seeds import interval
 from services.admission.core.spot.forecast import (
     DAY_S,
     HOUR_S,

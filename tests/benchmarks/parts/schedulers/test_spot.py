@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.parts.schedulers.fragmentation import interval
+from benchmarks.parts.schedulers.over_seeds import interval
 from benchmarks.parts.schedulers.spot import (
     COMPARED,
     LOADS,
