@@ -19,6 +19,8 @@ TOKENS = "/v1/nodes/tokens$"
 SECRETS = r"/v1/secrets/(\{name\}|rotate)$"
 """Answered by the service access, which does not run here, as TOKENS are. A secret may be named
 `rotate`, so that path has the methods of both."""
+WEBHOOKS = r"/v1/webhooks|/v1/users/\{user\}/mail$"
+"""Answered by access too: `test_webhooks.py` and `test_users.py` have their faults."""
 TERMINALS = "/terminal$"
 """A body of frames in both directions: `test_terminals.py` has their faults."""
 NOT_CHECKED = "positive_data_acceptance,ensure_resource_availability,use_after_free"
@@ -58,7 +60,7 @@ def fuzz(
             "--header",
             f"Authorization: Bearer {key}",
             "--exclude-path-regex",
-            f"{STREAMS}|{SPANS}|{TOKENS}|{SECRETS}|{TERMINALS}",
+            f"{STREAMS}|{SPANS}|{TOKENS}|{SECRETS}|{WEBHOOKS}|{TERMINALS}",
             "--max-examples",
             str(examples),
             "--seed",
