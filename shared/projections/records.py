@@ -64,6 +64,10 @@ KEPT = {
     "llm_endpoint": "one row per endpoint",
     "llm_open": "one row per request that waits or runs",
     "llm_backlog": "one row per tenant and lane",
+    "notification": "the notifier drops rows that are delivered, or 24 hours old",
+    "notification_job": "the notifier drops the rows of jobs that have ended",
+    "notification_target": "one row per webhook, and per user with mails",
+    "notification_cursor": "one row per ledger and partition",
 }
 """All other tables, each with the rule by which it does not grow without end."""
 RemoveOutput = Callable[[JobKey], Awaitable[None]]

@@ -73,6 +73,19 @@ OVERVIEW = Board(
             "s",
             warn=30,
         ),
+        Panel(
+            "output of jobs that is not stored yet",
+            (q("max(berth_job_logs_behind_seconds)", "age"),),
+            "s",
+            warn=1800,
+        ),
+        Panel(
+            "webhooks and mails",
+            (
+                q(rate("berth_notifications_total", "kind, outcome"), "{{kind}} {{outcome}}"),
+                q("sum by (kind) (berth_notifications_waiting)", "{{kind}} waiting"),
+            ),
+        ),
     ),
     POOLS,
 )
