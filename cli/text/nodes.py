@@ -31,10 +31,20 @@ REMEDIES = {
     " restart the machine, then restart its agent; `berth uncordon {node}` uses it as it is",
     "gpu_slow": "it takes no new jobs until it is well for some minutes: look at its cooling and"
     " power supply; `berth uncordon {node}` uses it as it is",
+    "engine_drained": "the site's engine starts nothing new there, so Berth does not either: resume"
+    " it there, as by `scontrol update nodename={node} state=resume`",
+    "foreign_work": "GPUs that Berth counts as free are held by work of others: it takes"
+    " no new jobs until that ends, or until no job of Berth is there and it joins anew",
     "inventory_differs": "it takes no new jobs until the settings of its agent (gpus, gpu_type,"
     " unusable_gpus) say what it has; `berth uncordon {node}` uses it as it is",
 }
 """Remedies of the problems of a node."""
+STATES = {
+    "disk_full": "disk full",
+    "engine_drained": "drained by the engine",
+    "foreign_work": "occupied by others",
+}
+"""Words for the problems during which a node takes no new jobs."""
 REJOINS = "its agent ends all of its workers, joins anew and takes work again, within seconds"
 TAKE_OUT = "berth drain {node}`, `berth-agent leave` there, `berth nodes revoke {node}"
 """Commands that take a living node out of service."""
@@ -175,7 +185,7 @@ def state_of(node: Row) -> str:
     injection = cast("Row | None", node.get("injection"))
     drill = f", {injection['fault']} injected" if injection else ""
     copied = ", identity cloned" if "cloned_identity" in problems_of(node) else ""
-    ready = "disk full" if has_full_disk(node) else "ready"
+    ready = next((STATES[name] for name in problems_of(node) if name in STATES), "ready")
     return ("cordoned" if node["cordoned"] else ready) + copied + slow + drill
 
 

@@ -44,7 +44,7 @@ REASONS = {
     "behind_reservation": "GPUs are reserved for a job ahead of it",
     "behind_head": "the job at the head of the queue does not fit, and no job may pass it",
     "reserved_for_head": "it would delay the job at the head of the queue",
-    "draining": "its nodes are being drained",
+    "draining": "its nodes are being drained, or occupied by other work (`berth nodes`)",
     "disk_full": "its nodes take no new jobs until their disks have space again (`berth nodes`)",
     "infeasible": "no pool capacity could ever run it",
     "higher_class": "a job of a higher class needed the GPUs",

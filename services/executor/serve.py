@@ -7,7 +7,11 @@ import signal
 from pathlib import Path
 
 from services.executor.agents.server import AgentServer
+from services.executor.core.slurm.submission import SlurmOptions
 from services.executor.core.virtual.inventory import InventoryNode, parse_inventory
+from services.executor.engines.server import EngineServer
+from services.executor.engines.slurm.commands import SlurmCommands
+from services.executor.engines.slurm.slurm import SlurmEngine
 from services.executor.settings import ExecutorSettings
 from services.executor.virtual.server import VirtualServer
 from shared.bus.archive.opening import with_archive
@@ -20,7 +24,7 @@ from shared.telemetry.upkeep import run_upkeep
 
 
 async def serve(settings: ExecutorSettings) -> None:
-    """Serve until SIGTERM or SIGINT: an inventory, or agents, which outlive it."""
+    """Serve until SIGTERM or SIGINT: an inventory, or agents or an engine, which outlive it."""
     telemetry = start_telemetry("executor", settings)
     executor = _executor(settings, telemetry.metrics)
     stop = asyncio.Event()
@@ -39,11 +43,27 @@ async def serve(settings: ExecutorSettings) -> None:
         telemetry.spans.shutdown()
 
 
-def _executor(settings: ExecutorSettings, metrics: Metrics) -> VirtualServer | AgentServer:
+def _executor(
+    settings: ExecutorSettings, metrics: Metrics
+) -> VirtualServer | AgentServer | EngineServer:
     if settings.nodes is None:
+        if settings.slurm_pool and settings.slurm_folder is not None:
+            engine = _slurm(settings, settings.slurm_folder)
+            return EngineServer(
+                settings, settings.slurm_pool, engine, lambda: _connect(settings), metrics
+            )
         return AgentServer(settings, lambda: _connect(settings), metrics)
     nodes = _inventory(settings.nodes)
     return VirtualServer(settings, nodes, lambda: _connect(settings), metrics)
+
+
+def _slurm(settings: ExecutorSettings, folder: Path) -> SlurmEngine:
+    partition = settings.slurm_partition
+
+    def options_of(tenant: str) -> SlurmOptions:
+        return SlurmOptions(partition, settings.slurm_user_of(tenant))
+
+    return SlurmEngine(SlurmCommands(settings.slurm_commands), folder, partition, options_of)
 
 
 def _connect(settings: ExecutorSettings) -> Log:

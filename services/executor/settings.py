@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
+from pydantic_core.core_schema import ValidationInfo
 
 from shared.http.server_settings import NodeExecutors, ServerSettings, addresses_of
 
@@ -12,8 +13,8 @@ from shared.http.server_settings import NodeExecutors, ServerSettings, addresses
 class ExecutorSettings(ServerSettings):
     """`BERTH_` variables of this service; one process serves nodes of one or more pools.
 
-    With an inventory it runs the virtual nodes in it; without one it serves the agents of
-    pools whose backends name `agent`.
+    With an inventory it runs the virtual nodes in it; with `slurm_pool` it has Slurm run the jobs
+    of that pool; else it serves the agents of pools whose backends name `agent`.
     """
 
     executor_id: str = Field(
@@ -53,6 +54,56 @@ class ExecutorSettings(ServerSettings):
         "none if not given",
     )
     node_executors: NodeExecutors = ""
+    slurm_pool: str = Field(
+        default="",
+        pattern=r"^([a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?)?$",
+        description="Pool whose jobs Slurm runs; its backends name slurm",
+    )
+    slurm_folder: Path | None = Field(
+        default=None,
+        validate_default=True,
+        description="Folder that this machine and the nodes of Slurm share, by the same path",
+    )
+    slurm_partition: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9._-]*$",
+        description="Partition of Slurm whose nodes are the pool's; all nodes, and the default "
+        "partition, if not given",
+    )
+    slurm_commands: Path | None = Field(
+        default=None, description="Folder of Slurm's commands; those on PATH if not given"
+    )
+    slurm_user: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9._-]*$",
+        description="UNIX user of the jobs, which needs an executor of root; its own if not given",
+    )
+    slurm_users: str = Field(
+        default="",
+        pattern=r"^([a-z0-9._-]+:[A-Za-z0-9._-]+(,|$))*$",
+        description="tenant:user,...: UNIX users of these tenants' jobs instead",
+    )
+    slurm_poll_s: float = Field(
+        default=1.0, ge=0.1, le=60, description="Longest time between two looks at Slurm, s"
+    )
+    slurm_pending_s: float = Field(
+        default=20.0,
+        ge=1,
+        le=3600,
+        description="Time for which Slurm may let a placed job wait, s; then it is placed anew",
+    )
+
+    @field_validator("slurm_folder")
+    @classmethod
+    def _has_folder(cls, folder: Path | None, info: ValidationInfo) -> Path | None:
+        if info.data.get("slurm_pool") and (folder is None or not folder.is_absolute()):
+            raise ValueError("an absolute path is needed with slurm_pool")
+        return folder
+
+    def slurm_user_of(self, tenant: str) -> str:
+        """Return the UNIX user of a tenant's jobs, empty for that of the executor."""
+        pairs = (pair.split(":") for pair in self.slurm_users.split(",") if pair)
+        return {name: user for name, user in pairs}.get(tenant, self.slurm_user)
 
     @property
     def folder(self) -> Path:

@@ -9,10 +9,24 @@ from pydantic import Field
 
 from shared.contracts.base import Event, Model, Name, event
 
-NodeProblem = Literal["cloned_identity", "disk_full", "gpu_fault", "gpu_slow", "inventory_differs"]
+NodeProblem = Literal[
+    "cloned_identity",
+    "disk_full",
+    "gpu_fault",
+    "gpu_slow",
+    "inventory_differs",
+    "engine_drained",
+    "foreign_work",
+]
 """Another agent works with the identity of the node; the disk of its state folder is full, and it
 takes no new work; a GPU needs a reset or service; a GPU is slowed down by heat or its power supply
-for minutes; its GPUs are not those that it declares."""
+for minutes; its GPUs are not those that it declares; the engine of the site starts nothing new on
+it; GPUs of it are held by work that Berth did not start."""
+DISK_FULL: Final[NodeProblem] = "disk_full"
+NO_NEW_WORK: Final[frozenset[NodeProblem]] = frozenset(
+    (DISK_FULL, "engine_drained", "foreign_work")
+)
+"""Problems during which nothing new is placed on the node; its jobs go on."""
 GPU_FAULT: Final[NodeProblem] = "gpu_fault"
 GPUS_UNUSABLE: Final[frozenset[NodeProblem]] = frozenset((GPU_FAULT, "inventory_differs"))
 """Problems of a node for which nothing may run on its GPUs; its cordon for them counts for no
@@ -26,8 +40,8 @@ PROBLEMS_FROM = 1
 class NodeProblemNoted(Event):
     """A problem of a node began, or is over; a node that joins anew has none.
 
-    Nothing new is placed on a node with `disk_full`; its jobs go on. Problems of GPUs lead to a
-    cordon, which `node.cordoned.v1` has.
+    Nothing new is placed on a node with one of `NO_NEW_WORK`; its jobs go on. Problems of GPUs lead
+    to a cordon, which `node.cordoned.v1` has.
     """
 
     TYPE: ClassVar[str] = "node.problem-noted.v1"

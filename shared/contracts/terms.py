@@ -17,6 +17,10 @@ from shared.contracts.pools import PoolConfigured
 KEEP = "keep"
 IN_EXECUTOR: frozenset[Backend] = frozenset({"virtual", "process"})
 """Backends whose workers an executor holds itself: its `lease_s` is their `stop_after_s`."""
+ENGINES: frozenset[Backend] = frozenset({"slurm"})
+"""Backends of which an engine of the site holds the workers: they run on without Berth."""
+ENGINE_TERMS_ID = "engine"
+"""Id of the terms of nodes of engines: they never change, and no silence of one is a proof."""
 IN_EXECUTOR_LEASES = 2.0
 """Leases of silence after which a node inside an executor is lost."""
 
@@ -33,6 +37,8 @@ class PoolTerms(NamedTuple):
 
     def of(self, backend: Backend) -> Terms:
         """Return the terms of nodes of this backend."""
+        if backend in ENGINES:
+            return self.agent.model_copy(update={"terms_id": ENGINE_TERMS_ID, "stop_after_s": None})
         return self.in_executor if backend in IN_EXECUTOR else self.agent
 
 

@@ -18,7 +18,8 @@ class NodeProblem(TypedDict):
     """A problem that an executor or the agent of a node reports."""
 
     problem: str
-    """`cloned_identity`, `disk_full`, `gpu_fault`, `gpu_slow` or `inventory_differs`."""
+    """`cloned_identity`, `disk_full`, `gpu_fault`, `gpu_slow`, `inventory_differs`,
+    `engine_drained` or `foreign_work`."""
     detail: str
     since_at: int
 

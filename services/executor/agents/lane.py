@@ -17,6 +17,7 @@ from services.executor.settings import ExecutorSettings
 from shared.bus.folds.fold_key import key_of_state
 from shared.bus.folds.snapshots import Snapshots
 from shared.bus.logs.log import Log
+from shared.contracts.nodes import Backend
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
@@ -43,9 +44,10 @@ class AgentLane:
         connect: Callable[[], Log],
         metrics: Metrics,
         wake: Callable[[Iterable[str]], None],
+        backend: Backend = "agent",
     ) -> None:
         self.pool = pool.pool
-        self.state = AgentPool(pool.partition)
+        self.state = AgentPool(pool.partition, backend)
         self.caught_up = asyncio.Event()
         self._wake = wake
         partition = pool.partition

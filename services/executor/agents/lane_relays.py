@@ -40,7 +40,8 @@ class NodeHeartbeat(NamedTuple):
 
     node_id: str
     incarnation: str
-    sent_boot_ms: int
+    sent_boot_ms: int | None
+    """None: of an engine's node, whose executor may move to another machine; each one counts."""
 
 
 class LaneRelays:

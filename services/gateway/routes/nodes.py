@@ -66,9 +66,9 @@ async def list_nodes(
     `state` is joined, suspected, declared or lost; `silent_ms` is the present silence of a
     suspected node; after `lost_after_ms` of silence a node is lost,
     null: never. `problems` has what is wrong with a node that lives: `cloned_identity`, another
-    agent works with its identity; `disk_full`, it takes no new work; `gpu_fault`, `gpu_slow` and
-    `inventory_differs`, for which it is cordoned. `identity` is that of a node
-    that joined with a token: pending, approved, expired
+    agent works with its identity; `disk_full`, `engine_drained` and `foreign_work`, it takes no new
+    work; `gpu_fault`, `gpu_slow` and `inventory_differs`, for which it is cordoned.
+    `identity` is that of a node that joined with a token: pending, approved, expired
     or revoked, null for another. `as_of` is the time of the answer, or the last moment of a
     recorded simulation.
     """

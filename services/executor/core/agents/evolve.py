@@ -11,6 +11,7 @@ from services.executor.core.agents.state import (
     AgentNode,
     AgentPool,
     AgentWorker,
+    Capacity,
     NodeInjection,
     OrderPosition,
     Released,
@@ -172,12 +173,13 @@ def _on_node(
 
 def _on_joined(state: AgentPool, fact: Fact, e: NodeJoined) -> frozenset[str]:
     state.addresses[e.node_id] = e.labels.get(ADDRESS_LABEL, "127.0.0.1")
-    if e.backend != "agent":
+    if e.backend != state.backend:
         return frozenset()
     at = OrderPosition.of_event(fact.seq, fact.index)
     address = state.addresses[e.node_id]
     node = AgentNode(e.node_id, e.incarnation, e.generation, at, address, e.terms_id)
     node.gpu_type = e.gpu_type
+    node.capacity = Capacity(e.gpu_type, e.gpus, e.cpus, e.mem_gib, e.unusable_gpus)
     if (old := state.nodes.get(e.node_id)) is not None:
         node.generation = max(node.generation, old.generation)
         node.workers, node.released = old.workers, old.released

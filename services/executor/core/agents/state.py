@@ -13,6 +13,7 @@ from shared.contracts.agents import Launch, Position, Terms
 from shared.contracts.injections import FaultInjected
 from shared.contracts.job_spec import JobSpec
 from shared.contracts.node_problems import NodeProblem
+from shared.contracts.nodes import Backend
 from shared.contracts.placement import ArrayProgramNoted
 from shared.contracts.terms import PoolTerms
 
@@ -111,6 +112,16 @@ class Released(NamedTuple):
     source: OutputSource
 
 
+class Capacity(NamedTuple):
+    """The capacity that a node registered; an engine's node joins anew where it has changed."""
+
+    gpu_type: str = ""
+    gpus: int = 0
+    cpus: float = 0.0
+    mem_gib: float = 0.0
+    unusable_gpus: tuple[int, ...] = ()
+
+
 @dataclass(slots=True)
 class AgentNode:
     """A node with an agent, as of its last NodeJoined."""
@@ -127,6 +138,7 @@ class AgentNode:
     """Its loss is one after which nothing of this incarnation may go on."""
     injection: NodeInjection | None = None
     gpu_type: str = ""
+    capacity: Capacity = Capacity()
     problems: frozenset[NodeProblem] = frozenset()
     """As placement noted them."""
     workers: dict[str, AgentWorker] = field(default_factory=dict)
@@ -151,6 +163,8 @@ class AgentPool:
     """The fold of one lane; only `evolve` changes it."""
 
     partition: int
+    backend: Backend = "agent"
+    """Its nodes are those of this backend: of agents, or of an engine."""
     through: OrderPosition = OrderPosition()
     """The last position of the last record that is folded."""
     writers: list[tuple[int, str]] = field(default_factory=list)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from services.placement.core.pool.shape import Slot
 from shared.contracts.gang_needs import GPU, MANY, NodeKind, Shape, limit_workers, matches
-from shared.contracts.node_problems import NodeProblem
+from shared.contracts.node_problems import NO_NEW_WORK, NodeProblem
 from shared.contracts.nodes import Backend, NodeJoined
 
-DISK_FULL: Final = "disk_full"
 MARK = "/"
 """Between a pid namespace and the mark of the installation that an agent belongs to."""
 
@@ -90,8 +89,8 @@ class Node:
 
     @property
     def takes_work(self) -> bool:
-        """Return whether its disk has room for new work."""
-        return DISK_FULL not in self.problems
+        """Return whether no problem keeps new work off it."""
+        return not self.problems & NO_NEW_WORK
 
     @property
     def is_alive(self) -> bool:

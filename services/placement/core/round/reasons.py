@@ -19,6 +19,7 @@ from services.placement.core.round.plan import Deferral, Hold, Plan
 from services.placement.core.round.slot_search import SlotSearch
 from services.placement.core.round.view import View
 from shared.contracts.construct import construct
+from shared.contracts.node_problems import DISK_FULL
 from shared.contracts.placement import HoldReason, JobHeld, JobStopDeferred
 from shared.ledger.decider import Decision
 
@@ -208,11 +209,18 @@ def rule_of(deferral: Deferral) -> ProtectionRule:
 
 def cordoned_nodes(view: View) -> list[str]:
     nodes = view.board.nodes
-    return [name for name in view.cordons if name in nodes and nodes[name].lost_at is None]
+    cordoned = [name for name in view.cordons if name in nodes and nodes[name].lost_at is None]
+    return cordoned + [name for name in _untaken(view) if DISK_FULL not in nodes[name].problems]
 
 
 def full_nodes(view: View) -> list[str]:
     """Return the nodes that a full disk alone keeps from new work."""
+    nodes = view.board.nodes
+    return [name for name in _untaken(view) if DISK_FULL in nodes[name].problems]
+
+
+def _untaken(view: View) -> list[str]:
+    """Return the nodes that a problem alone keeps from new work."""
     return [
         node.node_id
         for node in view.board.nodes.values()

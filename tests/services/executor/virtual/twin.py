@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from services.executor.core.virtual.inventory import InventoryNode
+from services.executor.engines.server import EngineServer
 from services.executor.settings import ExecutorSettings
 from services.executor.virtual.server import VirtualServer
 from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Event, Model
+from shared.contracts.node_problems import NodeProblemsReported, ReportedProblem
 from shared.contracts.nodes import NodeJoined
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import ExecutorReported, NodeRegistered
@@ -22,6 +24,7 @@ from shared.telemetry.metrics import Metrics
 from tests.patience import PATIENCE_S
 
 M = TypeVar("M", bound=Model)
+T = TypeVar("T", ExecutorReported, NodeProblemsReported)
 
 
 class Twin:
@@ -34,8 +37,9 @@ class Twin:
         self.access = LedgerWriter(self.broker, "access")
         self.placement = LedgerWriter(self.broker, "placement")
         self.pool = PoolConfigured.model_validate({"partition": 0, "pool": "demo", **pool})
+        self.expected_nodes = len(nodes)
         self.stop = asyncio.Event()
-        self.executor: VirtualServer | None = None
+        self.executor: VirtualServer | EngineServer | None = None
         self.metrics = Metrics("executor")
         self.connect: Callable[[], MemoryLog] = lambda: MemoryLog(self.broker)
         self._running: asyncio.Task[None] | None = None
@@ -51,15 +55,18 @@ class Twin:
             }
         )
         self.stop = asyncio.Event()
-        self.executor = VirtualServer(settings, self.nodes, self.connect, self.metrics)
+        self.executor = self.make(settings)
         self._running = asyncio.create_task(self.executor.run(self.stop))
+
+    def make(self, settings: ExecutorSettings) -> VirtualServer | EngineServer:
+        return VirtualServer(settings, self.nodes, self.connect, self.metrics)
 
     async def serving(self, **more: object) -> None:
         """Start the executor, and let its nodes join."""
         self.access.write([self.pool])
         seen = len(self.reports(NodeRegistered))
         self.start(**more)
-        await self.until(lambda: len(self.reports(NodeRegistered)) >= seen + len(self.nodes))
+        await self.until(lambda: len(self.reports(NodeRegistered)) >= seen + self.expected_nodes)
         self.admit(self.reports(NodeRegistered)[seen:])
 
     def admit(self, registered: list[NodeRegistered]) -> None:
@@ -92,7 +99,17 @@ class Twin:
         return [r for record in self.records() for r in record.reports if isinstance(r, kind)]
 
     def records(self) -> list[ExecutorReported]:
-        return self.messages("reports", ExecutorReported)
+        return self._of_type("reports", ExecutorReported)
+
+    def problems(self) -> list[ReportedProblem]:
+        """Return the problems of nodes that were reported."""
+        records = self._of_type("reports", NodeProblemsReported)
+        return [problem for record in records for problem in record.problems]
+
+    def _of_type(self, topic: str, kind: type[T]) -> list[T]:
+        """Return the messages of one type; others share the topic."""
+        envelopes = (cloudevents.decode(e.value) for e in self.broker.entries(TP(topic, 0)))
+        return [kind.model_validate_json(e.body) for e in envelopes if e.type == kind.TYPE]
 
     def messages(self, topic: str, kind: type[M]) -> list[M]:
         entries = self.broker.entries(TP(topic, 0))

@@ -1,0 +1,158 @@
+"""The contract between Berth and an engine: its state as Berth sees it, and the orders to it.
+
+A backend of an engine turns its own state into an `EngineState` and carries out `Action`s. It keeps
+nothing in memory that a decision depends on: an executor that was killed looks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from services.executor.core.engines.gangs import EngineGang
+from shared.contracts.failures import Failure
+
+NO_FAILURE = Failure(reason="")
+
+
+class EnginePhase(StrEnum):
+    """Phases of the engine's job; GPUs are free in `ended` alone."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    ENDING = "ending"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineNode:
+    """A node as the engine describes it."""
+
+    node_id: str
+    gpus: int
+    gpu_type: str
+    cpus: float
+    mem_gib: float
+    address: str
+    boot_id: str = ""
+    """Changes with each boot of the machine; empty: unknown."""
+    responds: bool = True
+    """The engine hears from it."""
+    drained: str = ""
+    """Why the engine starts nothing new there; empty if it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineJob:
+    """A job of the engine, of Berth or of others."""
+
+    ref: str
+    """The engine's own id."""
+    identity: str
+    """The text of an `Identity` that Berth wrote into the job; empty: Berth did not start it."""
+    phase: EnginePhase
+    owner: str
+    """Words for people: its id and user."""
+    nodes: tuple[str, ...] = ()
+    gpus: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Indices of the GPUs that it holds, by node."""
+    waits_for: str = ""
+    """The engine's reason why it does not start yet."""
+    is_refused: bool = False
+    """It will not start by waiting alone."""
+    restarts: int = 0
+    """Starts after the first one, by the engine itself."""
+    failure: Failure = NO_FAILURE
+    """Of an end that its program did not choose."""
+    exit_code: int = 0
+    """128 + signal if a signal ended it."""
+    lost_node: bool = False
+    """It ended because the engine gave up a node, on which it may run on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankEnd:
+    """The end of one worker, as its own wrapper noted it."""
+
+    exit_code: int
+    ran_ms: int
+    ended_ms: int
+    """By the clock of its node: it shows which worker of a gang ended first."""
+    reason: str = ""
+    """As the wrapper knows it; empty: the program chose its exit code, or a signal ended it."""
+    detail: str = ""
+    output: tuple[str, ...] = ()
+    """Last lines, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class GangProgress:
+    """Notes of a gang's own processes, where the executor can read them."""
+
+    ready: str = ""
+    """Ref of the job that stands ready and waits for its start."""
+    is_begun: bool = False
+    """The program was started once, and never is again."""
+    is_forbidden: bool = False
+    """The program was not started, and never is."""
+    ends: Mapping[int, RankEnd] = field(default_factory=dict)
+
+
+NO_PROGRESS = GangProgress()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """One complete look at the engine."""
+
+    nodes: Mapping[str, EngineNode]
+    jobs: tuple[EngineJob, ...]
+    progress: Mapping[str, GangProgress] = field(default_factory=dict)
+    """By identity."""
+
+    def jobs_of(self, identity: str) -> tuple[EngineJob, ...]:
+        return tuple(job for job in self.jobs if job.identity == identity)
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Have the engine allocate the gang on its nodes, and wait there for the start."""
+
+    gang: EngineGang
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Let the programs of a gang begin, in that job of the engine alone."""
+
+    gang: EngineGang
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forbid:
+    """See to it that the program of this identity never starts, whoever submits it."""
+
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Send SIGTERM to the programs of a job: its grace begins."""
+
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """End a job at once, in any phase."""
+
+    ref: str
+    has_program: bool = False
+    """Kill the programs alone, whose job ends with them: that is faster than the engine's own end
+    of a job, which may give a grace again."""
+
+
+Action: TypeAlias = Submit | Start | Forbid | Signal | Kill

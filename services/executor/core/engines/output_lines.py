@@ -1,0 +1,29 @@
+"""Output as lines for the stream: bounded, and without what terminals obey."""
+
+from __future__ import annotations
+
+LINE_CHARS = 4096
+MARK = "\N{REPLACEMENT CHARACTER}"
+CONTROLS = {code: MARK for code in (*range(9), *range(10, 32), *range(127, 160))}
+"""Control characters, which terminals obey; the file keeps them."""
+
+
+def split_lines(chunk: bytes, most: int) -> tuple[tuple[str, ...], int]:
+    """Return the first whole lines of a chunk, at most `most`, and the bytes that they took.
+
+    A chunk of one endless line is a line.
+    """
+    lines: list[str] = []
+    place = 0
+    while len(lines) < most and (end := chunk.find(b"\n", place)) >= 0:
+        lines.append(_line(chunk[place:end]))
+        place = end + 1
+    if not place and len(chunk) > 4 * LINE_CHARS:
+        return (_line(chunk),), len(chunk)
+    return tuple(lines), place
+
+
+def _line(line: bytes) -> str:
+    """Decode a line; bytes of other encodings become marks."""
+    text = line[: 4 * LINE_CHARS].decode("utf-8", errors="replace").rstrip("\r")
+    return text[:LINE_CHARS].translate(CONTROLS)

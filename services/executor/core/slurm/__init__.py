@@ -1,0 +1,1 @@
+"""Slurm in the words of the contract of engines: what it shows, and the job that it is given."""

@@ -1,0 +1,158 @@
+"""One pool of an engine: looks at the engine again and again, and acts by the pool's ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from time import monotonic
+
+from services.executor.agents.lane import AgentLane
+from services.executor.agents.lane_relays import NodeHeartbeat
+from services.executor.core.engines.contract import EngineState, Submit
+from services.executor.core.engines.gangs import EngineGang, gangs_of
+from services.executor.core.engines.membership import Site, heard, problems, registrations
+from services.executor.core.engines.reconcile import Decided, Look, Memory, reconcile
+from services.executor.engines.engine import Engine, EngineAway
+from services.executor.engines.output import OutputRelay
+from services.executor.settings import ExecutorSettings
+from services.executor.soft_outbox import SoftOutbox
+from shared.bus.logs.log import Log
+from shared.contracts.pools import PoolConfigured
+from shared.contracts.reports import Report
+from shared.ledger.errors import OutcomeUnknown
+from shared.telemetry.metrics import Metrics
+
+REPEAT_S = 5.0
+"""Time after which a report that the ledger does not show yet is sent again."""
+AWAY_AFTER_S = 15.0
+"""An engine that has not answered for so long makes the executor unready."""
+
+log = logging.getLogger(__name__)
+
+
+class EnginePool:
+    """Serves the nodes of one pool by an engine.
+
+    It stops no worker, however it ends: the engine holds them, and the next look finds them.
+    """
+
+    def __init__(
+        self,
+        settings: ExecutorSettings,
+        pool: PoolConfigured,
+        engine: Engine,
+        connect: Callable[[], Log],
+        soft: SoftOutbox,
+        metrics: Metrics,
+        installation: Callable[[], str],
+    ) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._installation = installation
+        self._wake = asyncio.Event()
+        self.lane = AgentLane(
+            settings, pool, connect, metrics, self._on_orders, backend=engine.backend
+        )
+        self._output = OutputRelay(engine, soft, pool.partition)
+        self._memory = Memory()
+        self._sent_s: dict[str, float] = {}
+        """When each report was acknowledged, by what it says."""
+        self._seen_s = -AWAY_AFTER_S
+        self._away = "not looked at yet"
+
+    def problem(self) -> str:
+        """Return the reason why it is not ready, "" if it is."""
+        if not (self.lane.caught_up.is_set() and self.lane.is_fresh()):
+            return f"{self.lane.pool}: the ledger is not read to its end"
+        if monotonic() - self._seen_s > AWAY_AFTER_S:
+            return f"{self.lane.pool}: {self._engine.backend} is away: {self._away}"
+        return ""
+
+    async def run(self) -> None:
+        """Serve until cancelled; a failure of any part ends all."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.lane.run())
+            group.create_task(self._look_again_and_again())
+
+    def _on_orders(self, nodes: Iterable[str]) -> None:
+        self._wake.set()
+
+    async def _look_again_and_again(self) -> None:
+        await self.lane.caught_up.wait()
+        while True:
+            self._wake.clear()
+            try:
+                await self._look()
+                self._seen_s = monotonic()
+            except (EngineAway, OutcomeUnknown) as error:
+                self._away = str(error)
+                log.warning("look given up", extra={"pool": self.lane.pool, "reason": self._away})
+            try:
+                async with asyncio.timeout(self._settings.slurm_poll_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def _look(self) -> None:
+        """Look once, and carry out what follows. Raises EngineAway and OutcomeUnknown."""
+        if not self.lane.is_fresh():
+            return
+        state, pool = self.lane.state, self.lane.pool
+        gangs = gangs_of(state, self._installation(), pool)
+        observation = await self._engine.observe(gangs.keys())
+        await self._keep_nodes(observation)
+        decided = reconcile(
+            Look(
+                state=self.lane.state,
+                installation=self._installation(),
+                pool=pool,
+                observation=observation,
+                memory=self._memory,
+                now_s=monotonic(),
+                pending_s=self._settings.slurm_pending_s,
+                refusal_of=self._engine.refusal,
+            )
+        )
+        await self._relay_output(gangs)
+        await self._carry_out(decided)
+
+    async def _keep_nodes(self, observation: EngineState) -> None:
+        """Register nodes, and relay their signs of life and their problems."""
+        engine, relays = self._engine, self.lane.relays
+        site = Site(
+            engine.backend, self._installation(), self.lane.pool, self._settings.executor_id
+        )
+        await self._report(list(registrations(site, self.lane.state, observation)))
+        for node in heard(self.lane.state, observation):
+            relays.heartbeats.post(NodeHeartbeat(node.node_id, node.incarnation, None))
+        changed = tuple(problems(site, self.lane.state, observation))
+        relays.problems.post(changed, len(changed))
+
+    async def _relay_output(self, gangs: dict[str, EngineGang]) -> None:
+        living = frozenset(w.allocation_id for gang in gangs.values() for w in gang.workers)
+        for gang in gangs.values():
+            for worker in gang.workers:
+                if worker.started is not None:
+                    await self._output.relay(gang.identity, worker)
+        await self._output.end(living)
+
+    async def _carry_out(self, decided: Decided) -> None:
+        for action in decided.actions:
+            log.info("acting", extra={"pool": self.lane.pool, "action": type(action).__name__})
+            failure = await self._engine.act(action)
+            if failure is not None and isinstance(action, Submit):
+                self._memory.refusals[action.gang.identity] = failure
+        if decided.actions:
+            self._wake.set()
+        await self._report(decided.reports)
+
+    async def _report(self, reports: list[Report]) -> None:
+        """Report what was not reported lately, and wait for the broker."""
+        now_s = monotonic()
+        self._sent_s = {k: s for k, s in self._sent_s.items() if now_s - s < REPEAT_S}
+        new = {report.model_dump_json(): report for report in reports}
+        unsent = {key: report for key, report in new.items() if key not in self._sent_s}
+        if unsent:
+            await self.lane.relays.reports.put(tuple(unsent.values()), count=len(unsent))
+            self._sent_s.update(dict.fromkeys(unsent, monotonic()))

@@ -1,0 +1,106 @@
+"""Backend `slurm`: one allocation of Slurm per gang, by the commands of Slurm."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+
+from services.executor.core.engines.contract import (
+    Action,
+    EngineState,
+    Forbid,
+    GangProgress,
+    Kill,
+    Signal,
+    Start,
+    Submit,
+)
+from services.executor.core.engines.gangs import EngineGang
+from services.executor.core.slurm.parse import jobs_of, nodes_of
+from services.executor.core.slurm.submission import SlurmOptions, sbatch_arguments
+from services.executor.engines.slurm.commands import CommandFailed, SlurmCommands, words_of
+from services.executor.engines.slurm.folder import GangFolder
+from shared.contracts.failures import Failure
+from shared.contracts.nodes import Backend
+
+
+class SlurmEngine:
+    """`root` is the folder that nodes and executor share; `options_of` takes a tenant."""
+
+    backend: Backend = "slurm"
+
+    def __init__(
+        self,
+        commands: SlurmCommands,
+        root: Path,
+        partition: str,
+        options_of: Callable[[str], SlurmOptions],
+    ) -> None:
+        self._commands = commands
+        self._root = root
+        self._partition = partition
+        self._options_of = options_of
+
+    def refusal(self, gang: EngineGang) -> Failure | None:
+        """Return nothing: what Slurm refuses, it refuses when the gang is submitted."""
+        return None
+
+    async def observe(self, identities: Collection[str]) -> EngineState:
+        """Look at Slurm first: what ended before the look has noted its end by now."""
+        nodes, jobs = await asyncio.gather(
+            self._commands.read_json("sinfo", "--json"),
+            self._commands.read_json("squeue", "--json"),
+        )
+        progress = await asyncio.to_thread(self._progress, identities)
+        return EngineState(nodes_of(nodes, self._partition), jobs_of(jobs), progress)
+
+    def _progress(self, identities: Collection[str]) -> dict[str, GangProgress]:
+        return {name: GangFolder(self._root, name).progress() for name in identities}
+
+    async def act(self, action: Action) -> Failure | None:
+        match action:
+            case Submit(gang=gang):
+                return await self._submit(gang)
+            case Start(gang=gang, ref=ref):
+                folder = GangFolder(self._root, gang.identity)
+                await asyncio.to_thread(folder.start, ref, gang.master_port)
+            case Forbid(identity=identity):
+                await asyncio.to_thread(GangFolder(self._root, identity).forbid)
+            case Signal(ref=ref):
+                await self._cancel("--signal=TERM", ref)
+            case Kill(ref=ref, has_program=True):
+                await self._cancel("--signal=KILL", f"{ref}.0")
+            case Kill(ref=ref):
+                await self._cancel(ref)
+        return None
+
+    async def _submit(self, gang: EngineGang) -> Failure | None:
+        folder = GangFolder(self._root, gang.identity)
+        options = self._options_of(gang.launch.tenant)
+        commands = str(self._commands.folder or "")
+        try:
+            script = await asyncio.to_thread(folder.write_scripts, gang, commands, options.user)
+            arguments = sbatch_arguments(gang, str(folder.path), options)
+            await self._commands.run("sbatch", *arguments, str(script))
+        except KeyError:
+            detail = f"{options.user!r}: no such user on the executor's machine"
+            return Failure(reason="user_missing", detail=detail)
+        except OSError as error:
+            return Failure(reason="start_failed", detail=f"{folder.path}: {error.strerror}"[:1024])
+        except CommandFailed as error:
+            return Failure(reason="engine_refused", detail=refusal_words(str(error)))
+        return None
+
+    async def _cancel(self, *arguments: str) -> None:
+        """Signal or cancel a job or a step; one that has ended meanwhile needs nothing."""
+        with suppress(CommandFailed):
+            await self._commands.run("scancel", *arguments)
+
+    async def read_output(self, identity: str, rank: int, offset: int) -> bytes:
+        return await asyncio.to_thread(GangFolder(self._root, identity).output, rank, offset)
+
+
+def refusal_words(text: str) -> str:
+    return f"Slurm: {words_of(text.splitlines())}"[:1024]

@@ -1,0 +1,172 @@
+"""A stage for each backend: a ledger written by hand, and an executor of that backend on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.executor.core.slurm.submission import SlurmOptions
+from services.executor.engines.server import EngineServer
+from services.executor.engines.slurm.commands import SlurmCommands
+from services.executor.engines.slurm.slurm import SlurmEngine
+from services.executor.settings import ExecutorSettings
+from services.executor.virtual.server import VirtualServer
+from shared.contracts.attempts import AllocationReleased, JobStopRequested
+from shared.contracts.job_spec import Gang, JobSpec, Simulated
+from shared.contracts.placement import Allocation, JobPlaced
+from shared.contracts.reports import LogLines, WorkerExited, WorkerReady, WorkerStopped
+from tests.services.executor.facts import a_node, enqueued, started
+from tests.services.executor.virtual.twin import Twin
+from tests.slurm_cluster import GPUS, NODES, SlurmCluster
+
+GRACE_S = 1.0
+pools = count(1)
+
+
+class Stage(Twin):
+    """`LACKS` has what a backend has not, with the reason, by capability."""
+
+    BACKEND = ""
+    LACKS: Mapping[str, str] = {}
+
+    def needs(self, *capabilities: str) -> None:
+        """Skip the case where the backend lacks one of these."""
+        for capability in capabilities:
+            if capability in self.LACKS:
+                pytest.skip(f"not applicable: {self.LACKS[capability]}")
+
+    def spec(
+        self, script: str, *, workers: int = 1, seconds: float = 0.1, code: int = 0, **more: Any
+    ) -> JobSpec:
+        """Return a job that runs a script; a virtual worker takes `seconds`, ends with `code`."""
+        return JobSpec(
+            name="case",
+            command=("sh", "-c", script),
+            gang=Gang(workers=workers),
+            simulated=Simulated(duration_s=seconds, exit_code=code),
+            grace_s=GRACE_S,
+            **more,
+        )
+
+    def place(self, job: str, spec: JobSpec, *on: tuple[str, Sequence[int]]) -> str:
+        """Place a worker on each node with these GPUs; return the place of the gang."""
+        self.write(enqueued(job, spec))
+        allocations = tuple(
+            Allocation(rank=rank, node_id=node, gpus=tuple(gpus), cpus=1, mem_gib=0.25)
+            for rank, (node, gpus) in enumerate(on)
+        )
+        placed = JobPlaced(
+            job_id=job, tenant="ada", attempt=1, allocations=allocations, waited_ms=0, policy="test"
+        )
+        return self.write(placed)
+
+    async def begin(self, job: str, spec: JobSpec, *on: tuple[str, Sequence[int]]) -> str:
+        """Place a gang, and start it once all of its workers are ready."""
+        ready = len(self.reports(WorkerReady))
+        place = self.place(job, spec, *on)
+        reports = await self.wait_for(WorkerReady, ready + len(on))
+        port = next(r.master_port for r in reversed(reports) if r.allocation_id.endswith("/0"))
+        self.write(started(job).model_copy(update={"master_port": port}))
+        return place
+
+    def request_stop(self, job: str) -> None:
+        self.write(JobStopRequested(job_id=job, tenant="ada", attempt=1, reason="cancelled"))
+
+    def release(self, job: str, place: str, rank: int, node: str) -> None:
+        self.write(
+            AllocationReleased(
+                job_id=job,
+                attempt=1,
+                allocation_id=f"{place}/{rank}",
+                node_id=node,
+                reason="exited",
+            )
+        )
+
+    async def exits(self, number: int) -> dict[str, WorkerExited]:
+        """Wait for ends of workers by themselves; return them by allocation."""
+        reports = await self.wait_for(WorkerExited, number)
+        return {report.allocation_id: report for report in reports}
+
+    async def stops(self, number: int) -> list[WorkerStopped]:
+        return await self.wait_for(WorkerStopped, number)
+
+    def printed(self, rank: int = 0) -> list[str]:
+        """Return the lines of a rank so far, each once."""
+        lines: dict[int, str] = {}
+        for message in self.messages("logs", LogLines):
+            if message.rank == rank:
+                lines |= dict(enumerate(message.lines, message.first_line))
+        return [lines[number] for number in sorted(lines)]
+
+    async def clean(self) -> None:
+        """End what is left, so that the next case finds free nodes."""
+        await self.crash()
+
+
+class VirtualStage(Stage):
+    """Nodes of an inventory, whose workers take time and run no program."""
+
+    BACKEND = "virtual"
+    LACKS = {
+        "programs": "virtual workers run no program",
+        "outlives": "virtual workers end with their executor, which reports them stopped",
+        "engine": "no engine runs beside the executor",
+        "walltime_wait": "",
+    }
+
+    def __init__(self, folder: Path) -> None:
+        nodes = [a_node(name, gpus=GPUS) for name in NODES]
+        super().__init__(folder, *nodes, backends=("virtual",))
+
+    def make(self, settings: ExecutorSettings) -> VirtualServer:
+        return VirtualServer(settings, self.nodes, self.connect, self.metrics)
+
+
+class SlurmStage(Stage):
+    """All nodes of a real Slurm."""
+
+    BACKEND = "slurm"
+
+    def __init__(self, folder: Path, cluster: SlurmCluster) -> None:
+        self.name = f"pool{next(pools)}"
+        super().__init__(folder, pool=self.name, backends=("slurm",), release=1)
+        self.expected_nodes = len(NODES)
+        self.cluster = cluster
+        self.shared = cluster.shared / self.name
+
+    def make(self, settings: ExecutorSettings) -> EngineServer:
+        commands = SlurmCommands(None)
+        engine = SlurmEngine(commands, self.shared, "main", lambda tenant: SlurmOptions("main"))
+        return EngineServer(settings, self.name, engine, self.connect, self.metrics)
+
+    def start(self, **more: object) -> None:
+        super().start(**{"nodes": None, "slurm_poll_s": 0.2, **more})
+
+    async def serving(self, **more: object) -> None:
+        self.placement.write([self.pool])
+        await super().serving(**more)
+
+    def folder_of(self, place: str) -> Path:
+        """Return the folder of a gang."""
+        [folder] = self.shared.glob(f"*+{place.replace('/', '-')}")
+        return folder
+
+    def job_ids(self) -> list[str]:
+        """Return the ids of the jobs of this pool that Slurm holds, in any phase."""
+        lines = self.cluster.run("squeue", "-h", "-o", "%i %k").splitlines()
+        jobs = [line.partition(" ") for line in lines]
+        return [ref for ref, _, comment in jobs if f":{self.name}:" in comment]
+
+    async def clean(self) -> None:
+        await super().clean()
+        while self.cluster.run("squeue", "-h", "-o", "%i"):
+            for ref in self.cluster.run("squeue", "-h", "-o", "%i").split():
+                self.cluster.run("scancel", "--signal=KILL", f"{ref}.0")
+                self.cluster.run("scancel", ref)
+            await asyncio.sleep(0.1)

@@ -1,0 +1,357 @@
+"""The cases that every backend of an executor has to pass; the page docs/backends.md is its result.
+
+A case that a backend cannot have is skipped with the reason, and not with less.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGSTOP
+
+import pytest
+
+from shared.contracts.nodes import NodeLost
+from shared.contracts.reports import (
+    Heartbeats,
+    NodeRegistered,
+    WorkerExited,
+    WorkerReady,
+    WorkerRefused,
+    WorkerStopped,
+)
+from tests.services.executor.conformance.stages import SlurmStage, Stage, VirtualStage
+from tests.services.executor.facts import started
+from tests.slurm_cluster import GPUS, NODES, SlurmCluster, missing, slurm_cluster
+
+pytestmark = [pytest.mark.process, pytest.mark.parts]
+BACKENDS = ("virtual", "slurm")
+LONG = "echo begun; sleep 300"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SlurmCluster]:
+    if reason := missing():
+        pytest.skip(reason)
+    with (
+        tempfile.TemporaryDirectory(prefix="bs", dir="/tmp") as folder,
+        slurm_cluster(Path(folder)) as running,
+    ):
+        yield running
+
+
+@pytest.fixture(params=BACKENDS)
+async def stage(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Stage]:
+    made: Stage
+    if request.param == "slurm":
+        running: SlurmCluster = request.getfixturevalue("cluster")
+        monkeypatch.setenv("SLURM_CONF", running.environment["SLURM_CONF"])
+        made = SlurmStage(tmp_path, running)
+    else:
+        made = VirtualStage(tmp_path)
+    await made.serving()
+    yield made
+    await made.clean()
+
+
+def of_slurm(stage: Stage) -> SlurmStage:
+    stage.needs("engine")
+    assert isinstance(stage, SlurmStage)
+    return stage
+
+
+async def test_nodes_join_with_what_they_have(stage: Stage) -> None:
+    joined = {report.node_id: report for report in stage.reports(NodeRegistered)}
+    assert set(joined) == set(NODES)
+    assert {report.gpus for report in joined.values()} == {GPUS}
+    assert {report.backend for report in joined.values()} == {stage.BACKEND}
+    await stage.until(lambda: bool(stage.messages("heartbeats", Heartbeats)))
+
+
+async def test_no_worker_starts_before_all_are_ready(stage: Stage) -> None:
+    spec = stage.spec("echo ran", workers=3)
+    place = stage.place("j1", spec, ("g2", [0]), ("g1", [0]), ("g1", [1]))
+    ready = await stage.wait_for(WorkerReady, 3)
+    assert {r.allocation_id for r in ready} == {f"{place}/{rank}" for rank in range(3)}
+    await asyncio.sleep(0.5)
+    assert stage.reports(WorkerExited) == [] and stage.printed() == []
+
+
+async def test_a_gang_ends_with_its_exit_codes(stage: Stage) -> None:
+    place = await stage.begin("j1", stage.spec("exit 0", workers=2), ("g1", [0]), ("g2", [0]))
+    ends = await stage.exits(2)
+    assert {end.exit_code for end in ends.values()} == {0}
+    stage.release("j1", place, 0, "g1")
+    stage.release("j1", place, 1, "g2")
+    place = await stage.begin("j2", stage.spec("exit 3", code=3), ("g1", [0]))
+    ends = await stage.exits(3)
+    assert ends[f"{place}/0"].exit_code == 3
+
+
+async def test_a_failed_program_is_reported_with_reason_and_last_lines(stage: Stage) -> None:
+    stage.needs("programs")
+    await stage.begin("j1", stage.spec("echo sorry; exit 4"), ("g1", [0]))
+    [end] = (await stage.exits(1)).values()
+    assert (end.exit_code, end.reason, end.output) == (4, "exit_code", ("sorry",))
+    absent = stage.spec("").model_copy(update={"command": ("no-such-program",)})
+    await stage.begin("j2", absent, ("g1", [0]))
+    end = list((await stage.exits(2)).values())[1]
+    assert (end.exit_code, end.reason, end.permanent) == (127, "command_missing", True)
+
+
+async def test_one_failed_worker_ends_its_gang(stage: Stage) -> None:
+    """By placement's order to stop the others, or by the engine, which knows the gang."""
+    stage.needs("programs")
+    script = '[ "$RANK" = 1 ] && exit 5; sleep 300'
+    place = await stage.begin("j1", stage.spec(script, workers=2), ("g1", [0]), ("g2", [0]))
+    ends = await stage.exits(2)
+    assert ends[f"{place}/1"].exit_code == 5
+    assert next(iter(ends)) == f"{place}/1", "the first end is the one to blame"
+
+
+async def test_workers_get_rank_rendezvous_and_gpus(stage: Stage) -> None:
+    stage.needs("programs")
+    script = (
+        "echo $RANK $WORLD_SIZE $LOCAL_RANK $BERTH_NODE_ID $BERTH_NODE_RANK $BERTH_LOCAL_RANK"
+        " $BERTH_ATTEMPT $MASTER_ADDR $CHOSEN; echo $MASTER_PORT; echo $CUDA_VISIBLE_DEVICES"
+    )
+    spec = stage.spec(script, workers=3, env={"CHOSEN": "a 'b'"})
+    await stage.begin("j1", spec, ("g2", [0, 1]), ("g1", [0, 1]), ("g1", [2, 3]))
+    await stage.exits(3)
+    await stage.until(lambda: all(len(stage.printed(rank)) == 3 for rank in range(3)))
+    assert stage.printed(0)[0] == "0 3 0 g2 0 0 1 127.0.0.1 a 'b'"
+    assert stage.printed(1)[0] == "1 3 0 g1 1 0 1 127.0.0.1 a 'b'"
+    assert stage.printed(2)[0] == "2 3 0 g1 1 1 1 127.0.0.1 a 'b'"
+    assert len({stage.printed(rank)[1] for rank in range(3)}) == 1
+    first, second = (set(stage.printed(rank)[2].split(",")) for rank in (1, 2))
+    assert len(first) == len(second) == 2 and not first & second
+
+
+async def test_output_is_relayed_while_it_comes_and_to_its_last_line(stage: Stage) -> None:
+    stage.needs("programs")
+    await stage.begin("j1", stage.spec(LONG), ("g1", [0]))
+    await stage.until(lambda: stage.printed() == ["begun"])
+    place = await stage.begin("j2", stage.spec("seq 2000"), ("g2", [0]))
+    await stage.exits(1)
+    stage.release("j2", place, 0, "g2")
+    await stage.until(lambda: "2000" in stage.printed())
+
+
+async def test_a_stop_gives_a_grace_and_then_kills(stage: Stage) -> None:
+    stage.needs("programs")
+    polite = "trap 'echo asked; exit 0' TERM; echo begun; sleep 300 & wait"
+    await stage.begin("j1", stage.spec(polite), ("g1", [0]))
+    await stage.until(lambda: stage.printed() == ["begun"])
+    stage.request_stop("j1")
+    [stopped] = await stage.stops(1)
+    assert stopped.exit_code == 0
+    await stage.until(lambda: stage.printed() == ["begun", "asked"])
+    deaf = "trap '' TERM; echo deaf; while :; do sleep 0.1; done"
+    await stage.begin("j2", stage.spec(deaf), ("g2", [0]))
+    await stage.until(lambda: "deaf" in stage.printed())
+    stage.request_stop("j2")
+    await stage.until(lambda: any(stop.job_id == "j2" for stop in stage.reports(WorkerStopped)))
+    stopped = stage.reports(WorkerStopped)[-1]
+    assert stopped.exit_code == 137
+
+
+async def test_a_running_gang_stops_as_a_whole(stage: Stage) -> None:
+    spec = stage.spec(LONG, workers=2, seconds=300)
+    place = await stage.begin("j1", spec, ("g1", [0]), ("g2", [0]))
+    stage.request_stop("j1")
+    stopped = await stage.stops(2)
+    assert {r.allocation_id for r in stopped} == {f"{place}/0", f"{place}/1"}
+
+
+async def test_what_is_stopped_before_its_start_never_runs(stage: Stage) -> None:
+    stage.place("j1", stage.spec("echo ran"), ("g1", [0]))
+    await stage.wait_for(WorkerReady)
+    stage.request_stop("j1")
+    [stopped] = await stage.stops(1)
+    assert stopped.exit_code is None
+    assert stage.printed() == []
+
+
+async def test_a_program_ends_at_its_walltime(stage: Stage) -> None:
+    spec = stage.spec("sleep 300", seconds=300, walltime_s=1.0)
+    await stage.begin("j1", spec, ("g1", [0]))
+    [end] = (await stage.exits(1)).values()
+    assert (end.exit_code, end.reason) == (143, "walltime")
+
+
+async def test_a_start_that_cannot_work_is_refused_with_a_reason(stage: Stage) -> None:
+    stage.place("j1", stage.spec("true"), ("g1", [GPUS + 3]), ("g1", [0]))
+    if stage.BACKEND == "virtual":
+        [refused] = await stage.wait_for(WorkerRefused, 1)
+        assert refused.reason.startswith("no_such_gpu")
+        return
+    cpus = stage.spec("true", image="registry/train")
+    stage.place("j2", cpus, ("g1", [0]))
+    await stage.until(lambda: any(r.job_id == "j2" for r in stage.reports(WorkerRefused)))
+    refused = next(r for r in stage.reports(WorkerRefused) if r.job_id == "j2")
+    assert refused.reason == "engine_unsupported" and refused.permanent
+
+
+async def test_a_killed_executor_leaves_no_worker_unknown(stage: Stage) -> None:
+    """Where workers outlive it they go on; else they are reported stopped, and wait again."""
+    await stage.begin("j1", stage.spec(LONG, seconds=300), ("g1", [0]))
+    await stage.crash()
+    stage.start()
+    if "outlives" in stage.LACKS:
+        await stage.stops(1)
+        return
+    await stage.until(lambda: stage.printed() == ["begun"])
+    stage.request_stop("j1")
+    [stopped] = await stage.stops(1)
+    assert stopped.exit_code is not None and len(stage.reports(NodeRegistered)) == len(NODES)
+
+
+async def test_a_lost_node_ends_its_workers_and_joins_anew(stage: Stage) -> None:
+    await stage.begin("j1", stage.spec(LONG, seconds=300), ("g1", [0]))
+    if stage.BACKEND != "virtual":
+        await stage.until(lambda: stage.printed() == ["begun"])
+    incarnation = next(r for r in stage.reports(NodeRegistered) if r.node_id == "g1").incarnation
+    stage.write(NodeLost(node_id="g1", incarnation=incarnation, reason="declared"))
+    if stage.BACKEND != "virtual":
+        [end] = await stage.wait_for(WorkerExited, 1)
+        stage.release("j1", end.allocation_id.rpartition("/")[0], 0, "g1")
+    await stage.wait_for(NodeRegistered, len(NODES) + 1)
+    again = stage.reports(NodeRegistered)[-1]
+    assert again.node_id == "g1" and again.incarnation != incarnation
+
+
+async def test_an_executor_killed_right_after_a_submit_finds_the_job_again(stage: Stage) -> None:
+    slurm = of_slurm(stage)
+    stage.place("j1", stage.spec("echo $SLURM_JOB_ID"), ("g1", [0]))
+    await stage.until(lambda: len(slurm.job_ids()) == 1)
+    [ref] = slurm.job_ids()
+    await stage.crash()
+    stage.start()
+    await stage.wait_for(WorkerReady)
+    assert slurm.job_ids() == [ref], "found by its comment, and not submitted again"
+
+
+async def test_two_executors_run_a_gang_once(stage: Stage) -> None:
+    slurm = of_slurm(stage)
+    other = SlurmStage(stage.folder / "other", slurm.cluster)
+    other.broker, other.name, other.shared = stage.broker, slurm.name, slurm.shared
+    other.start(executor_id="e2")
+    place = await stage.begin("j1", stage.spec("echo ran; sleep 1"), ("g1", [0]))
+    await stage.wait_for(WorkerExited)
+    await stage.until(lambda: bool(stage.printed()))
+    await other.crash()
+    assert (slurm.folder_of(place) / "rank-0.out").read_text() == "ran\n"
+
+
+async def test_a_controller_killed_right_after_a_submit_runs_the_gang_once(stage: Stage) -> None:
+    """It may have lost the job, or know it as it was before: a gang is known by its comment."""
+    slurm = of_slurm(stage)
+    place = stage.place("j1", stage.spec("echo ran; sleep 1"), ("g1", [0]))
+    await stage.until(lambda: bool(slurm.job_ids()))
+    slurm.cluster.signal("slurmctld", SIGKILL)
+    slurm.cluster.start_controller()
+    ready = await stage.wait_for(WorkerReady)
+    stage.write(started("j1").model_copy(update={"master_port": ready[0].master_port}))
+    await stage.wait_for(WorkerExited)
+    assert (slurm.folder_of(place) / "rank-0.out").read_text() == "ran\n"
+
+
+async def test_a_requeue_by_the_engine_is_noticed_and_runs_nothing_twice(stage: Stage) -> None:
+    slurm = of_slurm(stage)
+    place = await stage.begin("j1", stage.spec("echo ran; sleep 300"), ("g1", [0]))
+    await stage.until(lambda: stage.printed() == ["ran"])
+    [ref] = slurm.job_ids()
+    slurm.cluster.run("scontrol", "update", f"jobid={ref}", "requeue=1")
+    slurm.cluster.run("scontrol", "requeue", ref)
+    [end] = await stage.wait_for(WorkerExited)
+    assert end.reason == "step_lost"
+    assert (slurm.folder_of(place) / "rank-0.out").read_text() == "ran\n"
+
+
+async def test_a_drain_of_the_engine_keeps_new_work_off(stage: Stage) -> None:
+    slurm = of_slurm(stage)
+    node = "nodename=g3"
+    slurm.cluster.run("scontrol", "update", node, "state=drain", "reason=fan")
+    try:
+        await stage.until(lambda: bool(stage.problems()))
+        [problem, *_] = stage.problems()
+        assert (problem.node_id, problem.problem) == ("g3", "engine_drained")
+        assert problem.detail == "Slurm: DRAIN, fan"
+    finally:
+        slurm.cluster.run("scontrol", "update", node, "state=resume")
+
+
+async def test_work_of_others_is_counted_and_named(stage: Stage) -> None:
+    slurm = of_slurm(stage)
+    script = ("--wrap", "sleep 300", "-w", "g3", "--gres=gpu:2", "--mem=100M")
+    ref = slurm.cluster.run("sbatch", "--parsable", "-o", "/dev/null", *script).strip()
+    await stage.wait_for(NodeRegistered, len(NODES) + 1)
+    report = stage.reports(NodeRegistered)[-1]
+    assert (report.node_id, report.unusable_gpus) == ("g3", (0, 1))
+    assert report.labels["berth.occupied"] == f"GPUs 0,1: Slurm job {ref} of root"
+
+
+async def test_gpus_are_read_back_from_the_engine(stage: Stage) -> None:
+    """Their indices cannot be chosen: placement counts them, and the program sees the real ones."""
+    slurm = of_slurm(stage)
+    script = ("--wrap", "sleep 300", "-w", "g1", "--gres=gpu:1", "--mem=100M")
+    slurm.cluster.run("sbatch", "-o", "/dev/null", *script)
+    await stage.wait_for(NodeRegistered, len(NODES) + 1)
+    stage.admit(stage.reports(NodeRegistered)[-1:])
+    await stage.begin("j1", stage.spec("echo $CUDA_VISIBLE_DEVICES"), ("g1", [1, 2]))
+    await stage.exits(1)
+    await stage.until(lambda: bool(stage.printed()))
+    seen = stage.printed()[0].split(",")
+    assert len(seen) == 2 and "0" not in seen
+
+
+async def test_a_gang_that_the_engine_lets_wait_is_refused_with_its_reason(stage: Stage) -> None:
+    slurm = of_slurm(stage)
+    await stage.begin("j1", stage.spec(LONG), ("g1", [0, 1, 2, 3]))
+    await stage.crash()
+    stage.start(slurm_pending_s=1)
+    stage.place("j2", stage.spec("true"), ("g1", [0]))
+    [refused] = await stage.wait_for(WorkerRefused)
+    assert refused.job_id == "j2" and refused.reason == "engine_waits"
+    assert "Resources" in refused.detail
+    assert len(slurm.job_ids()) == 1
+
+
+async def test_a_gpu_is_free_only_after_the_engine_has_completed(stage: Stage) -> None:
+    """A worker that outlives its job in Slurm for a while, as in a slow epilog, holds its GPU."""
+    slurm = of_slurm(stage)
+    await stage.begin("j1", stage.spec("echo begun; sleep 1"), ("g1", [0]))
+    await stage.until(lambda: stage.printed() == ["begun"])
+    slurm.cluster.signal("g1", SIGSTOP)
+    try:
+        [ref] = slurm.job_ids()
+        slurm.cluster.run("scancel", ref)
+        await stage.until(
+            lambda: slurm.cluster.run("squeue", "-h", "-j", ref, "-o", "%T").strip() == "COMPLETING"
+        )
+        await asyncio.sleep(1.5)
+        assert stage.reports(WorkerExited) == []
+    finally:
+        slurm.cluster.signal("g1", SIGCONT)
+    await stage.wait_for(WorkerExited)
+
+
+async def test_a_zombie_on_a_node_that_the_engine_gave_up_keeps_its_gpus(stage: Stage) -> None:
+    slurm = of_slurm(stage)
+    await stage.begin("j1", stage.spec(LONG), ("g1", [0]))
+    await stage.until(lambda: stage.printed() == ["begun"])
+    slurm.cluster.signal("g1", SIGSTOP)
+    try:
+        slurm.cluster.run("scontrol", "update", "nodename=g1", "state=down", "reason=cut")
+        await stage.until(lambda: slurm.job_ids() == [])
+        await asyncio.sleep(1.0)
+        assert stage.reports(WorkerExited) == [] and stage.reports(WorkerStopped) == []
+    finally:
+        slurm.cluster.signal("g1", SIGCONT)
+        slurm.cluster.run("scontrol", "update", "nodename=g1", "state=resume")
+    [end] = await stage.wait_for(WorkerExited)
+    assert end.reason == "step_lost"
