@@ -141,14 +141,17 @@ def up(
 
 
 def _started(options: StackOptions, speed: float) -> RunningStack:
+    from dataclasses import replace
+
     from cli.demo.pools import SHAPES
     from cli.stack.bring_up import VIRTUAL, open_up, with_nodes
     from cli.stack.machine import local_node
     from cli.stack.pool_defaults import cluster_pool
     from infra.supervisor import supervise
-    from infra.supervisor.stack import AGENT
+    from infra.supervisor.stack import AGENT, services_in
     from shared.contracts.pools import ConfigurePool
 
+    options = replace(options, services=services_in(os.environ))
     virtual = json.loads(SHAPES.read_text())
     node = local_node("local")
     requested = with_nodes(options, {VIRTUAL: virtual}, node)

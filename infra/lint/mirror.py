@@ -19,6 +19,7 @@ THEMES = (
     "tests/infra/security/on_kafka",
     "tests/operations",
     "tests/replay",
+    "tests/services/executor/conformance",
     "tests/services/gateway/api",
     "tests/shared/bus/protocol",
     "tests/services/throttle/attacks",

@@ -17,6 +17,19 @@ OIDC = frozenset(
         "oidc_roles",
     }
 )
+SLURM = frozenset(
+    {
+        "slurm_pool",
+        "slurm_folder",
+        "slurm_partition",
+        "slurm_commands",
+        "slurm_user",
+        "slurm_users",
+        "slurm_poll_s",
+        "slurm_pending_s",
+    }
+)
+"""Settings of an executor that make it one of Slurm."""
 GIVEN: Mapping[str, frozenset[str]] = {
     "access": frozenset({"node_credential_days"}),
     "admission": frozenset(),
@@ -40,7 +53,8 @@ GIVEN: Mapping[str, frozenset[str]] = {
     | OIDC,
     "executor": frozenset(
         {"agent_pools", "report_window_ms", "slow", "secrets", "secret_keys", "bundles"}
-    ),
+    )
+    | SLURM,
     "publisher": frozenset({"max_records", "refresh_s", "archive_every_h"}),
     "projector": frozenset(
         {"gather_ms", "batch_records", "job_history_d", "records_d", "job_logs"}
@@ -105,18 +119,40 @@ PATHS = frozenset(
         "answers",
         "interaction_key",
         "smtp_ca",
+        "slurm_folder",
+        "slurm_commands",
     }
 )
 """Settings that name a file or folder: services run in another directory than `berth up`."""
+INHERITED_VARIABLES = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "JAVA_HOME",
+    "SLURM_CONF",
+    "XDG_CACHE_HOME",
+    "PYTHONPATH",
+    "PYTHONHASHSEED",
+    "PYTHONDONTWRITEBYTECODE",
+)
+"""Variables that services inherit, beside their `given_settings`."""
 PREFIX, FILE = "BERTH_", "_FILE"
 
 
-def given_settings(service: str, environ: Mapping[str, str]) -> dict[str, str]:
+def given_settings(
+    service: str, environ: Mapping[str, str], *, with_slurm: bool = False
+) -> dict[str, str]:
     """Return the variables of the service's settings that are in the environment.
 
     `BERTH_X_FILE`, a file with the value of `BERTH_X`, counts as well. Nothing else is passed on.
+    The settings of Slurm are those of one executor alone.
     """
-    return _passed(GIVEN.get(service, frozenset()) | OF_EVERY_SERVICE, environ)
+    names = GIVEN.get(service, frozenset()) - (frozenset() if with_slurm else SLURM)
+    return _passed(names | OF_EVERY_SERVICE, environ)
 
 
 def given_step_settings(step: str, environ: Mapping[str, str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from infra.postgres import server as postgres
 from infra.supervisor import control, local_node, outside, parts
 from infra.supervisor.configuration import Program, render
 from infra.supervisor.external import ExternalKafka, ExternalPostgres
-from infra.supervisor.given_settings import given_settings, given_step_settings
+from infra.supervisor.given_settings import INHERITED_VARIABLES, given_settings, given_step_settings
 from infra.supervisor.listening import Listen
 from infra.supervisor.logs import last_log_lines, mark_start, path_of
 from infra.supervisor.running import OPERATOR_KEY, Broker, RunningStack
@@ -26,6 +26,7 @@ from infra.supervisor.stack import (
     BY_NAME,
     EXECUTOR,
     SERVICES,
+    SLURM_EXECUTOR,
     STEPS,
     Service,
     SetupStep,
@@ -39,21 +40,6 @@ from shared.contracts.topics import LANES
 from shared.secrets.secret_keys import FILE, make_keys
 
 POLL_S = 0.1
-INHERITED_VARIABLES = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-    "TMPDIR",
-    "JAVA_HOME",
-    "XDG_CACHE_HOME",
-    "PYTHONPATH",
-    "PYTHONHASHSEED",
-    "PYTHONDONTWRITEBYTECODE",
-)
-"""Variables that services inherit from the environment, beside their `given_settings`."""
 TRACING, BUNDLES, JOB_LOGS = "tracing", "bundles", "job-logs"
 """Folders of bundles and output of jobs; the output goes with the embedded broker."""
 
@@ -202,7 +188,7 @@ def _program(options: StackOptions, stack: RunningStack, site: Site, service: Se
             env["BERTH_EXECUTOR_CA"] = str(stack.ca)
     if "http" in service.ports and service.user in (EXECUTOR, BY_NAME["gateway"].user):
         env["BERTH_NODE_EXECUTORS"] = executors_of(options, stack)
-    env |= given_settings(service.user, os.environ)
+    env |= given_settings(service.user, os.environ, with_slurm=service == SLURM_EXECUTOR)
     env |= {**options.env.get("*", {}), **options.env.get(service.name, {})}
     (site.data / service.name).mkdir(exist_ok=True, mode=0o700)
     command = [*tied("TERM"), sys.executable, "-P", *service.arguments]
@@ -287,9 +273,10 @@ def _run(stack: RunningStack, step: SetupStep, site: Site, needs: list[Future[No
     for need in needs:
         need.result()
     env = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
+    env |= step_environment(step, site) | given_step_settings(step.name, os.environ)
     done = subprocess.run(
         [sys.executable, "-P", *step.arguments],
-        env=env | step_environment(step, site) | given_step_settings(step.name, os.environ),
+        env=env,
         cwd=stack.data_dir,
         capture_output=True,
         text=True,

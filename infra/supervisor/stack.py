@@ -200,6 +200,9 @@ SERVICES = (
     ),
 )
 
+SLURM_EXECUTOR = Service("executor-slurm", "services.executor", 256)
+"""Beside the others where the environment of `berth up` names a pool of Slurm."""
+SLURM_POOL = "BERTH_SLURM_POOL"
 EXECUTOR = "executor"
 AGENT = "berth-agent"
 """The node beside the services: no service, as it has neither a ledger nor a metrics port."""
@@ -219,6 +222,11 @@ def copies(count: int, services: Sequence[Service] = SERVICES) -> tuple[Service,
         if not service.inventory
     )
     return (*services, *more)
+
+
+def services_in(environ: Mapping[str, str]) -> tuple[Service, ...]:
+    """Return the services of a stack that is brought up with these variables."""
+    return (*SERVICES, SLURM_EXECUTOR) if environ.get(SLURM_POOL) else SERVICES
 
 
 def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[str, str]:
