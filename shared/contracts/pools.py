@@ -65,7 +65,8 @@ class PoolSettings(Command):
         1.0, gt=0, le=1e7, description="cluster seconds per wall second; 1 in production"
     )
     backends: tuple[Backend, ...] = Field(
-        ("virtual",), description="backends its nodes may use; `process` is retired"
+        ("virtual",),
+        description="backends its nodes may use; `slurm` is alone; `process` is retired",
     )
     lease_s: float = Field(
         30.0,

@@ -32,6 +32,8 @@ COPY = {"problem": "cloned_identity", "detail": "a has it, b is refused", "since
         ({**NODE, "injection": {"fault": "slow"}}, "ready, slow injected"),
         ({**NODE, "problems": [FULL, COPY]}, "disk full, identity cloned"),
         ({**NODE, "cordoned": True, "problems": [FULL]}, "cordoned"),
+        ({**NODE, "problems": [{"problem": "engine_drained"}]}, "drained by the engine"),
+        ({**NODE, "problems": [{"problem": "foreign_work"}]}, "occupied by others"),
         ({**NODE, "identity": "revoked"}, "revoked"),
         ({**SILENT, "identity": "revoked"}, "revoked, suspected"),
         ({**NODE, "draining": True, "used_milli": [0, 500]}, "draining"),
@@ -109,3 +111,9 @@ def test_a_problem_says_since_when_and_what_to_do() -> None:
     assert "takes no new jobs until there is space again" in full
     assert "a has it, b is refused" in copy and "`berth nodes token --pool gpu`" in copy
     assert problem_lines(NODE) == [], "a gateway of an earlier release names none"
+
+
+def test_a_node_of_an_engine_says_what_keeps_new_work_off() -> None:
+    drained = {"problem": "engine_drained", "detail": "Slurm: DRAIN, fan", "since_at": 1}
+    [line] = problem_lines({**NODE, "node_id": "g1", "problems": [drained]})
+    assert "Slurm: DRAIN, fan" in line and "nodename=g1 state=resume" in line

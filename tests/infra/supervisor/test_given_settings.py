@@ -99,3 +99,9 @@ def test_the_step_that_makes_topics_gets_the_retention_of_prompts() -> None:
     environ = {"BERTH_PROMPTS_KEPT_H": "48", "BERTH_ANSWERS": "a"}
     assert given_step_settings("topics", environ) == {"BERTH_PROMPTS_KEPT_H": "48"}
     assert given_step_settings("migrate", environ) == {}
+
+
+def test_the_settings_of_slurm_make_one_executor_alone_one_of_slurm() -> None:
+    environ = {"BERTH_SLURM_POOL": "slurm", "BERTH_SLURM_FOLDER": "/shared"}
+    assert given_settings("executor", environ) == {}
+    assert given_settings("executor", environ, with_slurm=True) == environ

@@ -12,10 +12,13 @@ from infra.supervisor.stack import (
     BY_NAME,
     PARTS,
     SERVICES,
+    SLURM_EXECUTOR,
+    SLURM_POOL,
     STEPS,
     Service,
     Site,
     environment,
+    services_in,
     step_environment,
 )
 from shared.process.settings import Settings, read_settings
@@ -125,3 +128,10 @@ def test_only_the_api_and_the_executor_of_agents_listen_at_the_address_of_the_st
         "executor-agents",
     }
     assert all("BERTH_HOST" not in environment(service, SITE, PORTS) for service in SERVICES)
+
+
+def test_an_executor_of_slurm_is_there_where_its_pool_is_named() -> None:
+    assert services_in({}) == services_in({SLURM_POOL: ""}) == SERVICES
+    more = services_in({SLURM_POOL: "slurm"})
+    assert more == (*SERVICES, SLURM_EXECUTOR)
+    assert environment(SLURM_EXECUTOR, SITE, PORTS)["BERTH_EXECUTOR_ID"] == "executor-slurm"

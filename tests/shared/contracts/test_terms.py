@@ -45,3 +45,12 @@ def test_each_backend_has_its_terms() -> None:
 def test_the_present_bound_is_that_of_the_settings_of_the_backend() -> None:
     assert present_silence_bound_ms(POOL, "virtual") == 8000
     assert present_silence_bound_ms(POOL, "agent") == 773_750
+
+
+def test_the_terms_of_an_engine_never_change_and_no_silence_is_a_proof() -> None:
+    """Its workers run on without Berth: only the engine, or a person, says that they ended."""
+    first = fold_terms(None, POOL, 3, 1)
+    other = fold_terms(first, POOL.model_copy(update={"stop_after_s": 60.0}), 9, 0)
+    assert first.of("slurm") == other.of("slurm")
+    assert first.of("slurm").stop_after_s is None
+    assert present_silence_bound_ms(POOL, "slurm") == math.inf

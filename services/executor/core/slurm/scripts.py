@@ -7,8 +7,10 @@ Slurm, or an executor that knows no better, starts the script.
 
 from __future__ import annotations
 
+import re
 import shlex
 
+from services.executor.core.engines.contract import RankEnd
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.slurm.environment import DEFAULT_PATH, gang_variables, rank_variables
 
@@ -16,7 +18,8 @@ READY, GO, DECIDED = "ready", "go", "decided"
 BATCH, WORKER, ENVIRONMENT, HOSTS = "job.sh", "worker.sh", "environment.sh", "hosts"
 FORBIDDEN, BEGUN = "forbidden", "job-"
 """Targets of `decided`: nothing ever begins; the job of Slurm in which the program began."""
-END_FIELDS = 4
+END = re.compile(rb"([0-9]{1,3}) ([0-9]{1,15}) ([0-9]{1,15}) ([a-z_]*)\s*")
+NOTED_REASONS = frozenset({"walltime", "command_missing", "workdir_missing", "start_failed"})
 
 
 def output_name(rank: int) -> str:
@@ -26,6 +29,16 @@ def output_name(rank: int) -> str:
 def end_name(rank: int) -> str:
     """Return the file of a line `exit_code ran_ms ended_ms reason`."""
     return f"rank-{rank}.end"
+
+
+def parse_end(line: bytes) -> RankEnd | None:
+    """Return the end that a wrapper noted; None for anything else, as the tenant may write it."""
+    match = END.fullmatch(line)
+    if match is None:
+        return None
+    code, ran_ms, ended_ms, reason = match.groups()
+    known = reason.decode() if reason.decode() in NOTED_REASONS else ""
+    return RankEnd(int(code), int(ran_ms), int(ended_ms), known)
 
 
 BATCH_SCRIPT = """\
@@ -72,7 +85,9 @@ set +a
 trap : TERM INT HUP USR1 USR2
 {enter}
 command -v -- {program} > /dev/null || note 127 command_missing
-{command}
+# The shell's own words about a program that a signal ends are no output of it.
+exec 3>&2 2> /dev/null
+{command} 2>&3 3>&-
 code=$?
 {judge}
 note "$code" ""

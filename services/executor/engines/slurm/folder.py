@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from services.executor.core.engines.contract import GangProgress, RankEnd
+from services.executor.core.engines.contract import GangProgress
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.slurm.scripts import (
     BATCH,
     BEGUN,
     DECIDED,
-    END_FIELDS,
     ENVIRONMENT,
     FORBIDDEN,
     GO,
@@ -24,10 +25,14 @@ from services.executor.core.slurm.scripts import (
     environment_script,
     hosts,
     output_name,
+    parse_end,
     worker_script,
 )
+from services.executor.engines.slurm.tenant_files import read_file, replace_file, size_of
 
 CHUNK_BYTES = 256 * 1024
+NOTE_BYTES = 256
+END_NAME = re.compile(r"rank-([0-9]{1,5})\.end")
 TAIL_BYTES, TAIL_LINES, TAIL_CHARS = 8192, 20, 512
 
 
@@ -47,7 +52,7 @@ class GangFolder:
             BATCH: batch_script(gang, str(self.path), commands),
         }
         for name, text in texts.items():
-            _replace(self.path / name, text)
+            replace_file(self.path / name, text)
         if user:
             account = pwd.getpwnam(user)
             for path in (self.path, *self.path.iterdir()):
@@ -56,7 +61,7 @@ class GangFolder:
 
     def start(self, ref: str, port: int | None) -> None:
         """Let the program begin in that job of Slurm; only the first job that is named decides."""
-        _replace(self.path / GO, f"{ref} {port or 0}\n", mode=0o644)
+        replace_file(self.path / GO, f"{ref} {port or 0}\n", mode=0o644)
 
     def forbid(self) -> None:
         """Let no program ever begin; without effect where one has."""
@@ -75,53 +80,25 @@ class GangFolder:
         with suppress(OSError):
             decided = os.readlink(self.path / DECIDED)
         ends = {}
-        with suppress(OSError):
-            for path in self.path.glob("rank-*.end"):
-                rank = int(path.stem.removeprefix("rank-"))
-                ends[rank] = self._end(rank, path.read_text())
+        for path in self.path.glob("rank-*.end"):
+            name = END_NAME.fullmatch(path.name)
+            end = parse_end(read_file(path, NOTE_BYTES)) if name else None
+            if name and end is not None:
+                rank = int(name[1])
+                ends[rank] = replace(end, output=self._tail(rank))
         return GangProgress(
-            ready=_text(self.path / READY),
+            ready=read_file(self.path / READY, NOTE_BYTES).decode(errors="replace").strip(),
             is_begun=decided.startswith(BEGUN),
             is_forbidden=decided == FORBIDDEN,
             ends=ends,
         )
 
-    def _end(self, rank: int, text: str) -> RankEnd:
-        code, ran_ms, ended_ms, reason = (*text.split(), "")[:END_FIELDS]
-        return RankEnd(int(code), int(ran_ms), int(ended_ms), reason, "", self._tail(rank))
-
     def _tail(self, rank: int) -> tuple[str, ...]:
         """Return the last lines of a worker."""
-        try:
-            with (self.path / output_name(rank)).open("rb") as output:
-                output.seek(max(0, output.seek(0, os.SEEK_END) - TAIL_BYTES))
-                lines = output.read().decode(errors="replace").splitlines()
-        except OSError:
-            return ()
+        path = self.path / output_name(rank)
+        begin = max(0, size_of(path) - TAIL_BYTES)
+        lines = read_file(path, TAIL_BYTES, begin).decode(errors="replace").splitlines()
         return tuple(line[:TAIL_CHARS] for line in lines[-TAIL_LINES:])
 
     def output(self, rank: int, offset: int) -> bytes:
-        try:
-            with (self.path / output_name(rank)).open("rb") as output:
-                output.seek(offset)
-                return output.read(CHUNK_BYTES)
-        except OSError:
-            return b""
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
-
-
-def _replace(path: Path, text: str, mode: int = 0o600) -> None:
-    """Write a file as a whole: a reader sees the old one or the new one."""
-    new = path.with_name(path.name + ".new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.rename(path)
+        return read_file(self.path / output_name(rank), CHUNK_BYTES, offset)

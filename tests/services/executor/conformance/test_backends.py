@@ -244,7 +244,7 @@ async def test_two_executors_run_a_gang_once(stage: Stage) -> None:
     await stage.wait_for(WorkerExited)
     await stage.until(lambda: bool(stage.printed()))
     await other.crash()
-    assert (slurm.folder_of(place) / "rank-0.out").read_text() == "ran\n"
+    assert (slurm.folder_of(place) / "rank-0.out").read_text().split().count("ran") == 1
 
 
 async def test_a_controller_killed_right_after_a_submit_runs_the_gang_once(stage: Stage) -> None:
@@ -257,7 +257,7 @@ async def test_a_controller_killed_right_after_a_submit_runs_the_gang_once(stage
     ready = await stage.wait_for(WorkerReady)
     stage.write(started("j1").model_copy(update={"master_port": ready[0].master_port}))
     await stage.wait_for(WorkerExited)
-    assert (slurm.folder_of(place) / "rank-0.out").read_text() == "ran\n"
+    assert (slurm.folder_of(place) / "rank-0.out").read_text().split().count("ran") == 1
 
 
 async def test_a_requeue_by_the_engine_is_noticed_and_runs_nothing_twice(stage: Stage) -> None:
@@ -269,7 +269,7 @@ async def test_a_requeue_by_the_engine_is_noticed_and_runs_nothing_twice(stage: 
     slurm.cluster.run("scontrol", "requeue", ref)
     [end] = await stage.wait_for(WorkerExited)
     assert end.reason == "step_lost"
-    assert (slurm.folder_of(place) / "rank-0.out").read_text() == "ran\n"
+    assert (slurm.folder_of(place) / "rank-0.out").read_text().split().count("ran") == 1
 
 
 async def test_a_drain_of_the_engine_keeps_new_work_off(stage: Stage) -> None:

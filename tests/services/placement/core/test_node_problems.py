@@ -64,6 +64,18 @@ def test_nothing_starts_on_a_node_with_a_full_disk_until_it_has_space_again() ->
     assert pool.job("b").phase == "placed"
 
 
+@pytest.mark.parametrize("problem", ["engine_drained", "foreign_work"])
+def test_a_node_that_its_engine_or_others_use_takes_nothing_new(problem: NodeProblem) -> None:
+    pool = pool_with("n1")
+    pool.run(job("a", 4))
+    reported(pool, problem, True)
+    [held] = [e for e in pool.submit(job("b", 4), after_ms=100) if isinstance(e, JobHeld)]
+    assert (held.reason, pool.job("a").phase) == ("draining", "running")
+    reported(pool, problem, False)
+    pool.wake()
+    assert pool.job("b").phase == "placed"
+
+
 def test_a_cloned_identity_keeps_no_work_away() -> None:
     pool = pool_with("n1")
     reported(pool, "cloned_identity", True)

@@ -12,6 +12,7 @@ from services.executor.core.slurm.scripts import (
     environment_script,
     hosts,
     output_name,
+    parse_end,
     worker_script,
 )
 from tests.services.executor.core.engines.looks import gang_of, placed_history
@@ -47,7 +48,7 @@ def test_values_of_a_tenant_are_quoted() -> None:
     gang = with_launch(command=("echo", HOSTILE), workdir=HOSTILE, env={"A": HOSTILE})
     quoted = shlex.quote(HOSTILE)
     script = worker_script(gang, "/s/g")
-    assert f"echo {quoted}\ncode" in script and f"cd {quoted} ||" in script
+    assert f"echo {quoted} 2>&3" in script and f"cd {quoted} ||" in script
     assert f"A={quoted}\n" in environment_script(gang)
 
 
@@ -59,3 +60,13 @@ def test_a_walltime_is_kept_by_the_wrapper() -> None:
 
 def test_files_are_named_by_rank() -> None:
     assert (output_name(3), end_name(3)) == ("rank-3.out", "rank-3.end")
+
+
+def test_a_note_of_an_end_is_read_and_what_a_tenant_writes_instead_is_none() -> None:
+    end = parse_end(b"143 90 300 walltime\n")
+    assert end is not None and (end.exit_code, end.ran_ms, end.ended_ms) == (143, 90, 300)
+    assert end.reason == "walltime"
+    other = parse_end(b"1 2 3 my_own_reason\n")
+    assert other is not None and other.reason == ""
+    for line in (b"", b"-1 2 3 \n", b"x", b"1 2", b"99999 1 1 \n", b"1 2 3 a b\n", b"\xff"):
+        assert parse_end(line) is None
