@@ -73,12 +73,12 @@ class EnginePool:
         """Serve until cancelled; a failure of any part ends all."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.lane.run())
-            group.create_task(self._look_again_and_again())
+            group.create_task(self._keep_looking())
 
     def _on_orders(self, nodes: Iterable[str]) -> None:
         self._wake.set()
 
-    async def _look_again_and_again(self) -> None:
+    async def _keep_looking(self) -> None:
         await self.lane.caught_up.wait()
         while True:
             self._wake.clear()

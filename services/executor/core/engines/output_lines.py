@@ -16,14 +16,14 @@ def split_lines(chunk: bytes, most: int) -> tuple[tuple[str, ...], int]:
     lines: list[str] = []
     place = 0
     while len(lines) < most and (end := chunk.find(b"\n", place)) >= 0:
-        lines.append(_line(chunk[place:end]))
+        lines.append(line_text(chunk[place:end]))
         place = end + 1
     if not place and len(chunk) > 4 * LINE_CHARS:
-        return (_line(chunk),), len(chunk)
+        return (line_text(chunk),), len(chunk)
     return tuple(lines), place
 
 
-def _line(line: bytes) -> str:
+def line_text(line: bytes) -> str:
     """Decode a line; bytes of other encodings become marks."""
     text = line[: 4 * LINE_CHARS].decode("utf-8", errors="replace").rstrip("\r")
     return text[:LINE_CHARS].translate(CONTROLS)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from services.executor.core.engines.contract import GangProgress
 from services.executor.core.engines.gangs import EngineGang
+from services.executor.core.engines.output_lines import line_text
 from services.executor.core.slurm.scripts import (
     BATCH,
     BEGUN,
@@ -97,8 +98,9 @@ class GangFolder:
         """Return the last lines of a worker."""
         path = self.path / output_name(rank)
         begin = max(0, size_of(path) - TAIL_BYTES)
-        lines = read_file(path, TAIL_BYTES, begin).decode(errors="replace").splitlines()
-        return tuple(line[:TAIL_CHARS] for line in lines[-TAIL_LINES:])
+        lines = read_file(path, TAIL_BYTES, begin).removesuffix(b"\n").split(b"\n")
+        texts = [line_text(line)[:TAIL_CHARS] for line in lines[-TAIL_LINES:]]
+        return tuple(texts) if any(texts) else ()
 
     def output(self, rank: int, offset: int) -> bytes:
         return read_file(self.path / output_name(rank), CHUNK_BYTES, offset)

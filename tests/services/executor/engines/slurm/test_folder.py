@@ -44,7 +44,7 @@ def test_the_notes_of_a_gang_are_read(tmp_path: Path) -> None:
     (made.path / "ready").write_text("17\n")
     (made.path / "rank-0.end").write_text("3 80 200 \n")
     (made.path / "rank-1.end").write_text("143 90 300 walltime\n")
-    (made.path / "rank-0.out").write_text("".join(f"line {n}\n" for n in range(50)))
+    (made.path / "rank-0.out").write_text("".join(f"line {n}\0\n" for n in range(50)))
     made.start("17", 20_017)
     assert (made.path / "go").read_text() == "17 20017\n"
     progress = made.progress()
@@ -54,7 +54,10 @@ def test_the_notes_of_a_gang_are_read(tmp_path: Path) -> None:
         80,
         "",
     )
-    assert progress.ends[0].output[-1] == "line 49" and len(progress.ends[0].output) == TAIL_LINES
+    assert (
+        progress.ends[0].output[-1] == "line 49\N{REPLACEMENT CHARACTER}"
+        and len(progress.ends[0].output) == TAIL_LINES
+    )
     assert (progress.ends[1].reason, progress.ends[1].output) == ("walltime", ())
 
 
