@@ -119,8 +119,14 @@ def test_the_unit_spares_the_steps_and_what_they_need() -> None:
 REASON_IN_CODE = re.compile(
     r'(?:StartRefused\(|Failure\(\s*reason=|reason(?:, self\.detail)? = )"(\w+)"'
 )
-ELSEWHERE = {"start_timeout", "gpu_busy", "no_such_gpu"}
-"""Reasons of placement, and of executors that hold workers themselves."""
+ELSEWHERE = {"start_timeout", "gpu_busy", "no_such_gpu"} | {
+    "engine_cancelled",
+    "engine_refused",
+    "engine_unsupported",
+    "engine_waits",
+}
+"""Reasons of placement, of executors that hold workers themselves, and of those of engines, whose
+reasons are in docs/slurm.md."""
 
 
 def test_each_reason_of_a_failure_has_a_meaning_words_and_advice() -> None:

@@ -6,8 +6,6 @@ the libraries of distributed training.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from shared.contracts.agents import Launch
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -38,7 +36,7 @@ def gang_variables(launch: Launch) -> dict[str, str]:
     return {**kept, **own}
 
 
-def rank_variables(launch: Launch, node_id: str) -> Mapping[str, str]:
+def rank_variables(launch: Launch, node_id: str) -> dict[str, str]:
     """Return the variables in which a worker differs from the others, its GPUs aside."""
     return {
         "RANK": str(launch.rank),

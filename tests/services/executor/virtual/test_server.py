@@ -264,7 +264,7 @@ async def test_an_executor_that_cannot_read_the_ledger_for_half_a_lease_stops_it
     assert len(twin.reports(NodeRegistered)) == 1
     Unanswered.unanswered = True
     executor = twin.executor
-    assert executor is not None
+    assert isinstance(executor, VirtualServer)
     await twin.until(lambda: "cannot be read" in str(executor.health().get("reason")))
     first, second = await twin.wait_for(NodeRegistered, 2)
     (lane,) = executor._lanes.values()
@@ -303,7 +303,7 @@ async def test_workers_stop_a_lease_after_the_last_acknowledged_heartbeat(tmp_pa
     Unheard.unheard = True
     first, second = await twin.wait_for(NodeRegistered, 2)
     executor = twin.executor
-    assert executor is not None
+    assert isinstance(executor, VirtualServer)
     (lane,) = executor._lanes.values()
     assert lane.performer.state.living_workers() == []
     assert (first.generation, second.generation) == (1, 2)

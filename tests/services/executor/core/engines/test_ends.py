@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from services.executor.core.engines.contract import EngineJob, EnginePhase, GangProgress, RankEnd
 from services.executor.core.engines.ends import ended_reports, stopped_reports
 from shared.contracts.failures import Failure
@@ -19,7 +21,7 @@ def first_end(end: RankEnd | None, job: EngineJob | None, refusal: Failure | Non
     return report
 
 
-def over(**fields: object) -> EngineJob:
+def over(**fields: Any) -> EngineJob:
     return engine_job(EnginePhase.ENDED, **fields)
 
 

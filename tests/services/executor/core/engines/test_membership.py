@@ -19,7 +19,12 @@ from tests.services.executor.core.engines.looks import (
 )
 
 SITE = Site("slurm", "here", "gpu", "e1")
-FOREIGN = {"identity": "", "owner": "Slurm job 9 of eve", "ref": "9", "nodes": ("n1",)}
+FOREIGN: dict[str, Any] = {
+    "identity": "",
+    "owner": "Slurm job 9 of eve",
+    "ref": "9",
+    "nodes": ("n1",),
+}
 
 
 def lane(**fields: Any) -> EngineHistory:
