@@ -56,7 +56,7 @@ class GangFolder:
             replace_file(self.path / name, text)
         if user:
             account = pwd.getpwnam(user)
-            for path in (self.path, *self.path.iterdir()):
+            for path in (self.path, *(self.path / name for name in texts)):
                 os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
         return self.path / BATCH
 

@@ -20,6 +20,7 @@ from services.executor.core.engines.contract import (
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.slurm.parse import jobs_of, nodes_of
 from services.executor.core.slurm.submission import SlurmOptions, sbatch_arguments
+from services.executor.engines.engine import EngineAway
 from services.executor.engines.slurm.commands import CommandFailed, SlurmCommands, words_of
 from services.executor.engines.slurm.folder import GangFolder
 from shared.contracts.failures import Failure
@@ -60,6 +61,12 @@ class SlurmEngine:
         return {name: GangFolder(self._root, name).progress() for name in identities}
 
     async def act(self, action: Action) -> Failure | None:
+        try:
+            return await self._act(action)
+        except OSError as error:
+            raise EngineAway(f"{self._root}: {error.strerror}") from None
+
+    async def _act(self, action: Action) -> Failure | None:
         match action:
             case Submit(gang=gang):
                 return await self._submit(gang)
@@ -87,8 +94,6 @@ class SlurmEngine:
         except KeyError:
             detail = f"{options.user!r}: no such user on the executor's machine"
             return Failure(reason="user_missing", detail=detail)
-        except OSError as error:
-            return Failure(reason="start_failed", detail=f"{folder.path}: {error.strerror}"[:1024])
         except CommandFailed as error:
             return Failure(reason="engine_refused", detail=refusal_words(str(error)))
         return None

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
 from pathlib import Path
+from tempfile import mkstemp
 
 
 def read_file(path: Path, most: int, offset: int = 0) -> bytes:
@@ -37,13 +37,14 @@ def size_of(path: Path) -> int:
 
 
 def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
-    """Write a file as a whole: a reader sees the old one or the new one."""
-    new = path.with_name(path.name + ".new")
-    with suppress(FileNotFoundError):
-        new.unlink()
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    """Write a file as a whole: a reader sees the old one or the new one.
+
+    Another executor may write the same file at the same time: each writes one of its own first.
+    """
+    descriptor, new = mkstemp(prefix=f"{path.name}.", dir=path.parent)
     with os.fdopen(descriptor, "w") as file:
+        os.fchmod(file.fileno(), mode)
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    new.rename(path)
+    Path(new).rename(path)

@@ -139,10 +139,11 @@ class SlurmStage(Stage):
         self.expected_nodes = len(NODES)
         self.cluster = cluster
         self.shared = cluster.shared / self.name
+        self.options = SlurmOptions("main")
 
     def make(self, settings: ExecutorSettings) -> EngineServer:
         commands = SlurmCommands(None)
-        engine = SlurmEngine(commands, self.shared, "main", lambda tenant: SlurmOptions("main"))
+        engine = SlurmEngine(commands, self.shared, "main", lambda tenant: self.options)
         return EngineServer(settings, self.name, engine, self.connect, self.metrics)
 
     def start(self, **more: object) -> None:

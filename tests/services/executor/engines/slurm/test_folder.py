@@ -71,7 +71,7 @@ def test_output_is_read_from_any_place(tmp_path: Path) -> None:
 def test_a_tenant_cannot_have_a_file_of_others_read_or_written(tmp_path: Path) -> None:
     made, secret = folder(tmp_path / "a"), tmp_path / "secret"
     secret.write_text("17")
-    for name in ("rank-0.out", "ready", "go.new"):
+    for name in ("rank-0.out", "ready", "go"):
         (made.path / name).symlink_to(secret)
     assert made.output(0, 0) == b"" and made.progress().ready == ""
     made.start("99", None)

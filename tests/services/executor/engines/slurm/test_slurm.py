@@ -1,8 +1,17 @@
-"""A refusal of Slurm is passed on without the name of its command."""
+"""Users of Slurm's jobs, and its refusals without the name of its command."""
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from services.executor.core.slurm.submission import SlurmOptions
 from services.executor.engines.slurm.slurm import refusal_words
+from shared.contracts.reports import WorkerRefused
+from tests.services.executor.conformance.stages import SlurmStage
+from tests.slurm_cluster import missing, slurm_cluster
 
 
 def test_a_refusal_has_slurms_own_words_once() -> None:
@@ -14,3 +23,28 @@ def test_a_refusal_has_slurms_own_words_once() -> None:
         "Slurm: CPU count per node can not be satisfied; "
         "Batch job submission failed: Requested node configuration is not available"
     )
+
+
+@pytest.mark.process
+@pytest.mark.parts
+async def test_a_job_runs_as_the_user_of_its_tenant_and_an_unknown_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if reason := missing():
+        pytest.skip(reason)
+    with (
+        tempfile.TemporaryDirectory(prefix="bs", dir="/tmp") as folder,
+        slurm_cluster(Path(folder)) as cluster,
+    ):
+        monkeypatch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
+        stage = SlurmStage(tmp_path, cluster)
+        stage.options = SlurmOptions("main", "daemon")
+        await stage.serving()
+        await stage.begin("j1", stage.spec("id -un; pwd > /dev/null"), ("g1", [0]))
+        await stage.exits(1)
+        await stage.until(lambda: stage.printed() == ["daemon"])
+        stage.options = SlurmOptions("main", "no-such-user")
+        stage.place("j2", stage.spec("true"), ("g2", [0]))
+        [refused] = await stage.wait_for(WorkerRefused)
+        assert refused.reason == "user_missing" and "no-such-user" in refused.detail
+        await stage.clean()
