@@ -22,6 +22,7 @@ from infra.supervisor.given_settings import INHERITED_VARIABLES, given_settings,
 from infra.supervisor.listening import Listen
 from infra.supervisor.logs import last_log_lines, mark_start, path_of
 from infra.supervisor.running import OPERATOR_KEY, Broker, RunningStack
+from infra.supervisor.site import Site, Tls
 from infra.supervisor.stack import (
     BY_NAME,
     EXECUTOR,
@@ -30,8 +31,6 @@ from infra.supervisor.stack import (
     STEPS,
     Service,
     SetupStep,
-    Site,
-    Tls,
     environment,
     step_environment,
 )

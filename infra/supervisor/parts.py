@@ -14,7 +14,7 @@ from infra.supervisor.configuration import Program
 from infra.supervisor.external import ExternalPostgres, role_address
 from infra.supervisor.listening import Listen
 from infra.supervisor.running import RunningStack
-from infra.supervisor.stack import Guarded
+from infra.supervisor.site import Guarded
 from shared.process.connection import Connection
 
 CERTIFICATES = "certificates"

@@ -14,15 +14,13 @@ from berth_agent.node.config import load as load_config
 from infra.compose import secrets as compose_secrets
 from infra.image import node
 from infra.supervisor.given_settings import given_step_settings
+from infra.supervisor.site import Guarded, Site, Tls
 from infra.supervisor.stack import (
     AGENT,
     PARTS,
     SERVICES,
     STEPS,
-    Guarded,
     Service,
-    Site,
-    Tls,
     environment,
     step_environment,
 )

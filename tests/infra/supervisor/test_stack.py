@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from infra.supervisor.site import Site
 from infra.supervisor.stack import (
     BY_NAME,
     PARTS,
@@ -16,7 +17,6 @@ from infra.supervisor.stack import (
     SLURM_POOL,
     STEPS,
     Service,
-    Site,
     environment,
     services_in,
     step_environment,
