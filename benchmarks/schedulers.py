@@ -16,7 +16,7 @@ from benchmarks.parts.command import Json, serve
 from benchmarks.parts.result import finish
 from benchmarks.parts.schedulers import fragmentation, heterogeneity, spot, topology
 from benchmarks.parts.schedulers.page import render_page
-from benchmarks.parts.schedulers.systems import ALLOX_S, systems
+from benchmarks.parts.schedulers.systems import ALLOX_S, MURI_S, AnchorRuns, systems
 from shared.process.progress import ReportLine
 
 WORKLOADS = range(1, 9)
@@ -27,11 +27,12 @@ NOT_BUILT = ("cpsat",)
 @dataclass(frozen=True, slots=True)
 class SchedulersOptions:
     """`searched`: workloads of Pollux' evaluation that Pollux itself runs, some minutes each.
-
-    `seeds`: runs of AlloX; `parts`, `jobs`: parts of Philly for `heterogeneity`, and their size.
+    `shared`: traces of Muri's simulations; `seeds`: runs of AlloX; `parts`, `jobs`: parts of Philly
+    for `heterogeneity`, and their size.
     """
 
     searched: str = "6"
+    shared: str = "trace3"
     seeds: int = 1
     parts: int = 2
     jobs: int = 2_000
@@ -44,6 +45,10 @@ async def run(options: SchedulersOptions, report_line: ReportLine) -> Json:
     Raises ValueError for an option that leaves nothing to compare.
     """
     searched = numbers_of(options.searched)
+    traces = options.shared.split(",")
+    if not set(traces) <= set(MURI_S["muri"]):
+        known = ", ".join(MURI_S["muri"])
+        raise ValueError(f"shared: {options.shared}, must be of {known}, with commas between")
     if not 1 <= options.seeds <= len(ALLOX_S):
         raise ValueError(f"seeds: {options.seeds}, must be 1 to {len(ALLOX_S)}")
     for name in ("parts", "jobs"):
@@ -51,12 +56,10 @@ async def run(options: SchedulersOptions, report_line: ReportLine) -> Json:
             raise ValueError(f"{name}: {getattr(options, name)}, must be at least 1")
     began_s = time.process_time()
     seeds = list(ALLOX_S)[: options.seeds]
+    anchored = AnchorRuns(list(WORKLOADS), searched, seeds, traces)
     result: Json = {
         "bench": "schedulers",
-        "systems": {
-            name: own.plain()
-            for name, own in systems(list(WORKLOADS), searched, seeds, report_line)
-        },
+        "systems": {name: own.plain() for name, own in systems(anchored, report_line)},
         "heterogeneity": heterogeneity.measure(options.parts, options.jobs, report_line),
     }
     result["topology"] = topology.measure(report_line)

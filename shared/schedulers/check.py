@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shared.schedulers.compose import Proposal, changes
+from shared.schedulers.compose import Proposal, changes, held_gpus, is_pinned
 from shared.schedulers.view import CandidateJob, ClusterView, Placement, gpus_of
 
 
@@ -26,16 +26,14 @@ def check(view: ClusterView, proposal: Proposal) -> None:
 
 def violations(view: ClusterView, proposal: Proposal) -> Iterator[str]:
     """Yield each violation with the field, the value and the rule."""
-    used: dict[str, int] = {}
     for job_id, placement in proposal.placements.items():
         job = view.job_by_id.get(job_id)
         if job is None:
             yield f"job {job_id}: must be one of the view"
             continue
         yield from _of_placement(view, job, placement)
-        for node_id, gpus in placement:
-            used[node_id] = used.get(node_id, 0) + gpus
-    for node_id, gpus in used.items():
+    yield from _of_groups(view, proposal)
+    for node_id, gpus in held_gpus(proposal.placements, proposal.groups).items():
         node = view.node_by_id.get(node_id)
         if node is not None and gpus > node.gpus:
             yield f"GPUs of node {node_id}: {gpus}, must be at most {node.gpus}"
@@ -88,10 +86,30 @@ def _of_placement(view: ClusterView, job: CandidateJob, placement: Placement) ->
         yield f"GPUs of job {job.job_id}: {gpus}, must be {bounds}"
 
 
+def _of_groups(view: ClusterView, proposal: Proposal) -> Iterator[str]:
+    grouped = [job_id for group in proposal.groups for job_id in group]
+    for job_id in sorted(set(grouped)):
+        if grouped.count(job_id) > 1:
+            yield f"groups of job {job_id}: {grouped.count(job_id)}, must be one"
+        if job_id not in proposal.placements:
+            yield f"job {job_id} of a group: holds no GPUs, must hold those of the group"
+    for group in proposal.groups:
+        if not 2 <= len(group) <= view.sharing.most_jobs:
+            bounds = f"2 to {view.sharing.most_jobs}" if view.sharing.most_jobs > 1 else "alone"
+            yield f"jobs on the same GPUs: {', '.join(group)}, must be {bounds}"
+        if len({proposal.placements.get(job_id) for job_id in group}) > 1:
+            yield f"GPUs of jobs {', '.join(group)}: must be the same, as they share them"
+    for job in view.jobs:
+        gained = set(proposal.neighbours.get(job.job_id, ())) - set(job.neighbours)
+        if gained and is_pinned(job):
+            others = ", ".join(sorted(gained))
+            yield f"new neighbours of job {job.job_id}: {others}, must be none"
+
+
 def _of_changes(view: ClusterView, proposal: Proposal) -> Iterator[str]:
     changed = changes(view, proposal)
     for job_id, change in changed.items():
-        if change != "start" and not view.job_by_id[job_id].preemptible:
+        if change not in ("start", "regroup") and not view.job_by_id[job_id].preemptible:
             yield f"change of job {job_id}: {change}, must be none, as it is not preemptible"
     if len(changed) > view.limits.moves:
         yield f"changes: {len(changed)}, must be at most {view.limits.moves}"

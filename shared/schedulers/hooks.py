@@ -1,4 +1,4 @@
-"""The seam: five hooks of a scheduler, each pure and optional.
+"""The seam: six hooks of a scheduler, each pure and optional.
 
 A hook gets the view and the scheduler's memory, a dict that JSON can hold, which it may change; the
 same view and memory give the same proposal, and chance comes from `view.seed` alone.
@@ -15,10 +15,14 @@ from shared.schedulers.view import ClusterView, Placement, gpus_of
 
 Memory: TypeAlias = dict[str, Any]
 Placements: TypeAlias = dict[str, Placement]
+Neighbours: TypeAlias = dict[str, tuple[str, ...]]
+"""By a placed job, those that get its GPUs too."""
 HostShares: TypeAlias = dict[str, PerGpu]
 """Cores and memory beside each GPU of a job."""
-Need = Literal["rates", "work_left", "goodput", "steps", "sensitivity"]
-Decides = Literal["order", "type", "gpus", "share of time", "nodes", "cores and memory"]
+Need = Literal["rates", "work_left", "goodput", "steps", "sensitivity", "stages"]
+Decides = Literal[
+    "order", "type", "gpus", "share of time", "nodes", "neighbours", "cores and memory"
+]
 
 
 class Allotment(NamedTuple):
@@ -59,6 +63,10 @@ class Scheduler(Protocol):
         """Return placed jobs that make room for those that fit on no nodes."""
         ...
 
+    def share(self, view: ClusterView, placements: Placements, memory: Memory) -> Neighbours:
+        """Return the jobs that share the GPUs of placed ones, at most `view.sharing` allows."""
+        ...
+
     def share_hosts(self, view: ClusterView, placements: Placements, memory: Memory) -> HostShares:
         """Return cores and memory of placed jobs; those of a job left out are not shared."""
         ...
@@ -95,6 +103,9 @@ class Hooks:
         self, view: ClusterView, unplaced: Sequence[str], placements: Placements, memory: Memory
     ) -> list[str]:
         return []
+
+    def share(self, view: ClusterView, placements: Placements, memory: Memory) -> Neighbours:
+        return {}
 
     def share_hosts(self, view: ClusterView, placements: Placements, memory: Memory) -> HostShares:
         return {}

@@ -66,8 +66,9 @@ def _place(
     for job_id, allotment in allotments.items():
         held = view.job_by_id[job_id].placement
         is_same = gpus_of(held) == allotment.gpus and view.type_of(held) == allotment.gpu_type
-        if is_same and held:
-            _take(free[allotment.gpu_type], held)
+        of_type = free[allotment.gpu_type]
+        if is_same and held and all(of_type[node] >= gpus for node, gpus in held):
+            _take(of_type, held)
             placements[job_id] = held
     for job_id, allotment in allotments.items():
         of_type = free[allotment.gpu_type]

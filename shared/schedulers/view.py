@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from shared.performance.footprint import Footprint
 from shared.performance.goodput import GoodputModel
+from shared.performance.interleaving import ALONE, GpuSharing, StageProfile
 from shared.performance.links import GangSteps
 from shared.performance.rates import RateTable
 from shared.schedulers.host_shares.sensitivity import PerGpu, Sensitivity
@@ -33,6 +34,7 @@ class Estimates:
     """Seconds of a step by the links of the gang, alone on them."""
     sensitivity: Sensitivity | None = None
     """Speed by cores and memory beside each GPU."""
+    stages: StageProfile | None = None
 
 
 UNKNOWN = Estimates()
@@ -57,6 +59,8 @@ class CandidateJob:
     """Allowed types; empty: all."""
     preemptible: bool = True
     placement: Placement = ()
+    neighbours: tuple[str, ...] = ()
+    """Jobs that hold the same GPUs, ordered by id."""
     held_s: float = 0.0
     held_gpu_s: float = 0.0
     restarts: int = 0
@@ -107,6 +111,7 @@ class ClusterView:
     jobs: tuple[CandidateJob, ...]
     nodes: tuple[TypedNode, ...]
     limits: MoveLimits = field(default_factory=MoveLimits)
+    sharing: GpuSharing = ALONE
 
     @cached_property
     def job_by_id(self) -> Mapping[str, CandidateJob]:

@@ -49,6 +49,10 @@ class LinkedWork:
         self.communicating_s += ran_s * (1.0 - self.steps.compute_s / step_s)
         return Ran(ran_s, needed_s <= seconds)
 
+    def left_s(self, footprint: Footprint) -> float | None:
+        step_s = self.step_s(footprint)
+        return None if step_s is None else (self.total - self.done) * step_s
+
     def estimates(self) -> Estimates:
         return Estimates("oracle", self.total - self.done, steps=self.steps)
 

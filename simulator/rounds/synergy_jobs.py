@@ -81,6 +81,10 @@ class SharedHostWork:
         self.done += math.floor(seconds / (self.model.iteration_s / speed)) if speed else 0
         return Ran(seconds, self.done >= self.total)
 
+    def left_s(self, footprint: Footprint) -> float | None:
+        """Return None: the job ends with a round, however early in it its work is done."""
+        return None
+
     def estimates(self) -> Estimates:
         return Estimates("oracle", sensitivity=self.sensitivity())
 

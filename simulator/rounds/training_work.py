@@ -76,6 +76,10 @@ class TrainingWork:
             self._choose_batch()
         return Ran(seconds, False)
 
+    def left_s(self, footprint: Footprint) -> float | None:
+        """Return None: progress differs by epoch and batch size."""
+        return None
+
     def estimates(self) -> Estimates:
         if self.knowledge is Knowledge.FITTED:
             return Estimates("measured", goodput=self._fitted())

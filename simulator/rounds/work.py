@@ -10,6 +10,9 @@ from shared.performance.rates import RateTable
 from shared.schedulers.host_shares.sensitivity import PerGpu
 from shared.schedulers.view import Estimates
 
+ROUNDING = 1e-12
+"""Part of the work that may be left at the end of a job for lack of precision."""
+
 
 class Ran(NamedTuple):
     """Seconds in which the job worked, and whether its work has ended."""
@@ -27,6 +30,10 @@ class Work(Protocol):
 
     def run(self, footprint: Footprint, seconds: float) -> Ran:
         """Work for so long, or to the end."""
+        ...
+
+    def left_s(self, footprint: Footprint) -> float | None:
+        """Return the seconds to the end on the footprint; None where they are not known ahead."""
         ...
 
     def estimates(self) -> Estimates:
@@ -70,11 +77,15 @@ class StepWork:
         steps = rate * seconds
         if self.whole_steps:
             steps = float(int(steps))
-        if steps >= left:
+        if steps >= left - ROUNDING * self.total:
             self.done = self.total
             return Ran(left / rate, True)
         self.done += steps
         return Ran(steps / rate if self.whole_steps else seconds, False)
+
+    def left_s(self, footprint: Footprint) -> float | None:
+        rate = self.rates.rate(footprint)
+        return (self.total - self.done) / rate if rate else None
 
     def estimates(self) -> Estimates:
         return Estimates("oracle", self.total - self.done, self.rates)

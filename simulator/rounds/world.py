@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from shared.performance.footprint import Footprint
+from shared.performance.interleaving import ALONE, GpuSharing, StageProfile, speed_in_group
 from shared.performance.restarts import FREE, RestartCosts
 from shared.schedulers.check import ProposalRefused, check
-from shared.schedulers.compose import propose
-from shared.schedulers.hooks import Memory, Placements, Scheduler
+from shared.schedulers.compose import Proposal, change_of, propose
+from shared.schedulers.hooks import Memory, Scheduler
 from shared.schedulers.host_shares.sensitivity import PerGpu
 from shared.schedulers.view import (
     CandidateJob,
@@ -22,7 +23,7 @@ from shared.schedulers.view import (
     gpus_of,
 )
 from simulator.rounds.outcome import Refusal, RoundsJobOutcome, RoundsOutcome
-from simulator.rounds.work import HostSharingWork, Work
+from simulator.rounds.work import ROUNDING, HostSharingWork, Work
 
 
 @dataclass(slots=True)
@@ -39,7 +40,11 @@ class RoundsJob:
     weight: float = 1.0
     gpu_types: tuple[str, ...] = ()
     preemptible: bool = True
+    stages: StageProfile | None = None
+    restart_s: float | None = None
+    """Seconds of its own restarts; None: those of the world."""
     placement: Placement = ()
+    neighbours: tuple[str, ...] = ()
     footprint: Footprint | None = None
     host_share: PerGpu | None = None
     restart_left_s: float = 0.0
@@ -55,6 +60,9 @@ class RoundsJob:
 
     def candidate(self) -> CandidateJob:
         most = self.work.most_gpus()
+        estimates = self.work.estimates()
+        if self.stages is not None:
+            estimates = replace(estimates, stages=self.stages)
         return CandidateJob(
             self.job_id,
             self.submit_s,
@@ -66,10 +74,11 @@ class RoundsJob:
             self.gpu_types,
             self.preemptible,
             self.placement,
+            self.neighbours,
             self.held_s,
             self.held_gpu_s,
             max(self.starts - 1, 0),
-            self.work.estimates(),
+            estimates,
             self.host_share,
         )
 
@@ -88,13 +97,19 @@ class RoundsJob:
 class RoundsOptions:
     """`ends_with_work`: a round is over when the last of its jobs has done what it does in it, and
     an empty cluster waits for the next job (Gavel); else decisions are at multiples of `round_s`.
+    `on_events`: decisions are when a job comes or ends, and after `round_s` without one.
+    `restarts_at_decisions`: each decision restarts all jobs that run, and the next one comes as if
+    restarts took no time (the released simulator of Muri).
     """
 
     round_s: float = 360.0
     seed: int = 0
     restarts: RestartCosts = FREE
     ends_with_work: bool = False
+    on_events: bool = False
+    restarts_at_decisions: bool = False
     limits: MoveLimits = field(default_factory=MoveLimits)
+    sharing: GpuSharing = ALONE
 
 
 class RoundsWorld:
@@ -112,6 +127,7 @@ class RoundsWorld:
         self.scheduler = scheduler
         self.options = options or RoundsOptions()
         self.memory: Memory = {}
+        self._by_id = {job.job_id: job for job in self.jobs}
         self.refusals: list[Refusal] = []
         self.number = 0
         self.now_s = 0.0
@@ -138,6 +154,7 @@ class RoundsWorld:
             tuple(job.candidate() for job in self._active),
             tuple(self.nodes.values()),
             self.options.limits,
+            self.options.sharing,
         )
 
     def decide(self) -> None:
@@ -149,7 +166,7 @@ class RoundsWorld:
         except ProposalRefused as refused:
             self.refusals.append(Refusal(self.now_s, refused.scheduler, refused.violation))
             return
-        self._carry_out(proposal.placements)
+        self._carry_out(view, proposal)
         for job in self._active:
             job.host_share = proposal.host_shares.get(job.job_id)
             if isinstance(job.work, HostSharingWork):
@@ -158,16 +175,19 @@ class RoundsWorld:
     def advance(self, waited_for: set[str]) -> bool:
         """Run all jobs to the next decision; return whether any job is left then."""
         longest_s = 0.0
+        speeds = {job.job_id: self._speed(job) for job in self._active if job.placement}
+        round_s = self._until_event(speeds) if self.options.on_events else self.options.round_s
         for job in self._active:
             if job.placement:
-                longest_s = max(longest_s, self._run(job))
+                longest_s = max(longest_s, self._run(job, round_s, speeds[job.job_id]))
         for job in self._active:
             if job.end_s is not None:
                 waited_for.discard(job.job_id)
         self._active = [job for job in self._active if job.end_s is None]
+        self._forget_ended()
         self.number += 1
         if not self.options.ends_with_work:
-            self.now_s += self.options.round_s
+            self.now_s += round_s
         elif longest_s > 0.0:
             self.now_s += longest_s
         elif self._submitted < len(self.jobs):
@@ -177,15 +197,41 @@ class RoundsWorld:
         self._submit()
         return bool(self._active)
 
-    def _run(self, job: RoundsJob) -> float:
+    def _speed(self, job: RoundsJob) -> float:
+        """Return the speed of a job beside its neighbours, relative to that alone."""
+        others = [self._by_id[job_id].stages for job_id in job.neighbours]
+        return speed_in_group(job.stages, others, self.options.sharing)
+
+    def _until_event(self, speeds: Mapping[str, float]) -> float:
+        """Return the seconds until a job comes or ends, at most those of a round."""
+        until_s = self.options.round_s
+        if self._submitted < len(self.jobs):
+            until_s = min(until_s, self.jobs[self._submitted].submit_s - self.now_s)
+        for job in self._active:
+            if job.footprint is None or not job.placement:
+                continue
+            left_s = job.work.left_s(job.footprint)
+            if left_s is not None:
+                delay_s = 0.0 if self.options.restarts_at_decisions else job.restart_left_s
+                until_s = min(until_s, delay_s + left_s / speeds[job.job_id])
+        return until_s
+
+    def _forget_ended(self) -> None:
+        """Let no job have a neighbour that has ended."""
+        for job in self._active:
+            if job.neighbours:
+                others = job.neighbours
+                job.neighbours = tuple(o for o in others if self._by_id[o].end_s is None)
+
+    def _run(self, job: RoundsJob, round_s: float, speed: float) -> float:
         """Run one job in the round, and return the seconds that it took."""
         assert job.footprint is not None
-        delay_s = min(job.restart_left_s, self.options.round_s)
+        delay_s = self._delay_s(job, job.footprint, round_s, speed)
         job.restart_left_s -= delay_s
         seconds, has_ended = delay_s, False
-        if delay_s < self.options.round_s:
-            ran = job.work.run(job.footprint, self.options.round_s - delay_s)
-            seconds, has_ended = delay_s + ran.seconds, ran.has_ended
+        if delay_s < round_s:
+            ran = job.work.run(job.footprint, (round_s - delay_s) * speed)
+            seconds, has_ended = delay_s + ran.seconds / speed, ran.has_ended
         gpus = gpus_of(job.placement)
         job.held_s += seconds
         job.held_gpu_s += seconds * gpus
@@ -194,18 +240,35 @@ class RoundsWorld:
             job.placement = ()
         return seconds
 
-    def _carry_out(self, placements: Placements) -> None:
+    def _delay_s(self, job: RoundsJob, on: Footprint, round_s: float, speed: float) -> float:
+        """Return the seconds of the round that a restart takes."""
+        if self.options.restarts_at_decisions:
+            job.restart_left_s = self._restart_s(job)
+            left_s = job.work.left_s(on)
+            if left_s is not None and left_s / speed <= round_s * (1.0 + ROUNDING):
+                return 0.0
+        return min(job.restart_left_s, round_s)
+
+    def _restart_s(self, job: RoundsJob) -> float:
+        """Return the seconds of a restart; jobs on the same GPUs start one after another."""
+        usual_s = self.options.restarts.seconds(gpus_of(job.placement))
+        together = [job, *(self._by_id[job_id] for job_id in job.neighbours)]
+        return sum(usual_s if own.restart_s is None else own.restart_s for own in together)
+
+    def _carry_out(self, view: ClusterView, proposal: Proposal) -> None:
         for job in self._active:
-            placement = placements.get(job.job_id, ())
-            if placement == job.placement:
+            change = change_of(view.job_by_id[job.job_id], proposal)
+            job.neighbours = proposal.neighbours.get(job.job_id, ())
+            if change is None:
                 continue
+            placement = proposal.placements.get(job.job_id, ())
             job.placement = placement
             if not placement:
                 continue
             job.footprint = footprint_of(placement, self.nodes)
             job.work.settle(job.footprint)
             job.starts += 1
-            job.restart_left_s = self.options.restarts.seconds(gpus_of(placement))
+            job.restart_left_s = self._restart_s(job)
             if job.first_start_s is None:
                 job.first_start_s = self.now_s
 
@@ -213,7 +276,7 @@ class RoundsWorld:
         """Let time pass until a job is submitted, if none is there."""
         while not self._active and self._submitted < len(self.jobs):
             next_s = self.jobs[self._submitted].submit_s
-            if not self.options.ends_with_work:
+            if not (self.options.ends_with_work or self.options.on_events):
                 rounds = max(math.ceil(next_s / self.options.round_s), 1)
                 next_s = rounds * self.options.round_s
             self.now_s = max(self.now_s, next_s)

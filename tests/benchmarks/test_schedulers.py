@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.parts.schedulers.page import render_page
-from benchmarks.parts.schedulers.systems import allox, of_pollux
+from benchmarks.parts.schedulers.systems import allox, of_muri, of_pollux
 from benchmarks.schedulers import SchedulersOptions, run
 from simulator.rounds.artifacts import artifact_folder
 
@@ -25,10 +25,22 @@ def test_a_workload_takes_as_long_as_published(name: str) -> None:
     assert own.ours == pytest.approx(own.published, rel=0.02)
 
 
+@pytest.mark.skipif(
+    artifact_folder("muri") is None, reason="the inputs of Muri's artifact are not here"
+)
+@pytest.mark.parametrize("name", ["srsf", "muri", "muri_unknown"])
+def test_jobs_that_share_gpus_take_as_long_as_published(name: str) -> None:
+    own = of_muri(name, ["trace3"])
+    assert own.within
+    assert own.ours is not None
+    assert own.published is not None
+    assert abs(own.ours / own.published - 1.0) <= (0.0001 if name == "srsf" else 0.05)
+
+
 def test_without_its_inputs_a_system_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_TRACES", "none/traces")
-    own = [of_pollux("tiresias", [6]), allox([42])]
-    assert [system.within for system in own] == [False, False]
+    own = [of_pollux("tiresias", [6]), allox([42]), of_muri("muri", ["trace3"])]
+    assert [system.within for system in own] == [False, False, False]
     assert all("its inputs are not here" in system.anchor for system in own)
 
 
@@ -42,6 +54,7 @@ def test_the_page_is_that_of_the_result() -> None:
     [
         (SchedulersOptions(searched="9"), "searched: 9, must be numbers of 1 to 8"),
         (SchedulersOptions(searched="a"), "searched: a, must be numbers of 1 to 8"),
+        (SchedulersOptions(shared="trace9"), "shared: trace9, must be of trace1, trace2, trace3"),
         (SchedulersOptions(seeds=4), "seeds: 4, must be 1 to 3"),
         (SchedulersOptions(parts=0), "parts: 0, must be at least 1"),
     ],

@@ -34,6 +34,14 @@ the speeds. Of each part the middle half of the jobs is scored; intervals are of
 over hours.
 
 """
+SHARED = """
+## Jobs that share GPUs
+
+Mean completion time of the shortest remaining service first without sharing (`srsf`), relative to
+that with Muri's groups (`muri`). Restarts are charged as by the artifact: at each decision, to all
+jobs that run.
+
+"""
 ABSENT_PARTS = {"cpsat": "a planner by CP-SAT"}
 """Words for the keys of parts that are absent from a result."""
 
@@ -55,6 +63,7 @@ def _parts(result: dict[str, Any]) -> Iterator[str]:
             for run, pair in runs.items()
         ]
         yield table(("system", "workload or seed", "published", "ours", "difference"), rows)
+    yield from _shared(anchored)
     yield from _types(result["heterogeneity"])
     yield from topology_section(result["topology"])
     if "fragmentation" in result:
@@ -78,6 +87,20 @@ def _row(system: dict[str, Any]) -> list[str]:
 
 def _difference(published: float, ours: float) -> str:
     return f"{ours / published - 1.0:+.2%}"
+
+
+def _shared(anchored: dict[str, Any]) -> Iterator[str]:
+    """Yield how many times as long jobs take that share no GPUs, on the traces of both."""
+    shared, alone = anchored.get("muri", {}), anchored.get("srsf", {})
+    traces = [trace for trace in shared if trace in alone]
+    if not traces:
+        return
+    yield SHARED
+    rows = [
+        (trace, *(f"{alone[trace][side] / shared[trace][side]:.2f}" for side in (0, 1)))
+        for trace in traces
+    ]
+    yield table(("trace", "published ratio", "our ratio"), rows)
 
 
 def _types(own: dict[str, Any]) -> Iterator[str]:

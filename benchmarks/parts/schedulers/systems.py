@@ -15,6 +15,7 @@ from shared.process.progress import ReportLine
 from shared.schedulers.registry import scheduler_classes, scheduler_of
 from simulator.rounds.artifacts import artifact_folder, trace_file
 from simulator.rounds.gavel_jobs import TRACE, GavelDraws, drawn_jobs, gavel_nodes, read_rates
+from simulator.rounds.muri_jobs import muri_jobs, muri_nodes, muri_options
 from simulator.rounds.pollux_jobs import pollux_nodes, pollux_options, workload
 from simulator.rounds.synergy_jobs import synergy_jobs, synergy_nodes, synergy_options
 from simulator.rounds.world import RoundsOptions, RoundsWorld
@@ -36,6 +37,28 @@ ALLOX_GAP_S = 4_500.0
 SYNERGY = "Synergy's ae-readme.md, FIFO tuned, 9 jobs an hour, split 20, 70, 10, mean JCT, seed"
 SYNERGY_SEED, SYNERGY_S, SYNERGY_JOBS = 42, 21.876600555555555 * 3600, 5_600
 """Mean JCT of the jobs 4,000 to 4,999, s, and jobs enough to keep up the load until they end."""
+MURI = "Muri artifact (SIGCOMM'22), simulations with 64 GPUs, mean JCT of"
+MURI_S = {
+    "srsf": {
+        "trace1": 980_140.5699,
+        "trace2": 2_213_949.687,
+        "trace3": 185_021.8802,
+        "trace4": 487_167.1688,
+    },
+    "muri": {
+        "trace1": 867_705.7941,
+        "trace2": 1_342_400.019,
+        "trace3": 85_502.55387,
+        "trace4": 365_467.8911,
+    },
+    "muri_unknown": {
+        "trace1": 1_072_009.71,
+        "trace2": 2_544_642.351,
+        "trace3": 88_686.97313,
+        "trace4": 429_174.8679,
+    },
+}
+"""Mean JCT by trace, s."""
 OWN_TESTS = "no number with public inputs; conformance tests"
 ROOT = Path(__file__).resolve().parents[3]
 TESTS = "tests/shared/schedulers/systems/test_{}.py"
@@ -60,17 +83,28 @@ class AnchoredSystem:
         return asdict(self)
 
 
-def systems(
-    workloads: Sequence[int], searched: Sequence[int], seeds: Sequence[int], report: ReportLine
-) -> Iterator[tuple[str, AnchoredSystem]]:
-    """Yield each scheduler's comparison; Pollux, which searches, on the workloads `searched`."""
+@dataclass(frozen=True, slots=True)
+class AnchorRuns:
+    """Runs of each anchor: workloads of Pollux, those that Pollux itself searches, seeds of AlloX,
+    and traces of Muri."""
+
+    workloads: Sequence[int]
+    searched: Sequence[int]
+    seeds: Sequence[int]
+    traces: Sequence[str]
+
+
+def systems(runs: AnchorRuns, report: ReportLine) -> Iterator[tuple[str, AnchoredSystem]]:
+    """Yield each scheduler's comparison."""
     for name in scheduler_classes():
         if name == "allox":
-            own = allox(seeds)
+            own = allox(runs.seeds)
         elif name == "synergy":
             own = synergy()
         elif name in PUBLISHED_S:
-            own = of_pollux(name, searched if name == "pollux" else workloads)
+            own = of_pollux(name, runs.searched if name == "pollux" else runs.workloads)
+        elif name in MURI_S:
+            own = of_muri(name, runs.traces)
         else:
             own = by_tests(name)
         figures = f"{own.ours} s, published {own.published} s" if own.runs else own.anchor
@@ -120,6 +154,21 @@ def synergy() -> AnchoredSystem:
     ours = world.run(scored).mean_jct_s(scored)
     runs = {str(SYNERGY_SEED): [SYNERGY_S, ours]}
     return compared(f"{SYNERGY} {SYNERGY_SEED}", runs, began_s)
+
+
+def of_muri(name: str, traces: Sequence[str]) -> AnchoredSystem:
+    """Run traces of Muri's simulations, with restarts charged as the artifact does."""
+    folder = artifact_folder("muri")
+    anchor = f"{MURI} {', '.join(traces)}"
+    if folder is None:
+        return AnchoredSystem(f"{anchor}: its inputs are not here", None, None, False, {})
+    began_s = time.process_time()
+    runs = {}
+    for trace in traces:
+        jobs = muri_jobs(folder / "simulator", trace)
+        world = RoundsWorld(jobs, muri_nodes(), scheduler_of(name), muri_options())
+        runs[trace] = [MURI_S[name][trace], world.run().mean_jct_s()]
+    return compared(anchor, runs, began_s)
 
 
 def by_tests(name: str) -> AnchoredSystem:

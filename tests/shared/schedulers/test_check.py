@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from shared.performance.interleaving import GpuSharing
 from shared.schedulers.check import ProposalRefused, check, violations
-from shared.schedulers.compose import Proposal
+from shared.schedulers.compose import Groups, Proposal
 from shared.schedulers.hooks import Placements
 from shared.schedulers.host_shares.sensitivity import PerGpu
 from shared.schedulers.view import TypedNode
@@ -53,13 +56,46 @@ def test_what_no_cluster_can_do_is_refused_whole(placements: Placements, violati
 )
 def test_cores_and_memory_of_a_node_are_given_once(share: PerGpu, violation: str) -> None:
     now = view([job("a", 2)], (TypedNode("n1", "v", 2, "", 0.0, 8_000, 100),))
-    assert list(violations(now, Proposal("odd", {"a": on("n1", 2)}, {"a": share}))) == [violation]
+    proposal = Proposal("odd", {"a": on("n1", 2)}, host_shares={"a": share})
+    assert list(violations(now, proposal)) == [violation]
 
 
 def test_only_jobs_with_gpus_have_cores_and_memory() -> None:
-    proposal = Proposal("odd", KEPT, {"a": PerGpu(1, 1)})
+    proposal = Proposal("odd", KEPT, host_shares={"a": PerGpu(1, 1)})
     assert list(violations(NOW, proposal)) == [
         "cores and memory of job a: must be of a job with GPUs"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("groups", "placements", "violation"),
+    [
+        ((("a", "b"),), {"a": on("n-v", 2)}, "job b of a group: holds no GPUs, must hold those"),
+        ((("a",),), {"a": on("n-v", 2)}, "jobs on the same GPUs: a, must be 2 to 2"),
+        ((("a", "b"), ("a", "c")), {}, "groups of job a: 2, must be one"),
+        ((("b", "elastic"),), {"b": on("n-p"), "elastic": on("n-v")}, "GPUs of jobs b, elastic:"),
+        ((("elastic", "kept"),), {"elastic": on("n-v")}, "new neighbours of job kept: elas"),
+        (
+            (("a", "b", "elastic"),),
+            dict.fromkeys(("a", "b", "elastic"), on("n-v", 2)),
+            "jobs on the same GPUs: a, b, elastic, must be 2 to 2",
+        ),
+    ],
+)
+def test_groups_hold_the_same_gpus_and_no_more_jobs_than_may_share(
+    groups: Groups, placements: Placements, violation: str
+) -> None:
+    shared = replace(NOW, sharing=GpuSharing(2))
+    broken = list(violations(shared, Proposal("odd", {**KEPT, **placements}, groups=groups)))
+    assert any(own.startswith(violation) for own in broken), broken
+
+
+def test_the_gpus_of_a_group_count_once() -> None:
+    two = [job("a", 2), job("b", 2)]
+    shared = Proposal("even", dict.fromkeys("ab", on("n-v", 2)), groups=(("a", "b"),))
+    check(replace(view(two, nodes_of(v=2)), sharing=GpuSharing(2)), shared)
+    assert list(violations(view(two, nodes_of(v=2)), shared)) == [
+        "jobs on the same GPUs: a, b, must be alone"
     ]
 
 

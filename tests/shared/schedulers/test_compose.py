@@ -3,8 +3,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from shared.schedulers.compose import changes, propose
-from shared.schedulers.hooks import Allotment, Allotments, Hooks, Memory, Placements
+from shared.schedulers.compose import changes, propose, without
+from shared.schedulers.hooks import (
+    Allotment,
+    Allotments,
+    Hooks,
+    HostShares,
+    Memory,
+    Neighbours,
+    Placements,
+)
+from shared.schedulers.host_shares.sensitivity import PerGpu
 from shared.schedulers.systems.fcfs import Fcfs, StrictFcfs
 from shared.schedulers.view import ClusterView, TypedNode
 from tests.shared.schedulers.views import job, nodes_of, on, view
@@ -74,3 +83,69 @@ def test_a_job_that_may_not_be_stopped_is_no_part_of_the_decision() -> None:
     jobs = [job("a", 2, 1.0, placement=on("n-v", 2)), job("b", 1, 2.0), kept]
     placements = propose(Fcfs(), view(jobs, nodes_of(v=5)), {}).placements
     assert placements == {"kept": on("n-v", 2), "a": on("n-v", 2), "b": on("n-v")}
+
+
+class Sharing(Fcfs):
+    """Places the first job, and lets all others have its GPUs."""
+
+    def allot(self, view: ClusterView, ranked: Sequence[str], memory: Memory) -> Allotments:
+        return {ranked[0]: Allotment("v", 2)}
+
+    def share(self, view: ClusterView, placements: Placements, memory: Memory) -> Neighbours:
+        return {first: tuple(own for own in view.job_by_id if own != first) for first in placements}
+
+
+def test_jobs_that_share_get_the_placement_of_the_first() -> None:
+    proposal = propose(Sharing(), view([job("b", 2), job("a", 2)], nodes_of(v=2)), {})
+    assert proposal.placements == {"a": on("n-v", 2), "b": on("n-v", 2)}
+    assert proposal.groups == (("a", "b"),)
+    assert dict(proposal.neighbours) == {"a": ("b",), "b": ("a",)}
+
+
+def test_a_new_neighbour_is_a_change_and_one_that_leaves_is_none() -> None:
+    held = on("n-v", 2)
+    together = [
+        job("a", 2, placement=held, neighbours=("b",)),
+        job("b", 2, placement=held, neighbours=("a",)),
+    ]
+    now = view(together, nodes_of(v=2))
+    assert changes(now, propose(Sharing(), now, {})) == {}
+    assert changes(now, propose(StrictFcfs(), now, {})) == {"b": "stop"}
+    apart = view([job("a", 2, placement=held), job("b", 2)], nodes_of(v=2))
+    assert changes(apart, propose(Sharing(), apart, {})) == {"a": "regroup", "b": "start"}
+
+
+def test_jobs_that_may_not_be_stopped_stay_together_and_get_no_neighbour() -> None:
+    held = on("n-v", 2)
+    jobs = [
+        job("a", 2, placement=held, neighbours=("b", "c"), preemptible=False),
+        job("b", 2, placement=held, neighbours=("a", "c"), preemptible=False),
+        job("c", 2, placement=held, neighbours=("a", "b")),
+    ]
+    proposal = propose(Sharing(), view(jobs, nodes_of(v=4)), {})
+    assert proposal.groups == (("a", "b"),)
+    assert proposal.placements == {"a": held, "b": held, "c": held}
+    assert proposal.neighbours.get("c") is None
+
+
+def test_jobs_that_stay_hold_the_gpus_of_a_group_once_and_each_its_cores_and_memory() -> None:
+    held = on("n1", 2)
+    pair = [
+        job("a", 2, placement=held, neighbours=("b",), host_share=PerGpu(1_000, 10)),
+        job("b", 2, placement=held, neighbours=("a",), host_share=PerGpu(500, 20)),
+    ]
+    now = view([*pair, job("c")], (TypedNode("n1", "v", 4, "", 0.0, 8_000, 100),))
+    rest = without(now, {"a": held, "b": held})
+    assert rest.nodes == (TypedNode("n1", "v", 2, "", 0.0, 5_000, 40),)
+    assert [own.job_id for own in rest.jobs] == ["c"]
+
+
+def test_jobs_that_share_gpus_get_cores_and_memory_too() -> None:
+    class Even(Sharing):
+        def share_hosts(
+            self, view: ClusterView, placements: Placements, memory: Memory
+        ) -> HostShares:
+            return dict.fromkeys(placements, PerGpu(1_000, 10))
+
+    proposal = propose(Even(), view([job("a", 2), job("b", 2)], nodes_of(v=2)), {})
+    assert proposal.host_shares == dict.fromkeys("ab", PerGpu(1_000, 10))

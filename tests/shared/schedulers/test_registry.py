@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
+from shared.performance.interleaving import GpuSharing, Stage, StageProfile
 from shared.performance.rates import RateTable
 from shared.schedulers.check import check
 from shared.schedulers.compose import propose
@@ -24,9 +26,12 @@ NAMES = {
     "gavel_finish_time",
     "gavel_makespan",
     "gavel_water_filling",
+    "muri",
+    "muri_unknown",
     "optimus",
     "pollux",
     "sia",
+    "srsf",
     "synergy",
     "tiresias",
 }
@@ -47,7 +52,9 @@ def fuzzed(rng: random.Random, jobs: list[CandidateJob], number: int) -> Cluster
     for index in range(rng.randrange(3)):
         gpus = rng.choice((1, 1, 2, 4))
         table = RateTable({(name, gpus): rng.uniform(0.1, 3.0) for name in "ab"})
-        estimates = Estimates("oracle", rng.uniform(10, 1e5), table)
+        stages = tuple(Stage(rng.uniform(0.1, 2.0)) for _ in range(4))
+        profile = StageProfile(sum(own.seconds for own in stages), stages)
+        estimates = Estimates("oracle", rng.uniform(10, 1e5), table, stages=profile)
         is_known = rng.random() < 0.7
         jobs.append(
             CandidateJob(
@@ -60,7 +67,8 @@ def fuzzed(rng: random.Random, jobs: list[CandidateJob], number: int) -> Cluster
                 preemptible=rng.random() < 0.8,
             )
         )
-    return view(jobs, tuple(nodes), number * 360.0, number)
+    now = view(jobs, tuple(nodes), number * 360.0, number)
+    return replace(now, sharing=GpuSharing(4, (1.0, 1.2)))
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
@@ -83,11 +91,17 @@ def test_proposals_keep_the_rules_and_repeat(name: str) -> None:
                 job.max_gpus,
                 preemptible=job.preemptible,
                 placement=placements.get(job.job_id, ()),
+                neighbours=proposals[0].neighbours.get(job.job_id, ()),
                 held_gpu_s=job.held_gpu_s
                 + 360.0 * sum(g for _, g in placements.get(job.job_id, ())),
                 estimates=job.estimates,
             )
             for job in now.jobs
             if rng.random() < 0.9
+        ]
+        left = {job.job_id for job in jobs}
+        jobs = [
+            replace(job, neighbours=tuple(own for own in job.neighbours if own in left))
+            for job in jobs
         ]
     assert memories[0] == memories[1]

@@ -39,6 +39,7 @@ def test_work_that_ends_in_the_time_ends_early_and_counts_its_communication() ->
     work = LinkedWork(10.0, SENSITIVE)
     assert work.run(SHAPES[LinkTier.SPINE], 55.0) == (55.0, False)
     assert work.done == 5.0
+    assert work.left_s(SHAPES[LinkTier.SPINE]) == pytest.approx(55.0)
     assert work.communicating_s == pytest.approx(50.0)
     assert work.estimates().work_left == 5.0
     assert work.run(SHAPES[LinkTier.SPINE], 100.0) == (55.0, True)
@@ -48,3 +49,4 @@ def test_on_unknown_links_nothing_is_done() -> None:
     work = LinkedWork(10.0, SENSITIVE)
     assert work.run(Footprint("v", (1, 1), 4), 60.0) == (60.0, False)
     assert (work.done, work.most_gpus()) == (0.0, None)
+    assert work.left_s(Footprint("v", (1, 1), 4)) is None

@@ -5,9 +5,10 @@ from typing import ClassVar
 
 import pytest
 
+from shared.performance.interleaving import GpuSharing, Stage, StageProfile
 from shared.performance.rates import RateTable
 from shared.performance.restarts import RestartCosts
-from shared.schedulers.hooks import Allotment, Allotments, Hooks, Memory
+from shared.schedulers.hooks import Allotment, Allotments, Hooks, Memory, Neighbours, Placements
 from shared.schedulers.registry import scheduler_of
 from shared.schedulers.systems.fcfs import Fcfs
 from shared.schedulers.view import ClusterView, TypedNode
@@ -92,3 +93,55 @@ def test_knowing_speeds_shortens_jobs() -> None:
         jct_s[name] = world.run().mean_jct_s()
     assert jct_s["gavel"] == 660.0
     assert jct_s["gavel_blind"] > 800.0
+
+
+def test_decisions_on_events_are_when_a_job_comes_or_ends() -> None:
+    nodes = [TypedNode("n1", "v", 1)]
+    options = RoundsOptions(1e6, on_events=True, restarts=RestartCosts(10.0))
+    jobs = [job("a", 100.0, 5.0), job("b", 50.0, 25.0), job("c", 1.0, 1000.0)]
+    outcome = RoundsWorld(jobs, nodes, Fcfs(), options).run()
+    assert [own.first_start_s for own in outcome.jobs] == [5.0, 115.0, 1000.0]
+    assert [own.end_s for own in outcome.jobs] == [115.0, 175.0, 1011.0]
+
+
+def test_each_decision_may_restart_all_that_run() -> None:
+    nodes = [TypedNode("n1", "v", 2)]
+    options = RoundsOptions(
+        1e6, on_events=True, restarts_at_decisions=True, restarts=RestartCosts(10.0)
+    )
+    outcome = RoundsWorld([job("a", 100.0), job("b", 30.0, 50.0)], nodes, Fcfs(), options).run()
+    assert [own.end_s for own in outcome.jobs] == [120.0, 80.0]
+
+
+class Pair(Fcfs):
+    """Lets all jobs share the GPUs of the first one."""
+
+    name: ClassVar[str] = "pair"
+
+    def allot(self, view: ClusterView, ranked: Sequence[str], memory: Memory) -> Allotments:
+        return {ranked[0]: Allotment("v", 1)}
+
+    def share(self, view: ClusterView, placements: Placements, memory: Memory) -> Neighbours:
+        return {first: tuple(own for own in view.job_by_id if own != first) for first in placements}
+
+
+def test_neighbours_are_as_fast_as_their_stages_allow() -> None:
+    one = StageProfile(4.0, (Stage(3.0), Stage(1.0)))
+    two = StageProfile(4.0, (Stage(1.0), Stage(3.0)))
+    jobs = [job("a", 60.0), job("b", 120.0)]
+    jobs[0].stages, jobs[1].stages = one, two
+    options = RoundsOptions(1e6, on_events=True, sharing=GpuSharing(2, (1.0, 1.5)))
+    outcome = RoundsWorld(jobs, [TypedNode("n1", "v", 1)], Pair(), options).run()
+    assert [own.end_s for own in outcome.jobs] == [90.0, 150.0]
+    assert outcome.refusals == []
+    jobs = [job("a", 60.0), job("b", 120.0)]
+    outcome = RoundsWorld(jobs, [TypedNode("n1", "v", 1)], Pair(), options).run()
+    assert [own.end_s for own in outcome.jobs] == [120.0, 180.0]
+
+
+def test_jobs_that_share_start_one_after_another() -> None:
+    jobs = [job("a", 60.0), job("b", 60.0)]
+    jobs[0].restart_s, jobs[1].restart_s = 5.0, 7.0
+    options = RoundsOptions(1e6, on_events=True, sharing=GpuSharing(2))
+    outcome = RoundsWorld(jobs, [TypedNode("n1", "v", 1)], Pair(), options).run()
+    assert [own.end_s for own in outcome.jobs] == [132.0, 132.0]
