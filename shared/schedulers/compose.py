@@ -1,4 +1,4 @@
-"""A proposal from the six hooks, and the changes that it means."""
+"""A proposal from the six hooks and `wake_s`, and the changes that it means."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class Proposal:
     placements: Placements
     host_shares: HostShares = field(default_factory=dict)
     groups: Groups = ()
+    wake_s: float | None = None
 
     @cached_property
     def neighbours(self) -> Mapping[str, tuple[str, ...]]:
@@ -63,7 +64,11 @@ def propose(scheduler: Scheduler, view: ClusterView, memory: Memory) -> Proposal
             placed.update(dict.fromkeys(others, placed.get(job_id, ())))
     shares = scheduler.share_hosts(view, placed, memory)
     return Proposal(
-        scheduler.name, {**pinned, **placed}, {**pinned_shares, **shares}, tuple(sorted(groups))
+        scheduler.name,
+        {**pinned, **placed},
+        {**pinned_shares, **shares},
+        tuple(sorted(groups)),
+        scheduler.wake_s(view, placed, memory),
     )
 
 

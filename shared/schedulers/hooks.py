@@ -1,4 +1,4 @@
-"""The seam: six hooks of a scheduler, each pure and optional.
+"""The seam: six hooks of a scheduler and its next decision, each pure and optional.
 
 A hook gets the view and the scheduler's memory, a dict that JSON can hold, which it may change; the
 same view and memory give the same proposal, and chance comes from `view.seed` alone.
@@ -19,7 +19,7 @@ Neighbours: TypeAlias = dict[str, tuple[str, ...]]
 """By a placed job, those that get its GPUs too."""
 HostShares: TypeAlias = dict[str, PerGpu]
 """Cores and memory beside each GPU of a job."""
-Need = Literal["rates", "work_left", "goodput", "steps", "sensitivity", "stages"]
+Need = Literal["rates", "work_left", "goodput", "steps", "sensitivity", "stages", "skew"]
 Decides = Literal[
     "order", "type", "gpus", "share of time", "nodes", "neighbours", "cores and memory"
 ]
@@ -71,6 +71,10 @@ class Scheduler(Protocol):
         """Return cores and memory of placed jobs; those of a job left out are not shared."""
         ...
 
+    def wake_s(self, view: ClusterView, placements: Placements, memory: Memory) -> float | None:
+        """Return when it has to decide again though no job came or ended; None: never."""
+        ...
+
 
 class Hooks:
     """The defaults: first come, first served; rigid; best fit; nothing is stopped.
@@ -109,6 +113,9 @@ class Hooks:
 
     def share_hosts(self, view: ClusterView, placements: Placements, memory: Memory) -> HostShares:
         return {}
+
+    def wake_s(self, view: ClusterView, placements: Placements, memory: Memory) -> float | None:
+        return None
 
 
 def running_allotments(view: ClusterView) -> Allotments:

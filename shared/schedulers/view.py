@@ -35,6 +35,8 @@ class Estimates:
     sensitivity: Sensitivity | None = None
     """Speed by cores and memory beside each GPU."""
     stages: StageProfile | None = None
+    skew: float | None = None
+    """Part of a model's bytes that its largest tensor has."""
 
 
 UNKNOWN = Estimates()

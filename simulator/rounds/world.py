@@ -132,6 +132,7 @@ class RoundsWorld:
         self.number = 0
         self.now_s = 0.0
         self._submitted = 0
+        self._wake_s: float | None = None
         self._active: list[RoundsJob] = []
 
     def run(self, until: Collection[str] | None = None) -> RoundsOutcome:
@@ -166,6 +167,7 @@ class RoundsWorld:
         except ProposalRefused as refused:
             self.refusals.append(Refusal(self.now_s, refused.scheduler, refused.violation))
             return
+        self._wake_s = proposal.wake_s
         self._carry_out(view, proposal)
         for job in self._active:
             job.host_share = proposal.host_shares.get(job.job_id)
@@ -203,8 +205,11 @@ class RoundsWorld:
         return speed_in_group(job.stages, others, self.options.sharing)
 
     def _until_event(self, speeds: Mapping[str, float]) -> float:
-        """Return the seconds until a job comes or ends, at most those of a round."""
+        """Return the seconds until a job comes or ends or the scheduler has to decide again, at
+        most those of a round."""
         until_s = self.options.round_s
+        if self._wake_s is not None and self._wake_s > self.now_s:
+            until_s = min(until_s, self._wake_s - self.now_s)
         if self._submitted < len(self.jobs):
             until_s = min(until_s, self.jobs[self._submitted].submit_s - self.now_s)
         for job in self._active:

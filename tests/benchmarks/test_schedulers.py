@@ -28,13 +28,13 @@ def test_a_workload_takes_as_long_as_published(name: str) -> None:
 @pytest.mark.skipif(
     artifact_folder("muri") is None, reason="the inputs of Muri's artifact are not here"
 )
-@pytest.mark.parametrize("name", ["srsf", "muri", "muri_unknown"])
+@pytest.mark.parametrize("name", ["srsf", "tiresias_las", "muri", "muri_unknown"])
 def test_jobs_that_share_gpus_take_as_long_as_published(name: str) -> None:
     own = of_muri(name, ["trace3"])
     assert own.within
     assert own.ours is not None
     assert own.published is not None
-    assert abs(own.ours / own.published - 1.0) <= (0.0001 if name == "srsf" else 0.05)
+    assert abs(own.ours / own.published - 1.0) <= (0.05 if name.startswith("muri") else 0.0001)
 
 
 def test_without_its_inputs_a_system_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,12 @@ MURI_S = {
         "trace3": 185_021.8802,
         "trace4": 487_167.1688,
     },
+    "tiresias_las": {
+        "trace1": 3_330_371.307,
+        "trace2": 7_396_368.514,
+        "trace3": 347_213.2481,
+        "trace4": 1_319_382.936,
+    },
     "muri": {
         "trace1": 867_705.7941,
         "trace2": 1_342_400.019,
@@ -172,8 +178,8 @@ def of_muri(name: str, traces: Sequence[str]) -> AnchoredSystem:
 
 
 def by_tests(name: str) -> AnchoredSystem:
-    """Run the tests of a system without a public number; a family shares the file of its first."""
-    file = TESTS.format(name.partition("_")[0])
+    """Run the tests of the file of a system without a public number."""
+    file = TESTS.format(scheduler_classes()[name].__module__.rpartition(".")[2])
     if not (ROOT / file).is_file():
         return AnchoredSystem(f"{OWN_TESTS} `{file}` are not here", None, None, False, {})
     return AnchoredSystem(f"{OWN_TESTS} `{file}`", None, None, passes(file), {})

@@ -15,6 +15,7 @@ from shared.schedulers.view import CandidateJob, ClusterView, Estimates, TypedNo
 from tests.shared.schedulers.views import view
 
 NAMES = {
+    "a_srpt",
     "afs",
     "allox",
     "dally",
@@ -33,7 +34,10 @@ NAMES = {
     "sia",
     "srsf",
     "synergy",
+    "themis",
     "tiresias",
+    "tiresias_gittins",
+    "tiresias_las",
 }
 
 
@@ -42,7 +46,7 @@ def test_schedulers_are_named_by_their_files() -> None:
 
 
 def test_an_unknown_name_is_an_error_with_all_names() -> None:
-    with pytest.raises(ValueError, match="scheduler: gavle, must be one of afs, allox"):
+    with pytest.raises(ValueError, match="scheduler: gavle, must be one of a_srpt, afs, allox"):
         scheduler_of("gavle")
 
 

@@ -145,3 +145,21 @@ def test_jobs_that_share_start_one_after_another() -> None:
     options = RoundsOptions(1e6, on_events=True, sharing=GpuSharing(2))
     outcome = RoundsWorld(jobs, [TypedNode("n1", "v", 1)], Pair(), options).run()
     assert [own.end_s for own in outcome.jobs] == [132.0, 132.0]
+
+
+class Waking(Fcfs):
+    """Has to decide again seven seconds after each decision, three times."""
+
+    name: ClassVar[str] = "waking"
+
+    def wake_s(self, view: ClusterView, placements: Placements, memory: Memory) -> float | None:
+        times = memory.setdefault("times", [])
+        times.append(view.now_s)
+        return view.now_s + 7.0 if len(times) <= 3 else None
+
+
+def test_a_scheduler_that_has_to_decide_again_does_so_between_events() -> None:
+    options = RoundsOptions(1e6, on_events=True)
+    world = RoundsWorld([job("a", 100.0, 5.0)], [TypedNode("n1", "v", 1)], Waking(), options)
+    assert [own.end_s for own in world.run().jobs] == [105.0]
+    assert world.memory["times"] == [5.0, 12.0, 19.0, 26.0]
