@@ -128,13 +128,15 @@ def merged(
 
 def pair_weights(groups: Sequence[Group], sharing: GpuSharing) -> dict[tuple[int, int], float]:
     """Return the efficiency of each two groups as one; those that cannot be one are missing."""
-    kinds = [profiles_of(group) for group in groups]
-    known: dict[tuple[Kind, Kind], float | None] = {}
+    profiles = [profiles_of(group) for group in groups]
+    kinds: dict[Kind, int] = {}
+    numbers = [kinds.setdefault(own, len(kinds)) for own in profiles]
+    known: dict[tuple[int, int], float | None] = {}
     weights = {}
-    for two, second in enumerate(kinds):
-        for one, first in enumerate(kinds[:two]):
+    for two, second in enumerate(numbers):
+        for one, first in enumerate(numbers[:two]):
             if (first, second) not in known:
-                known[first, second] = weight_of((*first, *second), sharing)
+                known[first, second] = weight_of((*profiles[one], *profiles[two]), sharing)
             weight = known[first, second]
             if weight is not None:
                 weights[one, two] = weight
