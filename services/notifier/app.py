@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 1.0
 STANDBY_S = 2.0
+GATHER_S = 0.2
 SHOW_S = 5.0
 """Pause between two counts of what waits."""
 ANSWER_S = 60.0
@@ -108,8 +109,11 @@ class Notifier:
                         shown_s = monotonic()
                         await self._show(conn, intake)
                 self.ready = True
-                if tail.caught_up and len(arrived) < MAX_RECORDS:
-                    self.caught_up.note()
+                if len(arrived) < MAX_RECORDS:
+                    if tail.caught_up:
+                        self.caught_up.note()
+                    # Records that come one by one would each cost a transaction.
+                    await asyncio.sleep(GATHER_S)
         finally:
             await tail.stop()
 
