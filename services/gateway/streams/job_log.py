@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -48,6 +48,30 @@ class WorkerRun(NamedTuple):
     at_ms: int
     worker: Worker
     run: Run
+
+    @property
+    def first(self) -> int:
+        return self.run.first
+
+    @property
+    def next(self) -> int:
+        return self.run.next
+
+
+class Numbered(Protocol):
+    """Lines of a worker without a gap, by their numbers."""
+
+    @property
+    def at_ms(self) -> int: ...
+
+    @property
+    def worker(self) -> Worker: ...
+
+    @property
+    def first(self) -> int: ...
+
+    @property
+    def next(self) -> int: ...
 
 
 class Selection(NamedTuple):
@@ -105,30 +129,38 @@ class JobLog:
         self.due[worker] = max(due, run.next)
 
 
-class Newest:
+Lines = TypeVar("Lines", bound=Numbered)
+
+
+class Newest(Generic[Lines]):
     """The runs with the last lines of all: what is too old for these is dropped."""
 
     def __init__(self, most_lines: int) -> None:
         self._most_lines = most_lines
-        self._runs: list[tuple[int, Worker, int, int, WorkerRun]] = []
+        self._runs: list[tuple[int, Worker, int, int, Lines]] = []
         self._added = self._count = 0
         self.is_cut = False
         """Whether lines before these exist, which are not shown."""
 
-    def add(self, run: WorkerRun) -> None:
+    def add(self, run: Lines) -> None:
         self._added += 1
-        heapq.heappush(self._runs, (run.at_ms, run.worker, run.run.first, self._added, run))
-        self._count += len(run.run.lines)
-        while self._count - len(self._runs[0][-1].run.lines) >= self._most_lines:
-            self._count -= len(heapq.heappop(self._runs)[-1].run.lines)
+        heapq.heappush(self._runs, (run.at_ms, run.worker, run.first, self._added, run))
+        self._count += _count(run)
+        while self._count - _count(self._runs[0][-1]) >= self._most_lines:
+            self._count -= _count(heapq.heappop(self._runs)[-1])
             self.is_cut = True
 
     def reaches(self, end_ms: int) -> bool:
         """Return whether lines up to this time are too old."""
         return self._count >= self._most_lines and end_ms < self._runs[0][0]
 
-    def in_order(self) -> list[WorkerRun]:
-        return in_order(run for *_, run in self._runs)
+    def runs(self) -> list[Lines]:
+        """Return these runs in no order."""
+        return [run for *_, run in self._runs]
+
+
+def _count(run: Numbered) -> int:
+    return run.next - run.first
 
 
 def in_order(runs: Iterable[WorkerRun]) -> list[WorkerRun]:

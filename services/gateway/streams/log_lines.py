@@ -19,11 +19,17 @@ from services.gateway.streams.job_log import (
     WorkerRun,
     in_order,
 )
-from services.gateway.streams.recent_lines import Held, OpenLine, RecentLines
+from services.gateway.streams.recent_lines import (
+    TURN_RECORDS,
+    Held,
+    HeldRun,
+    OpenLine,
+    RecentLines,
+    in_turns,
+)
 from services.gateway.streams.sse import ALIVE, CHUNK_BYTES, OPENING, end_frame
 from shared.job_logs.chunk import Chunk, JobKey, Worker
 from shared.job_logs.log_store import JobLogStore
-from shared.job_logs.record import printed_of
 from shared.objects.objects import StoreUnreachable
 
 BEHIND_S = 5.0
@@ -67,20 +73,28 @@ class JobOutput:
         stored = await self._store.runs(self.job, chunk)
         return [WorkerRun(run.at_ms, chunk.worker, run) for run in stored]
 
-    def recent_runs(self, records: Iterable[Held]) -> Iterator[WorkerRun]:
-        """Yield the runs of records, each line once, and note which workers have ended."""
-        due: dict[Worker, int] = {}
-        for held in records:
-            printed = printed_of(held.entry)
-            if printed is None:
-                continue
-            if printed.is_last:
-                self.log.note_end(printed.worker)
-            worker = printed.worker
-            run = printed.run_from(due.get(worker, 0), held.entry.timestamp)
-            if run is not None and self.selection.has(worker):
-                due[worker] = run.next
-                yield WorkerRun(run.at_ms, worker, run)
+    async def recent_runs(self, records: Iterable[Held]) -> AsyncIterator[HeldRun]:
+        """Yield the runs of records, each new line once, and note which workers have ended."""
+        due = dict(self.log.due)
+        async for held in in_turns(records):
+            worker = held.worker
+            if held.is_last:
+                self.log.note_end(worker)
+            first = max(held.first, due.get(worker, 0))
+            if first < held.next and self.selection.has(worker):
+                due[worker] = held.next
+                yield HeldRun(held, first)
+
+    async def recent_lines(self, records: Iterable[Held]) -> AsyncIterator[list[LogLine]]:
+        """Yield the new lines of records, those of a few of them together."""
+        runs: list[WorkerRun] = []
+        async for run in self.recent_runs(records):
+            runs.append(_decoded(run))
+            if len(runs) == TURN_RECORDS:
+                yield self.lines(runs)
+                runs = []
+        if runs:
+            yield self.lines(runs)
 
     def lines(self, runs: Iterable[WorkerRun]) -> list[LogLine]:
         """Return the lines of runs that are new, each with what is missing before it."""
@@ -93,10 +107,10 @@ async def read_lines(output: JobOutput) -> list[LogLine]:
     chunks, most_lines = await output.chunks(), output.selection.most_lines
     if output.selection.from_line is not None:
         return await _read_range(output, chunks, recent)
-    newest, held_from = Newest(most_lines), dict[Worker, int]()
-    for run in output.recent_runs(recent):
-        held_from.setdefault(run.worker, run.run.first)
-        newest.add(run)
+    newest, held_from = Newest[HeldRun | WorkerRun](most_lines), dict[Worker, int]()
+    async for held in output.recent_runs(recent):
+        held_from.setdefault(held.worker, held.first)
+        newest.add(held)
     for chunk in sorted(chunks, key=lambda one: one.end_ms, reverse=True):
         end = held_from.get(chunk.worker, chunk.next)
         if chunk.first >= end:
@@ -107,7 +121,7 @@ async def read_lines(output: JobOutput) -> list[LogLine]:
         for run in await output.runs(chunk):
             if (older := run.run.up_to(end)) is not None:
                 newest.add(run._replace(run=older))
-    runs = newest.in_order()
+    runs = in_order([_decoded(run) async for run in in_turns(newest.runs())])
     if newest.is_cut:
         for run in reversed(runs):
             output.log.due[run.worker] = run.run.first
@@ -128,8 +142,16 @@ async def _read_range(output: JobOutput, chunks: list[Chunk], recent: list[Held]
         if len(lines) >= most_lines:
             break
         lines.extend(output.lines(await output.runs(chunk)))
-    lines.extend(output.lines(in_order(output.recent_runs(recent))))
+    held = [run async for run in output.recent_runs(recent)]
+    async for run in in_turns(sorted(held, key=lambda one: one.first)):
+        if len(lines) >= most_lines:
+            break
+        lines.extend(output.lines([_decoded(run)]))
     return lines[:most_lines]
+
+
+def _decoded(run: HeldRun | WorkerRun) -> WorkerRun:
+    return WorkerRun(run.at_ms, run.worker, run.decode()) if isinstance(run, HeldRun) else run
 
 
 async def is_stored(output: JobOutput, read_job: ReadJob) -> bool:
@@ -179,15 +201,16 @@ async def follow_lines(
             position = recent.positions.get(job.lane, 0)
             if records:
                 read_to = records[-1].offset
-            lines = output.lines(output.recent_runs(records))
-            if lines:
+            has_lines = False
+            async for lines in output.recent_lines(records):
                 completion.note_lines()
-            for part in _frames(lines):
-                yield part
+                has_lines = True
+                for part in _frames(lines):
+                    yield part
             if shows.open_lines:
                 states, before = recent.open_lines(job), states
                 yield b"".join(_open_frames(states, before, output.selection))
-            if not lines:
+            if not has_lines:
                 yield ALIVE
             is_complete = await completion.reached(position, lambda: recent.end(job.lane))
             if shows.status and completion.job is not None and completion.job != shown:

@@ -10,14 +10,15 @@ import asyncio
 import logging
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from itertools import takewhile
+from typing import NamedTuple, TypeVar
 
 from aiokafka.errors import KafkaError
 
 from shared.bus.logs.log import Entry, Feed, Log
-from shared.job_logs.chunk import JobKey, Worker
+from shared.job_logs.chunk import JobKey, Run, Worker
 from shared.job_logs.log_store import JobLogStore
 from shared.job_logs.record import Printed, printed_of
 from shared.ledger.errors import BusError
@@ -33,20 +34,57 @@ KEPT_S = 1800.0
 """Three times as long as lines wait for their chunk."""
 MOST_BYTES = 64 * 2**20
 """Of all records: four times what waits for its chunk."""
-RECORD_BYTES = 400
+RECORD_BYTES = 600
 """Counted for each record besides its bytes."""
+TURN_RECORDS = 200
+"""After so many records of one job the loop serves others."""
 MOST_OPEN = 20_000
 OPEN_CHARS = 1024
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
 class Held(NamedTuple):
-    """A record of a job; `read_s` is when it was read."""
+    """A record of a job, with what is needed to decode it only for a reader of its lines."""
 
     offset: int
     entry: Entry
     read_s: float
+    """When it was read."""
+    worker: Worker
+    first: int
+    """Number of its first line."""
+    next: int
+    """Number of the line behind its last one."""
+    is_last: bool
+    """The output of its worker is complete."""
+
+
+class HeldRun(NamedTuple):
+    """The lines of a record from number `first` on, which are not decoded yet: at least one."""
+
+    held: Held
+    first: int
+
+    @property
+    def at_ms(self) -> int:
+        return self.held.entry.timestamp
+
+    @property
+    def worker(self) -> Worker:
+        return self.held.worker
+
+    @property
+    def next(self) -> int:
+        return self.held.next
+
+    def decode(self) -> Run:
+        printed = printed_of(self.held.entry)
+        run = printed.run_from(self.first, self.at_ms) if printed is not None else None
+        assert run is not None
+        return run
 
 
 class OpenLine(NamedTuple):
@@ -139,7 +177,7 @@ class RecentLines:
             job = printed.key(lane)
             self._note_open(job, printed)
             if printed.lines or printed.is_last:
-                self._keep(job, Held(entry.offset, entry, time.monotonic()))
+                self._keep(job, _held(entry, printed))
             for event in self._waiting.get(job, ()):
                 event.set()
         self.positions[lane] = entry.offset + 1
@@ -188,7 +226,8 @@ class RecentLines:
 
     def records(self, job: JobKey, after: int = -1) -> list[Held]:
         """Return the records of a job behind an offset."""
-        return [held for held in self._held.get(job, ()) if held.offset > after]
+        newest = takewhile(lambda held: held.offset > after, reversed(self._held.get(job, ())))
+        return list(newest)[::-1]
 
     def open_lines(self, job: JobKey) -> dict[Worker, OpenLine]:
         return dict(self._open.get(job, {}))
@@ -215,6 +254,26 @@ class RecentLines:
             return None
         finally:
             await bus.stop()
+
+
+async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield items, and let the loop serve others now and then."""
+    for count, item in enumerate(items, 1):
+        yield item
+        if count % TURN_RECORDS == 0:
+            await asyncio.sleep(0)
+
+
+def _held(entry: Entry, printed: Printed) -> Held:
+    return Held(
+        entry.offset,
+        entry,
+        time.monotonic(),
+        printed.worker,
+        printed.first_line,
+        printed.next_line,
+        printed.is_last,
+    )
 
 
 def _size(held: Held) -> int:

@@ -51,20 +51,20 @@ def test_runs_of_a_worker_keep_their_order_where_clocks_differ() -> None:
 def test_the_newest_lines_are_those_of_all_sorted_by_time(
     sizes: list[tuple[int, int]], most: int
 ) -> None:
-    newest, runs, first = Newest(most), [], 0
+    newest, runs, first = Newest[WorkerRun](most), [], 0
     for at_ms, count in sorted(sizes):
         runs.append(run(at_ms, first, *(str(first + n) for n in range(count))))
         first += count
     for one in reversed(runs):
         newest.add(one)
-    kept = [text for one in newest.in_order() for text in one.run.lines]
+    kept = [text for one in in_order(newest.runs()) for text in one.run.lines]
     assert kept[-most:] == [str(number) for number in range(first)][-most:]
     assert newest.is_cut == (len(kept) < first)
     assert len(kept) < most + 4
 
 
 def test_what_is_older_than_enough_lines_is_not_read() -> None:
-    newest = Newest(2)
+    newest = Newest[WorkerRun](2)
     newest.add(run(5, 3, "d"))
     assert not newest.reaches(1)
     newest.add(run(4, 2, "c"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.gateway.streams import completion, log_lines
+from services.gateway.streams import completion, log_lines, recent_lines
 from services.gateway.streams.completion import ReadJob
 from services.gateway.streams.job_log import ALL, JobNow, LogLine, Selection
 from services.gateway.streams.log_lines import (
@@ -26,6 +26,7 @@ from shared.bus.logs.log import Entry
 from shared.bus.logs.memory import MemoryBroker, MemoryLog
 from shared.job_logs.chunk import JobKey, Run, Worker, chunk_of
 from shared.job_logs.log_store import JobLogStore
+from shared.job_logs.record import Printed, printed_of
 from shared.ledger.partition import TP
 from shared.objects.objects import Objects, StoreUnreachable
 from tests.shared.job_logs.printing import printed
@@ -64,6 +65,20 @@ async def put(
 ) -> None:
     runs = [Run(at_ms, first, list(texts))]
     await store.put(JOB, chunk_of(Worker(1, rank), runs, last), runs)
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the offsets of the records that are decoded from now on."""
+    offsets: list[int] = []
+
+    def noted(entry: Entry) -> Printed | None:
+        offsets.append(entry.offset)
+        return printed_of(entry)
+
+    for module in (recent_lines, log_lines):
+        monkeypatch.setattr(module, "printed_of", noted, raising=False)
+    return offsets
 
 
 def shown(lines: list[LogLine]) -> list[str]:
@@ -132,6 +147,73 @@ async def test_of_a_long_output_only_the_chunks_of_its_end_are_read(
     lines = await read_lines(JobOutput(Topic().recent, store, JOB, Selection(3)))
     assert shown(lines) == ["47", "48", "49"] and len(read) == 3
     assert [line.missing for line in lines] == [0, 0, 0]
+
+
+async def test_of_many_recent_records_those_of_the_selected_lines_are_decoded(
+    store: JobLogStore, decoded: list[int]
+) -> None:
+    topic = Topic()
+    for number in range(1000):
+        topic.append(printed(number // 2, f"{number}", rank=number % 2), number)
+
+    async def read(selection: Selection) -> tuple[list[str], list[int]]:
+        decoded.clear()
+        lines = await read_lines(JobOutput(topic.recent, store, JOB, selection))
+        assert not any(line.missing for line in lines)
+        return shown(lines), sorted(decoded)
+
+    assert await read(Selection(1)) == (["999"], [999])
+    assert await read(Selection(2, rank=0)) == (["996", "998"], [996, 998])
+    assert await read(Selection(2, rank=1, attempt=1, from_line=3)) == (["7", "9"], [7, 9])
+    assert await read(Selection(2, rank=2)) == ([], [])
+    for number in range(400):
+        await put(store, number, f"{2 * number}", at_ms=2 * number)
+    assert (await read(Selection(2, rank=0, attempt=1, from_line=399)))[1] == [800]
+
+
+async def test_many_recent_records_are_read_in_turns_with_the_work_of_others(
+    decoded: list[int],
+) -> None:
+    topic, turns = Topic(), []
+    for number in range(1000):
+        topic.append(printed(number, f"{number}"), number)
+    decoded.clear()
+
+    async def others() -> None:
+        while True:
+            turns.append(len(decoded))
+            await asyncio.sleep(0)
+
+    work = asyncio.ensure_future(others())
+    try:
+        for is_followed in (False, True):
+            decoded.clear()
+            turns.clear()
+            output = JobOutput(topic.recent, None, JOB)
+            await (followed(output, job_is(ENDED)) if is_followed else read_lines(output))
+            assert len(decoded) == 1000
+            assert max(b - a for a, b in zip([0, *turns], [*turns, 1000], strict=True)) <= 200
+    finally:
+        work.cancel()
+
+
+async def test_a_follower_decodes_a_record_once_and_none_that_it_has(
+    store: JobLogStore, decoded: list[int]
+) -> None:
+    topic = Topic()
+    await put(store, 0, "a", "b")
+    for number, text in enumerate("abc"):
+        topic.append(printed(number, text))
+    decoded.clear()
+    frames = follow_lines(JobOutput(topic.recent, store, JOB), lambda: True, job_is(RUNS), Shows())
+    written = b""
+    while b'"c"' not in written:
+        written += await anext(frames)
+    assert decoded == [2]
+    topic.append(printed(3, "d"))
+    while b'"d"' not in written:
+        written += await anext(frames)
+    assert decoded == [2, 3, 3], "once as it is read, once for the follower"
 
 
 async def test_lines_that_are_not_kept_are_counted(store: JobLogStore) -> None:

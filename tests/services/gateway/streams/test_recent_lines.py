@@ -57,6 +57,22 @@ async def test_records_are_kept_by_job_and_wake_those_that_follow_it() -> None:
         assert texts(recent, after=0) == ["b"]
 
 
+async def test_of_a_long_output_what_is_behind_an_offset_is_looked_at_alone() -> None:
+    recent, read = RecentLines(lambda: MemoryLog(MemoryBroker()), 2, None), []
+    for number in range(1000):
+        recent.take(1, Entry(number, None, printed(number, f"{number}")))
+
+    class Noted(recent_module.Held):
+        @property
+        def offset(self) -> int:
+            read.append(self[0])
+            return self[0]
+
+    recent._held[JOB] = type(recent._held[JOB])(Noted(*held) for held in recent._held[JOB])
+    assert len(recent.records(JOB, after=997)) == 2
+    assert read == [999, 998, 997]
+
+
 async def test_what_is_stored_is_not_read_again(tmp_path: Path) -> None:
     broker, store = MemoryBroker(), JobLogStore(str(tmp_path), writes=True)
     for number in range(5):
