@@ -17,6 +17,7 @@ from aiokafka.errors import KafkaError
 
 from shared.bus.failpoints import FAILPOINTS
 from shared.bus.logs.log import Entry, Feed, Log, fetch
+from shared.job_logs.bound import LEFT_SHARE, removable
 from shared.job_logs.buffers import BufferKey, Buffers, ChunkPace
 from shared.job_logs.chunk import Chunk, JobKey, Run, Worker
 from shared.job_logs.log_store import JobLogStore, Position
@@ -33,10 +34,6 @@ POSITION_S = 5.0
 """Between two positions of a lane."""
 KNOWN_JOBS = 4096
 """Jobs of which it is known what is stored; those of others are listed again."""
-HEAD_SHARE = 0.25
-LEFT_SHARE = 0.875
-"""Where a job has more than its bound, its newest lines replace the oldest beyond `HEAD_SHARE`,
-down to `LEFT_SHARE`, so that its names are not listed for each chunk."""
 RUNBOOK = "docs/operations/output.md#joblogsbehind"
 
 log = logging.getLogger(__name__)
@@ -226,17 +223,12 @@ class JobLogWriter:
         place.stored_s = now_s
 
     async def _shrink(self, job: JobKey) -> int:
-        """Remove the oldest lines of a job but the first; return the bytes that are left."""
-        chunks = sorted(await self._store.chunks(job), key=lambda chunk: chunk.begin_ms)
+        """Remove lines of a job down to `LEFT_SHARE`; return the bytes that are left."""
+        chunks, most = await self._store.chunks(job), self._most_bytes(job.lane)
         left = sum(counted_bytes(chunk.size) for chunk in chunks)
-        most = self._most_bytes(job.lane)
-        head = 0
-        for chunk in chunks:
-            size = counted_bytes(chunk.size)
-            head += size
+        for chunk in removable(chunks, most):
             if left <= most * LEFT_SHARE:
                 break
-            if head > most * HEAD_SHARE and not chunk.is_last:
-                await self._store.remove(job, chunk)
-                left -= size
+            await self._store.remove(job, chunk)
+            left -= counted_bytes(chunk.size)
         return left

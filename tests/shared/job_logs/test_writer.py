@@ -162,6 +162,26 @@ async def test_the_first_and_the_newest_lines_of_a_large_job_stay(store: JobLogS
     assert await texts(store, JobKey(0, "bob", "j2")) == ["of bob"]
 
 
+async def test_many_attempts_have_the_bound_of_their_job_and_are_listed_now_and_then(
+    store: JobLogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker, listed, chunks_of = MemoryBroker(), [], JobLogStore.chunks
+
+    async def noted(self: JobLogStore, job: JobKey, worker: Worker | None = None):  # type: ignore[no-untyped-def]
+        listed.append(job)
+        return await chunks_of(self, job, worker)
+
+    for attempt in range(1, 101):
+        value = printed(0, f"{attempt}", attempt=attempt, is_last=True)
+        broker.append(LANE, value, timestamp=attempt)
+    monkeypatch.setattr(JobLogStore, "chunks", noted)
+    await write_all(broker, store, writer_of(broker, store, most=32 * counted_bytes(1)))
+    assert len(listed) <= 1 + 100 / 4, "each time an eighth of the bound goes"
+    lines = list(map(int, await texts(store)))
+    assert lines[:9] == [*range(1, 9), lines[8]] and lines[8:] == [*range(lines[8], 101)]
+    assert 28 <= len(await store.chunks(JOB)) <= 32
+
+
 async def test_a_store_that_is_full_or_away_is_not_read_for(
     store: JobLogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
