@@ -109,9 +109,20 @@ class AsyncClient(AsyncSession):
     async def trace(self, job_id: str) -> answers.JobTrace:
         return await self.send(calls.trace(job_id))
 
-    async def logs(self, job_id: str, tail: int = 1000) -> list[answers.JobLine]:
-        """Return the last lines of a job's output."""
-        answer = await self.send(calls.logs(job_id, tail))
+    async def logs(
+        self,
+        job_id: str,
+        tail: int = 1000,
+        *,
+        rank: int | None = None,
+        attempt: int | None = None,
+        from_line: int | None = None,
+    ) -> list[answers.JobLine]:
+        """Return the last lines of a job's output, or of one rank or attempt.
+
+        With `from_line`, which needs `rank` and `attempt`: the first `tail` lines from it on.
+        """
+        answer = await self.send(calls.logs(job_id, tail, rank, attempt, from_line))
         return answer["lines"]
 
     async def follow_logs(self, job_id: str) -> AsyncIterator[answers.JobLine]:

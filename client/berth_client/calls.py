@@ -102,8 +102,11 @@ def trace(job_id: str) -> Call[answers.JobTrace]:
     return get(f"/v1/jobs/{part(job_id)}/trace")
 
 
-def logs(job_id: str, tail: int) -> Call[answers.JobLogs]:
-    return get(f"/v1/jobs/{part(job_id)}/logs", tail=tail)
+def logs(
+    job_id: str, tail: int, rank: int | None, attempt: int | None, from_line: int | None
+) -> Call[answers.JobLogs]:
+    path = f"/v1/jobs/{part(job_id)}/logs"
+    return get(path, tail=tail, rank=rank, attempt=attempt, from_line=from_line)
 
 
 def tenant(name: str) -> Call[answers.TenantDetail]:

@@ -104,9 +104,20 @@ class Client(Session):
     def trace(self, job_id: str) -> answers.JobTrace:
         return self.send(calls.trace(job_id))
 
-    def logs(self, job_id: str, tail: int = 1000) -> list[answers.JobLine]:
-        """Return the last lines of a job's output."""
-        answer = self.send(calls.logs(job_id, tail))
+    def logs(
+        self,
+        job_id: str,
+        tail: int = 1000,
+        *,
+        rank: int | None = None,
+        attempt: int | None = None,
+        from_line: int | None = None,
+    ) -> list[answers.JobLine]:
+        """Return the last lines of a job's output, or of one rank or attempt.
+
+        With `from_line`, which needs `rank` and `attempt`: the first `tail` lines from it on.
+        """
+        answer = self.send(calls.logs(job_id, tail, rank, attempt, from_line))
         return answer["lines"]
 
     def follow_logs(self, job_id: str) -> Iterator[answers.JobLine]:

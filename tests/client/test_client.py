@@ -176,6 +176,21 @@ def test_output_is_followed_through_a_break_each_line_once(url: str) -> None:
         assert [row["line"] for row in berth.follow_logs("j")] == [0, 1]
 
 
+def test_output_is_selected_by_both_clients_as_by_the_route(url: str) -> None:
+    async def logs(**selected: int) -> object:
+        async with AsyncClient(url, "") as berth:
+            return await berth.logs("j", **selected)
+
+    selected = {"tail": 5, "rank": 0, "attempt": 2, "from_line": 0}
+    for given in ({}, selected):
+        Gateway.answers[f"{JOB}/logs"] = [(200, {"lines": [{"line": 7}]})] * 2
+        with Client(url, "") as berth:
+            assert berth.logs("j", **given) == asyncio.run(logs(**given)) == [{"line": 7}]
+    queries = [parse_qs(urlsplit(path).query) for _, path, _, _ in Gateway.requests]
+    of_selected = {name: [str(value)] for name, value in selected.items()}
+    assert queries == [{"tail": ["1000"]}] * 2 + [of_selected] * 2
+
+
 def test_usage_is_read_to_its_last_page(url: str) -> None:
     pages = [{"items": [{"starts": 1}], "next": "1"}, {"items": [{"starts": 2}], "next": None}]
     Gateway.answers["/v1/usage"] = [(200, page) for page in pages]
