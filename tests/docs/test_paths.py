@@ -21,7 +21,7 @@ MADE = {"stack.json", "manifest.json", "simulation.json", "build/sbom.cdx.json"}
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"[\w.{},-]+(?:/[\w.{},-]+)*/?")
-LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)\s]*)?(?: '[^']*')?\)")
 
 
 def documents() -> list[str]:
