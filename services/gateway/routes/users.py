@@ -29,7 +29,9 @@ from shared.contracts.base import Model, Name
 from shared.contracts.registry import Bearer
 from shared.contracts.secrets import MAIL, DeleteSecret, StoreSecret
 
-LOCAL_PART = r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}"
+ATOM = r"[A-Za-z0-9!#$%&'*+/^_`{|}~-]{1,64}"
+"""No `=` and no `?`: an address holds no encoded word."""
+LOCAL_PART = rf"{ATOM}(\.{ATOM})*"
 LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 
 router = APIRouter(prefix="/v1/users", tags=["access"])

@@ -56,11 +56,19 @@ def to_mail(job: WatchedJob, change: Change, mailed: StateChange, base_url: str)
 
 
 def message_of(body: str, event_id: str, at_ms: int, sender: str, address: str) -> EmailMessage:
-    """Return the message; it has the same id at each attempt. Raises ValueError for a line end."""
+    """Return the message; it has the same id at each attempt.
+
+    Raises ValueError for an address that is none.
+    """
     letter = msgspec.json.decode(body, type=Letter)
     message = EmailMessage()
-    message["Subject"] = one_line(letter.subject)
-    message["From"], message["To"] = sender, address
+    message["Subject"] = header_text(letter.subject)
+    message["From"] = sender
+    try:
+        message["To"] = address
+    except Exception as error:
+        # The parser of the standard library raises others too, as for an encoded word.
+        raise ValueError(f"{address!r} is no address: {error!r}") from error
     message["Date"] = formatdate(at_ms / 1000)
     message["Message-ID"] = f"<{event_id.replace('/', '.')}@{sender.rpartition('@')[2]}>"
     message["Auto-Submitted"] = "auto-generated"
@@ -71,6 +79,11 @@ def message_of(body: str, event_id: str, at_ms: int, sender: str, address: str) 
 def one_line(text: str) -> str:
     """Return the text with each control character, a line end too, as a space."""
     return CONTROL.sub(" ", text).strip()
+
+
+def header_text(text: str) -> str:
+    """Return the text as one line without encoded words, which would be decoded to line ends."""
+    return one_line(text).replace("=?", "= ?")
 
 
 def _counts(job: WatchedJob) -> list[str]:

@@ -26,6 +26,8 @@ def test_an_address_is_taken_as_it_is(address: str) -> None:
         "a@example.org\n",
         "a@example.org\r\nBcc: x@example.org",
         "a b@example.org",
+        "=?x?q??=@example.org",
+        "a..b@example.org",
         "<a@example.org>",
         "a@example.org, b@example.org",
         "a@-example.org",

@@ -40,6 +40,7 @@ def test_a_public_address_is_allowed(address: str) -> None:
         "fe80::1",
         "fe80::1%eth0",
         "fc00::1",
+        "fec0::1",
         "fd00:ec2::254",
         "ff02::1",
         "64:ff9b::7f00:1",
