@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from services.executor.core.virtual.inventory import InventoryNode, parse_invent
 from services.executor.engines.server import EngineServer
 from services.executor.engines.slurm.commands import SlurmCommands
 from services.executor.engines.slurm.slurm import SlurmEngine
+from services.executor.engines.slurm.users import is_root
 from services.executor.settings import ExecutorSettings
 from services.executor.virtual.server import VirtualServer
 from shared.bus.archive.opening import with_archive
@@ -63,7 +65,11 @@ def _slurm(settings: ExecutorSettings, folder: Path) -> SlurmEngine:
     def options_of(tenant: str) -> SlurmOptions:
         return SlurmOptions(partition, settings.slurm_user_of(tenant))
 
-    return SlurmEngine(SlurmCommands(settings.slurm_commands), folder, partition, options_of)
+    for user in settings.slurm_users_named:
+        if is_root(user):
+            raise BadSettings(f"BERTH_SLURM_USERS: {user!r} is root, as which no job runs")
+    commands = SlurmCommands(settings.slurm_commands)
+    return SlurmEngine(commands, folder, partition, options_of, os.geteuid())
 
 
 def _connect(settings: ExecutorSettings) -> Log:

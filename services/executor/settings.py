@@ -102,8 +102,17 @@ class ExecutorSettings(ServerSettings):
 
     def slurm_user_of(self, tenant: str) -> str:
         """Return the UNIX user of a tenant's jobs, empty for that of the executor."""
+        return self._slurm_users.get(tenant, self.slurm_user)
+
+    @property
+    def slurm_users_named(self) -> frozenset[str]:
+        """UNIX users of all tenants' jobs, without that of the executor."""
+        return frozenset(filter(None, (self.slurm_user, *self._slurm_users.values())))
+
+    @property
+    def _slurm_users(self) -> dict[str, str]:
         pairs = (pair.split(":") for pair in self.slurm_users.split(",") if pair)
-        return {name: user for name, user in pairs}.get(tenant, self.slurm_user)
+        return {name: user for name, user in pairs}
 
     @property
     def folder(self) -> Path:

@@ -23,6 +23,7 @@ from services.executor.core.slurm.submission import SlurmOptions, sbatch_argumen
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.slurm.commands import CommandFailed, SlurmCommands, words_of
 from services.executor.engines.slurm.folder import GangFolder
+from services.executor.engines.slurm.users import user_refusal
 from shared.contracts.failures import Failure
 from shared.contracts.nodes import Backend
 
@@ -38,15 +39,18 @@ class SlurmEngine:
         root: Path,
         partition: str,
         options_of: Callable[[str], SlurmOptions],
+        executor_uid: int,
     ) -> None:
         self._commands = commands
         self._root = root
         self._partition = partition
         self._options_of = options_of
+        self._executor_uid = executor_uid
 
     def refusal(self, gang: EngineGang) -> Failure | None:
-        """Return nothing: what Slurm refuses, it refuses when the gang is submitted."""
-        return None
+        """Refuse a gang that would run as root; what Slurm refuses, it refuses at submission."""
+        tenant = gang.launch.tenant
+        return user_refusal(tenant, self._options_of(tenant).user, self._executor_uid)
 
     async def observe(self, identities: Collection[str]) -> EngineState:
         """Look at Slurm first: what ended before the look has noted its end by now."""
@@ -84,6 +88,8 @@ class SlurmEngine:
         return None
 
     async def _submit(self, gang: EngineGang) -> Failure | None:
+        if failure := self.refusal(gang):
+            return failure
         folder = GangFolder(self._root, gang.identity)
         options = self._options_of(gang.launch.tenant)
         commands = str(self._commands.folder or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -139,11 +140,13 @@ class SlurmStage(Stage):
         self.expected_nodes = len(NODES)
         self.cluster = cluster
         self.shared = cluster.shared / self.name
-        self.options = SlurmOptions("main")
+        self.options = SlurmOptions("main", "daemon" if os.geteuid() == 0 else "")
 
     def make(self, settings: ExecutorSettings) -> EngineServer:
         commands = SlurmCommands(None)
-        engine = SlurmEngine(commands, self.shared, "main", lambda tenant: self.options)
+        engine = SlurmEngine(
+            commands, self.shared, "main", lambda tenant: self.options, os.geteuid()
+        )
         return EngineServer(settings, self.name, engine, self.connect, self.metrics)
 
     def start(self, **more: object) -> None:
