@@ -11,6 +11,10 @@ from services.executor.soft_outbox import SoftOutbox
 from shared.contracts.reports import LogLines
 
 MOST_LINES = 1000
+MOST_CHUNKS = 8
+"""Chunks of one worker per look: a file that grows faster than it is read holds up nothing."""
+MOST_LOOKS_AFTER_END = 60
+"""Looks for which the output of a worker that has ended is read on at most."""
 
 
 @dataclass(slots=True)
@@ -21,6 +25,7 @@ class _Place:
     worker: AgentWorker
     offset: int = 0
     line: int = 0
+    looks_after_end: int = 0
 
 
 class OutputRelay:
@@ -41,21 +46,29 @@ class OutputRelay:
         await self._relay(self._places.setdefault(name, _Place(identity, worker)))
 
     async def end(self, living: frozenset[str]) -> None:
-        """Relay the rest of workers that are not among these allocations, and forget them."""
-        for name in self._places.keys() - living:
-            place = self._places.pop(name)
-            await self._relay(place)
-            self._post(place, (), is_last=True)
+        """Relay the rest of workers that are not among these allocations, and forget them.
 
-    async def _relay(self, place: _Place) -> None:
+        What is not read to its end yet goes on at the next looks, up to a limit.
+        """
+        for name in self._places.keys() - living:
+            place = self._places[name]
+            place.looks_after_end += 1
+            if await self._relay(place) or place.looks_after_end >= MOST_LOOKS_AFTER_END:
+                del self._places[name]
+                self._post(place, (), is_last=True)
+
+    async def _relay(self, place: _Place) -> bool:
+        """Relay some output; return whether all that is there now was read."""
         rank = place.worker.launch.rank
-        while chunk := await self._engine.read_output(place.identity, rank, place.offset):
+        for _ in range(MOST_CHUNKS):
+            chunk = await self._engine.read_output(place.identity, rank, place.offset)
             lines, used = split_lines(chunk, MOST_LINES)
             if not used:
-                return
+                return True
             self._post(place, lines)
             place.offset += used
             place.line += len(lines)
+        return False
 
     def _post(self, place: _Place, lines: tuple[str, ...], *, is_last: bool = False) -> None:
         source = place.worker.source

@@ -114,8 +114,8 @@ class EnginePool:
                 refusal_of=self._engine.refusal,
             )
         )
-        await self._relay_output(gangs)
         await self._carry_out(decided)
+        await self._relay_output(gangs)
 
     async def _keep_nodes(self, observation: EngineState) -> None:
         """Register nodes, and relay their signs of life and their problems."""
