@@ -9,7 +9,7 @@ from time import monotonic
 
 from services.executor.agents.lane import AgentLane
 from services.executor.agents.lane_relays import NodeHeartbeat
-from services.executor.core.engines.contract import EngineState, Submit
+from services.executor.core.engines.contract import EngineState, Forbid, Start, Submit
 from services.executor.core.engines.gangs import EngineGang, gangs_of
 from services.executor.core.engines.membership import Site, heard, problems, registrations
 from services.executor.core.engines.reconcile import Decided, Look, Memory, reconcile
@@ -114,8 +114,10 @@ class EnginePool:
                 refusal_of=self._engine.refusal,
             )
         )
-        await self._carry_out(decided)
+        away = await self._carry_out(decided)
         await self._relay_output(gangs)
+        if away is not None:
+            raise away
 
     async def _keep_nodes(self, observation: EngineState) -> None:
         """Register nodes, and relay their signs of life and their problems."""
@@ -137,15 +139,26 @@ class EnginePool:
                     await self._output.relay(gang.identity, worker)
         await self._output.end(living)
 
-    async def _carry_out(self, decided: Decided) -> None:
+    async def _carry_out(self, decided: Decided) -> EngineAway | None:
+        """Carry out all actions, and report; return the first error of an action.
+
+        An action that fails again and again holds up no other gang.
+        """
+        away = None
         for action in decided.actions:
             log.info("acting", extra={"pool": self.lane.pool, "action": type(action).__name__})
-            failure = await self._engine.act(action)
+            try:
+                failure = await self._engine.act(action)
+            except EngineAway as error:
+                away = away or error
+                continue
             if failure is not None and isinstance(action, Submit):
                 self._memory.refusals[action.gang.identity] = failure
-        if decided.actions:
-            self._wake.set()
+            # The engine shows these by itself: a look at once would change nothing.
+            if not isinstance(action, Forbid | Start):
+                self._wake.set()
         await self._report(decided.reports)
+        return away
 
     async def _report(self, reports: list[Report]) -> None:
         """Report what was not reported lately, and wait for the broker."""

@@ -42,6 +42,7 @@ class Memory:
     waits_since_s: dict[str, float] = field(default_factory=dict)
     """By ref of a job that does not start."""
     signalled_s: dict[str, float] = field(default_factory=dict)
+    forbidden_s: dict[str, float] = field(default_factory=dict)
     killed_s: dict[str, float] = field(default_factory=dict)
     first_killed_s: dict[str, float] = field(default_factory=dict)
     refusals: dict[str, Failure] = field(default_factory=dict)
@@ -50,7 +51,8 @@ class Memory:
     def prune(self, gangs: dict[str, EngineGang], observation: EngineState) -> None:
         """Forget what is over."""
         refs = {job.ref for job in observation.jobs if job.phase is not EnginePhase.ENDED}
-        for times in (self.waits_since_s, self.signalled_s, self.killed_s, self.first_killed_s):
+        ends = (self.signalled_s, self.forbidden_s, self.killed_s, self.first_killed_s)
+        for times in (self.waits_since_s, *ends):
             for ref in times.keys() - refs:
                 del times[ref]
         for identity in self.refusals.keys() - gangs.keys():
@@ -162,7 +164,9 @@ def _end(
         if not progress.is_forbidden:
             # Only once this is durable is it known that no program runs.
             decided.actions.append(Forbid(gang.identity))
-        else:
+        # A program may have removed the link that shows its begin: no later look can trust it.
+        forbidden_s = memory.forbidden_s.setdefault(job.ref, look.now_s)
+        if progress.is_forbidden or (gang.is_started and forbidden_s < look.now_s):
             _kill(look, job, decided)
         return
     if job.phase is EnginePhase.RUNNING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import re
@@ -77,9 +78,7 @@ class GangFolder:
 
     def progress(self) -> GangProgress:
         """Return what the processes of the gang noted so far."""
-        decided = ""
-        with suppress(OSError):
-            decided = os.readlink(self.path / DECIDED)
+        decided = self._decided()
         ends = {}
         for path in self.path.glob("rank-*.end"):
             name = END_NAME.fullmatch(path.name)
@@ -93,6 +92,20 @@ class GangFolder:
             is_forbidden=decided == FORBIDDEN,
             ends=ends,
         )
+
+    def _decided(self) -> str:
+        """Return the target of the link, "" if there is none.
+
+        What is no link, or cannot be read, is the tenant's own: its program has begun.
+        """
+        try:
+            return os.readlink(self.path / DECIDED)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            if error.errno in (errno.EINVAL, errno.EACCES):
+                return BEGUN
+            raise
 
     def _tail(self, rank: int) -> tuple[str, ...]:
         """Return the last lines of a worker."""

@@ -58,7 +58,10 @@ class SlurmEngine:
             self._commands.read_json("sinfo", "--json"),
             self._commands.read_json("squeue", "--json"),
         )
-        progress = await asyncio.to_thread(self._progress, identities)
+        try:
+            progress = await asyncio.to_thread(self._progress, identities)
+        except OSError as error:
+            raise EngineAway(f"{self._root}: {error.strerror}") from None
         return EngineState(nodes_of(nodes, self._partition), jobs_of(jobs), progress)
 
     def _progress(self, identities: Collection[str]) -> dict[str, GangProgress]:

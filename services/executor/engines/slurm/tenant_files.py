@@ -42,9 +42,13 @@ def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
     Another executor may write the same file at the same time: each writes one of its own first.
     """
     descriptor, new = mkstemp(prefix=f"{path.name}.", dir=path.parent)
-    with os.fdopen(descriptor, "w") as file:
-        os.fchmod(file.fileno(), mode)
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(new).rename(path)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(new).rename(path)
+    except OSError:
+        Path(new).unlink(missing_ok=True)
+        raise

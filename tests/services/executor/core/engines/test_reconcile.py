@@ -198,3 +198,11 @@ def test_what_is_over_is_forgotten() -> None:
     memory = Memory(waits_since_s={"9": 1.0}, refusals={"other": Failure(reason="x")})
     decide(placed_history(), observed(), memory)
     assert memory == Memory()
+
+
+def test_a_started_gang_whose_begin_is_never_seen_is_killed_after_it_was_forbidden() -> None:
+    """Its program may remove the link again and again."""
+    history, memory = started_history(STOP), Memory()
+    unseen = observed(engine_job(), progress=READY)
+    assert decide(history, unseen, memory, 0.0).actions == [Forbid(IDENTITY)]
+    assert decide(history, unseen, memory, 1.0).actions == [Forbid(IDENTITY), Kill("17")]

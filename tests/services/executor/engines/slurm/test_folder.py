@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from services.executor.engines.slurm.folder import TAIL_LINES, GangFolder
 from tests.services.executor.core.engines.looks import IDENTITY, gang_of, placed_history
 
@@ -84,3 +86,15 @@ def test_a_pipe_or_nonsense_in_place_of_a_note_counts_as_absent(tmp_path: Path) 
     (made.path / "rank-1.end").write_text("nonsense")
     (made.path / "rank-x.end").write_text("0 1 2 ")
     assert made.progress().ends == {}
+
+
+def test_what_a_tenant_puts_in_place_of_a_file_neither_restarts_nor_frees_its_gang(
+    tmp_path: Path,
+) -> None:
+    made = folder(tmp_path)
+    (made.path / "decided").write_text("forbidden")
+    assert made.progress().is_begun and not made.progress().is_forbidden
+    (made.path / "go").mkdir()
+    with pytest.raises(IsADirectoryError):
+        made.start("17", None)
+    assert [path.name for path in made.path.glob("go*")] == ["go"]
