@@ -20,10 +20,13 @@ class SlurmOptions(NamedTuple):
     """UNIX user of the jobs; empty: that of the executor."""
 
 
-def sbatch_arguments(gang: EngineGang, folder: str, options: SlurmOptions) -> list[str]:
+def sbatch_arguments(
+    gang: EngineGang, folder: str, options: SlurmOptions, private: str
+) -> list[str]:
     """Return the arguments of `sbatch` but for the script.
 
-    A file has the node of each task, which pins the job and puts rank 0 first. Slurm never queues
+    A file in the folder `private`, which no tenant can change, has the node of each task: it pins
+    the job and puts rank 0 first. Slurm never queues
     the job again by itself, and lets no second job of this name begin while one is there. GPUs are
     allocated by number: their indices cannot be chosen.
     """
@@ -35,7 +38,7 @@ def sbatch_arguments(gang: EngineGang, folder: str, options: SlurmOptions) -> li
         "--dependency=singleton",
         f"--job-name={gang.identity}",
         f"--comment={gang.identity}",
-        f"--nodelist={folder}/{HOSTS}",
+        f"--nodelist={private}/{HOSTS}",
         "--distribution=arbitrary",
         f"--nodes={launch.nodes}",
         f"--ntasks={launch.world_size}",

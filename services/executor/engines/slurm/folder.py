@@ -44,22 +44,26 @@ class GangFolder:
     def __init__(self, root: Path, identity: str) -> None:
         self.path = root / identity.replace("/", "-").replace(":", "+")
 
-    def write_scripts(self, gang: EngineGang, commands: str, user: str) -> Path:
-        """Write what the gang runs, for its user alone; return the batch script."""
+    def write_scripts(self, gang: EngineGang, user: str) -> None:
+        """Write what the gang runs, for its user alone. Raises KeyError for an unknown user."""
+        account = pwd.getpwnam(user) if user else None
+        owner = (account.pw_uid, account.pw_gid) if account else None
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         texts = {
             ENVIRONMENT: environment_script(gang),
             WORKER: worker_script(gang, str(self.path)),
             HOSTS: hosts(gang),
-            BATCH: batch_script(gang, str(self.path), commands),
         }
         for name, text in texts.items():
-            replace_file(self.path / name, text)
-        if user:
-            account = pwd.getpwnam(user)
-            for path in (self.path, *(self.path / name for name in texts)):
-                os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
-        return self.path / BATCH
+            replace_file(self.path / name, text, owner=owner)
+        if owner is not None:
+            os.chown(self.path, *owner, follow_symlinks=False)
+
+    def write_submission(self, gang: EngineGang, commands: str, private: Path) -> Path:
+        """Write what `sbatch` reads to a folder that no tenant can open; return the script."""
+        replace_file(private / HOSTS, hosts(gang))
+        replace_file(private / BATCH, batch_script(gang, str(self.path), commands))
+        return private / BATCH
 
     def start(self, ref: str, port: int | None) -> None:
         """Let the program begin in that job of Slurm; only the first job that is named decides."""

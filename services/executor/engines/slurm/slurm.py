@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from services.executor.core.engines.contract import (
     Action,
@@ -97,9 +98,11 @@ class SlurmEngine:
         options = self._options_of(gang.launch.tenant)
         commands = str(self._commands.folder or "")
         try:
-            script = await asyncio.to_thread(folder.write_scripts, gang, commands, options.user)
-            arguments = sbatch_arguments(gang, str(folder.path), options)
-            await self._commands.run("sbatch", *arguments, str(script))
+            await asyncio.to_thread(folder.write_scripts, gang, options.user)
+            with TemporaryDirectory(prefix="berth-sbatch-") as private:
+                script = folder.write_submission(gang, commands, Path(private))
+                arguments = sbatch_arguments(gang, str(folder.path), options, private)
+                await self._commands.run("sbatch", *arguments, str(script))
         except KeyError:
             detail = f"{options.user!r}: no such user on the executor's machine"
             return Failure(reason="user_missing", detail=detail)

@@ -36,15 +36,20 @@ def size_of(path: Path) -> int:
         return 0
 
 
-def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
+def replace_file(
+    path: Path, text: str, mode: int = 0o600, owner: tuple[int, int] | None = None
+) -> None:
     """Write a file as a whole: a reader sees the old one or the new one.
 
     Another executor may write the same file at the same time: each writes one of its own first.
+    `owner` is a uid and a gid, given to this file alone, whatever the tenant puts in its place.
     """
     descriptor, new = mkstemp(prefix=f"{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "w") as file:
             os.fchmod(file.fileno(), mode)
+            if owner is not None:
+                os.fchown(file.fileno(), *owner)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

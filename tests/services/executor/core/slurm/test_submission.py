@@ -10,13 +10,15 @@ from tests.services.executor.core.engines.looks import IDENTITY, gang_of, placed
 
 
 def test_a_gang_is_one_job_on_its_nodes() -> None:
-    arguments = sbatch_arguments(gang_of(placed_history()), "/s/g", SlurmOptions("main", "ada"))
+    arguments = sbatch_arguments(
+        gang_of(placed_history()), "/s/g", SlurmOptions("main", "ada"), "/p"
+    )
     assert {
         "--no-requeue",
         "--dependency=singleton",
         f"--comment={IDENTITY}",
         f"--job-name={IDENTITY}",
-        "--nodelist=/s/g/hosts",
+        "--nodelist=/p/hosts",
         "--distribution=arbitrary",
         "--nodes=2",
         "--ntasks=3",
@@ -34,7 +36,7 @@ def test_limits_are_rounded_up() -> None:
     )
     workers = tuple(replace(worker, launch=launch) for worker in gang.workers)
     changed = EngineGang(gang.identity, workers)
-    arguments = sbatch_arguments(changed, "/s/g", SlurmOptions())
+    arguments = sbatch_arguments(changed, "/s/g", SlurmOptions(), "/p")
     assert {"--cpus-per-task=2", "--mem-per-cpu=1536M", "--time=3"} <= set(arguments)
     prefixes = ("--gpus", "--uid", "--partition")
     assert not any(argument.startswith(prefixes) for argument in arguments)

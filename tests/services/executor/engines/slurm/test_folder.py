@@ -13,7 +13,7 @@ from tests.services.executor.core.engines.looks import IDENTITY, gang_of, placed
 
 def folder(root: Path) -> GangFolder:
     made = GangFolder(root, IDENTITY)
-    made.write_scripts(gang_of(placed_history()), "", "")
+    made.write_scripts(gang_of(placed_history()), "")
     return made
 
 
