@@ -65,11 +65,12 @@ def _slurm(settings: ExecutorSettings, folder: Path) -> SlurmEngine:
     def options_of(tenant: str) -> SlurmOptions:
         return SlurmOptions(partition, settings.slurm_user_of(tenant))
 
-    for user in settings.slurm_users_named:
+    users = settings.slurm_users_named
+    for user in users:
         if is_root(user):
             raise BadSettings(f"BERTH_SLURM_USERS: {user!r} is root, as which no job runs")
     commands = SlurmCommands(settings.slurm_commands)
-    return SlurmEngine(commands, folder, partition, options_of, os.geteuid())
+    return SlurmEngine(commands, folder, partition, options_of, os.geteuid(), users)
 
 
 def _connect(settings: ExecutorSettings) -> Log:

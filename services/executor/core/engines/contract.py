@@ -55,6 +55,8 @@ class EngineJob:
     phase: EnginePhase
     owner: str
     """Words for people: its id and user."""
+    user: str = ""
+    """UNIX user, by name where the engine knows it."""
     nodes: tuple[str, ...] = ()
     gpus: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Indices of the GPUs that it holds, by node."""

@@ -7,7 +7,7 @@ is missing counts as zero or empty.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from services.executor.core.engines.contract import EngineJob, EngineNode
@@ -76,24 +76,30 @@ def _gpus(gres: str) -> tuple[str, int]:
     return (kind if NAME.fullmatch(kind) else "gpu"), sum(count for _, count in kinds)
 
 
-def jobs_of(answer: Row) -> tuple[EngineJob, ...]:
-    """Return all jobs, the oldest first."""
+def jobs_of(answer: Row, users: Set[str]) -> tuple[EngineJob, ...]:
+    """Return all jobs, the oldest first; `users` are those as which this executor submits.
+
+    Anyone can write a comment: the job of another user is foreign work, whatever its comment says.
+    """
     rows: Iterable[Row] = answer.get("jobs", ())
-    return tuple(_job(row) for row in sorted(rows, key=lambda row: number(row.get("job_id"))))
+    by_age = sorted(rows, key=lambda row: number(row.get("job_id")))
+    return tuple(_job(row, users) for row in by_age)
 
 
-def _job(row: Row) -> EngineJob:
+def _job(row: Row, users: Set[str]) -> EngineJob:
     states = states_of(row.get("job_state"))
     nodes = expand_hosts(str(row.get("nodes") or ""))
     waits_for = str(row.get("state_reason") or "")
     ref = str(number(row.get("job_id")))
-    owner = f"Slurm job {ref} of {row.get('user_name') or row.get('user_id') or 'an unknown user'}"
+    user = str(row.get("user_name") or row.get("user_id") or "")
+    owner = f"Slurm job {ref} of {user or 'an unknown user'}"
     restarts = number(row.get("restart_cnt"))
     return EngineJob(
         ref=ref,
-        identity=str(row.get("comment") or ""),
+        identity=str(row.get("comment") or "") if user in users else "",
         phase=phase_of(states),
         owner=owner,
+        user=user,
         nodes=nodes,
         gpus=_held(nodes, row.get("gres_detail")),
         waits_for="" if waits_for in UNSET else waits_for,

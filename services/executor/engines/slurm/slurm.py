@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,13 +24,16 @@ from services.executor.core.slurm.submission import SlurmOptions, sbatch_argumen
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.slurm.commands import CommandFailed, SlurmCommands, words_of
 from services.executor.engines.slurm.folder import GangFolder
-from services.executor.engines.slurm.users import user_refusal
+from services.executor.engines.slurm.users import user_name, user_refusal
 from shared.contracts.failures import Failure
 from shared.contracts.nodes import Backend
 
 
 class SlurmEngine:
-    """`root` is the folder that nodes and executor share; `options_of` takes a tenant."""
+    """`root` is the folder that nodes and executor share; `options_of` takes a tenant.
+
+    `users` are the names of all users of jobs beside that of the executor.
+    """
 
     backend: Backend = "slurm"
 
@@ -41,12 +44,14 @@ class SlurmEngine:
         partition: str,
         options_of: Callable[[str], SlurmOptions],
         executor_uid: int,
+        users: Iterable[str] = (),
     ) -> None:
         self._commands = commands
         self._root = root
         self._partition = partition
         self._options_of = options_of
         self._executor_uid = executor_uid
+        self._users = frozenset((user_name(executor_uid), *users))
 
     def refusal(self, gang: EngineGang) -> Failure | None:
         """Refuse a gang that would run as root; what Slurm refuses, it refuses at submission."""
@@ -63,7 +68,7 @@ class SlurmEngine:
             progress = await asyncio.to_thread(self._progress, identities)
         except OSError as error:
             raise EngineAway(f"{self._root}: {error.strerror}") from None
-        return EngineState(nodes_of(nodes, self._partition), jobs_of(jobs), progress)
+        return EngineState(nodes_of(nodes, self._partition), jobs_of(jobs, self._users), progress)
 
     def _progress(self, identities: Collection[str]) -> dict[str, GangProgress]:
         return {name: GangFolder(self._root, name).progress() for name in identities}

@@ -28,3 +28,11 @@ def user_refusal(tenant: str, user: str, executor_uid: int) -> Failure | None:
         return None
     detail = f"tenant {tenant}: no UNIX user; jobs do not run as root"
     return Failure(reason="user_missing", detail=detail, permanent=True)
+
+
+def user_name(uid: int) -> str:
+    """Return the name of a user, as Slurm shows it; the number where this machine has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

@@ -145,7 +145,7 @@ class SlurmStage(Stage):
     def make(self, settings: ExecutorSettings) -> EngineServer:
         commands = SlurmCommands(None)
         engine = SlurmEngine(
-            commands, self.shared, "main", lambda tenant: self.options, os.geteuid()
+            commands, self.shared, "main", lambda tenant: self.options, os.geteuid(), ("daemon",)
         )
         return EngineServer(settings, self.name, engine, self.connect, self.metrics)
 

@@ -38,7 +38,7 @@ def node(**fields: Any) -> Any:
 
 
 def job(**fields: Any) -> Any:
-    [made] = jobs_of({"jobs": [{**JOB, **fields}]})
+    [made] = jobs_of({"jobs": [{**JOB, **fields}]}, {"ada"})
     return made
 
 
@@ -91,7 +91,7 @@ def test_a_waiting_job_has_its_reason() -> None:
 
 def test_jobs_are_ordered_by_their_age() -> None:
     rows = {"jobs": [{**JOB, "job_id": 12}, {**JOB, "job_id": 9}]}
-    assert [made.ref for made in jobs_of(rows)] == ["9", "12"]
+    assert [made.ref for made in jobs_of(rows, {"ada"})] == ["9", "12"]
 
 
 def test_later_releases_write_objects_and_lists() -> None:
@@ -104,3 +104,10 @@ def test_later_releases_write_objects_and_lists() -> None:
     assert (later.phase, later.restarts, later.exit_code) == (EnginePhase.ENDING, 1, 3)
     assert number({"set": False, "number": 7}) == 0 and number(None) == 0
     assert states_of("IDLE+DRAIN*") == {"IDLE", "DRAIN"}
+
+
+def test_the_comment_of_a_user_as_whom_berth_submits_nothing_is_not_believed() -> None:
+    forged = job(user_name="eve")
+    assert (forged.identity, forged.user, forged.owner) == ("", "eve", "Slurm job 12 of eve")
+    assert job().identity == JOB["comment"]
+    assert job(user_name="", user_id=1234).identity == ""
