@@ -200,7 +200,7 @@ def test_what_is_over_is_forgotten() -> None:
     assert memory == Memory()
 
 
-def test_a_started_gang_whose_begin_is_never_seen_is_killed_after_it_was_forbidden() -> None:
+def test_a_started_gang_without_a_noted_begin_is_killed_after_it_was_forbidden() -> None:
     """Its program may remove the link again and again."""
     history, memory = started_history(STOP), Memory()
     unseen = observed(engine_job(), progress=READY)
