@@ -67,7 +67,9 @@ class GangFolder:
 
     def start(self, ref: str, port: int | None) -> None:
         """Let the program begin in that job of Slurm; only the first job that is named decides."""
-        replace_file(self.path / GO, f"{ref} {port or 0}\n", mode=0o644)
+        # A folder of that name is made by the program of the gang itself, which has begun.
+        with suppress(IsADirectoryError):
+            replace_file(self.path / GO, f"{ref} {port or 0}\n", mode=0o644)
 
     def forbid(self) -> None:
         """Let no program ever begin; without effect where one has."""

@@ -98,3 +98,10 @@ def test_what_a_tenant_puts_in_place_of_a_file_neither_restarts_nor_frees_its_ga
     with pytest.raises(IsADirectoryError):
         made.start("17", None)
     assert [path.name for path in made.path.glob("go*")] == ["go"]
+
+
+def test_a_folder_in_place_of_the_start_fails_nothing(tmp_path: Path) -> None:
+    made = folder(tmp_path)
+    (made.path / "go").mkdir()
+    made.start("17", 29500)
+    assert [path.name for path in made.path.glob("go*")] == ["go"]
