@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from random import SystemRandom
 from time import monotonic_ns
 
-from asyncpg import Connection
+from asyncpg import Connection, InterfaceError, PostgresError
 
 from services.notifier import store
 from services.notifier.core.mail import TARGET, message_of
@@ -38,6 +38,8 @@ ANSWER_S = 60.0
 """Limit of one database call."""
 MAILS = Rate(0.2, 100)
 """Mails of one tenant: more of them wait."""
+DATABASE_DOWN = (PostgresError, InterfaceError, OSError)
+"""Errors that end the session: after them nothing can be stored."""
 NO_SECRET = "its secret cannot be decrypted"
 
 log = logging.getLogger(__name__)
@@ -102,6 +104,12 @@ class Delivery:
                 await self._mail(item)
             else:
                 await self._webhook(item)
+        except DATABASE_DOWN:
+            raise
+        except Exception as error:
+            log.exception("attempt failed")
+            kind = "mail" if item.target.startswith(TARGET) else "webhook"
+            await self._note(item, kind, Outcome(f"not sent: {type(error).__name__}"))
         finally:
             del self._in_flight[item.key]
             self.wake.set()
@@ -149,7 +157,8 @@ class Delivery:
         sender = self._settings.mail_from
         try:
             message = message_of(item.body, item.event_id, item.at_ms, sender, address)
-        except ValueError:
+        except Exception:  # The parser of headers raises more than ValueError.
+            log.exception("mail not made")
             await self._note(item, "mail", Outcome("no valid address", is_final=True))
             return
         await self._note(item, "mail", await outcome_of(self._smtp.send(message, address)))
