@@ -15,7 +15,7 @@ NAT64 (RFC 6052, 8215), 6to4 (RFC 3056) and Teredo (RFC 4380)."""
 ASSIGNED = IPv4Network("192.0.0.0/24")
 """Protocol assignments (RFC 6890), a metadata service among them; Python 3.11 calls them global."""
 SITE_LOCAL = IPv6Network("fec0::/10")
-"""Addresses within a site (RFC 3879); Python 3.11 calls them global."""
+"""Addresses of a site (RFC 3879), no longer assigned; Python calls them global."""
 REFUSED: tuple[Network, ...] = (ASSIGNED, SITE_LOCAL, *TRANSLATED)
 
 

@@ -39,6 +39,8 @@ def test_a_public_address_is_allowed(address: str) -> None:
         "::ffff:10.0.0.1",
         "fe80::1",
         "fe80::1%eth0",
+        "fec0::1",
+        "feff::1",
         "fc00::1",
         "fec0::1",
         "fd00:ec2::254",
