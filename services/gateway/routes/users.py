@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from berth_client import answers
 from services.gateway.core.field_errors import FieldError
@@ -29,9 +29,10 @@ from shared.contracts.base import Model, Name
 from shared.contracts.registry import Bearer
 from shared.contracts.secrets import MAIL, DeleteSecret, StoreSecret
 
-ATOM = r"[A-Za-z0-9!#$%&'*+/^_`{|}~-]{1,64}"
-"""No `=` and no `?`: an address holds no encoded word."""
+ATOM = r"[A-Za-z0-9!#$%&'*+/^_`{|}~-]+"
+"""Without `=` and `?`, which make an encoded word (RFC 2047) in the header of a mail."""
 LOCAL_PART = rf"{ATOM}(\.{ATOM})*"
+LOCAL_CHARS = 64
 LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 
 router = APIRouter(prefix="/v1/users", tags=["access"])
@@ -47,6 +48,13 @@ class MailAddressRequest(Model):
         pattern=rf"^{LOCAL_PART}@{LABEL}(\.{LABEL})*$",
         description="a mail address; private",
     )
+
+    @field_validator("address")
+    @classmethod
+    def _local_part_fits(cls, address: str) -> str:
+        if address.index("@") > LOCAL_CHARS:
+            raise ValueError(f"at most {LOCAL_CHARS} characters before the @")
+        return address
 
 
 @router.put("/{user}/mail", **command_route(MailAddressRequest, 409, receipt=answers.SecretReceipt))

@@ -16,6 +16,8 @@ TARGET = "mail:"
 """Begins the target of a notification that is a mail."""
 SUBJECT_CHARS = 120
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+ENCODED_WORD = "=?"
+"""Begins an encoded word (RFC 2047)."""
 LABELS = {
     "reason": "reason",
     "detail": "detail",
@@ -58,22 +60,25 @@ def to_mail(job: WatchedJob, change: Change, mailed: StateChange, base_url: str)
 def message_of(body: str, event_id: str, at_ms: int, sender: str, address: str) -> EmailMessage:
     """Return the message; it has the same id at each attempt.
 
-    Raises ValueError for an address that is none.
+    Raises ValueError for an address with a line end or an encoded word.
     """
+    if ENCODED_WORD in address:
+        raise ValueError("an encoded word in an address")
     letter = msgspec.json.decode(body, type=Letter)
     message = EmailMessage()
-    message["Subject"] = header_text(letter.subject)
-    message["From"] = sender
-    try:
-        message["To"] = address
-    except Exception as error:
-        # The parser of the standard library raises others too, as for an encoded word.
-        raise ValueError(f"{address!r} is no address: {error!r}") from error
+    message["Subject"] = in_header(letter.subject)
+    message["From"], message["To"] = sender, address
     message["Date"] = formatdate(at_ms / 1000)
     message["Message-ID"] = f"<{event_id.replace('/', '.')}@{sender.rpartition('@')[2]}>"
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(letter.text)
     return message
+
+
+def in_header(text: str) -> str:
+    """Return the text as one line in which no encoded word begins: EmailMessage decodes those, line
+    ends too."""
+    return one_line(text).replace(ENCODED_WORD, "= ?")
 
 
 def one_line(text: str) -> str:

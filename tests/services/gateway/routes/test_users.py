@@ -18,6 +18,14 @@ def test_an_address_is_taken_as_it_is(address: str) -> None:
 @pytest.mark.parametrize(
     "address",
     [
+        "=?x?q??=@allowed.org",
+        "a=b@example.org",
+        "a?b@example.org",
+        ".a@example.org",
+        "a.@example.org",
+        "a..b@example.org",
+        "a" * 65 + "@example.org",
+        "a." * 32 + "a@example.org",
         "",
         "alice",
         "@example.org",

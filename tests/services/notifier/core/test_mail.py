@@ -59,4 +59,32 @@ def test_an_encoded_word_in_a_name_writes_no_header() -> None:
 def test_what_is_no_address_is_refused(address: str) -> None:
     mail = to_mail(job(), change(FAILED, "placement"), "failed", BASE_URL)
     with pytest.raises(ValueError):
-        message_of(mail.body, "id", 1000, "b@example.org", address)
+        message_of(mail.body, "id", 1000, "b@example.org", "a@example.org\r\nBcc: x@example.org")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["=?utf-8?q?x=0d=0aBcc=3a_v=40e.org=0d=0a=0d=0aBODY?=", "=\x00?utf-8?q?a=0d=0aBcc=3av?="],
+)
+def test_an_encoded_word_in_a_name_writes_no_header(name: str) -> None:
+    mail = to_mail(job(name), change(FAILED, "placement"), "failed", BASE_URL)
+    message = message_of(mail.body, mail.event_id, 1000, "b@example.org", "a@example.org")
+    head = bytes(message).partition(b"\n\n")[0].decode()
+    assert [line.partition(":")[0] for line in head.split("\n") if not line.startswith(" ")] == [
+        "Subject",
+        "From",
+        "To",
+        "Date",
+        "Message-ID",
+        "Auto-Submitted",
+        "Content-Type",
+        "Content-Transfer-Encoding",
+        "MIME-Version",
+    ]
+    assert "BODY" not in bytes(message).decode().split("\n")
+
+
+def test_an_address_with_an_encoded_word_is_refused() -> None:
+    mail = to_mail(job(), change(FAILED, "placement"), "failed", BASE_URL)
+    with pytest.raises(ValueError):
+        message_of(mail.body, "id", 1000, "b@example.org", "=?utf-8?q?x=0d=0aBcc=3av?=@example.org")
