@@ -90,9 +90,11 @@ class Delivery:
             await self._smtp.close()
 
     async def _due(self) -> list[Due]:
+        busy = Counter(map(_place, self._in_flight.values()))
+        full = ["/".join(place) for place, count in busy.items() if count >= PER_TARGET]
         async with self._lock:
             with terminate_after(self._conn, ANSWER_S):
-                return await store.due(self._conn, now_ms(), self._in_flight, PER_TARGET)
+                return await store.due(self._conn, now_ms(), self._in_flight, full, PER_TARGET)
 
     def _has_room(self, item: Due) -> bool:
         busy = Counter(map(_place, self._in_flight.values()))

@@ -54,12 +54,18 @@ ADD = (
     " VALUES ($1, $2, $3, $4, $4, $5) ON CONFLICT DO NOTHING"
 )
 DUE = """
-SELECT tenant, target, event_id, at, attempts, body FROM (
-    SELECT *, row_number() OVER (PARTITION BY tenant, target ORDER BY due_at, event_id) AS place
-    FROM notification
-    WHERE due_at <= $1 AND NOT tenant || '/' || target || '/' || event_id = ANY($2)
-) ranked WHERE place <= $3 ORDER BY place, due_at
+SELECT d.tenant, d.target, d.event_id, d.at, d.attempts, d.body
+FROM notification_target t CROSS JOIN LATERAL (
+    SELECT * FROM notification n
+    WHERE n.tenant = t.tenant AND n.target = t.target AND n.due_at <= $1
+        AND n.tenant || '/' || n.target || '/' || n.event_id <> ALL($2)
+    ORDER BY n.tenant, n.target, n.due_at, n.event_id LIMIT $3
+) d
+WHERE t.tenant || '/' || CASE WHEN starts_with(t.target, 'mail:') THEN 'mail:' ELSE t.target END
+    <> ALL($4)
+ORDER BY row_number() OVER (PARTITION BY d.tenant, d.target ORDER BY d.due_at, d.event_id), d.due_at
 """
+"""Reads by the index a few rows of each target that has room, however many are due."""
 WAITING = (
     "SELECT starts_with(target, 'mail:') AS is_mail, count(*) AS waiting, min(at) AS oldest_at"
     " FROM notification GROUP BY 1"
@@ -159,9 +165,15 @@ async def save(
     return dropped
 
 
-async def due(conn: Connection, now_ms: int, in_flight: Iterable[str], most: int) -> list[Due]:
-    """Return what is due, at most so many of each target, those of each target in turn."""
-    return [Due(*row) for row in await conn.fetch(DUE, now_ms, list(in_flight), most)]
+async def due(
+    conn: Connection, now_ms: int, in_flight: Iterable[str], full: Iterable[str], most: int
+) -> list[Due]:
+    """Return what is due, at most so many of each target, those of each target in turn.
+
+    `full` are webhooks, `TENANT/NAME`, and mails of tenants, `TENANT/mail:`, that are left out.
+    """
+    rows = await conn.fetch(DUE, now_ms, list(in_flight), most, list(full))
+    return [Due(*row) for row in rows]
 
 
 async def remove(conn: Connection, item: Due) -> None:

@@ -14,7 +14,7 @@ STATEMENTS = """
 CREATE TABLE notification (tenant text NOT NULL, target text NOT NULL, event_id text NOT NULL,
     at bigint NOT NULL, due_at bigint NOT NULL, attempts integer NOT NULL DEFAULT 0,
     body text NOT NULL, PRIMARY KEY (tenant, target, event_id));
-CREATE INDEX notification_due ON notification (due_at);
+CREATE INDEX notification_due ON notification (tenant, target, due_at, event_id);
 CREATE TABLE notification_target (tenant text NOT NULL, target text NOT NULL,
     created_at bigint NOT NULL, delivered bigint NOT NULL DEFAULT 0,
     given_up bigint NOT NULL DEFAULT 0, dropped bigint NOT NULL DEFAULT 0,
