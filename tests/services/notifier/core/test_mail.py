@@ -46,15 +46,6 @@ def test_a_name_of_several_lines_is_one_line_of_the_subject() -> None:
     assert b"\nBcc" not in bytes(message)
 
 
-def test_an_encoded_word_in_a_name_writes_no_header() -> None:
-    encoded = "=?utf-8?q?x=0d=0aBcc=3a_v=40example.org=0d=0a=0d=0abody?="
-    mail = to_mail(job(encoded), change(FAILED, "placement"), "failed", BASE_URL)
-    message = message_of(mail.body, mail.event_id, 1000, "b@example.org", "a@example.org")
-    raw = bytes(message)
-    assert b"\nBcc" not in raw and b"\nbody" not in raw
-    assert message["Subject"].startswith("= ?utf-8?q?x=0d=0aBcc")
-
-
 @pytest.mark.parametrize("address", ["a@example.org\r\nBcc: x@example.org", "=?x?q??=@example.org"])
 def test_what_is_no_address_is_refused(address: str) -> None:
     mail = to_mail(job(), change(FAILED, "placement"), "failed", BASE_URL)

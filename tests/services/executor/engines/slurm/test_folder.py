@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
 from services.executor.engines.slurm.folder import TAIL_LINES, GangFolder
 from tests.services.executor.core.engines.looks import IDENTITY, gang_of, placed_history
 
@@ -95,13 +93,5 @@ def test_what_a_tenant_puts_in_place_of_a_file_neither_restarts_nor_frees_its_ga
     (made.path / "decided").write_text("forbidden")
     assert made.progress().is_begun and not made.progress().is_forbidden
     (made.path / "go").mkdir()
-    with pytest.raises(IsADirectoryError):
-        made.start("17", None)
-    assert [path.name for path in made.path.glob("go*")] == ["go"]
-
-
-def test_a_folder_in_place_of_the_start_fails_nothing(tmp_path: Path) -> None:
-    made = folder(tmp_path)
-    (made.path / "go").mkdir()
-    made.start("17", 29500)
+    made.start("17", None)
     assert [path.name for path in made.path.glob("go*")] == ["go"]
