@@ -1,4 +1,4 @@
-"""What is due is read a few rows a target, and of a target without room no row."""
+"""Targets with many due rows take no turn of another target."""
 
 from __future__ import annotations
 
