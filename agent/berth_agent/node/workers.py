@@ -256,7 +256,8 @@ class Workers:
             allocation.launching = True
             self._launch(allocation)
             return
-        if allocation.leftovers():
+        # A process that becomes another program is known by nothing for a moment: two looks.
+        if allocation.leftovers() or allocation.leftovers():
             self._kill_leftovers(allocation, now_ms)
         elif allocation.leave_tombstone(0.0, "lost"):
             self._note_lost(allocation)
