@@ -77,7 +77,7 @@ INNER := $(wildcard tests/services/*/core) tests/agent/core tests/contracts test
 	$(addprefix tests/shared/,contracts ledger pipeline verify) tests/test_shells.py
 
 # The first tests wait for stacks to start, and leave the time of a core to the types.
-test: style ## Run lint and the tests that a commit must pass, in about 14 minutes on two cores: PYTEST= WORKERS=
+test: style ## Run lint and the tests that a commit must pass, in about 11 minutes on two cores: PYTEST= WORKERS=
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target rules collected
 	@$(MAKE) --no-print-directory --jobs=2 types tests
 
