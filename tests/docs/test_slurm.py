@@ -58,6 +58,8 @@ def test_the_page_does_what_it_says(cluster: SlurmCluster) -> None:
         "BERTH_HOME": str(home),
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
     }
+    if os.geteuid() == 0:
+        environment["BERTH_SLURM_USER"] = "daemon"
     text = script().replace(FOLDER, str(cluster.shared))
     try:
         done = run(["bash", "-eu", "-o", "pipefail", "-c", text], environment, cluster.folder)
