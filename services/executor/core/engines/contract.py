@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import TypeAlias
 
 from services.executor.core.engines.gangs import EngineGang
@@ -105,7 +106,7 @@ class GangProgress:
 NO_PROGRESS = GangProgress()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EngineState:
     """One complete look at the engine."""
 
@@ -115,7 +116,27 @@ class EngineState:
     """By identity."""
 
     def jobs_of(self, identity: str) -> tuple[EngineJob, ...]:
-        return tuple(job for job in self.jobs if job.identity == identity)
+        return tuple(self._by_identity.get(identity, ()))
+
+    def jobs_on(self, node_id: str) -> tuple[EngineJob, ...]:
+        """Return the jobs on a node that have not ended."""
+        return tuple(self._by_node.get(node_id, ()))
+
+    @cached_property
+    def _by_identity(self) -> Mapping[str, list[EngineJob]]:
+        jobs: dict[str, list[EngineJob]] = {}
+        for job in self.jobs:
+            jobs.setdefault(job.identity, []).append(job)
+        return jobs
+
+    @cached_property
+    def _by_node(self) -> Mapping[str, list[EngineJob]]:
+        jobs: dict[str, list[EngineJob]] = {}
+        for job in self.jobs:
+            if job.phase is not EnginePhase.ENDED:
+                for node_id in dict.fromkeys(job.nodes):
+                    jobs.setdefault(node_id, []).append(job)
+        return jobs
 
 
 @dataclass(frozen=True, slots=True)

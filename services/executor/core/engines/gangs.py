@@ -23,6 +23,9 @@ class Identity(NamedTuple):
     def text(self) -> str:
         return ":".join((MARK, *self))
 
+    def is_of(self, installation: str, pool: str) -> bool:
+        return (self.installation, self.pool) == (installation, pool)
+
     @classmethod
     def parse(cls, text: str) -> Identity | None:
         """Return what a comment of Berth says, None for another comment."""

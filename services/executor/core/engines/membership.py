@@ -13,7 +13,7 @@ from typing import NamedTuple
 from services.executor.core.agents.hello import last_generation
 from services.executor.core.agents.problems import changed_problems
 from services.executor.core.agents.state import AgentNode, AgentPool, Capacity
-from services.executor.core.engines.contract import EngineJob, EngineNode, EnginePhase, EngineState
+from services.executor.core.engines.contract import EngineJob, EngineNode, EngineState
 from services.executor.core.engines.gangs import Identity
 from shared.contracts.agents import ADDRESS_LABEL
 from shared.contracts.node_problems import NodeProblem, ReportedProblem
@@ -38,7 +38,7 @@ class Site(NamedTuple):
     def is_own(self, job: EngineJob) -> bool:
         """Return whether Berth started the job, for this pool of this installation."""
         identity = Identity.parse(job.identity)
-        return identity is not None and identity[:2] == (self.installation, self.pool)
+        return identity is not None and identity.is_of(self.installation, self.pool)
 
 
 class Work(NamedTuple):
@@ -60,15 +60,10 @@ class Work(NamedTuple):
 
 
 def work_on(site: Site, observation: EngineState, node_id: str) -> Work:
-    jobs = [
-        job
-        for job in observation.jobs
-        if job.phase is not EnginePhase.ENDED and node_id in job.nodes
-    ]
-    foreign = [
-        (job, held) for job in jobs if not site.is_own(job) and (held := job.gpus.get(node_id, ()))
-    ]
-    return Work(any(map(site.is_own, jobs)), tuple(foreign))
+    jobs = observation.jobs_on(node_id)
+    others = [job for job in jobs if not site.is_own(job)]
+    foreign = tuple((job, held) for job in others if (held := job.gpus.get(node_id, ())))
+    return Work(len(others) < len(jobs), foreign)
 
 
 def registrations(site: Site, state: AgentPool, look: EngineState) -> Iterator[NodeRegistered]:

@@ -264,6 +264,6 @@ def _end_leftovers(look: Look, gangs: dict[str, EngineGang], decided: Decided) -
         identity = Identity.parse(job.identity)
         if identity is None or job.identity in gangs or job.phase is EnginePhase.ENDED:
             continue
-        is_own = (identity.installation, identity.pool) == (look.installation, look.pool)
+        is_own = identity.is_of(look.installation, look.pool)
         if is_own and not look.state.may_lie_ahead(identity.place):
             _kill(look, job, decided)
