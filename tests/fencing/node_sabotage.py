@@ -121,7 +121,7 @@ SABOTAGES = {
     ),
     "R8 an end is reported while something lives": Sabotage(
         f"{AGENT}/node/workers.py",
-        "        if allocation.leftovers():",
+        "        if allocation.leftovers() or allocation.leftovers():",
         "        if False:",
         "tests/agent/node/test_run_leases.py::test_without_namespaces_the_agent_sweeps_what_escaped",
     ),
