@@ -13,6 +13,7 @@ from services.gateway.requests.body import json_body
 from services.gateway.responses.problem import (
     ApiError,
     ForbiddenError,
+    limited,
     rate_limited,
     unauthenticated,
 )
@@ -20,7 +21,7 @@ from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.access import Role
 from shared.contracts.base import Model
 from shared.contracts.registry import Bearer
-from shared.http.rate import NS
+from shared.http.rate import NS, TokenBuckets
 
 M = TypeVar("M", bound=Model)
 
@@ -43,19 +44,26 @@ async def authorize(request: Request, at_least: Role) -> Bearer:
         request.state.principal = error.bearer.principal
         raise
     request.state.principal = bearer.principal
-    _charge(gateway_of(request), bearer)
-    if gateway_of(request).settings.recorded and request.method not in READS:
+    gateway = gateway_of(request)
+    charge(gateway, bearer, gateway.buckets)
+    if gateway.settings.recorded and request.method not in READS:
         raise ApiError(409, "recorded_simulation", RECORDED)
     return bearer
 
 
-def _charge(gateway: Gateway, bearer: Bearer) -> None:
-    """Take one request from the tenant's bucket; operators have none."""
+def charge(gateway: Gateway, bearer: Bearer, buckets: TokenBuckets, kind: str = "") -> None:
+    """Take one token of the tenant's bucket; operators have none. Raises ApiError 429.
+
+    `kind` says what the buckets limit, such as "terminals", where it is not every request.
+    """
     if bearer.tenant is None:
         return
-    if wait_ns := gateway.buckets.take(bearer.tenant, monotonic_ns()):
+    if wait_ns := buckets.take(bearer.tenant, monotonic_ns()):
         gateway.telemetry.metrics.rate_limited.labels(bearer.tenant).inc()
-        raise rate_limited(bearer.tenant, gateway.buckets.rate, wait_ns / NS)
+        wait_s = wait_ns / NS
+        if kind:
+            raise limited(f"{kind} of tenant {bearer.tenant}", buckets.rate, wait_s)
+        raise rate_limited(bearer.tenant, buckets.rate, wait_s)
 
 
 async def admin_request(request: Request, kind: type[M]) -> tuple[Bearer, M]:

@@ -145,24 +145,32 @@ async def send_configuration(
     """
     if command.if_version is None:
         return await send_access_command(request, bearer, command, subject)
-    gateway = gateway_of(request)
-    outgoing = OutgoingCommand(
-        new_command_id(),
-        command,
-        subject,
-        principal=bearer.principal,
-        access_next=gateway.access.next,
-    )
-    return await decide_by_access(request, gateway, outgoing)
+    return await decide_by_access(request, bearer.principal, command, subject)
 
 
 async def decide_by_access(
-    request: Request, gateway: Gateway, outgoing: OutgoingCommand
+    request: Request,
+    principal: str,
+    command: Command,
+    subject: str,
+    *,
+    tenant: str = "",
+    pool: str = "",
 ) -> CommandReceipt:
     """Append a command to access and return once it has accepted it.
 
     Raises ApiError 403, 409 or 422 with its reason, and 503 without an answer in time.
     """
+    gateway = gateway_of(request)
+    outgoing = OutgoingCommand(
+        new_command_id(),
+        command,
+        subject,
+        tenant,
+        pool,
+        principal=principal,
+        access_next=gateway.access.next,
+    )
     attributes: dict[AttributeKey, str] = {"messaging.destination.name": ACCESS_COMMANDS}
     with gateway.access.awaited(outgoing.id) as awaited:
         receipt = await append_command(

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from time import monotonic_ns
 from typing import TypeVar
 
 from fastapi import Request
 
 from berth_client.answers import CommandReceipt
 from services.gateway.core.field_errors import FieldError, InvalidBody
-from services.gateway.kafka.outbox import OutgoingCommand
-from services.gateway.requests.commands import decide_by_access, new_command_id
-from services.gateway.responses.problem import ApiError, limited
-from services.gateway.sealing import CHANGES
+from services.gateway.requests.authorization import charge
+from services.gateway.requests.commands import decide_by_access
+from services.gateway.responses.problem import ApiError
 from services.gateway.wiring import Gateway
 from shared.contracts.registry import Bearer
 from shared.contracts.secrets import DeleteSecret, RewrapSecret, StoreSecret
 from shared.contracts.webhooks import CreateWebhook, DeleteWebhook, SendTestEvent
-from shared.http.rate import NS
 
 TRIES = 5
 """Attempts to store a secret while other gateways store secrets of the tenant."""
@@ -28,26 +25,15 @@ Sealed = TypeVar("Sealed", StoreSecret, CreateWebhook)
 
 def charge_change(gateway: Gateway, bearer: Bearer) -> None:
     """Take a change from the tenant's bucket; operators have none. Raises ApiError 429."""
-    if bearer.tenant is None:
-        return
-    if wait_ns := gateway.secret_changes.take(bearer.tenant, monotonic_ns()):
-        gateway.telemetry.metrics.rate_limited.labels(bearer.tenant).inc()
-        raise limited(f"changes of secrets of tenant {bearer.tenant}", CHANGES, wait_ns / NS)
+    charge(gateway, bearer, gateway.secret_changes, "changes of secrets")
 
 
-async def decided(
-    request: Request, gateway: Gateway, bearer: Bearer, command: Change
-) -> CommandReceipt:
+async def decided(request: Request, bearer: Bearer, command: Change) -> CommandReceipt:
     """Return the receipt once access has accepted the change. Raises ApiError."""
-    outgoing = OutgoingCommand(
-        new_command_id(),
-        command,
-        f"{command.tenant}/{command.name}",
-        bearer.tenant or "",
-        principal=bearer.principal,
-        access_next=gateway.access.next,
+    subject = f"{command.tenant}/{command.name}"
+    return await decide_by_access(
+        request, bearer.principal, command, subject, tenant=bearer.tenant or ""
     )
-    return await decide_by_access(request, gateway, outgoing)
 
 
 async def store_sealed(
@@ -62,7 +48,7 @@ async def store_sealed(
         for tries_left in reversed(range(TRIES)):
             command = await make()
             try:
-                return command, await decided(request, gateway, bearer, command)
+                return command, await decided(request, bearer, command)
             except ApiError as error:
                 if error.reason != "version_conflict" or not tries_left:
                     raise

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from berth_client import answers
 from services.gateway.core.strict import parse_body
-from services.gateway.kafka.outbox import OutgoingCommand
 from services.gateway.reads.paging import Limit, NamePart, PageToken, page_of_entries
 from services.gateway.requests.authorization import authorize
 from services.gateway.requests.body import json_body
@@ -20,7 +19,6 @@ from services.gateway.requests.commands import (
     command_route,
     decide_by_access,
     json_response,
-    new_command_id,
     send_access_command,
 )
 from services.gateway.requests.filters import check_pool
@@ -72,15 +70,7 @@ async def create_node_token(request: Request) -> Response:
     body = parse_body(CreateNodeTokenRequest, await json_body(request))
     token_id, secret = f"t{secrets.token_hex(8)}", secrets.token_urlsafe(32)
     command = CreateNodeToken(token_id=token_id, sha256=hash_secret(secret), **body.model_dump())
-    gateway = gateway_of(request)
-    outgoing = OutgoingCommand(
-        new_command_id(),
-        command,
-        token_id,
-        principal=bearer.principal,
-        access_next=gateway.access.next,
-    )
-    receipt = await decide_by_access(request, gateway, outgoing)
+    receipt = await decide_by_access(request, bearer.principal, command, token_id)
     return accepted_response(
         answers.NodeTokenReceipt(**receipt, token_id=token_id, token=format_key(token_id, secret))
     )

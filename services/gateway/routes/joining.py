@@ -9,15 +9,13 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from services.gateway.core.strict import parse_body
-from services.gateway.kafka.outbox import OutgoingCommand
 from services.gateway.requests.body import json_body
-from services.gateway.requests.commands import decide_by_access, new_command_id
+from services.gateway.requests.commands import decide_by_access
 from services.gateway.responses.openapi import WITHOUT_KEY, problem_responses, request_body
 from services.gateway.responses.problem import ApiError, unauthenticated, unavailable
 from services.gateway.wiring import Gateway, gateway_of
 from shared.bus.clock import now_ms
 from shared.contracts.agents import AGENT_API, Joined, JoinRequest, RenewRequest
-from shared.contracts.base import Command
 from shared.contracts.enrolment import EnrollNode, NodeTokenCreated, RenewNodeCredential
 from shared.contracts.keys import hash_secret, parse_bearer, parse_key
 from shared.contracts.node_registry import EnrolledNode, Refusal
@@ -49,7 +47,7 @@ async def join_node(request: Request) -> Response:
         credential_sha256=body.credential_sha256,
         hardware=body.hardware,
     )
-    await _decided(request, gateway, command, body.node_id, principal)
+    await decide_by_access(request, principal, command, body.node_id)
     return _joined(gateway, body.node_id)
 
 
@@ -76,7 +74,7 @@ async def renew_credential(request: Request) -> Response:
         hardware=body.hardware,
         former_hardware=body.former_hardware,
     )
-    await _decided(request, gateway, command, node.node_id, principal)
+    await decide_by_access(request, principal, command, node.node_id)
     return _joined(gateway, node.node_id)
 
 
@@ -113,16 +111,6 @@ async def _authenticated(gateway: Gateway, credential: str) -> EnrolledNode | Re
         return answer
     await gateway.access.catch_up()
     return registry.authenticate(credential, now_ms())
-
-
-async def _decided(
-    request: Request, gateway: Gateway, command: Command, node_id: str, principal: str
-) -> None:
-    """Return once access has accepted the command; raises an ApiError otherwise."""
-    outgoing = OutgoingCommand(
-        new_command_id(), command, node_id, principal=principal, access_next=gateway.access.next
-    )
-    await decide_by_access(request, gateway, outgoing)
 
 
 def _joined(gateway: Gateway, node_id: str) -> Response:

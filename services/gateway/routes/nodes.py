@@ -10,7 +10,6 @@ from pydantic import Field
 
 from berth_client import answers
 from services.gateway.core.strict import parse_body
-from services.gateway.kafka.outbox import OutgoingCommand
 from services.gateway.reads import queries
 from services.gateway.reads.database import Row
 from services.gateway.reads.paging import Limit, PageToken, page_of
@@ -22,7 +21,6 @@ from services.gateway.requests.commands import (
     decide_by_access,
     json_response,
     lane_of_pool,
-    new_command_id,
     send_command,
 )
 from services.gateway.requests.filters import check_job, check_pool
@@ -107,14 +105,8 @@ async def forget_node(request: Request, node_id: Node) -> Response:
         await gateway.access.catch_up()
     if node_id not in gateway.access.view.enrolled.nodes:
         raise not_found("node with an identity")
-    outgoing = OutgoingCommand(
-        new_command_id(),
-        ForgetNode(node_id=node_id),
-        node_id,
-        principal=bearer.principal,
-        access_next=gateway.access.next,
-    )
-    receipt = await decide_by_access(request, gateway, outgoing)
+    command = ForgetNode(node_id=node_id)
+    receipt = await decide_by_access(request, bearer.principal, command, node_id)
     if row is not None and row["cordoned"]:
         await send_to_node(request, bearer, UncordonNode(node_id=node_id), node_id, None)
     return accepted_response(receipt)

@@ -8,7 +8,6 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Path, Request, Response
 
 from berth_client import answers
-from services.gateway.kafka.outbox import OutgoingCommand
 from services.gateway.reads import queries
 from services.gateway.reads.database import Row
 from services.gateway.reads.read_lag import BEHIND, CURSORS, LEDGERS, check_complete
@@ -18,7 +17,6 @@ from services.gateway.requests.commands import (
     command_route,
     decide_by_access,
     json_response,
-    new_command_id,
     send_access_command,
     send_configuration,
 )
@@ -107,14 +105,8 @@ async def delete_pool(
     await _await_records(gateway, bearer, lane)
     # What was read meanwhile may use it.
     await _check_unused(gateway, bearer, pool, lane)
-    outgoing = OutgoingCommand(
-        new_command_id(),
-        DeletePool(pool=pool),
-        pool,
-        principal=bearer.principal,
-        access_next=gateway.access.next,
-    )
-    return accepted_response(await decide_by_access(request, gateway, outgoing))
+    command = DeletePool(pool=pool)
+    return accepted_response(await decide_by_access(request, bearer.principal, command, pool))
 
 
 async def _check_unused(gateway: Gateway, bearer: Bearer, pool: str, lane: int) -> None:

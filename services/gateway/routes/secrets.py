@@ -137,7 +137,7 @@ async def delete_secret(request: Request, name: Secret, tenant: OfTenant = None)
     if gateway.access.view.secrets.get(owner, name) is None:
         raise not_found("secret")
     command = DeleteSecret(tenant=owner, name=name)
-    return accepted_response(await decided(request, gateway, bearer, command))
+    return accepted_response(await decided(request, bearer, command))
 
 
 async def _rewrapped(
@@ -145,7 +145,7 @@ async def _rewrapped(
 ) -> bool:
     """Have access take the key; False for a secret that was set or deleted meanwhile."""
     try:
-        await decided(request, gateway, bearer, command)
+        await decided(request, bearer, command)
     except ApiError as error:
         if error.reason not in ("version_conflict", "unknown_secret"):
             raise

@@ -7,7 +7,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from time import monotonic, monotonic_ns
+from time import monotonic
 from typing import NamedTuple
 
 from fastapi import APIRouter, Request, Response
@@ -16,13 +16,12 @@ from starlette.requests import ClientDisconnect
 
 from services.gateway.core.key_bounds import check_owner
 from services.gateway.core.strict import parse_body, parse_object
-from services.gateway.kafka.outbox import OutgoingCommand
 from services.gateway.reads import queries
 from services.gateway.reads.database import Row
-from services.gateway.requests.authorization import authorize
-from services.gateway.requests.commands import decide_by_access, new_command_id, send_access_command
+from services.gateway.requests.authorization import authorize, charge
+from services.gateway.requests.commands import decide_by_access, send_access_command
 from services.gateway.responses.openapi import problem_responses
-from services.gateway.responses.problem import ApiError, limited, not_found
+from services.gateway.responses.problem import ApiError, not_found
 from services.gateway.routes.jobs import Job
 from services.gateway.streams.terminal_entry import entered
 from services.gateway.streams.terminal_relay import (
@@ -33,12 +32,11 @@ from services.gateway.streams.terminal_relay import (
     TerminalResponse,
     frames,
 )
-from services.gateway.wiring import OPENINGS, Gateway, gateway_of
+from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Model
 from shared.contracts.keys import hash_secret
 from shared.contracts.registry import Bearer
 from shared.contracts.terminals import MAX_COMMAND_CHARS, MAX_WORDS, CloseTerminal, OpenTerminal
-from shared.http.rate import NS
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 OPENING = b"H"
@@ -102,7 +100,7 @@ async def open_terminal(request: Request, job_id: Job) -> Response:
     if opening.worker >= (workers := int(str(row["workers"]))):
         detail = f"worker: {opening.worker}; job {job_id} has {workers}, from 0"
         raise ApiError(422, "unknown_worker", detail)
-    _charge(gateway, bearer)
+    charge(gateway, bearer, gateway.terminals, "terminals")
     terminal_id, token = secrets.token_hex(16), secrets.token_urlsafe(32)
     command = OpenTerminal(
         terminal_id=terminal_id,
@@ -116,7 +114,7 @@ async def open_terminal(request: Request, job_id: Job) -> Response:
     )
     async with AsyncExitStack() as stack:
         stack.callback(gateway.streams.take(bearer))
-        await _decide(request, gateway, bearer, command)
+        await _decide(request, bearer, command)
         closing = _Closing(request, bearer, command, monotonic())
         try:
             requested = opening.model_dump(exclude={"worker"})
@@ -210,29 +208,16 @@ async def _chunks(request: Request) -> AsyncIterator[bytes]:
         continue
 
 
-def _charge(gateway: Gateway, bearer: Bearer) -> None:
-    """Take an opening from the tenant's bucket; operators have none. Raises ApiError 429."""
-    if bearer.tenant is None:
-        return
-    if wait_ns := gateway.terminals.take(bearer.tenant, monotonic_ns()):
-        gateway.telemetry.metrics.rate_limited.labels(bearer.tenant).inc()
-        raise limited(f"terminals of tenant {bearer.tenant}", OPENINGS, wait_ns / NS)
-
-
-async def _decide(
-    request: Request, gateway: Gateway, bearer: Bearer, command: OpenTerminal
-) -> None:
+async def _decide(request: Request, bearer: Bearer, command: OpenTerminal) -> None:
     """Have access open the terminal. Raises ApiError."""
-    outgoing = OutgoingCommand(
-        new_command_id(),
+    await decide_by_access(
+        request,
+        bearer.principal,
         command,
         command.job_id,
-        bearer.tenant or "",
-        command.pool,
-        principal=bearer.principal,
-        access_next=gateway.access.next,
+        tenant=bearer.tenant or "",
+        pool=command.pool,
     )
-    await decide_by_access(request, gateway, outgoing)
 
 
 def _permits(gateway: Gateway, pool: str) -> bool:

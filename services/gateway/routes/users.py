@@ -94,7 +94,7 @@ async def delete_address(request: Request, user: User, tenant: OfTenant = None) 
         raise not_found("address")
     check_own(bearer, user)
     command = DeleteSecret(tenant=owner, name=name)
-    return accepted_response(await decided(request, gateway, bearer, command))
+    return accepted_response(await decided(request, bearer, command))
 
 
 def check_own(bearer: Bearer, user: str) -> None:

@@ -127,7 +127,7 @@ async def delete_webhook(request: Request, name: Webhook, tenant: OfTenant = Non
     gateway, bearer, owner = await _sender(request, tenant)
     await _require(gateway, owner, name)
     command = DeleteWebhook(tenant=owner, name=name)
-    return accepted_response(await decided(request, gateway, bearer, command))
+    return accepted_response(await decided(request, bearer, command))
 
 
 @router.post("/{name}/test", **command_route(None, 400, 404, 409, 413, 415, 422))
@@ -139,7 +139,7 @@ async def send_test_event(request: Request, name: Webhook, tenant: OfTenant = No
     gateway, bearer, owner = await _sender(request, tenant)
     await _require(gateway, owner, name)
     command = SendTestEvent(tenant=owner, name=name)
-    return accepted_response(await decided(request, gateway, bearer, command))
+    return accepted_response(await decided(request, bearer, command))
 
 
 async def _sender(request: Request, tenant: str | None) -> tuple[Gateway, Bearer, str]:
