@@ -10,7 +10,7 @@ from time import monotonic
 import asyncpg
 
 from services.notifier import store
-from services.notifier.delivery import DATABASE_DOWN, MAILS, Delivery
+from services.notifier.delivery import ANSWER_S, DATABASE_DOWN, MAILS, Delivery
 from services.notifier.intake import MAX_RECORDS, POLL_S, Intake
 from services.notifier.settings import NotifierSettings
 from shared.bus.archive.opening import with_archive
@@ -29,7 +29,6 @@ STANDBY_S = 2.0
 GATHER_S = 0.2
 SHOW_S = 5.0
 """Pause between two counts of what waits."""
-ANSWER_S = 60.0
 THREADS = 1024
 """Threads for names and files, at most: a name server that is silent holds one per attempt."""
 

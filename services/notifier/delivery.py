@@ -76,8 +76,11 @@ class Delivery:
             async with asyncio.TaskGroup() as attempts:
                 while True:
                     self.wake.clear()
-                    for item in await self._due():
-                        if self._has_room(item):
+                    busy = Counter(map(_place, self._in_flight.values()))
+                    for item in await self._due(busy):
+                        place = _place(item)
+                        if busy[place] < PER_TARGET:
+                            busy[place] += 1
                             self._in_flight[item.key] = item
                             attempts.create_task(self._attempt(item))
                     try:
@@ -89,16 +92,11 @@ class Delivery:
             await self._webhooks.close()
             await self._smtp.close()
 
-    async def _due(self) -> list[Due]:
-        busy = Counter(map(_place, self._in_flight.values()))
+    async def _due(self, busy: Counter[tuple[str, str]]) -> list[Due]:
         full = ["/".join(place) for place, count in busy.items() if count >= PER_TARGET]
         async with self._lock:
             with terminate_after(self._conn, ANSWER_S):
                 return await store.due(self._conn, now_ms(), self._in_flight, full, PER_TARGET)
-
-    def _has_room(self, item: Due) -> bool:
-        busy = Counter(map(_place, self._in_flight.values()))
-        return busy[_place(item)] < PER_TARGET
 
     async def _attempt(self, item: Due) -> None:
         try:

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
+from functools import partial
 
 from services.projector.app import Projector
 from services.projector.settings import ProjectorSettings
 from shared.bus.fatal import run_to_end
 from shared.process.settings import read_settings
-from shared.telemetry.setup import start_telemetry
-from shared.telemetry.shell import serve_endpoint
-from shared.telemetry.upkeep import run_upkeep
-
-
-async def main(settings: ProjectorSettings) -> None:
-    telemetry = start_telemetry("projector", settings)
-    projector = Projector(settings, telemetry.metrics)
-    serve_endpoint(telemetry.metrics, settings, lambda: projector.ready, projector.caught_up)
-    task = asyncio.ensure_future(projector.run())
-    background = asyncio.ensure_future(run_upkeep(telemetry.metrics))
-    for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, task.cancel)
-    await asyncio.wait([task])
-    background.cancel()
-    telemetry.spans.shutdown()
-    if not task.cancelled():
-        task.result()
-
+from shared.telemetry.shell import run_reader
 
 if __name__ == "__main__":
-    run_to_end(main(read_settings(ProjectorSettings, os.environ)), "projector")
+    settings = read_settings(ProjectorSettings, os.environ)
+    run_to_end(run_reader("projector", settings, partial(Projector, settings)), "projector")

@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Protocol
 
 from shared.contracts.rejected import InputQuarantined, InputRejected
 from shared.ledger.decider import Fact
 from shared.process.settings import Settings
 from shared.telemetry.endpoint import Health, Pages
 from shared.telemetry.metrics import CaughtUp, Metrics
-from shared.telemetry.setup import Telemetry
+from shared.telemetry.setup import Telemetry, start_telemetry
+from shared.telemetry.upkeep import run_upkeep
 
 Observer = Callable[[list[Fact], list[str], int], None]
+
+
+class Reader(Protocol):
+    """A service without deciders: it reads ledgers and acts on what they say."""
+
+    ready: bool
+    caught_up: CaughtUp
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        ...
+
+
+async def run_reader(name: str, settings: Settings, build: Callable[[Metrics], Reader]) -> None:
+    """Run a reader with its endpoint until SIGTERM or SIGINT; raises what ends it otherwise."""
+    telemetry = start_telemetry(name, settings)
+    reader = build(telemetry.metrics)
+    serve_endpoint(telemetry.metrics, settings, lambda: reader.ready, reader.caught_up)
+    task = asyncio.ensure_future(reader.run())
+    background = asyncio.ensure_future(run_upkeep(telemetry.metrics))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    await asyncio.wait([task])
+    background.cancel()
+    telemetry.spans.shutdown()
+    if not task.cancelled():
+        task.result()
 
 
 def observer(telemetry: Telemetry) -> Observer:
