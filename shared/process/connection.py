@@ -49,6 +49,10 @@ class Connection:
 
     def aiokafka(self) -> Arguments:
         """Return the arguments of AIOKafkaProducer and AIOKafkaConsumer."""
+        # Clients of files and commands that never open one need no codec.
+        from shared.process import gzip_codec
+
+        gzip_codec.install()
         return {"bootstrap_servers": self.servers, **self._security()}
 
     def producing(self) -> Arguments:
