@@ -18,7 +18,7 @@ from shared.bus.fatal import supervise
 from shared.bus.logs.kafka import KafkaLog
 from shared.projections import cursor
 from shared.projections.cursor import CursorMoved
-from shared.projections.database import connect, terminate_after
+from shared.projections.database import connect_by_key, terminate_after
 from shared.projections.ledger_events import LedgerBatch
 from shared.projections.project import project
 from shared.projections.source import Source, prefetch
@@ -69,7 +69,7 @@ class Projector:
     async def _session(self) -> None:
         """Project with one connection and one reader from the stored cursors."""
         settings = self._settings
-        conn = await connect(settings.postgres, settings.schema_name, timeout_s=ANSWER_S)
+        conn = await connect_by_key(settings.postgres, settings.schema_name, timeout_s=ANSWER_S)
         client = with_archive(
             KafkaLog(settings.connection, client="projector", gather_ms=settings.gather_ms),
             settings.archive,

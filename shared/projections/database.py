@@ -21,6 +21,18 @@ async def connect(dsn: str, schema: str = SCHEMA, *, timeout_s: float = 60.0) ->
     return await asyncpg.connect(dsn, server_settings={"search_path": schema}, timeout=timeout_s)
 
 
+async def connect_by_key(dsn: str, schema: str = SCHEMA, *, timeout_s: float = 60.0) -> Connection:
+    """Connect for the folds of the read models, which load and store rows by their keys.
+
+    A new table has no statistics for minutes, and a statement keeps the plan of its first rows:
+    it would read the whole table for each batch, which grows by hundreds of rows a second.
+    """
+    conn = await connect(dsn, schema, timeout_s=timeout_s)
+    # Before PostgreSQL 18 a scan that is left all the same looks dear enough to be compiled.
+    await conn.execute("SET enable_seqscan = off; SET jit = off")
+    return conn
+
+
 @contextmanager
 def terminate_after(conn: Connection, timeout_s: float) -> Iterator[None]:
     """Terminate the connection, and so fail its pending queries, if the block takes too long.

@@ -11,7 +11,7 @@ from asyncpg import Connection
 from shared.bus.logs.log import Log
 from shared.ledger.reader import Cursor
 from shared.projections import cursor
-from shared.projections.database import SCHEMA, connect
+from shared.projections.database import SCHEMA, connect, connect_by_key
 from shared.projections.migrate import migrate
 from shared.projections.models import TABLES
 from shared.projections.project import LOCK, project
@@ -76,7 +76,7 @@ async def rebuild(
     try:
         await live.execute(f'DROP SCHEMA IF EXISTS "{REBUILD_SCHEMA}" CASCADE')
         await migrate(dsn, REBUILD_SCHEMA)
-        rebuilt = await connect(dsn, REBUILD_SCHEMA)
+        rebuilt = await connect_by_key(dsn, REBUILD_SCHEMA)
         source = Source(log, partitions)
         await source.start()
         try:
