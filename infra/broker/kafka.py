@@ -15,6 +15,7 @@ from pathlib import Path
 from infra.machine import maven
 from infra.machine.process import START_S, DidNotStart, Running, free_ports, is_open, spawn
 from infra.security import certificates
+from infra.security.rights import SUPERUSER
 from shared.process.connection import Connection
 
 VERSION = "4.1.1"
@@ -66,7 +67,7 @@ ssl.truststore.type=PEM
 ssl.truststore.location={pems}/ca.crt
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 allow.everyone.if.no.acl.found=false
-super.users=User:broker
+super.users=User:{superuser}
 """
 """Clients authenticate by password, the broker by its certificate: only it may call the controller,
 and ACLs do not apply to it. Users and their rights are in `infra.security.acls`."""
@@ -136,7 +137,7 @@ def prepare(data_dir: Path, port: int, pems: Path | None) -> None:
     text = PROPERTIES.format(
         port=port, internal=internal, controller=controller, logs=logs.resolve()
     )
-    text += PLAIN if pems is None else SECURED.format(pems=pems.resolve())
+    text += PLAIN if pems is None else SECURED.format(pems=pems.resolve(), superuser=SUPERUSER)
     config.write_text(text)
     if not (logs / "meta.properties").exists():
         format_log(config)

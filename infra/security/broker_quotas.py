@@ -14,12 +14,12 @@ from kafka.admin import KafkaAdminClient
 from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
 from infra.security.acls import scram_users
-from infra.security.rights import RESTORE, SITE, TRIM, users
+from infra.security.rights import RESTORE, SITE, SUPERUSER, TRIM, users
 
 DEFAULT: str | None = None
 """Its quotas hold for all users without quotas of their own."""
 NO_BOUND = 1e15
-UNBOUND = (*users(), RESTORE, TRIM)
+UNBOUND = (*users(), RESTORE, TRIM, SUPERUSER)
 EACH_USER = 2
 """Selects the quotas of every user, and the default, in a request for them."""
 

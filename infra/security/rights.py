@@ -38,6 +38,8 @@ TENANT, SITE = "tenant.", "site."
 """Prefixes of users: of tenants, and of the site. Users of the site, such as a monitor, and their
 ACLs are neither created nor removed here."""
 ADMIN, OPERATOR, VERIFY = "admin", "operator", "verify"
+SUPERUSER = "broker"
+"""User of the broker's certificate, with which topics and rights are set; ACLs do not bind it."""
 RESTORE, TRIM = "restore", "trim"
 """Users that exist for one run of a command."""
 

@@ -48,7 +48,7 @@ def test_tenants_have_the_quota_and_neither_berths_nor_the_sites_users(guarded: 
         apply_quotas(admin, QUOTA)
         assert settled(admin, DEFAULT, QUOTA._asdict())
         unbound = dict.fromkeys(TenantQuota._fields, NO_BOUND)
-        for user in ("gateway", "placement", "operator", "restore", UNPRIVILEGED):
+        for user in ("gateway", "placement", "operator", "restore", "broker", UNPRIVILEGED):
             assert settled(admin, user, unbound), user
         assert quotas(admin)[MONITOR] == OWN, "the site bounds its users itself"
         assert TENANT + TENANTS[0] not in quotas(admin), "the default holds"
