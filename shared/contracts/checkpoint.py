@@ -6,10 +6,10 @@ milliseconds of the pool's clock, so that every engine counts the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from shared.contracts.job_spec import JobSpec
+from shared.contracts.job_spec import JobSpec, Spread
 
 OVERDUE_INTERVALS = 2
 """A job that reported a checkpoint and then none for so many intervals counts as silent: from there
@@ -75,12 +75,23 @@ def stop_cost_ms(spec: CheckpointPolicy, time_scale: float) -> int:
     return cost_ms if 0 < cost_ms <= spec.grace_s * 1000 else 0
 
 
-def speed(spec: JobSpec, workers: int, gpu_types: Iterable[str] = ()) -> float:
+def speed(
+    spec: JobSpec, workers: int, gpu_types: Iterable[str] = (), spread: Spread | None = None
+) -> float:
     """Return the work per second of a gang relative to the one that was requested.
 
     An elastic gang works in proportion to its workers; every gang is as fast as the slowest of its
-    GPU types by `gpu_speeds`.
+    GPU types by `gpu_speeds`, and by `spread_speeds` slower on more than one node.
     """
     speeds = spec.gpu_speeds or {}
     slowest = min((speeds.get(name, 1.0) for name in gpu_types), default=1.0)
-    return slowest * (workers / spec.gang.workers if spec.elastic else 1.0)
+    linked = (spec.spread_speeds or {}).get(spread, 1.0) if spread else 1.0
+    return slowest * linked * (workers / spec.gang.workers if spec.elastic else 1.0)
+
+
+def spread_of(nodes: Iterable[str], racks: Mapping[str, str]) -> Spread | None:
+    """Return the links between these nodes, by the rack of each; None: there is one node."""
+    names = set(nodes)
+    if len(names) <= 1:
+        return None
+    return "rack" if len({racks.get(name, "") for name in names}) == 1 else "spine"

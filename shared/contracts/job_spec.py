@@ -104,6 +104,9 @@ class Simulated(Model):
 
 UNKNOWN_USER = "unknown"
 
+Spread = Literal["rack", "spine"]
+"""The links of a gang that is on more than one node."""
+
 
 class JobSpec(Model):
     """A job as requested. Times are cluster seconds: wall seconds times the pool's time scale."""
@@ -135,6 +138,12 @@ class JobSpec(Model):
     )
     gpu_speeds: dict[Name, Annotated[float, Field(gt=0, le=1000)]] | None = Field(
         None, max_length=16, description="measured speed by GPU type; others run at 1"
+    )
+    spread_speeds: dict[Spread, Annotated[float, Field(gt=0, le=1)]] | None = Field(
+        None,
+        max_length=2,
+        description="measured speed of the gang over several nodes of a rack (`rack`) and over "
+        "several racks (`spine`), relative to one node; others: 1",
     )
     node_selector: dict[str, str] = Field(
         default_factory=dict, max_length=16, description="labels that a node must have"

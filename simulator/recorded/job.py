@@ -8,7 +8,7 @@ from typing import Literal
 
 from shared.contracts.base import Event
 from shared.contracts.checkpoint import restart_ms, speed
-from shared.contracts.job_spec import JobSpec
+from shared.contracts.job_spec import JobSpec, Spread
 from shared.contracts.placement import Allocation
 
 Ending = Literal["", "succeeded", "failed", "cancelled"]
@@ -48,6 +48,8 @@ class RecordedJob:
     resized: bool = False
     gpu_types: tuple[str, ...] = ()
     """Types of the last placement."""
+    spread: Spread | None = None
+    """Links between the nodes of the last placement; None: it was on one node."""
     ended_at: int = NEVER
     ending: Ending = ""
     worked_ms: float = 0.0
@@ -74,12 +76,18 @@ class RecordedJob:
             cost = restart_ms(self.spec, time_scale) if self.restart_ms < 0 else self.restart_ms
         return float(max(0, at - self.started_at - cost))
 
-    def place(self, at: int, allocations: Iterable[Allocation], gpu_types: Iterable[str]) -> None:
+    def place(
+        self,
+        at: int,
+        allocations: Iterable[Allocation],
+        gpu_types: Iterable[str],
+        spread: Spread | None = None,
+    ) -> None:
         """Note the GPUs of an attempt."""
         self.placed_at = at
         if self.first_placed_at == NEVER:
             self.first_placed_at = at
-        self.gpu_types = tuple(gpu_types)
+        self.gpu_types, self.spread = tuple(gpu_types), spread
         self.on_nodes = {one.node_id: len(one.gpus) * one.gpu_milli / 1000 for one in allocations}
 
     def stop(self, at: int, lost_work_s: float, time_scale: float) -> None:
@@ -107,13 +115,13 @@ class RecordedJob:
         """Return the cluster seconds of work from the beginning of the replay on, as requested.
 
         That of a job that still runs counts until `until`. Where the job declares speeds of GPU
-        types, this is its time on a GPU of speed 1.
+        types or links, this is its time on one node with GPUs of speed 1.
         """
         worked_ms = self.worked_ms
         if not self.ending:
             worked_ms = self.kept_ms + self.worked_until(until, time_scale)
         left_ms = max(0.0, worked_ms - self.done_ms)
-        rate = speed(self.spec, self.spec.gang.workers, self.gpu_types)
+        rate = speed(self.spec, self.spec.gang.workers, self.gpu_types, self.spread)
         return max(left_ms / 1000 * time_scale * rate, 0.001)
 
 

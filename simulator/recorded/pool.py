@@ -22,6 +22,7 @@ from shared.contracts.attempts import (
     JobSucceeded,
 )
 from shared.contracts.base import Event
+from shared.contracts.checkpoint import spread_of
 from shared.contracts.nodes import NodeCordoned, NodeJoined, NodeLost, NodeUncordoned
 from shared.contracts.placement import JobEnqueued, JobPlaced
 from shared.contracts.pools import PoolConfigured
@@ -161,7 +162,9 @@ class RecordedPool:
     def _place(self, job: RecordedJob, event: JobPlaced, at: int) -> None:
         self._waiting.discard(job.job_id)
         known = [one.node_id for one in event.allocations if one.node_id in self.nodes.known]
-        job.place(at, event.allocations, self.nodes.types_of(known))
+        racks = {name: self.nodes.known[name].rack for name in known}
+        spread = spread_of((one.node_id for one in event.allocations), racks)
+        job.place(at, event.allocations, self.nodes.types_of(known), spread)
         if self.held:
             self.held.advance(at)
             for one in event.allocations:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shared.contracts.checkpoint import kept_ms, restart_ms
-from shared.contracts.job_spec import JobSpec, Simulated
+from shared.contracts.checkpoint import kept_ms, restart_ms, speed, spread_of
+from shared.contracts.job_spec import JobSpec, Simulated, Spread
 
 AT_THE_STOP = {"checkpoint_interval_s": 60, "checkpoint_cost_s": 9, "grace_s": 9}
 
@@ -55,3 +55,16 @@ def test_a_reported_checkpoint_counts_and_intervals_once_two_have_passed(
 ) -> None:
     parsed = JobSpec.model_validate({"name": "x", **spec})
     assert kept_ms(parsed, worked_ms, 1.0, reported_ms) == kept
+
+
+@pytest.mark.parametrize(
+    ("nodes", "spread", "rate"),
+    [("aa", None, 2.0), ("ab", "rack", 1.0), ("ac", "spine", 0.5), ("xy", "rack", 1.0)],
+)
+def test_a_gang_is_slower_over_the_links_that_it_declares(
+    nodes: str, spread: Spread | None, rate: float
+) -> None:
+    spec = JobSpec(name="x", gpu_speeds={"v100": 2.0}, spread_speeds={"rack": 0.5, "spine": 0.25})
+    links = spread_of(nodes, {"a": "r1", "b": "r1", "c": "r2"})
+    assert links == spread
+    assert speed(spec, 1, ["v100"], links) == rate

@@ -68,6 +68,14 @@ def test_work_is_at_speed_one_where_the_job_names_speeds() -> None:
     assert one.work_s(0, 1.0) == pytest.approx(2.0)
 
 
+def test_work_is_that_on_one_node_where_the_job_names_speeds_over_links() -> None:
+    one = job(spread_speeds={"rack": 0.5})
+    place(one, 0)
+    one.spread = "rack"
+    one.end(1005, "succeeded", 1.0)
+    assert one.work_s(0, 1.0) == pytest.approx(0.5)
+
+
 def test_private_fields_are_not_kept() -> None:
     one = job(command=("secret",), env={"A": "b"}, depends_on=())
     assert (one.spec.command, one.spec.env) == ((), {})

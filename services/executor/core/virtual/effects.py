@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from shared.contracts.job_spec import JobSpec
+from shared.contracts.job_spec import JobSpec, Spread
 from shared.contracts.reports import Report
 
 
@@ -23,6 +23,8 @@ class WorkerSpec(NamedTuple):
     job_spec: JobSpec
     gpu_types: tuple[str, ...] = ()
     """GPU types of the gang's nodes, each once."""
+    spread: Spread | None = None
+    """Links between the gang's nodes; None: there is one node."""
     done_s: float = 0.0
     """Cluster seconds of work that earlier attempts saved in a checkpoint."""
     restart_s: float = 0.0

@@ -27,7 +27,7 @@ from shared.contracts.attempts import (
     JobSucceeded,
 )
 from shared.contracts.base import Event
-from shared.contracts.checkpoint import kept_ms, restart_ms, speed
+from shared.contracts.checkpoint import kept_ms, restart_ms, speed, spread_of
 from shared.contracts.injections import FaultInjected, InjectionEnded
 from shared.contracts.node_problems import NodeProblemNoted
 from shared.contracts.nodes import NodeJoined, NodeLost
@@ -79,6 +79,7 @@ def _on_node(
     match e:
         case NodeJoined():
             state.gpu_types[e.node_id] = e.gpu_type
+            state.racks[e.node_id] = e.rack
             return on_joined(state, e)
         case NodeLost():
             return on_lost(state, e)
@@ -100,6 +101,7 @@ def _on_placed(state: ExecutorState, fact: Fact, e: JobPlaced) -> list[Effect]:
         job.workers = len(e.allocations)
         gpu_types = {state.gpu_types.get(allocation.node_id, "") for allocation in e.allocations}
         job.gpu_types = tuple(sorted(gpu_types))
+        job.spread = spread_of((one.node_id for one in e.allocations), state.racks)
         job.series = series_of(e.tenant, job.spec, job.workers, job.gpu_types)
     effects: list[Effect] = []
     for allocation in e.allocations:
@@ -175,6 +177,7 @@ def _worker_spec(worker: Worker, e: JobPlaced, a: Allocation, job: TrackedJob) -
         gang_nodes=tuple(sorted({o.node_id for o in e.allocations})),
         job_spec=job.spec,
         gpu_types=job.gpu_types,
+        spread=job.spread,
         series=job.series,
         done_s=job.done_s,
         restart_s=job.spec.simulated.restart_s if job.resumes and job.spec.simulated else 0.0,
@@ -206,7 +209,7 @@ def save_work(job: TrackedJob, at: int, time_scale: float) -> None:
     """End the start at `at` (ms) and keep the work up to its last checkpoint."""
     began = job.started_at + (restart_ms(job.spec, time_scale) if job.resumes else 0)
     kept = kept_ms(job.spec, max(0, at - began), time_scale)
-    job.done_s += kept / 1000 * time_scale * speed(job.spec, job.workers, job.gpu_types)
+    job.done_s += kept / 1000 * time_scale * speed(job.spec, job.workers, job.gpu_types, job.spread)
     job.resumes = True
     job.started_at = 0
 

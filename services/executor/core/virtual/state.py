@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from services.executor.core.virtual.inventory import InventoryNode
 from shared.contracts.injections import FaultInjected
-from shared.contracts.job_spec import JobSpec
+from shared.contracts.job_spec import JobSpec, Spread
 from shared.contracts.reports import Report
 from shared.contracts.terms import PoolTerms
 
@@ -34,6 +34,8 @@ class TrackedJob:
     """Workers of its last start."""
     gpu_types: tuple[str, ...] = ()
     """GPU types of its last start, each once."""
+    spread: Spread | None = None
+    """Links between the nodes of its last start; None: it was on one node."""
     series: str = ""
     """Name of jobs that do the same work."""
     resumes: bool = False
@@ -82,6 +84,8 @@ class ExecutorState:
     """Present terms of leases, as of the placement ledger; nothing registers before they are."""
     gpu_types: dict[str, str] = field(default_factory=dict)
     """GPU type of every node of the pool."""
+    racks: dict[str, str] = field(default_factory=dict)
+    """Rack of every node of the pool."""
     own_incarnations: dict[str, str] = field(default_factory=dict)
     """Incarnation of each own node in this process; empty while it only folds."""
     base: str = ""

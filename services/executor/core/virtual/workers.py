@@ -123,12 +123,14 @@ class VirtualWorkers:
         """Start a worker; all of a gang end together, as each iteration waits for the slowest.
 
         A restart takes as long on any node. Workers of an elastic gang share its work evenly, and
-        a gang is as fast as the slowest of its GPU types (`gpu_speeds` of the job).
+        a gang is as fast as the slowest of its GPU types (`gpu_speeds` of the job) and its links
+        (`spread_speeds`) allow.
         """
         spec = self._prepared.pop(allocation_id)
         slowdown = self._gang_slowdown(spec)
         work = max(0.0, work_s(spec.job_id, spec.job_spec) - spec.done_s)
-        left_s = work * slowdown / scale / speed(spec.job_spec, spec.world_size, spec.gpu_types)
+        rate = speed(spec.job_spec, spec.world_size, spec.gpu_types, spec.spread)
+        left_s = work * slowdown / scale / rate
         if spec.job_spec.validates:
             left_s = RUNS_S
         since_s = now_s + spec.restart_s / scale

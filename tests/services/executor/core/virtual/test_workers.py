@@ -61,6 +61,15 @@ def test_a_gang_is_as_fast_as_the_slowest_of_its_gpu_types() -> None:
         assert workers.next_due_s == takes_s
 
 
+def test_a_gang_is_as_fast_as_its_links() -> None:
+    spec = a_spec(120, workers=2).model_copy(update={"spread_speeds": {"rack": 0.5}})
+    for spread, takes_s in ((None, 120.0), ("rack", 240.0), ("spine", 120.0)):
+        workers = VirtualWorkers({})
+        workers.prepare(worker_spec("a", spec, world_size=2, spread=spread))
+        workers.start("a", 0.0, 1.0)
+        assert workers.next_due_s == takes_s
+
+
 def test_workers_of_an_elastic_gang_share_its_work() -> None:
     spec = a_spec(100, workers=2)
     elastic = spec.model_copy(update={"elastic": Elastic(min_workers=1, max_workers=8)})
