@@ -63,7 +63,8 @@ REASONS = {
 }
 
 PROTECTION = ("protected_by", "protected_until", "deferred_stops")
-IN_WORDS = frozenset((*PROTECTION, "reserved_until", "outlasted_by", "not_reserved_before"))
+RESERVATION = ("reserved_until", "outlasted_by", "not_reserved_before")
+IN_WORDS = frozenset((*PROTECTION, *RESERVATION, "faster_at"))
 """Details of a hold that have a sentence of their own."""
 
 
@@ -106,6 +107,9 @@ def _held(data: Data) -> str:
         return _because(data)
     plain = {name: value for name, value in detail.items() if name not in IN_WORDS}
     parts = [_because({**data, "detail": plain})]
+    if "faster_at" in detail:
+        text = "by its speeds and run time it is over sooner on faster GPUs, expected at {}"
+        parts = [_at(text, detail["faster_at"]), _numbers({**data, "detail": plain})]
     if "protected_by" in detail:
         rule = str(detail["protected_by"])
         lower = f"jobs of lower rank {PROTECTIONS.get(rule, f'are protected by {rule}')}"

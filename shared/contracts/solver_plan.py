@@ -27,6 +27,14 @@ class PlannedStop(Model):
     by_job_id: JobId = Field(description="the job that it makes room for")
 
 
+class PlannedWait(Model):
+    """A waiting job that does not start in this round: faster GPUs should be free soon."""
+
+    job_id: JobId = Field(description="the job")
+    attempt: int = Field(ge=1, description="number of the attempt")
+    until: int = Field(description="expected ms of their release")
+
+
 class PlanReady(Local):
     """The solver's plan of an open round; placement drops the parts that no longer apply."""
 
@@ -40,6 +48,7 @@ class PlanReady(Local):
     weighed: tuple[JobId, ...] = Field(
         (), description="jobs whose right to preempt others was used"
     )
+    waits: tuple[PlannedWait, ...] = Field((), description="jobs that do not start yet")
     objective: int = Field(0, description="objective of this plan; higher is better")
     greedy: int = Field(0, description="objective of greedy's plan of the same view")
     bound: int = Field(0, description="upper bound of the objective")

@@ -17,7 +17,7 @@ from services.placement.core.round.plan import Eviction, Migration, Plan
 from services.placement.core.round.preempt import preempt_victim
 from services.placement.core.round.start import rank_terms, start_job
 from services.placement.core.round.view import View, view_of
-from shared.contracts.solver_plan import PlannedStart, PlannedStop, PlanReady
+from shared.contracts.solver_plan import PlannedStart, PlannedStop, PlannedWait, PlanReady
 from shared.ledger.decider import Decision
 
 POLICY = "cpsat"
@@ -37,7 +37,8 @@ def apply_answer(pool: Pool, message: PlanReady, now: int) -> Iterator[Decision]
     solver = "" if message.starts or message.stops else message.status
     rest = view_of(pool, now)
     with targets_reserved(pool):
-        proposal = plan(rest, GREEDY, frozenset(message.weighed))
+        waits = {wait.job_id: wait.until for wait in message.waits if is_attempt(rest, wait)}
+        proposal = plan(rest, GREEDY, frozenset(message.weighed), waits)
         complete_plan(pool, rest, proposal)
     yield from carry_out(pool, rest, proposal, solver)
 
@@ -88,6 +89,12 @@ def allowed_start(pool: Pool, view: View, start: PlannedStart) -> Job | None:
     with targets_reserved(pool):
         is_free = pool.board.are_free(map(slot_of, start.allocations))
     return job if is_free else None
+
+
+def is_attempt(view: View, wait: PlannedWait) -> bool:
+    """Return whether the job still waits for the attempt that the solver saw."""
+    job = view.waiting.get(wait.job_id)
+    return job is not None and job.attempt == wait.attempt
 
 
 def plan_terms(view: View, message: PlanReady, start: PlannedStart) -> dict[str, float]:

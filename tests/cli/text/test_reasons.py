@@ -42,6 +42,14 @@ def test_an_overdue_job_says_until_when_gpus_are_reserved_for_it_and_what_outlas
     )
 
 
+def test_a_job_that_waits_for_faster_gpus_says_until_when() -> None:
+    at = 60_000 + time.time_ns() // 1_000_000
+    detail: dict[str, object] = {"free_gpus": 1.0, "faster_at": float(at)}
+    text = words("job.held.v1", {"reason": "no_capacity", "detail": detail})
+    sooner = "by its speeds and run time it is over sooner on faster GPUs"
+    assert text == f"{sooner}, expected at {clock(at)}; free gpus 1"
+
+
 def test_every_rule_that_protects_has_its_words() -> None:
     assert PROTECTIONS.keys() == set(get_args(ProtectionRule)) - {""}
 

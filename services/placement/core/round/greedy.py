@@ -6,7 +6,8 @@ was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from services.placement.core.pool.board import could_hold
 from services.placement.core.pool.job import Job
@@ -41,22 +42,37 @@ def allot(view: View, job: Job) -> Shape:
     return job.shape
 
 
+NO_WAITS: Mapping[str, int] = MappingProxyType({})
+
 GREEDY = Policy("best_fit", rank, allot, place, evict)
 
 
-def plan(view: View, policy: Policy = GREEDY, spared: frozenset[str] = frozenset()) -> Plan:
-    """Return greedy's plan of the view; `spared`: jobs that stop no others this time."""
+def plan(
+    view: View,
+    policy: Policy = GREEDY,
+    spared: frozenset[str] = frozenset(),
+    waits: Mapping[str, int] = NO_WAITS,
+) -> Plan:
+    """Return greedy's plan of the view; `spared`: jobs that stop no others this time; `waits`: jobs
+    that do not start before faster GPUs are free, and the ms when that is expected.
+    """
     with Trial(view.board) as trial:
-        return RoundPlanner(view, policy, trial, spared).run()
+        return RoundPlanner(view, policy, trial, spared, waits).run()
 
 
 class RoundPlanner:
     """Builds one plan: the queue scan with what it has taken, reserved and tried so far."""
 
     def __init__(
-        self, view: View, policy: Policy, trial: Trial, spared: frozenset[str] = frozenset()
+        self,
+        view: View,
+        policy: Policy,
+        trial: Trial,
+        spared: frozenset[str] = frozenset(),
+        waits: Mapping[str, int] = NO_WAITS,
     ) -> None:
         self.view = view
+        self.waits = waits
         self.spared = spared
         self.policy = policy
         self.trial = trial
@@ -79,6 +95,9 @@ class RoundPlanner:
             job = self.view.waiting[job_id]
             if job.not_before > self.view.now:
                 self.plan.repeat_at(job.not_before)
+            elif job_id in self.waits:
+                self.plan.repeat_at(self.waits[job_id])
+                self.note(job)
             elif self.is_hopeless():
                 self.pass_over(job)
             elif not self.consider(job):
@@ -89,7 +108,9 @@ class RoundPlanner:
         return self.plan
 
     def passed_over(self) -> PassedOver:
-        return PassedOver(self.scan, self.blocked, self.reserved, self.reserved_for, self.head)
+        return PassedOver(
+            self.scan, self.blocked, self.reserved, self.reserved_for, self.head, self.waits
+        )
 
     def is_hopeless(self) -> bool:
         """Return whether the job at hand can neither start nor stop others."""

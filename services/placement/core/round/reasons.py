@@ -41,6 +41,8 @@ class PassedOver(NamedTuple):
     reserved_for: set[str]
     head: QueueHead | None
     """The job that all others in the queue are behind, if there is one."""
+    waits: Mapping[str, int] = MappingProxyType({})
+    """Jobs that wait for faster GPUs by a solver's plan, and the ms when they are expected."""
 
 
 def report_holds(view: View, trial: Trial, plan: Plan, blocked: PassedOver) -> None:
@@ -154,6 +156,8 @@ class HoldReasons:
                 detail["shadow_at"] = float(head.at)
         if reason == "no_capacity":
             detail |= self.protection_of(job) | self.reservation_of(job)
+        if (faster_at := self.blocked.waits.get(job.job_id)) is not None:
+            detail["faster_at"] = float(faster_at)
         if (deferral := self.deferrals.get(job.job_id)) is not None:
             detail["protected_by"] = rule_of(deferral)
             detail["protected_until"] = float(deferral.until_ms)

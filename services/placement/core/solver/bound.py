@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from services.placement.core.pool.shape import GPU
+from services.placement.core.solver.bound_by_sites import most_by_sites
 from services.placement.core.solver.instance import GangRequest, Instance, NodeClass, Victim
 from services.placement.core.solver.objective import at_speed, score
 
@@ -34,7 +35,11 @@ def most_gain(instance: Instance) -> int:
     """
     terms = score(instance, instance.greedy).terms
     planned = terms["value"] + terms["racks"] + terms["nodes"] + terms["lost_work"]
-    return most_value(instance) - planned
+    by_sites = most_by_sites(instance, planned)
+    if by_sites is None:
+        return most_value(instance) - planned
+    # The other bounds know no releases.
+    return (by_sites if instance.releases else min(by_sites, most_value(instance))) - planned
 
 
 def most_value(instance: Instance) -> int:

@@ -21,6 +21,7 @@ def find_violations(instance: Instance, plan: RoundPlan) -> list[str]:
         *check_requests(instance, plan),
         *check_slots(instance, plan),
         *check_capacity(instance, plan),
+        *check_waits(instance, plan),
     ]
 
 
@@ -28,10 +29,11 @@ def check_requests(instance: Instance, plan: RoundPlan) -> Iterator[str]:
     requests = [start.request for start in plan.starts] + [
         reservation.request for reservation in plan.reservations
     ]
+    requests += [wait.request for wait in plan.waits]
     yield from (
         f"request {request} is served twice" for request, n in Counter(requests).items() if n > 1
     )
-    begun = {start.request for start in plan.starts}
+    begun = {start.request for start in plan.starts} | {wait.request for wait in plan.waits}
     for index, request in enumerate(instance.requests):
         if request.must_start and index not in begun:
             yield f"request {index} is first in the queue and does not start"
@@ -52,6 +54,18 @@ def check_stops(instance: Instance, plan: RoundPlan) -> Iterator[str]:
     moved = [migration.victim for migration in plan.migrations]
     if not set(moved) <= set(plan.stops) or len(set(moved)) < len(moved):
         yield "a victim moves twice, or without stopping"
+
+
+def check_waits(instance: Instance, plan: RoundPlan) -> Iterator[str]:
+    left = [release.gpus for release in instance.releases]
+    for wait in plan.waits:
+        request = instance.requests[wait.request]
+        if wait.release not in dict(request.waits):
+            yield f"{request.job_id} may not wait for release {wait.release}"
+            continue
+        left[wait.release] -= request.gpus
+        if left[wait.release] < 0:
+            yield f"release {wait.release} has not so much"
 
 
 def check_slots(instance: Instance, plan: RoundPlan) -> Iterator[str]:

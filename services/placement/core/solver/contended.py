@@ -19,8 +19,9 @@ from services.placement.core.solver.checker import find_violations
 from services.placement.core.solver.export import instance_of
 from services.placement.core.solver.instance import Fixed, Instance, RoundPlan, Solution, Start
 from services.placement.core.solver.objective import at_speed, class_of, speed_of
+from services.placement.core.solver.speeds import is_slowed
 from shared.contracts.placement import RoundOpened, SolverStatus
-from shared.contracts.solver_plan import PlannedStart, PlannedStop, PlanReady
+from shared.contracts.solver_plan import PlannedStart, PlannedStop, PlannedWait, PlanReady
 from shared.ledger.decider import Decision
 
 WORK_PER_MS = 0.001
@@ -31,8 +32,9 @@ on one slow core, so that the wall clock seldom decides."""
 def is_contended(pool: Pool, view: View, greedy: Plan) -> bool:
     """Return whether a job is passed over and there is a choice to make.
 
-    Where no job starts or stops by greedy's plan no job fits alone, so there is none. A queue that
-    blocks, or that reserves GPUs for its head, is greedy's: its rules are about one job at a time.
+    Where no job starts or stops by greedy's plan no job fits alone, so there is none. A job that
+    starts at less than its best speed is a choice as well. A queue that blocks, or that reserves
+    GPUs for its head, is greedy's: its rules are about one job at a time.
     """
     if pool.settings is None or pool.settings.solver != "cpsat" or pool.open_round is not None:
         return False
@@ -45,7 +47,9 @@ def is_contended(pool: Pool, view: View, greedy: Plan) -> bool:
     if any(assignment.job.shape.nodes for assignment in greedy.assignments):
         return False
     in_queue = sum(job.not_before <= view.now for job in view.waiting.values())
-    return in_queue > len(greedy.assignments)
+    return in_queue > len(greedy.assignments) or any(
+        is_slowed(pool.board, started.job, started.slots) for started in greedy.assignments
+    )
 
 
 def open_round(pool: Pool, view: View, greedy: Plan) -> Decision | None:
@@ -102,6 +106,7 @@ def plan_ready(instance: Instance, solved: Solution, at_seq: int, solve_ms: floa
         starts=starts_of(instance, solved.plan),
         stops=stops_of(instance, solved.plan),
         moves=migrations_of(instance, solved.plan),
+        waits=waits_of(instance, solved),
         weighed=tuple(request.job_id for request in instance.requests if request.victims),
         objective=solved.objective,
         greedy=solved.greedy,
@@ -129,7 +134,7 @@ def fixed_start(fixed: Fixed) -> PlannedStart:
 
 def start_of(instance: Instance, start: Start, where: dict[str, int]) -> PlannedStart:
     request = instance.requests[start.request]
-    speed = speed_of(request, start.slots, where)
+    speed = speed_of(instance, request, start.slots, where)
     classes = [instance.classes[where[slot.node_id]] for slot in start.slots]
     return PlannedStart(
         job_id=request.job_id,
@@ -157,6 +162,17 @@ def stops_of(instance: Instance, plan: RoundPlan) -> tuple[PlannedStop, ...]:
         by = next(request.job_id for request in claimants if victim in request.victims)
         stops.append(PlannedStop(job_id=job.job_id, attempt=job.attempt, by_job_id=by))
     return tuple(stops)
+
+
+def waits_of(instance: Instance, solved: Solution) -> tuple[PlannedWait, ...]:
+    """Return the jobs that wait by the solver's plan; greedy's starts all that it can."""
+    if solved.status not in ("optimal", "feasible"):
+        return ()
+    pairs = ((instance.requests[w.request], w.release) for w in solved.plan.waits)
+    return tuple(
+        PlannedWait(job_id=r.job_id, attempt=r.attempt, until=instance.releases[release].at)
+        for r, release in pairs
+    )
 
 
 def migrations_of(instance: Instance, plan: RoundPlan) -> tuple[PlannedStart, ...]:

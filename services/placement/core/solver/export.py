@@ -11,6 +11,7 @@ from services.placement.core.round.view import View
 from services.placement.core.solver.gang_requests import RequestBuilder
 from services.placement.core.solver.greedy_plan import plan_of_window
 from services.placement.core.solver.instance import Fixed, GangRequest, Instance, RoundPlan
+from services.placement.core.solver.look_ahead import with_releases
 from services.placement.core.solver.node_classes import group_nodes, next_worker
 from services.placement.core.solver.offered_victims import offer_victims
 from services.placement.core.solver.window import Window
@@ -37,7 +38,7 @@ def export(view: View, trial: Trial, window: Window, greedy: Plan) -> Instance:
     builder = RequestBuilder(view, window, numbers, nodes)
     requests = tuple(builder.request(candidate) for candidate in window.candidates)
     plan = plan_of_window(trial, window, greedy, numbers)
-    return Instance(
+    instance = Instance(
         tuple(nodes.classes),
         requests if window.fixed else require_first(requests, plan),
         tuple(builder.victim(job) for job in victims.jobs.values()),
@@ -49,6 +50,7 @@ def export(view: View, trial: Trial, window: Window, greedy: Plan) -> Instance:
             for position, job, assignment in window.fixed
         ),
     )
+    return with_releases(view, instance)
 
 
 def require_first(requests: tuple[GangRequest, ...], plan: RoundPlan) -> tuple[GangRequest, ...]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from services.placement.core.pool.job import Job
-from services.placement.core.pool.node import Node
 from services.placement.core.round.view import View
 from services.placement.core.solver.instance import GangRequest, Victim
 from services.placement.core.solver.node_classes import NodeClasses
 from services.placement.core.solver.objective import MIGRATION, STOP, size_milli, stop_price, weight
 from services.placement.core.solver.places import workers_later, workers_now
+from services.placement.core.solver.speeds import may_run_on, speed_on, spread_in
 from services.placement.core.solver.window import Candidate, Window
-from shared.contracts.gang_needs import GPU, Shape, matches
+from shared.contracts.gang_needs import GPU, Shape
 
 HOMES = 32
 """Classes of nodes that one job chooses among."""
@@ -64,6 +64,7 @@ class RequestBuilder:
             value=value + self.due(candidate),
             extra=per_gpu * worker // (2 * GPU),
             victims=victims,
+            spread=spread_in(self.view.board, candidate.job, shape),
         )
 
     def due(self, candidate: Candidate) -> int:
@@ -93,7 +94,7 @@ class RequestBuilder:
         for index, (cls, node) in enumerate(pairs):
             suited = node.node_id not in candidate.avoid and may_run_on(candidate.shape, node)
             if suited and workers(cls, request):
-                yield index, self.speed(candidate.job, node)
+                yield index, speed_on(self.view.board, candidate.job, node)
 
     def best(self, request: GangRequest, speeds: Mapping[int, int]) -> frozenset[int]:
         if len(speeds) <= HOMES:
@@ -114,14 +115,6 @@ class RequestBuilder:
         names = {slot.node_id for slot in assignment.slots} if assignment else set()
         return {self.nodes.class_of[name] for name in names if name in self.nodes.class_of}
 
-    def speed(self, job: Job, node: Node) -> int:
-        """Return thousandths of the best speed that the job could have in this pool."""
-        speeds = job.spec.gpu_speeds or {}
-        types = {kind.gpu_type for kind in self.view.board.kinds}
-        best = max((speeds.get(name, 1.0) for name in types), default=1.0)
-        own = speeds.get(node.kind.gpu_type, 1.0) / best
-        return max(1, round(GPU * own * self.view.board.health(node.node_id)))
-
     def victim(self, job: Job) -> Victim:
         shape = job.shape._replace(
             min_workers=len(job.allocations), max_workers=len(job.allocations)
@@ -141,12 +134,6 @@ class RequestBuilder:
         size = round(job.gpus * GPU)
         lost_s = self.view.lost_work_s(job) + restart_s
         return per_gpu * size // GPU + stop_price(size, lost_s)
-
-
-def may_run_on(shape: Shape, node: Node) -> bool:
-    """Return whether GPU type and labels of the node are as requested."""
-    typed = not shape.types or node.kind.gpu_type in shape.types
-    return typed and matches(shape, node.labels)
 
 
 def plain_request(job: Job, shape: Shape) -> GangRequest:

@@ -69,9 +69,15 @@ class GangRequest:
     extra: int = 0
     """Value of each worker beyond."""
     must_start: bool = False
-    """The first of the queue that fits: every plan starts it, so no job starves."""
+    """The first of the queue that fits: every plan starts it, or lets it wait for faster GPUs, so
+    no job starves."""
     victims: tuple[int, ...] = ()
     """Running jobs that it may stop; only a job that does not fit has any."""
+    spread: tuple[int, int] | None = None
+    """Thousandths of its speed over several nodes of a rack, and over several racks; None: not
+    known."""
+    waits: tuple[tuple[int, int], ...] = ()
+    """(Release, thousandths of full speed with the wait for it): see `look_ahead`."""
 
     @property
     def is_share(self) -> bool:
@@ -99,6 +105,23 @@ class NextWorker:
     gpus: int = 0
     cpu_milli: int = 0
     mem_mib: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """GPUs of one node that a running job should give back, side by side."""
+
+    gpus: int
+    at: int
+    """The expected ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A request that does not start now, and the release that it waits for; both by index."""
+
+    request: int
+    release: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +157,7 @@ class RoundPlan:
     stops: tuple[int, ...] = ()
     """Victims that stop, those that migrate among them."""
     migrations: tuple[VictimMigration, ...] = ()
+    waits: tuple[Wait, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +181,8 @@ class Instance:
     full_nodes: int = 0
     greedy: RoundPlan = RoundPlan()
     fixed: tuple[Fixed, ...] = ()
+    releases: tuple[Release, ...] = ()
+    """The next GPUs that running jobs should give back, as far as a job may wait for them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,22 @@ from __future__ import annotations
 
 from services.placement.core.solver.capacity import Capacity
 from services.placement.core.solver.instance import GangRequest, Instance
-from services.placement.core.solver.objective import at_speed, node_unit, rack_unit
+from services.placement.core.solver.objective import (
+    at_speed,
+    link_speed,
+    linked,
+    node_unit,
+    rack_unit,
+)
 from services.placement.core.solver.places import NodeBundle, bins_of, workers_later, workers_now
-from services.placement.core.solver.variables import GangVariables, Var, Variables, need_of, total
+from services.placement.core.solver.variables import (
+    GangVariables,
+    Sum,
+    Var,
+    Variables,
+    need_of,
+    total,
+)
 
 
 class RoundModel(Variables):
@@ -28,6 +41,7 @@ class RoundModel(Variables):
         }
         self.migrants = [self.migrant(index) for index in range(len(instance.victims))]
         self.entitle()
+        self.wait()
         self.same_shapes()
         Capacity(self)
         self.cp.maximize(total(self.gain) + self.constant)
@@ -39,8 +53,6 @@ class RoundModel(Variables):
         if not gang.workers:
             self.cp.add(gang.begins == 0)
             return gang
-        if request.must_start:
-            self.cp.add(gang.begins == 1)
         self.value(gang)
         self.compact(gang)
         return gang
@@ -95,23 +107,53 @@ class RoundModel(Variables):
         self.cp.add(sum(workers_by_gpu) == workers)
 
     def value(self, gang: GangVariables) -> None:
-        """Add the value of a start: the gang runs at the speed of its slowest node."""
+        """Add the value of a start: the gang runs at the speed of its slowest node and links."""
         request = gang.request
         speed_of = dict(zip(request.classes, request.speeds, strict=True))
         speeds = {number: speed_of[self.places[number].cls] for number in gang.workers}
         levels = sorted(set(speeds.values()), reverse=True)
-        if len(levels) == 1:
+        tiers = range(3 if request.spread and request.max_workers > 1 else 1)
+        if len(levels) == len(tiers) == 1:
             self.gain.append((gang.begins, at_speed(request.value, levels[0])))
         else:
-            chosen = {level: self.bool() for level in levels}
-            self.cp.add(sum(chosen.values()) == gang.begins)
-            self.gain += [(var, at_speed(request.value, level)) for level, var in chosen.items()]
+            gang.chosen = {(level, tier): self.bool() for level in levels for tier in tiers}
+            self.cp.add(sum(gang.chosen.values()) == gang.begins)
+            for (level, tier), var in gang.chosen.items():
+                own = at_speed(request.value, linked(level, link_speed(request, tier)))
+                self.gain.append((var, own))
             for number, var in gang.workers.items():
-                allowed = [chosen[level] for level in levels if level <= speeds[number]]
+                allowed = [
+                    way for (level, _), way in gang.chosen.items() if level <= speeds[number]
+                ]
                 self.cp.add(var <= self.most(gang, number) * sum(allowed))
+            if len(tiers) > 1:
+                self.tiers(gang)
         if request.extra:
             self.gain += [(v, request.extra * gang.per[n]) for n, v in gang.workers.items()]
             self.gain.append((gang.begins, -request.extra * request.min_workers))
+
+    def tiers(self, gang: GangVariables) -> None:
+        """Let a gang be on several nodes, and in several racks, only at the speed of its links."""
+        nodes: list[Var] = []
+        racks: dict[int, list[Var]] = {}
+        for number, var in gang.workers.items():
+            flag = self.indicator(gang, number, var)
+            nodes.append(flag if self.places[number].is_single else var)
+            racks.setdefault(self.cls(number).rack, []).append(flag)
+        more = gang.request.max_workers - 1
+        spread = [var for (_, tier), var in gang.chosen.items() if tier > 0]
+        self.cp.add(sum(nodes) <= 1 + more * sum(spread))
+        over = [var for (_, tier), var in gang.chosen.items() if tier > 1]
+        self.cp.add(sum(self.rack_flags(racks)) <= 1 + more * sum(over))
+
+    def rack_flags(self, racks: dict[int, list[Var]]) -> list[Var]:
+        """Return for each rack whether one of its places is used."""
+        flags = []
+        for used in racks.values():
+            flags.append(self.bool())
+            for place in used:
+                self.cp.add_implication(place, flags[-1])
+        return flags
 
     def most(self, gang: GangVariables, number: int) -> int:
         place = self.places[number]
@@ -121,7 +163,7 @@ class RoundModel(Variables):
     def compact(self, gang: GangVariables) -> None:
         """Add the cost of nodes and racks beyond the first, for a gang that could use several."""
         request = gang.request
-        if request.max_workers == 1:
+        if request.max_workers == 1 or request.spread is not None:
             return
         cost = node_unit(request)
         used: dict[int, Var] = {}
@@ -138,11 +180,7 @@ class RoundModel(Variables):
 
     def few_racks(self, gang: GangVariables, racks: dict[int, list[Var]]) -> None:
         cost = rack_unit(self.instance, gang.request)
-        for flags in racks.values():
-            rack = self.bool()
-            for flag in flags:
-                self.cp.add_implication(flag, rack)
-            self.gain.append((rack, -cost))
+        self.gain += [(rack, -cost) for rack in self.rack_flags(racks)]
         self.gain.append((gang.begins, cost))
 
     def indicator(self, gang: GangVariables, number: int, var: Var) -> Var:
@@ -180,6 +218,23 @@ class RoundModel(Variables):
                 self.cp.add(var <= place.count * self.stops[share.victim])
         gang.workers[number], gang.per[number] = var, per
 
+    def wait(self) -> None:
+        """Let a job start, wait for one release, or neither; the first in the queue does either."""
+        taken: dict[int, Sum] = {}
+        for index, gang in enumerate(self.gangs):
+            request, ways = gang.request, [gang.begins]
+            for release, speed in request.waits:
+                var = self.waits[index, release] = self.bool()
+                self.gain.append((var, at_speed(request.value, speed)))
+                taken.setdefault(release, []).append((var, request.gpus))
+                ways.append(var)
+            if request.must_start:
+                self.cp.add_exactly_one(ways)
+            elif len(ways) > 1:
+                self.cp.add_at_most_one(ways)
+        for release, of_jobs in taken.items():
+            self.cp.add(total(of_jobs) <= self.instance.releases[release].gpus)
+
     def entitle(self) -> None:
         """Let a victim stop only for the reservation of a job that may stop it."""
         entitled: dict[int, list[Var]] = {}
@@ -203,6 +258,8 @@ class RoundModel(Variables):
                 request.max_workers,
                 request.classes,
                 request.speeds,
+                request.spread,
+                request.waits,
             )
             if key in last and gang.request.value <= last[key].request.value:
                 self.cp.add_implication(gang.begins, last[key].begins)

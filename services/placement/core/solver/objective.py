@@ -7,8 +7,9 @@ jobs eight places back outweigh one of the same size, and nothing less does. On 
 first job of the queue that fits is started by every plan: the head is not passed over.
 
 A gang runs at the speed of its slowest node: throughput of the GPU type (as in Gavel, OSDI '20,
-and Sia, SOSP '23) times health. Racks and nodes beyond the first cost at most 1/16 and 1/32 of the
-job's value. Fragmentation, balance and room weigh 1.0, 0.3 and 0.5 as in RLTune's placement
+and Sia, SOSP '23) times health, and times what its links leave of it where the job declares that.
+Where it does not, racks and nodes beyond the first cost at most 1/16 and 1/32 of the job's value.
+Fragmentation, balance and room weigh 1.0, 0.3 and 0.5 as in RLTune's placement
 (SoCC '25), whose term of fragmentation has no effect as published and has one here; together they
 are small beside a job.
 Stopping a running job costs its lost work and restart per GPU; a job of a lower class never
@@ -27,6 +28,7 @@ from services.placement.core.solver.instance import (
     NodeClass,
     RoundPlan,
     Start,
+    Wait,
 )
 
 HEAD = 1 << 20
@@ -86,7 +88,8 @@ def score(instance: Instance, plan: RoundPlan) -> Score:
     where = class_of(instance)
     terms = {
         "value": sum(start_value(instance, start, where) for start in plan.starts)
-        + sum(instance.requests[reservation.request].value for reservation in plan.reservations),
+        + sum(instance.requests[reservation.request].value for reservation in plan.reservations)
+        + sum(wait_value(instance, wait) for wait in plan.waits),
         "racks": -sum(rack_cost(instance, start, where) for start in plan.starts),
         "nodes": -sum(
             node_cost(instance.requests[s.request], nodes_of(s.slots)) for s in plan.starts
@@ -110,17 +113,43 @@ def start_value(instance: Instance, start: Start, where: Mapping[str, int]) -> i
     """Return the value of a start, with that of its workers beyond the least."""
     request = instance.requests[start.request]
     extra = request.extra * (len(start.slots) - request.min_workers)
-    return at_speed(request.value, speed_of(request, start.slots, where)) + extra
+    return at_speed(request.value, speed_of(instance, request, start.slots, where)) + extra
+
+
+def wait_value(instance: Instance, wait: Wait) -> int:
+    """Return the value of a wait: that of a start now which would be over at the same time."""
+    request = instance.requests[wait.request]
+    return at_speed(request.value, dict(request.waits)[wait.release])
 
 
 def at_speed(value: int, speed: int) -> int:
     return value * speed // GPU
 
 
-def speed_of(request: GangRequest, slots: tuple[Slot, ...], where: Mapping[str, int]) -> int:
-    """Return thousandths of full speed: that of the slowest node."""
+def speed_of(
+    instance: Instance, request: GangRequest, slots: tuple[Slot, ...], where: Mapping[str, int]
+) -> int:
+    """Return thousandths of full speed: that of the slowest node, over the gang's links."""
     speeds = dict(zip(request.classes, request.speeds, strict=True))
-    return min(speeds[where[slot.node_id]] for slot in slots)
+    slowest = min(speeds[where[slot.node_id]] for slot in slots)
+    return linked(slowest, link_speed(request, tier_of(instance, slots, where)))
+
+
+def tier_of(instance: Instance, slots: tuple[Slot, ...], where: Mapping[str, int]) -> int:
+    """Return 0 for a gang on one node, 1 for one in one rack, 2 for one over racks."""
+    if nodes_of(slots) <= 1:
+        return 0
+    return 1 if len({instance.classes[where[slot.node_id]].rack for slot in slots}) == 1 else 2
+
+
+def link_speed(request: GangRequest, tier: int) -> int:
+    """Return the thousandths of its speed that a gang has on a tier (`tier_of`)."""
+    return GPU if request.spread is None else (GPU, *request.spread)[tier]
+
+
+def linked(speed: int, link: int) -> int:
+    """Return thousandths of full speed, given those by the nodes and those by the links."""
+    return speed * link // GPU
 
 
 def racks_of(instance: Instance, request: GangRequest) -> int:
@@ -129,7 +158,9 @@ def racks_of(instance: Instance, request: GangRequest) -> int:
 
 
 def rack_unit(instance: Instance, request: GangRequest) -> int:
-    """Return the cost of each rack beyond the first."""
+    """Return the cost of each rack beyond the first; its speed has it where that is known."""
+    if request.spread is not None:
+        return 0
     return request.value // (RACK_SHARE * max(1, racks_of(instance, request)))
 
 
@@ -139,7 +170,9 @@ def rack_cost(instance: Instance, start: Start, where: Mapping[str, int]) -> int
 
 
 def node_unit(request: GangRequest) -> int:
-    """Return the cost of each node beyond the first."""
+    """Return the cost of each node beyond the first; its speed has it where that is known."""
+    if request.spread is not None:
+        return 0
     return request.value // (NODE_SHARE * request.max_workers)
 
 

@@ -19,6 +19,7 @@ from services.placement.core.solver.instance import (
     Solution,
     Start,
     VictimMigration,
+    Wait,
 )
 from services.placement.core.solver.model import RoundModel
 from services.placement.core.solver.objective import score
@@ -120,7 +121,8 @@ class SolutionReader:
             if self.begins(gang)
         ]
         stops = tuple(v for v, stop in enumerate(model.stops) if self.solver.value(stop))
-        return RoundPlan(tuple(starts), tuple(reservations), stops, tuple(migrations))
+        waits = tuple(Wait(*key) for key, var in model.waits.items() if self.solver.value(var))
+        return RoundPlan(tuple(starts), tuple(reservations), stops, tuple(migrations), waits)
 
     def begins(self, gang: GangVariables) -> bool:
         return bool(gang.workers) and bool(self.solver.value(gang.begins))

@@ -29,6 +29,8 @@ class GangVariables:
     """By place: workers per unit of that number."""
     bins: dict[tuple[int, int], Var] = field(default_factory=dict)
     """Shares: (place, GPU of the node by its place in `gpus_of`) -> workers."""
+    chosen: dict[tuple[int, int], Var] = field(default_factory=dict)
+    """(Speed by its slowest node, tier of its links) -> whether it runs so; empty: there is one."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,8 @@ class Variables:
         self.stops: list[Var] = []
         self.reservations: dict[int, GangVariables] = {}
         self.migrants: list[GangVariables] = []
+        self.waits: dict[tuple[int, int], Var] = {}
+        """(Request, release) -> whether the job waits for it."""
 
     def bool(self) -> Var:
         return self.cp.new_bool_var("")

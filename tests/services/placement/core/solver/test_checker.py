@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from services.placement.core.pool.shape import GPU, Slot
@@ -9,8 +11,10 @@ from services.placement.core.solver.instance import (
     GangRequest,
     Instance,
     NodeClass,
+    Release,
     RoundPlan,
     Start,
+    Wait,
 )
 
 
@@ -29,6 +33,25 @@ def test_a_plan_that_keeps_all_rules_has_no_violation() -> None:
     plan = RoundPlan((Start(0, (slot(0, 1),)), Start(1, (slot(2, 3),))))
     assert find_violations(instance(must_start=True), plan) == []
     assert find_violations(instance(), RoundPlan()) == []
+
+
+def test_a_wait_is_for_a_release_with_room_that_the_job_may_wait_for() -> None:
+    whole = instance(must_start=True)
+    patient = replace(whole.requests[0], waits=((0, 500),))
+    waiting = replace(
+        whole,
+        requests=(patient, replace(patient, job_id="c", must_start=False)),
+        releases=(Release(2, 9),),
+    )
+    assert find_violations(waiting, RoundPlan(waits=(Wait(0, 0),))) == []
+    both = RoundPlan(waits=(Wait(0, 0), Wait(1, 0)))
+    assert "release 0 has not so much" in find_violations(waiting, both)
+    start = Start(0, (slot(0, 1),))
+    assert find_violations(waiting, RoundPlan((start,), waits=(Wait(0, 0),))) != []
+    unknown = replace(whole, releases=(Release(2, 9),))
+    assert "a may not wait for release 0" in find_violations(
+        unknown, RoundPlan(waits=(Wait(0, 0),))
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from services.placement.core.round.view import view_of
-from services.placement.core.solver.gang_requests import (
-    HOMES,
-    RequestBuilder,
-    may_run_on,
-    plain_request,
-)
+from services.placement.core.solver.gang_requests import HOMES, RequestBuilder, plain_request
 from services.placement.core.solver.node_classes import group_nodes
+from services.placement.core.solver.speeds import may_run_on
 from tests.services.placement.core.lane import job, lane, registered
 from tests.services.placement.core.solver.rounds import exported, preempting, window_of
 

@@ -128,6 +128,7 @@ def small_instances(draw: st.DrawFn) -> Instance:
                 cpus=draw(st.sampled_from((1, 2))),
                 gpu_types=draw(st.sampled_from(((), ("v100",)))),
                 gpu_speeds=draw(st.sampled_from((None, {"a100": 3.0}))),
+                spread_speeds=draw(st.sampled_from((None, {"rack": 0.75, "spine": 0.25}))),
             )
         )
     return taken(made)
@@ -237,6 +238,19 @@ def test_a_gang_stays_in_one_rack() -> None:
     assert greedy_homes(instance) == {"gang": ["n0", "n1"]}
     (names,) = nodes_to_empty(solved(instance), instance).values()
     assert names in (["n0", "n2"], ["n1", "n3"])
+
+
+def test_a_gang_that_links_slow_down_is_on_one_node_and_another_is_not() -> None:
+    """Greedy gives the whole node to the gang that hides its communication."""
+    nodes = [{"name": f"n{n}", "gpus": g, "rack": f"r{n}"} for n, g in enumerate((2, 2, 3))]
+    instance = candidate(
+        pool(*nodes),
+        job("hides", gpus=1, workers=3, spread_speeds={"rack": 1.0, "spine": 1.0}),
+        job("waits", gpus=1, workers=3, spread_speeds={"rack": 0.5, "spine": 0.1}),
+    )
+    assert greedy_homes(instance)["hides"] == ["n2"] * 3
+    homes = nodes_to_empty(solved(instance), instance)
+    assert homes["waits"] == ["n2"] * 3 and len(set(homes["hides"])) == 2
 
 
 def test_slow_nodes_are_left_to_whoever_comes_last() -> None:

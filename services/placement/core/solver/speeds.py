@@ -1,0 +1,71 @@
+"""Speeds of jobs on the nodes of a pool: by GPU type, by links, and what greedy's plan leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from services.placement.core.pool.board import Board
+from services.placement.core.pool.job import Job
+from services.placement.core.pool.node import Node
+from services.placement.core.pool.shape import GPU, Shape, Slot
+from shared.contracts.checkpoint import spread_of
+from shared.contracts.gang_needs import matches
+from shared.contracts.job_spec import Spread
+
+
+def may_run_on(shape: Shape, node: Node) -> bool:
+    """Return whether GPU type and labels of the node are as requested."""
+    typed = not shape.types or node.kind.gpu_type in shape.types
+    return typed and matches(shape, node.labels)
+
+
+def speed_on(board: Board, job: Job, node: Node) -> int:
+    """Return thousandths of the best speed that the job could have in this pool."""
+    own = (job.spec.gpu_speeds or {}).get(node.kind.gpu_type, 1.0) / best_speed(board, job)
+    return max(1, round(GPU * own * board.health(node.node_id)))
+
+
+def best_speed(board: Board, job: Job) -> float:
+    """Return the speed of the job on its best GPU type of the pool."""
+    speeds = job.spec.gpu_speeds
+    if not speeds:
+        return 1.0
+    allowed = job.shape.types
+    types = {k.gpu_type for k in board.kinds if not allowed or k.gpu_type in allowed}
+    return max((speeds.get(name, 1.0) for name in types), default=1.0)
+
+
+def spread_in(board: Board, job: Job, shape: Shape) -> tuple[int, int] | None:
+    """Return the thousandths of its speed that the gang has over nodes of a rack, and over racks.
+
+    They are relative to one node, or to one rack for a gang that no node could hold. None: the job
+    does not declare them, or is on one node in any case.
+    """
+    declared = job.spec.spread_speeds
+    if not declared or shape.max_workers == 1:
+        return None
+    rack, spine = (declared.get(links, 1.0) for links in ("rack", "spine"))
+    fits = any(kind.workers(shape) >= shape.min_workers for kind in board.kinds)
+    best = 1.0 if fits else rack
+    over_nodes, over_racks = (min(1.0, own / best) for own in (rack, min(rack, spine)))
+    return max(1, round(GPU * over_nodes)), max(1, round(GPU * over_racks))
+
+
+def is_slowed(board: Board, job: Job, slots: Sequence[Slot]) -> bool:
+    """Return whether types or links leave a job that declares its speeds less than its best."""
+    if not job.spec.gpu_speeds and not job.spec.spread_speeds:
+        return False
+    best = best_speed(board, job)
+    speeds = job.spec.gpu_speeds or {}
+    nodes = [board.nodes[slot.node_id] for slot in slots]
+    if any(speeds.get(node.kind.gpu_type, 1.0) < best for node in nodes):
+        return True
+    spread = spread_in(board, job, job.shape)
+    links = links_of(board, slots)
+    return spread is not None and links is not None and spread[links == "spine"] < GPU
+
+
+def links_of(board: Board, slots: Sequence[Slot]) -> Spread | None:
+    """Return the links between the nodes of these slots; None: there is one node."""
+    names = {slot.node_id for slot in slots}
+    return spread_of(names, {name: board.nodes[name].rack for name in names})
