@@ -10,22 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from operator import attrgetter
-from typing import NamedTuple
 
 from services.placement.core.pool.shape import GPU
+from services.placement.core.solver.bound_by_parts import most_by_parts
 from services.placement.core.solver.bound_by_sites import most_by_sites
 from services.placement.core.solver.instance import GangRequest, Instance, NodeClass, Victim
-from services.placement.core.solver.objective import at_speed, score
+from services.placement.core.solver.knapsacks import Item, fractional, item_of, knapsack
+from services.placement.core.solver.objective import score
 
 STEPS_MOST = 200_000
 """Steps of an exact knapsack, at most; a fractional one bounds larger rounds."""
-
-
-class Item(NamedTuple):
-    """A gang in the knapsack: what it needs of a resource, and what its start is worth."""
-
-    need: int
-    value: int
 
 
 def most_gain(instance: Instance) -> int:
@@ -46,13 +40,16 @@ def most_value(instance: Instance) -> int:
     """Return a bound on the value of any plan's starts and reservations, less what they stop.
 
     Each job runs at its best speed, on one node and in one rack, and needs GPUs, cores or memory
-    alone: the least of the three bounds holds.
+    alone: the least of the bounds holds.
     """
-    return min(
+    bounds = [
         most_by_gpus(instance),
         most_by(instance, attrgetter("cpu_milli")),
         most_by(instance, attrgetter("mem_mib")),
-    )
+    ]
+    if (by_parts := most_by_parts(instance)) is not None:
+        bounds.append(by_parts)
+    return min(bounds)
 
 
 def most_by_gpus(instance: Instance) -> int:
@@ -201,35 +198,6 @@ def most_by(instance: Instance, resource: Callable[[GangRequest | NodeClass], in
     back = sum(resource(v.request) * v.request.min_workers for v in instance.victims)
     free = sum(len(cls.nodes) * resource(cls) for cls in instance.classes)
     return fractional(items, back + free)
-
-
-def item_of(request: GangRequest, per_worker: int) -> Item:
-    """Return the least gang of a request, with the value of all workers that it may have."""
-    value = at_speed(request.value, max(request.speeds, default=GPU))
-    more = request.extra * (request.max_workers - request.min_workers)
-    return Item(per_worker * request.min_workers, value + more)
-
-
-def knapsack(items: Sequence[Item], capacity: int) -> list[int]:
-    """Return the most value within each capacity from 0 on, [capacity + 1]."""
-    best = [0] * (capacity + 1)
-    for need, value in items:
-        for room in range(capacity, need - 1, -1):
-            with_it = best[room - need] + value
-            if with_it > best[room]:
-                best[room] = with_it
-    return best
-
-
-def fractional(items: Sequence[Item], capacity: int) -> int:
-    """Return the most value if parts of jobs could start (Dantzig's bound), rounded up."""
-    total = 0
-    for need, value in sorted(items, key=lambda item: item.need / max(item.value, 1)):
-        if need > capacity:
-            return total + -(-value * capacity // need)
-        total += value
-        capacity -= need
-    return total
 
 
 def prices_of(offers: Sequence[tuple[int, int]], gpus: int) -> list[int]:

@@ -5,18 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.placement.core.solver.bound import (
-    Item,
-    fractional,
-    knapsack,
-    most_gain,
-    most_value,
-    prices_of,
-)
+from services.placement.core.solver.bound import most_gain, most_value, prices_of
 from services.placement.core.solver.contended import instance_for_round
 from services.placement.core.solver.instance import (
     FreeNode,
@@ -100,18 +92,6 @@ def test_a_larger_job_behind_a_smaller_one_is_a_gain() -> None:
     made.node("n1", 8)
     made.submit(job("a", gpus=1), job("b", gpus=4), job("c", gpus=7))
     assert most_gain(instance_for_round(made.state)) > 0
-
-
-@pytest.mark.parametrize(("capacity", "most"), [(0, 0), (2, 5), (3, 7), (5, 12), (9, 16), (10, 16)])
-def test_a_knapsack_takes_whole_jobs(capacity: int, most: int) -> None:
-    items = [Item(2, 5), Item(3, 7), Item(4, 4)]
-    assert knapsack(items, capacity)[capacity] == most
-    assert fractional(items, capacity) >= most
-
-
-def test_a_job_that_needs_nothing_is_in_every_knapsack() -> None:
-    assert knapsack([Item(0, 3), Item(1, 1)], 1) == [3, 4]
-    assert fractional([Item(0, 3), Item(1, 1)], 0) == 3
 
 
 def test_the_cheapest_gpus_are_bought_first() -> None:
