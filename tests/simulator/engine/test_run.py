@@ -15,7 +15,7 @@ from simulator.engine.failures import NodeFailure
 from simulator.engine.publishing import publish, verify_ledgers
 from simulator.engine.recording import dump, restore_broker
 from simulator.engine.run import Simulation, simulate
-from simulator.engine.scenario import FIRST_MS, POOL, NodeCordon, Scenario, simulated_pool
+from simulator.engine.scenario import FIRST_MS, POOL, NodeCordon, Scenario, simulated_pool, spec_of
 from simulator.engine.sizing import equal_nodes, window_of
 from simulator.metrics.measures import measure
 from simulator.workload.rows import WorkloadJob
@@ -176,6 +176,29 @@ def test_a_job_runs_as_fast_as_the_gpus_that_it_got() -> None:
         )
     )
     assert ((done.end_ms - done.start_ms) / 1000).tolist() == [25.0, 200.0, 200.0]
+
+
+def test_with_the_solver_a_job_is_on_its_type_and_a_gang_in_its_rack() -> None:
+    """Best fit takes the first nodes by name: a slow one, and those of two racks."""
+    jobs = jobs_of([(0.0, 100.0, 1, 8.0), (500.0, 100.0, 2, 8.0)])
+    nodes = equal_nodes(4, pool=POOL, gpu_type="old", racks=4)
+    nodes["n2"] = replace(nodes["n2"], gpu_type="new", rack="r9")
+    nodes["n3"] = replace(nodes["n3"], gpu_type="new", rack="r9")
+    declared = {"gpu_speeds": {"new": 4.0}, "spread_speeds": {"rack": 0.5, "spine": 0.25}}
+
+    def ran_s(solver: str) -> list[float]:
+        plain = Scenario(
+            jobs=jobs,
+            nodes=nodes,
+            pool=simulated_pool(solver=solver),
+            window_s=window_of(jobs, 1.0),
+        )
+        specs = [spec_of(plain, index).model_copy(update=declared) for index in range(len(jobs))]
+        done = simulate(replace(plain, specs=specs))
+        return list(((done.end_ms - done.start_ms) / 1000).tolist())
+
+    assert ran_s("greedy") == [100.0, 400.0]
+    assert ran_s("cpsat") == [25.0, 50.0]
 
 
 def test_a_failed_node_takes_no_job_until_it_is_repaired() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from services.placement.core.pool.shape import Slot
@@ -12,6 +14,7 @@ from services.placement.core.solver.instance import (
     Instance,
     NextWorker,
     NodeClass,
+    Release,
     Reservation,
     RoundPlan,
     Solution,
@@ -19,26 +22,33 @@ from services.placement.core.solver.instance import (
     Victim,
     VictimMigration,
     VictimShare,
+    Wait,
 )
 from services.placement.solver import frames
 from services.placement.solver.frames import HEAD_BYTES, SolverReply, SolverRequest
 
 SLOT = Slot("n1", (0, 3), 1000, 2000, 4096)
 REQUEST = GangRequest("j1", 2, 2, 1000, 2000, 4096, 1, 3, (0,), (950,), 0, 70, victims=(0,))
+PATIENT = replace(REQUEST, job_id="j3", victims=(), spread=(800, 400), waits=((0, 700),))
 NODES = NodeClass(
     8, 2, (250, 500), 16_000, 65_536, 1, (FreeNode("n1", (1000, 250)),), (VictimShare(0, 1, 2, 3),)
 )
 PLAN = RoundPlan(
-    (Start(0, (SLOT,)),), (Reservation(0, (("n1", 2),)),), (0,), (VictimMigration(0, (SLOT,)),)
+    (Start(0, (SLOT,)),),
+    (Reservation(0, (("n1", 2),)),),
+    (0,),
+    (VictimMigration(0, (SLOT,)),),
+    (Wait(1, 0),),
 )
 INSTANCE = Instance(
     (NODES,),
-    (REQUEST,),
+    (REQUEST, PATIENT),
     (Victim("j0", 1, 40, 30, REQUEST),),
     NextWorker(8, 1, 2),
     5,
     PLAN,
     (Fixed("j2", 1, 0, (SLOT,)),),
+    (Release(2, 1_700_000_000_000),),
 )
 
 
