@@ -3,32 +3,35 @@
 Systems with public inputs are within 5 % of the published number or not; of the others the
 conformance tests are run. `heterogeneity` is the gain of knowing the speeds of GPU types,
 `topology` that of close GPUs where racks share slow links, `fragmentation` that of `berth bench
-fragmentation`, `spot` that of `berth bench spot`. Parts that are not built are absent, and `absent`
-names them. `--out DIR` writes a page.
+fragmentation`, `spot` that of `berth bench spot`, `cpsat` that of CP-SAT's plans over greedy's.
+`--out DIR` writes a page; with `--only NAME,NAME` the other parts stay as they are there.
 """
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.result import finish
-from benchmarks.parts.schedulers import fragmentation, heterogeneity, spot, topology
+from benchmarks.parts.schedulers import cpsat, fragmentation, heterogeneity, spot, topology
 from benchmarks.parts.schedulers.page import render_page
 from benchmarks.parts.schedulers.systems import ALLOX_S, MURI_S, AnchorRuns, systems
 from shared.process.progress import ReportLine
 
 WORKLOADS = range(1, 9)
-NOT_BUILT = ("cpsat",)
-"""Keys that the result will have, and has not yet; `ABSENT_PARTS` of the page has their words."""
+PARTS = ("systems", "heterogeneity", "topology", "fragmentation", "spot", "cpsat")
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulersOptions:
     """`searched`: workloads of Pollux' evaluation that Pollux itself runs, some minutes each.
     `shared`: traces of Muri's simulations; `seeds`: runs of AlloX; `parts`, `jobs`: parts of Philly
-    for `heterogeneity`, and their size.
+    for `heterogeneity`, and their size. `only`: parts of the result, with commas between; empty:
+    all.
     """
 
     searched: str = "6"
@@ -36,11 +39,12 @@ class SchedulersOptions:
     seeds: int = 1
     parts: int = 2
     jobs: int = 2_000
+    only: str = ""
     out: str = ""
 
 
 async def run(options: SchedulersOptions, report_line: ReportLine) -> Json:
-    """Return `systems`, `heterogeneity`, `topology`, and the other parts that exist.
+    """Return the parts of `PARTS`, or those of `options.only`.
 
     Raises ValueError for an option that leaves nothing to compare.
     """
@@ -54,19 +58,35 @@ async def run(options: SchedulersOptions, report_line: ReportLine) -> Json:
     for name in ("parts", "jobs"):
         if getattr(options, name) < 1:
             raise ValueError(f"{name}: {getattr(options, name)}, must be at least 1")
+    chosen = options.only.split(",") if options.only else PARTS
+    if not set(chosen) <= set(PARTS):
+        raise ValueError(
+            f"only: {options.only}, must be of {', '.join(PARTS)}, with commas between"
+        )
     began_s = time.process_time()
     seeds = list(ALLOX_S)[: options.seeds]
     anchored = AnchorRuns(list(WORKLOADS), searched, seeds, traces)
-    result: Json = {
-        "bench": "schedulers",
-        "systems": {name: own.plain() for name, own in systems(anchored, report_line)},
-        "heterogeneity": heterogeneity.measure(options.parts, options.jobs, report_line),
+    parts: dict[str, Callable[[], Json]] = {
+        "systems": lambda: {name: own.plain() for name, own in systems(anchored, report_line)},
+        "heterogeneity": lambda: heterogeneity.measure(options.parts, options.jobs, report_line),
+        "topology": lambda: topology.measure(report_line),
+        "fragmentation": lambda: fragmentation.measure(report_line=report_line),
+        "spot": lambda: spot.measure(report_line=report_line),
+        "cpsat": lambda: cpsat.measure(report_line),
     }
-    result["topology"] = topology.measure(report_line)
-    result["fragmentation"] = fragmentation.measure(report_line=report_line)
-    result["spot"] = spot.measure(report_line=report_line)
-    result["absent"] = list(NOT_BUILT)
+    result = {"bench": "schedulers"} | (kept(options.out) if options.only else {})
+    result |= {name: measure() for name, measure in parts.items() if name in chosen}
+    result["only"] = list(chosen) if options.only else []
     return finish(result, began_s, options.out, render_page)
+
+
+def kept(out: str) -> Json:
+    """Return the parts that the folder has already; none without a folder or a result there."""
+    path = Path(out) / "schedulers.json"
+    if not out or not path.is_file():
+        return {}
+    before: Json = json.loads(path.read_text())
+    return {name: before[name] for name in PARTS if name in before}
 
 
 def numbers_of(searched: str) -> list[int]:

@@ -57,6 +57,7 @@ def test_the_page_is_that_of_the_result() -> None:
         (SchedulersOptions(shared="trace9"), "shared: trace9, must be of trace1, trace2, trace3"),
         (SchedulersOptions(seeds=4), "seeds: 4, must be 1 to 3"),
         (SchedulersOptions(parts=0), "parts: 0, must be at least 1"),
+        (SchedulersOptions(only="cpsat,sia"), "only: cpsat,sia, must be of systems, heterogeneity"),
     ],
 )
 async def test_options_that_leave_nothing_to_compare_are_refused(
@@ -64,3 +65,18 @@ async def test_options_that_leave_nothing_to_compare_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         await run(options, lambda _: None)
+
+
+async def test_a_part_alone_leaves_the_others_of_the_page(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without the traces it is one that says so."""
+    monkeypatch.setenv("BERTH_TRACES", "none/traces")
+    before = json.loads((RESULTS / "schedulers.json").read_text())
+    (tmp_path / "schedulers.json").write_text(json.dumps(before))
+    result = await run(SchedulersOptions(only="cpsat", out=str(tmp_path)), lambda _: None)
+    assert result["topology"] == before["topology"]
+    assert "skipped" in result["cpsat"]
+    page = (tmp_path / "schedulers.md").read_text()
+    assert page == render_page(result)
+    assert "## Topology" in page and "## Plans by CP-SAT\n\nNot run" in page

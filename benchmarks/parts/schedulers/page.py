@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.parts.goals import met
 from benchmarks.parts.markdown import table
+from benchmarks.parts.schedulers.cpsat_page import cpsat_section
 from benchmarks.parts.schedulers.topology_page import topology_section
 
 HEAD = """# Schedulers of the field
@@ -42,8 +43,6 @@ that with Muri's groups (`muri`). Restarts are charged as by the artifact: at ea
 jobs that run.
 
 """
-ABSENT_PARTS = {"cpsat": "a planner by CP-SAT"}
-"""Words for the keys of parts that are absent from a result."""
 
 
 def render_page(result: dict[str, Any]) -> str:
@@ -51,7 +50,24 @@ def render_page(result: dict[str, Any]) -> str:
 
 
 def _parts(result: dict[str, Any]) -> Iterator[str]:
-    own = result["systems"]
+    if "systems" in result:
+        yield from _systems(result["systems"])
+    if "heterogeneity" in result:
+        yield from _types(result["heterogeneity"])
+    if "topology" in result:
+        yield from topology_section(result["topology"])
+    if "cpsat" in result:
+        yield from cpsat_section(result["cpsat"])
+    if "fragmentation" in result:
+        yield "\n## Parts of GPUs\n\nThe figures are those of [fragmentation](fragmentation.md).\n"
+    if "spot" in result:
+        yield "\n## Spot capacity\n\nThe figures are those of [spot](spot.md).\n"
+    only = ", ".join(result.get("only", []))
+    run = f"last run, of {only} alone" if only else "run"
+    yield f"\nCPU time of the {run}: {result['cpu_s']:,} s.\n"
+
+
+def _systems(own: dict[str, Any]) -> Iterator[str]:
     head = ("system", "published, s", "ours, s", "difference", "within", "compared with")
     yield table(head, ([name, *_row(system)] for name, system in own.items()))
     anchored = {name: system["runs"] for name, system in own.items() if system["runs"]}
@@ -64,16 +80,6 @@ def _parts(result: dict[str, Any]) -> Iterator[str]:
         ]
         yield table(("system", "workload or seed", "published", "ours", "difference"), rows)
     yield from _shared(anchored)
-    yield from _types(result["heterogeneity"])
-    yield from topology_section(result["topology"])
-    if "fragmentation" in result:
-        yield "\n## Parts of GPUs\n\nThe figures are those of [fragmentation](fragmentation.md).\n"
-    if "spot" in result:
-        yield "\n## Spot capacity\n\nThe figures are those of [spot](spot.md).\n"
-    yield "\n## Parts that are absent\n\n"
-    absent = ", ".join(ABSENT_PARTS[name] for name in result["absent"])
-    yield f"Not built yet: {absent}.\n" if absent else "None.\n"
-    yield f"\nCPU time of the run: {result['cpu_s']:,} s.\n"
 
 
 def _row(system: dict[str, Any]) -> list[str]:
