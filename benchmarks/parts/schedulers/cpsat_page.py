@@ -24,7 +24,8 @@ knows neither types nor racks. Replays have {jobs:,} jobs each, drawn by their s
   jobs declare (`spread_speeds`). Gangs are alone on their links here. Load 0.7.
 - **Parts of GPUs**: jobs of Alibaba's trace of 2023 with cores and memory on {share} nodes with
   {gpus} GPUs, load 1.
-- **Equal nodes**: jobs of Philly with whole GPUs that declare nothing, load 0.9: a control, without a goal.
+- **Equal nodes**: jobs of Philly with whole GPUs that declare nothing, load 0.9: a control,
+  without a goal.
 
 With look-ahead, jobs declare their true run time as well, so that one may wait for better GPUs
 that should be free soon.
