@@ -21,7 +21,7 @@ from benchmarks.parts.throttle.goals import goals_of
 from benchmarks.parts.throttle.page import render_page
 from benchmarks.parts.throttle.speed import decisions_per_s
 from benchmarks.parts.throttle.wait_limit import wait_ratio_limit
-from benchmarks.parts.throttle.waits import wait_ratio, wait_ratio_of_known_lengths
+from benchmarks.parts.throttle.waits import TwoApplications, wait_ratio, wait_ratio_of_known_lengths
 from shared.process.progress import ReportLine
 from simulator.llm.traces import read_llm_trace
 from simulator.workload.errors import TraceError
@@ -81,6 +81,7 @@ async def run(options: ThrottleOptions, report_line: ReportLine) -> Json:
         },
         "wait_ratio": wait_ratio(seeds),
         "wait_ratio_limit": wait_ratio_limit(seeds),
+        "wait_ratio_applications": wait_ratio(seeds, TwoApplications),
         "wait_ratio_known_lengths": wait_ratio_of_known_lengths(seeds),
     }
     result["goals"] = goals_of(result)

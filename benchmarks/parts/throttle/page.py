@@ -54,6 +54,10 @@ No estimate can be nearer than the lengths allow, which are decided later: one t
 of the model, and from what the lengths are drawn, has {p10} to {p90}. It is the median of the waits
 in futures that differ in lengths alone.
 """
+APPLICATIONS = """
+The same where each tenant has two applications, with answers three times as long and a third as
+long: {p10} (p10), {p50} (median), {p90} (p90) over {requests:,} requests.
+"""
 KNOWN = """
 The same for the load of `berth bench engine`, two tenants with 24 and 8 open requests whose answers
 reach their limits: {p10} (p10), {p50} (median), {p90} (p90) over {requests:,} requests.
@@ -85,6 +89,7 @@ def render_page(result: dict[str, Any]) -> str:
     if lighter := result["abuse_lighter"]:
         parts += [LIGHTER.format(per_s=result["abuse_lighter_per_s"]), abuse_table(lighter)]
     parts += [WAITS.format(**result["wait_ratio"]), BEST.format(**result["wait_ratio_limit"])]
+    parts.append(APPLICATIONS.format(**result["wait_ratio_applications"]))
     parts.append(KNOWN.format(**result["wait_ratio_known_lengths"]))
     rates = result["decider_requests_per_s"].items()
     text = ", ".join(f"{rate:,.0f} with {int(tenants):,}" for tenants, rate in rates)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from benchmarks.parts.command import Json
 from shared.contracts.endpoints import EndpointConfigured
@@ -51,6 +52,18 @@ class BackloggedTenants:
         )
 
 
+class TwoApplications(BackloggedTenants):
+    """Of each tenant one application has answers three times as long, another a third of them."""
+
+    FACTORS = {"chat": 3.0, "labels": 1 / 3}
+
+    def _request(self, tenant: str, at_s: float) -> TraceRequest:
+        request = super()._request(tenant, at_s)
+        application = self._chance.choice(sorted(self.FACTORS))
+        tokens = max(1, int(self.FACTORS[application] * request.output_tokens))
+        return replace(request, application=application, output_tokens=tokens)
+
+
 class UnequalTenants(BackloggedTenants):
     """One tenant with many open requests and one with few; limits are the lengths of answers.
 
@@ -76,12 +89,12 @@ def answer_tokens(chance: random.Random) -> int:
     return max(1, int(chance.lognormvariate(4.2, 0.7)))
 
 
-def wait_ratio(seeds: tuple[int, ...]) -> Json:
+def wait_ratio(seeds: tuple[int, ...], load: type[BackloggedTenants] = BackloggedTenants) -> Json:
     """Return the quantiles of estimated to real wait over all seeds, of the live decider."""
     ratios: list[float] = []
     for seed in seeds:
         settings = EndpointConfigured(endpoint="m", partition=0)
-        tenants = BackloggedTenants(seed)
+        tenants = load(seed)
         waits = LiveEndpoint(settings, SLOTS, tenants.follow).run(tenants.first())
         ratios += [
             wait.estimated_s / wait.waited_s for wait in waits if wait.waited_s > LEAST_WAIT_S

@@ -52,12 +52,11 @@ def estimate_at_engines(state: EndpointState, request: ServedRequest) -> WaitEst
     places = usable_places(state)
     if not state.waiting and len(state.running) < places:
         return WaitEstimate(0, 0.0)
-    expected = state.speed.expected_lengths()
-    ahead = state.discipline.ahead_of(request, lambda r: expected(r.max_output_tokens))
+    ahead = state.discipline.ahead_of(request, state.speed.expected_tokens)
     position = ahead.count - ahead.coming
     if position < places - len(state.running):
         return WaitEstimate(position, 0.0)
-    usual = state.speed.expected_tokens(request.max_output_tokens)
+    usual = state.speed.expected_tokens(request)
     tokens = tokens_until_start(state, ahead, places, usual)
     return WaitEstimate(position, measured_pace(state).duration_s(tokens))
 
@@ -85,13 +84,13 @@ def tokens_until_start(state: EndpointState, ahead: Ahead, places: int, usual: f
     the places take turns. The less is known of lengths, the earlier one of several places is free:
     at that moment the others have more to do than half of an answer.
     """
-    expected = state.speed.expected_lengths()
+    expected = state.speed.expected_tokens
     first = ends_of_running(state, places)
     if not ahead.count:
         return first[0]
     ends = first.copy()  # Sorted, so a heap.
     for served in ahead.requests:
-        heapq.heapreplace(ends, ends[0] + expected(served.max_output_tokens))
+        heapq.heapreplace(ends, ends[0] + expected(served))
     length = usual if ahead.tokens is None else ahead.tokens / ahead.count
     tokens = ends[0]
     unnamed = ahead.count - len(ahead.requests)
@@ -112,10 +111,10 @@ def ends_of_running(state: EndpointState, places: int) -> list[float]:
 
 
 def _ends(state: EndpointState, places: int) -> list[float]:
-    expected = state.speed.expected_lengths()
+    expected = state.speed.expected_tokens
     part = len(state.running) // MOST_PLACES + 1
     running = islice(state.running.values(), 0, None, part)
-    ends = [remaining_tokens(expected(r.served.max_output_tokens), r.served) for r in running]
+    ends = [remaining_tokens(expected(r.served), r.served) for r in running]
     return ends + [0.0] * (max(places - len(state.running), 0) // part)
 
 

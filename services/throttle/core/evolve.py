@@ -87,7 +87,7 @@ def finish_request(state: EndpointState, event: LlmRequestFinished, fact: Fact) 
     if event.outcome != "lost":
         state.speed.add_tokens(made_tokens, fact.at)
     if event.outcome == "completed":
-        state.speed.add_answer(event.output_tokens, served.max_output_tokens)
+        state.speed.add_answer(served, event.output_tokens)
 
 
 def reject_request(state: EndpointState, event: LlmRequestRejected, fact: Fact) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from services.throttle.core.disciplines.bounded_table import BoundedTable
 from services.throttle.core.disciplines.lengths import DecayingMean
+from services.throttle.core.disciplines.request import ServedRequest
 
 HALF_LIFE_MS = 10_000
 """Time in which the weight of a measurement of the speed halves."""
@@ -22,6 +23,37 @@ MOST_SPREAD = 4.0
 PRIOR_ANSWERS = 2.0
 """Answers with about the same limit that weigh as much as the usual length of all."""
 
+CALL_MEMORY = 0.99
+"""The same as `ANSWER_MEMORY` for one application of a tenant: about fifty count."""
+
+PRIOR_CALLS = 30.0
+"""Answers of one application of a tenant that weigh as much as the usual one."""
+
+MOST_KNOWN = 1_000
+"""Expected lengths that are kept until the next answer."""
+
+Call = tuple[str, str]
+"""A tenant, and its application."""
+
+
+@dataclass(slots=True)
+class CallLengths:
+    """Answers of one application of a tenant; older ones weigh less."""
+
+    tokens: float = 0.0
+    """Their output tokens."""
+    usual_tokens: float = 0.0
+    """Those that were usual for their limits."""
+
+    def add(self, tokens: int, usual: float) -> None:
+        self.tokens = CALL_MEMORY * self.tokens + tokens
+        self.usual_tokens = CALL_MEMORY * self.usual_tokens + usual
+
+    def factor(self, usual: float) -> float:
+        """Return by how much they are longer; `usual` is the length of an answer that is usual."""
+        prior = PRIOR_CALLS * usual
+        return (self.tokens + prior) / (self.usual_tokens + prior)
+
 
 @dataclass(slots=True)
 class EngineSpeed:
@@ -34,8 +66,15 @@ class EngineSpeed:
     """Output tokens of an answer."""
     parts: dict[int, DecayingMean] = field(default_factory=dict)
     """Length of an answer as a part of its limit, by the size of the limit."""
+    at_limit: DecayingMean = field(default_factory=lambda: DecayingMean(ANSWER_MEMORY))
+    """Part of the answers that reached their limit."""
+    calls: BoundedTable[Call, CallLengths] = field(default_factory=BoundedTable)
     errors: DecayingMean = field(default_factory=lambda: DecayingMean(ANSWER_MEMORY))
     """Squares of what answers were longer or shorter than expected, as a part of that."""
+    known: dict[tuple[str, str, int], float] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Expected lengths since the last answer; only a cache of `expected_tokens`."""
 
     def begin(self, at: int) -> None:
         """Begin a measurement: until then no request ran."""
@@ -48,42 +87,39 @@ class EngineSpeed:
         self.busy_ms = self.busy_ms * decay + passed_ms
         self.measured_at = max(self.measured_at, at)
 
-    def add_answer(self, tokens: int, limit: int) -> None:
+    def add_answer(self, request: ServedRequest, tokens: int) -> None:
+        """Learn from the length of a complete answer."""
+        limit = request.max_output_tokens
         if self.lengths.count:
-            error = tokens / self.expected_tokens(limit) - 1
+            error = tokens / self.expected_tokens(request) - 1
             self.errors.add(min(error * error, MOST_SPREAD))
+            call = request.tenant, request.application
+            self.calls.touch(call, CallLengths).add(tokens, self._usual_tokens(limit))
         self.lengths.add(tokens)
+        self.at_limit.add(tokens >= limit)
         if limit > 0:
             part = self.parts.setdefault(_size(limit), DecayingMean(ANSWER_MEMORY))
             part.add(min(tokens / limit, 1.0))
+        self.known.clear()
 
     @property
     def spread(self) -> float:
         """Return the variance of answers about their expected length, by its square."""
         return self.errors.mean
 
-    def expected_tokens(self, max_output_tokens: int) -> float:
-        """Return the expected length of an answer with this limit."""
-        return self.expected_lengths()(max_output_tokens)
+    def expected_tokens(self, request: ServedRequest) -> float:
+        """Return the expected length of an answer, at least a token.
 
-    def expected_lengths(self) -> Callable[[int], float]:
-        """Return the expected length by limit, for many answers: the usual one is found once.
-
-        Some answers end where they are complete, others always at their limit: how near to limits
-        of the same size answers came decides between the two.
+        It is that of answers with such a limit, times how much longer or shorter those of this
+        application of the tenant are.
         """
-        if not self.lengths.count:
-            return lambda limit: max(FIRST_SHARE * limit, 1.0)
-        usual, parts = max(self.lengths.mean, 1.0), self.parts
-
-        def expected(limit: int) -> float:
-            length = usual if limit >= usual else float(limit)
-            part = parts.get(_size(limit))
-            if part is not None:
-                near = part.total * limit + PRIOR_ANSWERS * length
-                length = near / (part.count + PRIOR_ANSWERS)
-            return max(length, 1.0)
-
+        limit = request.max_output_tokens
+        key = request.tenant, request.application, limit
+        expected = self.known.get(key)
+        if expected is None:
+            if len(self.known) >= MOST_KNOWN:
+                self.known.clear()
+            expected = self.known[key] = self._length_of(key[:2], limit)
         return expected
 
     def tokens_per_s(self) -> float | None:
@@ -91,6 +127,28 @@ class EngineSpeed:
         if self.busy_ms < 1000 or self.tokens <= 0:
             return None
         return 1000 * self.tokens / self.busy_ms
+
+    def _length_of(self, call: Call, limit: int) -> float:
+        usual, lengths = self._usual_tokens(limit), self.calls.get(call)
+        if lengths is not None:
+            usual *= lengths.factor(usual)
+        return max(min(usual, float(limit)), 1.0)
+
+    def _usual_tokens(self, limit: int) -> float:
+        """Return the usual length of answers with this limit, at least a token.
+
+        Some answers end where they are complete, others always at their limit: how many reached it,
+        and how near to limits of the same size they came, decides between the two.
+        """
+        if not self.lengths.count:
+            return max(FIRST_SHARE * limit, 1.0)
+        at_limit = self.at_limit.mean
+        length = at_limit * limit + (1 - at_limit) * min(self.lengths.mean, float(limit))
+        part = self.parts.get(_size(limit))
+        if part is not None:
+            near = part.total * limit + PRIOR_ANSWERS * length
+            length = near / (part.count + PRIOR_ANSWERS)
+        return max(length, 1.0)
 
 
 def _size(limit: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from services.throttle.core.disciplines.competition import (
@@ -20,6 +21,9 @@ from services.throttle.core.disciplines.turns import QueueTurns, TurnProfile
 MOST_STALE = 64
 """Entries of a heap, beyond two per queue, with which it is built anew."""
 
+
+MOST_RUNNING = 16
+"""Running requests of a tenant whose charges to come are counted; those of more are equal ones."""
 
 SENT_MEMORY = 0.97
 """Part of the weight of what a tenant sent that one more start leaves: about 33 starts count."""
@@ -44,6 +48,8 @@ class Account:
     """Requests that it sent, of which older ones weigh less: see `sent_per_start`."""
     sent_at: int = 0
     """The number of starts at its last one."""
+    running: dict[str, ServedRequest] = field(default_factory=dict)
+    """Its requests that run, by id, where the order charges their output as it is made."""
 
     def note_sent(self, starts: int) -> None:
         """Count a request that is sent after so many starts of any tenant."""
@@ -119,9 +125,7 @@ class TenantQueue:
         self.output_limits -= request.max_output_tokens
 
     def competing(self, starts: int) -> CompetingQueue:
-        account = self.account
-        sent = account.sent_per_start(starts)
-        return CompetingQueue(account.counter, account.weight, self.requests, sent)
+        return competing(self.account, self.account.counter, self.requests, starts)
 
 
 @dataclass(slots=True)
@@ -244,8 +248,8 @@ class FairQueue:
         own = self.queues.get(account.tenant)
         starts = self.appended - self.waiting
         others = [queue.competing(starts) for queue in self.queues.values() if queue is not own]
-        requests = own.requests if own is not None else ()
-        return Competition(CompetingQueue(counter, account.weight, tuple(requests)), others, first)
+        requests = tuple(own.requests) if own is not None else ()
+        return Competition(competing(account, counter, requests), others, first)
 
     def reindex(self) -> None:
         """Build the heap anew, after a change of many counters."""
@@ -261,6 +265,15 @@ class FairQueue:
         else:
             queue.entry = queue.key
             heapq.heappush(self.heap, queue.entry)
+
+
+def competing(
+    account: Account, counter: float, requests: Sequence[ServedRequest], starts: int | None = None
+) -> CompetingQueue:
+    """Return the queue of an account as one that competes; without `starts` it sends no more."""
+    sent = 0.0 if starts is None else account.sent_per_start(starts)
+    running = tuple(account.running.values()) if len(account.running) <= MOST_RUNNING else ()
+    return CompetingQueue(counter, account.weight, requests, sent, running)
 
 
 def lift(account: Account, queues: tuple[FairQueue, ...], last_emptied: Account | None) -> None:

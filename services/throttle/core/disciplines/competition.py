@@ -29,6 +29,20 @@ class CompetingQueue:
     requests: Sequence[ServedRequest]
     sent_per_start: float = 0.0
     """Requests that its tenant sends while one request of any tenant is started."""
+    running: Sequence[ServedRequest] = ()
+    """Requests of its tenant whose output is not all charged yet, or not all made."""
+
+    def begin(self, length: ExpectedLength) -> float:
+        """Return the counter once what runs is charged as it is expected to end.
+
+        A tenant whose long answers run is charged for them while the queues take turns; one that
+        was charged ahead for more than its answers make gets the rest back.
+        """
+        due = 0.0
+        for request in self.running:
+            tokens = max(length(request), float(request.made_tokens))
+            due += LINEAR.of(0, tokens - request.charged_tokens)
+        return self.counter + due / self.weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,10 @@ def _merge(
     another request like those before, as soon as it would have sent that.
     """
     queues = [own, *others]
-    heap = [(*_place(queue, 0), number, 0) for number, queue in enumerate(queues)]
+    heap = [
+        (queue.begin(length), _queued_at(queue, 0), number, 0)
+        for number, queue in enumerate(queues)
+    ]
     heapq.heapify(heap)
     later: list[tuple[float, float, int, int]] = []
     ahead: list[ServedRequest] = []
@@ -110,12 +127,12 @@ def _merge(
         ahead.append(request)
         cost = LINEAR.of(request.prompt_tokens, length(request))
         counter += cost / queue.weight
-        queued_at = _place(queue, position + 1)[1]
+        queued_at = _queued_at(queue, position + 1)
         heapq.heappush(heap, (counter, queued_at, number, position + 1))
     return ahead, coming, False
 
 
-def _place(queue: CompetingQueue, position: int) -> tuple[float, float]:
-    """Return the counter, and the arrival of a request; the new request is the last to arrive."""
+def _queued_at(queue: CompetingQueue, position: int) -> float:
+    """Return the arrival of a request; the new request is the last to arrive."""
     is_end = position >= len(queue.requests)
-    return queue.counter, math.inf if is_end else queue.requests[position].queued_at
+    return math.inf if is_end else queue.requests[position].queued_at

@@ -88,6 +88,7 @@ class Vtc(ServingOrder):
             forecast_tokens = forecast_cost = 0.0
         request.forecast_tokens = request.charged_tokens = forecast_tokens
         account.forecast_cost += forecast_cost
+        account.running[request.request_id] = request
         account.charge(prompt_cost + forecast_cost)
 
     def charge(self, request: ServedRequest) -> None:
@@ -112,6 +113,7 @@ class Vtc(ServingOrder):
             self._settle(account, request)
         if request.forecast_tokens:
             account.forecast_cost -= self._output_cost(request, request.forecast_tokens)
+        account.running.pop(request.request_id, None)
         self.forecast.learn(request)
 
     def set_weight(self, tenant: str, weight: float) -> None:

@@ -51,6 +51,24 @@ def test_a_tenant_that_sends_on_stays_before_a_long_queue() -> None:
     assert ahead.count - ahead.coming == 9, "those that are there"
 
 
+def test_a_tenant_is_charged_for_the_rest_of_what_runs_while_queues_take_turns() -> None:
+    own = CompetingQueue(20.0, 1.0, [])
+    waiting = [request(n, "b") for n in range(3)]
+    running = request(9, "b")
+    running.charged_tokens = 5.0
+    other = CompetingQueue(0.0, 1.0, waiting, running=[running])
+    # It is charged for 10 tokens more, at 2 each: b's turns are at 20, where it came first, and 30.
+    lengths = {running.request_id: 15.0}
+    assert ahead_in(Competition(own, [other]), lambda r: lengths.get(r.request_id, 0.0)).count == 1
+    running.charged_tokens, running.made_tokens = 40.0, 8
+    other = CompetingQueue(60.0, 1.0, waiting, running=[running])
+    # Of the 40 tokens that were charged ahead it makes 8 in all: b's turns are at -4, 6 and 16.
+    assert ahead_in(Competition(own, [other]), lambda _: 0.0).count == 3
+    assert (
+        ahead_in(Competition(own, [CompetingQueue(60.0, 1.0, waiting)]), lambda _: 0.0).count == 0
+    )
+
+
 def test_long_queues_are_estimated_as_if_they_took_turns_evenly() -> None:
     own = CompetingQueue(0.0, 1.0, [request(n) for n in range(MOST_AHEAD)])
     other = CompetingQueue(0.0, 1.0, [request(n, "b") for n in range(10 * MOST_AHEAD)])

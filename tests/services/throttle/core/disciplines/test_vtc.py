@@ -170,3 +170,15 @@ def test_with_many_queues_the_number_ahead_is_near_the_real_one(own: int) -> Non
         before += 1
     assert abs(expected.count - before) <= 0.12 * before + 2
     assert expected.tokens == pytest.approx(50 * expected.count, rel=0.05, abs=50)
+
+
+def test_the_accounts_know_what_runs_until_it_is_finished() -> None:
+    order = Vtc()
+    request = a_request("r1", "a")
+    order.enqueue(request)
+    order.start(request)
+    assert order.accounts.of("a").running == {"r1": request}
+    competition = order.competition(a_request("r2", "a"))
+    assert list(competition.own.running) == [request]
+    order.finish(request)
+    assert not order.accounts.of("a").running
