@@ -7,6 +7,7 @@ embedded broker; `--quick` measures one short round; `--out DIR` writes a page.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from collections.abc import Sequence
@@ -22,13 +23,23 @@ from benchmarks.parts.engine.load import OPEN_REQUESTS, ServicePhase, run_phase
 from benchmarks.parts.engine.page import write_files
 from benchmarks.parts.engine.waits import quantiles, wait_ratios
 from benchmarks.parts.proxy.kills import read_settled
-from benchmarks.parts.proxy.site import MODEL, SECRET, ProxySite, proxy_site, session, until_served
+from benchmarks.parts.proxy.site import (
+    LANE,
+    MODEL,
+    READY_S,
+    SECRET,
+    ProxySite,
+    proxy_site,
+    session,
+    until_served,
+)
 from infra.llama import server
 from infra.llama.packages import LlamaMissing
 from infra.machine.process import Running
+from shared.bus.logs.tail import LedgerTail
 from shared.contracts.access import CreateKey, RegisterTenant
 from shared.contracts.base import Command
-from shared.contracts.endpoints import ConfigureEndpoint, Upstream
+from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured, Upstream
 from shared.contracts.pools import ConfigurePool
 from shared.process.progress import ReportLine
 
@@ -94,8 +105,26 @@ async def _measure(
             for name in DISCIPLINES:
                 report_line(f"round {number + 1} of {rounds}: {name}")
                 await site.configure(endpoint_of(site, name))
-                await until_served(site.url, key_of("many"))
+                await until_configured(site, name)
                 phases[name].append(await run_phase(clients, name, phase_s, number + 1))
+
+
+async def until_configured(site: ProxySite, discipline: str) -> None:
+    """Wait until the lane orders by the discipline: waits are estimated by it from then on.
+
+    Raises TimeoutError.
+    """
+    tail = LedgerTail(site.log(), {"throttle": [LANE]})
+    await tail.start()
+    latest = ""
+    try:
+        async with asyncio.timeout(READY_S):
+            while latest != discipline or not tail.caught_up:
+                for accepted in await tail.poll(0.1):
+                    for fact in accepted.facts(consumed=frozenset({EndpointConfigured.TYPE})):
+                        latest = fact.event.discipline
+    finally:
+        await tail.stop()
 
 
 def row_of(phases: Sequence[ServicePhase], ratios: Sequence[float]) -> dict[str, Any]:

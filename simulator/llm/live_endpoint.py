@@ -117,10 +117,13 @@ class LiveEndpoint:
         )
 
     def _step(self) -> None:
-        """Let the engine make a token for each request; report ends at once, output each second."""
+        """Let the engine make a token for each request; report each second, and ends at once.
+
+        As the live service does while requests wait, the output of all is reported with an end.
+        """
         step = self.engine.step()
         self.now_ms += 1000 * step.duration_s
-        if self.now_ms - self.reported_ms >= REPORT_MS:
+        if step.finished or self.now_ms - self.reported_ms >= REPORT_MS:
             self._report()
         if step.finished:
             ends = tuple(self._end(request_id) for request_id in step.finished)

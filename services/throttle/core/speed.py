@@ -8,7 +8,7 @@ from services.throttle.core.disciplines.bounded_table import BoundedTable
 from services.throttle.core.disciplines.lengths import DecayingMean
 from services.throttle.core.disciplines.request import ServedRequest
 
-HALF_LIFE_MS = 10_000
+HALF_LIFE_MS = 5_000
 """Time in which the weight of a measurement of the speed halves."""
 
 ANSWER_MEMORY = 0.99
