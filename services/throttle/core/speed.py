@@ -30,7 +30,7 @@ PRIOR_CALLS = 30.0
 """Answers of one application of a tenant that weigh as much as the usual one."""
 
 MOST_KNOWN = 1_000
-"""Expected lengths that are kept until the next answer."""
+"""Usual lengths that are kept until the next answer."""
 
 Call = tuple[str, str]
 """A tenant, and its application."""
@@ -71,10 +71,8 @@ class EngineSpeed:
     calls: BoundedTable[Call, CallLengths] = field(default_factory=BoundedTable)
     errors: DecayingMean = field(default_factory=lambda: DecayingMean(ANSWER_MEMORY))
     """Squares of what answers were longer or shorter than expected, as a part of that."""
-    known: dict[tuple[str, str, int], float] = field(
-        default_factory=dict, compare=False, repr=False
-    )
-    """Expected lengths since the last answer; only a cache of `expected_tokens`."""
+    known: dict[int, float] = field(default_factory=dict, compare=False, repr=False)
+    """Usual lengths by limit since the last answer; only a cache of `usual_tokens`."""
 
     def begin(self, at: int) -> None:
         """Begin a measurement: until then no request ran."""
@@ -94,7 +92,7 @@ class EngineSpeed:
             error = tokens / self.expected_tokens(request) - 1
             self.errors.add(min(error * error, MOST_SPREAD))
             call = request.tenant, request.application
-            self.calls.touch(call, CallLengths).add(tokens, self._usual_tokens(limit))
+            self.calls.touch(call, CallLengths).add(tokens, self.usual_tokens(limit))
         self.lengths.add(tokens)
         self.at_limit.add(tokens >= limit)
         if limit > 0:
@@ -114,13 +112,20 @@ class EngineSpeed:
         application of the tenant are.
         """
         limit = request.max_output_tokens
-        key = request.tenant, request.application, limit
-        expected = self.known.get(key)
-        if expected is None:
+        usual = self.usual_tokens(limit)
+        lengths = self.calls.get((request.tenant, request.application))
+        if lengths is None:
+            return usual
+        return max(min(usual * lengths.factor(usual), float(limit)), 1.0)
+
+    def usual_tokens(self, limit: int) -> float:
+        """Return the usual length of answers with this limit, at least a token."""
+        usual = self.known.get(limit)
+        if usual is None:
             if len(self.known) >= MOST_KNOWN:
                 self.known.clear()
-            expected = self.known[key] = self._length_of(key[:2], limit)
-        return expected
+            usual = self.known[limit] = max(self._usual_tokens(limit), 1.0)
+        return usual
 
     def tokens_per_s(self) -> float | None:
         """Return the measured speed; None until a second of work was measured."""
@@ -128,27 +133,21 @@ class EngineSpeed:
             return None
         return 1000 * self.tokens / self.busy_ms
 
-    def _length_of(self, call: Call, limit: int) -> float:
-        usual, lengths = self._usual_tokens(limit), self.calls.get(call)
-        if lengths is not None:
-            usual *= lengths.factor(usual)
-        return max(min(usual, float(limit)), 1.0)
-
     def _usual_tokens(self, limit: int) -> float:
-        """Return the usual length of answers with this limit, at least a token.
+        """Return the usual length of answers with this limit.
 
         Some answers end where they are complete, others always at their limit: how many reached it,
         and how near to limits of the same size they came, decides between the two.
         """
         if not self.lengths.count:
-            return max(FIRST_SHARE * limit, 1.0)
+            return FIRST_SHARE * limit
         at_limit = self.at_limit.mean
         length = at_limit * limit + (1 - at_limit) * min(self.lengths.mean, float(limit))
         part = self.parts.get(_size(limit))
         if part is not None:
             near = part.total * limit + PRIOR_ANSWERS * length
             length = near / (part.count + PRIOR_ANSWERS)
-        return max(length, 1.0)
+        return length
 
 
 def _size(limit: int) -> int:

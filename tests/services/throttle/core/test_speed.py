@@ -10,8 +10,8 @@ def a_request(limit: int, tenant: str = "a", application: str = "default") -> Se
     return ServedRequest("r", tenant, 10, limit, application=application)
 
 
-def expected(speed: EngineSpeed, limit: int, tenant: str = "a") -> float:
-    return speed.expected_tokens(a_request(limit, tenant))
+def expected(speed: EngineSpeed, limit: int) -> float:
+    return speed.expected_tokens(a_request(limit))
 
 
 def test_the_speed_is_that_of_the_busy_time_and_unknown_before() -> None:
@@ -70,7 +70,7 @@ def test_what_is_kept_of_expected_lengths_is_bounded_and_of_the_latest_answer() 
     speed.add_answer(a_request(1000), 40)
     assert expected(speed, 1000) == pytest.approx(40)
     for number in range(2 * MOST_KNOWN):
-        expected(speed, 1000, f"t{number}")
+        expected(speed, 1000 + number)
     assert len(speed.known) <= MOST_KNOWN
     speed.add_answer(a_request(1000), 80)
     assert expected(speed, 1000) > 50
