@@ -11,7 +11,7 @@ from services.throttle.proxy.progress import AnswerProgress
 from services.throttle.proxy.whole_response import JSON, WholeResponse
 from services.throttle.relay.client_stream import ClientStream, relay
 from services.throttle.relay.errors import refuse
-from services.throttle.relay.request import RequestBody
+from services.throttle.relay.request import RequestBody, Route
 from services.throttle.relay.stream_filter import StreamFilter
 from services.throttle.relay.usage import TokenCount
 from services.throttle.relay.whole_answer import EngineError, assemble, is_stream, read_whole
@@ -96,6 +96,21 @@ class AnswerRelay:
     async def _assemble(
         self, answer: UpstreamAnswer, headers: Mapping[str, str]
     ) -> web.StreamResponse:
-        route = self._body.route
-        body = await assemble(answer.chunks, route, self._count, self._progress.report)
+        body = await assemble_gathered(answer, self._body.route, self._count, self._progress)
         return WholeResponse(body, headers)
+
+
+async def assemble_gathered(
+    answer: UpstreamAnswer, route: Route, count: TokenCount, progress: AnswerProgress
+) -> bytes:
+    """Return the answer that a stream is the parts of; what follows its first token is gathered.
+
+    Raises the errors of `assemble`.
+    """
+
+    def report(count: TokenCount) -> None:
+        progress.report(count)
+        if count.has_begun:
+            answer.gather()
+
+    return await assemble(answer.chunks, route, count, report)

@@ -19,12 +19,13 @@ from services.throttle.proxy.engine_call import (
 )
 from services.throttle.proxy.progress import AnswerProgress
 from services.throttle.proxy.prompts import PromptTokenizer
+from services.throttle.proxy.relaying import assemble_gathered
 from services.throttle.proxy.settlement import RequestSettlement
 from services.throttle.relay.errors import ErrorAnswer, refuse
 from services.throttle.relay.prompt_size import prompt_size
 from services.throttle.relay.request import RequestBody
 from services.throttle.relay.usage import TokenCount
-from services.throttle.relay.whole_answer import EngineError, assemble, is_stream, read_whole
+from services.throttle.relay.whole_answer import EngineError, is_stream, read_whole
 from services.throttle.tickets import Ticket
 from services.throttle.topic.answers import Answer, Sender, engine_answer, error_answer, refusal
 from services.throttle.topic.publisher import AnswerPublisher
@@ -230,7 +231,7 @@ async def read_answer(
 ) -> bytes:
     """Return the whole answer of an engine, counted while it arrives."""
     if is_stream(received.headers):
-        return await assemble(received.chunks, body.route, count, progress.report)
+        return await assemble_gathered(received, body.route, count, progress)
     text = await read_whole(received.chunks)
     if received.status < 400:
         count.add_answer(text)

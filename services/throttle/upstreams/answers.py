@@ -17,6 +17,8 @@ They also notice a connection that the client library closed without an error: i
 the form of a body is invalid, and its reader would wait for ever.
 """
 
+GATHER_S = 0.1
+"""Pause between two looks at an answer that is gathered, which the end of the answer cuts short."""
 
 MANY = 2
 
@@ -63,6 +65,7 @@ class AnswerChunks:
         self._idle_timeout_s = idle_timeout_s
         self._clock = asyncio.get_running_loop().time
         self._watch = IdleWatch(response)
+        self._gathers = False
 
     async def read_first(self) -> None:
         """Wait for the first chunk. Raises the errors of the connection as they are."""
@@ -75,6 +78,12 @@ class AnswerChunks:
         self._watch.waiting_since = None
         self._watch.limit_s = self._idle_timeout_s
 
+    def gather(self) -> None:
+        """Let the rest arrive in larger chunks, at its end or after a while: no client waits for
+        its parts. Engines send a chunk per token, and to wake the reader costs more than to read.
+        """
+        self._gathers = True
+
     def __aiter__(self) -> AnswerChunks:
         return self
 
@@ -85,6 +94,8 @@ class AnswerChunks:
         watch = self._watch
         watch.waiting_since = self._clock()
         try:
+            if self._gathers:
+                await until_gathered(self._content)
             chunk = await read_available(self._content)
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from None
@@ -113,6 +124,17 @@ class AnswerChunks:
         elif isinstance(error, OSError):
             self.break_reason = "connection reset"
         return UpstreamBroken(self._upstream, self.break_reason)
+
+
+async def until_gathered(content: aiohttp.StreamReader) -> None:
+    """Return once the body is complete or has failed, or something of it waits after a pause."""
+    while not content.is_eof() and content.exception() is None:
+        try:
+            async with asyncio.timeout(GATHER_S):
+                await content.wait_eof()
+        except TimeoutError:
+            if getattr(content, "_buffer", ()):
+                return
 
 
 async def read_available(content: aiohttp.StreamReader) -> bytes:

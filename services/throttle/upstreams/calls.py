@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,6 +35,8 @@ class UpstreamAnswer:
     headers: Mapping[str, str]
     """Names in lower case, without those of the connection and of the encoding."""
     chunks: AsyncIterator[bytes]
+    gather: Callable[[], None] = lambda: None
+    """Lets what is left arrive in larger chunks, for an answer that is passed on as a whole."""
 
 
 class UpstreamBroken(Exception):

@@ -108,7 +108,7 @@ async def _sent(
 
 def _opened(name: str, response: EngineResponse, chunks: AnswerChunks) -> OpenAnswer:
     headers = answer_headers(response.headers)
-    return OpenAnswer(UpstreamAnswer(name, response.status, headers, chunks), chunks)
+    return OpenAnswer(UpstreamAnswer(name, response.status, headers, chunks, chunks.gather), chunks)
 
 
 async def _error_answer(
