@@ -121,8 +121,9 @@ async def until_configured(site: ProxySite, discipline: str) -> None:
         async with asyncio.timeout(READY_S):
             while latest != discipline or not tail.caught_up:
                 for accepted in await tail.poll(0.1):
-                    for fact in accepted.facts(consumed=frozenset({EndpointConfigured.TYPE})):
-                        latest = fact.event.discipline
+                    for fact in accepted.facts():
+                        if isinstance(fact.event, EndpointConfigured):
+                            latest = fact.event.discipline
     finally:
         await tail.stop()
 
