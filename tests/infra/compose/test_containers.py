@@ -110,6 +110,14 @@ def test_compose_gives_a_service_the_settings_of_the_supervisor(service: Service
     assert Path(settings.get("BERTH_NODES", "")).name == service.inventory
 
 
+def test_docker_gets_every_folder_that_the_image_copies() -> None:
+    lines = (ROOT / "infra" / "image" / "Dockerfile").read_text().splitlines()
+    words = [line.split() for line in lines if line.startswith("COPY ") and "--from" not in line]
+    copied = {source.split("/")[0] for _, *sources, _ in words for source in sources}
+    given = (ROOT / ".dockerignore").read_text().splitlines()
+    assert len(copied) > 5 and {f"!{folder}" for folder in copied} <= set(given)
+
+
 def test_the_node_of_pool_local_runs_the_agent_with_its_state_in_a_volume() -> None:
     run = RUN[AGENT]
     assert run["command"][:2] == ["python", "infra/image/node.py"]
