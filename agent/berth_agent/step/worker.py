@@ -95,9 +95,10 @@ class _Init:
         try:
             close_others({self._life, self._output, self._status})
             guard = LeaseGuard(self._spec)
+            # In the view of a container its groups of version 2 cannot be reached.
+            cgroups.join(self._spec.cgroups)
             world.enter(self._spec)
             self._die_with_step()
-            cgroups.join(self._spec.cgroups)
             self._take_signals()
             guard.begin(self._end_at_deadline)
             if message := os.read(self._life, START_BYTES):

@@ -79,7 +79,7 @@ def node(double: ExecutorDouble, folder: Path) -> Iterator[NodeBench]:
     prolog.chmod(0o755)
     with a_node(double, start=False) as node:
         node.settings |= {"private_tmp": True, "uid_first": FIRST_UID, "work": f"{folder}/work"}
-        node.settings["prolog"] = str(prolog)
+        node.settings |= {"prolog": str(prolog), "cgroups": True}
         written = node.command
 
         def command(*arguments: str) -> list[str]:
