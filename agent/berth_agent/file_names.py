@@ -27,6 +27,8 @@ SCRATCH = ".scratch"
 
 IMAGES = "images.json"
 """When each image that the agent has pulled was last used."""
+PULLS = "pulls"
+"""Blobs that pulls of images have fetched, until they end."""
 
 LEASE = "lease.json"
 INJECTION = "injection.json"

@@ -13,6 +13,7 @@ MAX_LINES = 1000
 ADDRESS_LABEL = "berth.address"
 TMP_LABEL = "berth.tmp"
 USER_LABEL = "berth.user"
+DISK_LABEL = "berth.disk"
 IMAGES_LABEL = "berth.images"
 HAS_IMAGES = "yes"
 BUNDLES_LABEL = "berth.bundles"

@@ -17,6 +17,7 @@ MEANINGS = {
     ("fencing", "advice"): "the agent, not the kernel, ends what outlives a killed step",
     ("tmp", "shared"): "its workers see /tmp and /dev/shm of the node, and what others leave there",
     ("images", "no"): "jobs with an image run on other nodes",
+    ("disk", "shared"): "a job may fill its disk; on a full one, that with the most files ends",
     ("user", "agent"): "workers of all tenants run as the user of its agent",
 }
 """Values of fields by which the workers of a node are protected less, and how."""
@@ -49,7 +50,7 @@ REJOINS = "its agent ends all of its workers, joins anew and takes work again, w
 TAKE_OUT = "berth drain {node}`, `berth-agent leave` there, `berth nodes revoke {node}"
 """Commands that take a living node out of service."""
 
-LABELS = {"tmp": "berth.tmp", "user": "berth.user", "images": "berth.images"}
+LABELS = {"tmp": "berth.tmp", "user": "berth.user", "images": "berth.images", "disk": "berth.disk"}
 """Fields of a node that its agent names by labels; an earlier one names none."""
 
 Row = Mapping[str, object]

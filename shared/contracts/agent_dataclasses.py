@@ -31,6 +31,7 @@ CONSTANTS = (
     "ADDRESS_LABEL",
     "TMP_LABEL",
     "USER_LABEL",
+    "DISK_LABEL",
     "IMAGES_LABEL",
     "HAS_IMAGES",
     "BUNDLES_LABEL",

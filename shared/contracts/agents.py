@@ -36,6 +36,8 @@ TMP_LABEL = "berth.tmp"
 """Label of a node: `job` where each job has a /tmp and /dev/shm of its own, else `shared`."""
 USER_LABEL = "berth.user"
 """Label of a node: `tenant` where workers run as users of their tenants, else `agent`."""
+DISK_LABEL = "berth.disk"
+"""Label of a node: what the files of a worker may take, such as `50 GiB`, else `shared`."""
 MAX_ORDERS = 500
 """Orders of one answer, confirmations included; the next request gets the rest."""
 MAX_LINES = 1000

@@ -80,6 +80,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "image_not_found": "correct its name; for a private registry an operator runs `podman login` "
     "there",
     "image_unusable": "build the image without the named annotation",
+    "image_too_large": "build a smaller image; an operator can raise image_gib on the nodes",
     "image_unreachable": "an operator should look at the node's way to the registry of the image",
     "container_failed": "see `berth logs JOB`; the image may be of another machine, or the node "
     "out of order",
@@ -110,6 +111,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "step_failed": _SEE_NODE,
     "malformed_order": "an operator should compare the versions of agent and executor",
     "out_of_memory": "request more per worker: `berth submit --mem GIB` (gang.mem_gib_per_worker)",
+    "disk_limit": "write less, or to a `--workdir`; `berth nodes show NODE` has the bound",
     "walltime": "request a longer `--walltime` (walltime_s), or resume from a checkpoint",
     "fenced": "none: the node lost its control plane, and the job starts again",
     "step_lost": "none: the process that held the worker died; see the node's log",

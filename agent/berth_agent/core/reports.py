@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from berth_agent.core import disk_use
 from berth_agent.messages import (
     ExitedReport,
     Failure,
@@ -17,6 +18,8 @@ from berth_agent.messages import (
 
 Stage = Literal["ready", "stuck", "end"]
 CANNOT_RUN = 126
+ENDED_HERE = ("fenced", disk_use.REASON)
+"""Reasons of stops that the node ordered by itself."""
 DETAIL_CHARS, LINE_CHARS, LINES = 1024, 512, 20
 
 
@@ -56,8 +59,8 @@ def end_report(view: WorkerView) -> NodeReport:
     state, allocation_id = view.state, view.allocation_id
     failure = read_failure(state.get("failure"))
     exit_code = state.get("exit_code")
-    fenced = failure is not None and failure.reason == "fenced"
-    if state.get("stopped") and not fenced:
+    ended_here = failure is not None and failure.reason in ENDED_HERE
+    if state.get("stopped") and not ended_here:
         return StoppedReport(allocation_id=allocation_id, exit_code=exit_code)
     if state.get("started") or "ready" in view.reported:
         return ExitedReport(

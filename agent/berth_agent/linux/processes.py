@@ -95,6 +95,19 @@ def token_of(pid: int, names: Iterable[str] = (TOKEN,)) -> str:
     return next((v.partition("=")[2] for v in values if v.startswith(prefixes)), "")
 
 
+def written_bytes(pids: Iterable[int]) -> int:
+    """Return what the processes, with the children that they have reaped, wrote to disks."""
+    total = 0
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/io", encoding="ascii") as file:
+                counts = dict(line.split(": ") for line in file)
+        except (OSError, ValueError):
+            continue
+        total += int(counts.get("write_bytes", 0))
+    return total
+
+
 def kill_each(pids: Iterable[int], number: int = signal.SIGKILL) -> None:
     """Signal processes that were just listed.
 

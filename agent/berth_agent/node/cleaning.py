@@ -7,21 +7,19 @@ priority: one that waits for a CPU while it holds the interpreter would stop the
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from berth_agent.core.retention import EndedWorker, Retention
+from berth_agent.linux import disk
 from berth_agent.node.config import Config
 from berth_agent.node.files.folders import Folders, work_name
 from berth_agent.node.files.scratch import Scratch
 from berth_agent.node.launch.images import Images
 
 EVERY_S = 30.0
-GIB = 2**30
 
 log = logging.getLogger(__name__)
 
@@ -66,19 +64,19 @@ class Cleaning:
         self._scratch.clean()
         self._clean_images()
         self._measure_ended()
-        ended, free_gib = self._measured.values(), _free_gib(self._work)
+        ended, free_gib = self._measured.values(), disk.free_gib(self._work)
         held = self._folders.held_work()
         for worker in self._retention.expired(ended, free_gib, self._now_s()):
             # The folder, which names the directory, goes last: after a kill it is found again.
             name = work_name(worker.folder)
             if name and name not in held:
-                shutil.rmtree(f"{self._work}/{name}", ignore_errors=True)
-            shutil.rmtree(worker.folder, ignore_errors=True)
+                disk.remove(f"{self._work}/{name}")
+            disk.remove(worker.folder)
 
     def _clean_images(self) -> None:
         """Remove images that no worker names while their disk has little space."""
         store = self._images.store
-        while store and _free_gib(store) < self._keep_free_gib:
+        while store and disk.free_gib(store) < self._keep_free_gib:
             if not self._images.remove_oldest(self._folders.held_images):
                 return
 
@@ -91,24 +89,8 @@ class Cleaning:
         self._measured = measured
 
     def _measure(self, path: Path, ended_ns: int) -> EndedWorker:
-        name, size_bytes = work_name(str(path)), _size_bytes(str(path))
+        name, folders = work_name(str(path)), [str(path)]
         if name:
-            size_bytes += _size_bytes(f"{self._work}/{name}")
-        return EndedWorker(str(path), ended_ns / 1e9, size_bytes / GIB)
-
-
-def _size_bytes(folder: str) -> int:
-    """Return the space that a folder takes; what cannot be read counts as none."""
-    total = 0
-    for parent, folders, names in os.walk(folder):
-        for name in (*folders, *names):
-            try:
-                total += os.lstat(f"{parent}/{name}").st_blocks * 512
-            except OSError:
-                continue
-    return total
-
-
-def _free_gib(folder: str) -> float:
-    disk = os.statvfs(folder)
-    return disk.f_bavail * disk.f_frsize / GIB
+            folders.append(f"{self._work}/{name}")
+        size_bytes = sum(disk.sizes_bytes(folders).values())
+        return EndedWorker(str(path), ended_ns / 1e9, size_bytes / disk.GIB)

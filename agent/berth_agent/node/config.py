@@ -90,6 +90,12 @@ class Config:
     """Longest s in which an image is pulled."""
     bundle_gib: float = 16.0
     """Most bytes of the files of one bundle, unpacked, GiB."""
+    image_gib: float = 64.0
+    """Most that the pull of one image may write, compressed and unpacked files together, GiB; 0:
+    as much as its disk has."""
+    disk_gib: float = 0.0
+    """Most that the files of one worker may take, GiB: its private directory, its part of the
+    job's /tmp and /var/tmp, and the layer of its container. 0: as much as the disk has."""
     prolog: str = ""
     """Executable before each worker; if it fails, the node is drained."""
     epilog: str = ""

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable
 from time import monotonic, sleep
 
 from berth_agent.linux import processes
-from berth_agent.node.files.allocation import AllocationFolder
+from berth_agent.node.files.allocation import SPARE_MS, AllocationFolder
 
-SPARE_MS = 5_000
-"""After a deadline or a grace, until the agent does what the step should have done."""
 STRAYS_S = 10.0
 """Longest time in which unknown processes that were killed may end."""
 LOOK_S = 0.05

@@ -18,6 +18,7 @@ from berth_agent.linux.hierarchies import Hierarchies, open_hierarchies
 from berth_agent.messages import (
     ADDRESS_LABEL,
     BUNDLES_LABEL,
+    DISK_LABEL,
     HAS_BUNDLES,
     HAS_IMAGES,
     IMAGES_LABEL,
@@ -34,6 +35,7 @@ from berth_agent.node.connection.http import Connection, parse_address
 from berth_agent.node.credentials.claim import IdentityClaim
 from berth_agent.node.credentials.identity import read_identity
 from berth_agent.node.credentials.renewal import Credentials
+from berth_agent.node.disk_sweep import DiskSweep
 from berth_agent.node.enforcement import end_strays
 from berth_agent.node.executor.reporting import Reporting
 from berth_agent.node.executor.session import SessionLoop
@@ -126,6 +128,7 @@ class Runtime:
         self._measuring = Measuring(config.measure_every_s, self.agent.is_clear, health=health)
         self._streaming = Streaming(config, self.agent, self.sessions, self._measuring.take)
         self._cleaning = Cleaning(config, folders, scratch, containers.images)
+        self._disk_sweep = DiskSweep(config, self.agent)
         self._wakeup = Wakeup(f"{config.run}/{file_names.WAKE}")
         self._problem = ""
 
@@ -144,6 +147,7 @@ class Runtime:
         self._measuring.start(self.sessions.stopping)
         self._credentials.start(self.sessions.stopping)
         self._cleaning.start(self.sessions.stopping)
+        self._disk_sweep.start(self.sessions.stopping)
         while not stop.is_set():
             self._tick()
             self._wakeup.wait(self.agent.workers)
@@ -265,6 +269,7 @@ class Runtime:
             USER_LABEL: "tenant" if own_users else "agent",
             IMAGES_LABEL: HAS_IMAGES if self._engine else "no",
             BUNDLES_LABEL: HAS_BUNDLES,
+            DISK_LABEL: f"{self._config.disk_gib:g} GiB" if self._config.disk_gib else "shared",
         }
 
     def _address(self) -> str:

@@ -13,7 +13,7 @@ from berth_agent.core.reports import Stage, current_stage, next_report
 from berth_agent.linux import processes
 from berth_agent.messages import Launch, NodeReport, Order, StepState
 from berth_agent.node.config import Config
-from berth_agent.node.enforcement import SPARE_MS, all_of
+from berth_agent.node.enforcement import all_of
 from berth_agent.node.files.allocation import AllocationFolder
 from berth_agent.node.files.folders import Folders
 from berth_agent.node.launch.launcher import free_port
@@ -130,14 +130,7 @@ class Workers:
 
     def stop(self, allocation_id: str, grace_s: float, reason: str, now_ms: int) -> None:
         """Stop a worker for good; where its step is just starting, the next tick does it."""
-        allocation = self._held[allocation_id]
-        if allocation.is_dead:
-            return
-        # Before the write: a disk that refuses it does not put the kill off.
-        due_ms = now_ms + round(grace_s * 1000) + SPARE_MS
-        allocation.kill_due_ms = min(due_ms, allocation.kill_due_ms or due_ms)
-        if not allocation.leave_tombstone(grace_s, reason):
-            allocation.note_stop(grace_s, reason)
+        self._held[allocation_id].stop(grace_s, reason, now_ms)
 
     def fence(self, now_ms: int, kept: str | None) -> None:
         """End all workers but those of the incarnation `kept`; their grace is short."""

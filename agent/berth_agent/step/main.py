@@ -43,7 +43,7 @@ class Step:
         """Take the name, and note that the step lives. Raises OSError."""
         syscalls.become_subreaper()
         syscalls.set_name("berth-step")
-        self._state.note("preparing")
+        self._state.note("preparing", ends_by_disk=True)
 
     def run(self) -> None:
         """Run the worker from its checks to its end."""

@@ -15,7 +15,8 @@ CANNOT_RUN = 126
 NOT_FOUND = 127
 ENGINE_FAILED = 125
 ENGINE_ERROR = "Error: "
-LIMITS = ("walltime", "fenced")
+DISK_LIMIT = "disk_limit"
+LIMITS = ("walltime", "fenced", DISK_LIMIT)
 """Reasons that hold whatever the exit code: the worker did not end by itself."""
 
 
@@ -60,10 +61,12 @@ class Outcome:
         if not self._has_code:
             self._take_code(status)
 
-    def judge(self, requested: str, spec: Spec, oom: bool) -> None:
-        """Decide on the reason; `requested` is the first request to end it, if any."""
+    def judge(self, requested: str, spec: Spec, oom: bool, detail: str = "") -> None:
+        """Decide on the reason; `requested` is the first request to end it, if any, and `detail`
+        what the agent noted with it.
+        """
         if requested in LIMITS:
-            self.reason, self.detail = requested, _limit_detail(requested, spec)
+            self.reason, self.detail = requested, detail or _limit_detail(requested, spec)
         elif self._error is not None:
             self._judge_exec(self._error, spec)
         elif self.reason or requested or self.exit_code == 0:

@@ -192,7 +192,8 @@ class Run:
     def _close(self, init: int) -> None:
         """Judge the end; the groups, which counted, go with it."""
         oom = cgroups.oom_kills(self._spec.cgroups) > 0
-        self.outcome.judge(self._limits.ending.reason, self._spec, oom)
+        detail = str((self._watch.tombstone or {}).get("detail", ""))
+        self.outcome.judge(self._limits.ending.reason, self._spec, oom, detail)
         cgroups.remove(self._spec.cgroups)
         for descriptor in (init, self.worker.output, self.worker.status):
             os.close(descriptor)

@@ -24,6 +24,7 @@ from berth_agent.messages import (
 
 W = "0/1/0/0"
 FENCED = {"reason": "fenced", "detail": "d", "output": [], "permanent": False}
+FULL = {**FENCED, "reason": "disk_limit"}
 MISSING = {"reason": "command_missing", "detail": "d", "output": ["x"], "permanent": True}
 
 
@@ -55,6 +56,11 @@ def test_each_report_is_made_once() -> None:
         (
             ("ready",),
             {"started": True, "exit_code": 137, "stopped": True, "failure": FENCED},
+            ExitedReport,
+        ),
+        (
+            ("ready",),
+            {"started": True, "exit_code": 143, "stopped": True, "failure": FULL},
             ExitedReport,
         ),
         ((), {}, RefusedReport),

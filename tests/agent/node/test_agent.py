@@ -14,8 +14,7 @@ from berth_agent.linux import files, processes
 from berth_agent.messages import Order, Orders, Position, RegistrationReport, Terms, Welcome
 from berth_agent.node.agent import Agent
 from berth_agent.node.config import Config
-from berth_agent.node.enforcement import SPARE_MS
-from berth_agent.node.files.allocation import AllocationFolder
+from berth_agent.node.files.allocation import SPARE_MS, AllocationFolder
 from berth_agent.node.files.folders import Folders
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.launch.spare_step import SpareStep

@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from berth_agent.linux.disk import GIB
 from berth_agent.messages import Order
-from berth_agent.node.cleaning import GIB, Cleaning
+from berth_agent.node.cleaning import Cleaning
 from berth_agent.node.config import Config
 from berth_agent.node.files.allocation import AllocationFolder
 from berth_agent.node.files.folders import Folders
 from berth_agent.node.files.scratch import Scratch
 from berth_agent.node.launch.images import Engine, Images
 from tests.agent.node_bench import launch
+
+pytestmark = pytest.mark.process
 
 DAY_S = 86_400.0
 MIB = 2**20

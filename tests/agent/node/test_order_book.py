@@ -18,7 +18,8 @@ from berth_agent.linux import files, processes
 from berth_agent.messages import NodeReport, Order, Orders, Position, StoppedReport, Terms
 from berth_agent.messages import RefusedReport as Refused
 from berth_agent.node.config import Config
-from berth_agent.node.enforcement import SPARE_MS, kill_overdue
+from berth_agent.node.enforcement import kill_overdue
+from berth_agent.node.files.allocation import SPARE_MS
 from berth_agent.node.files.folders import Folders
 from berth_agent.node.incarnation_store import IncarnationStore
 from berth_agent.node.launch.spare_step import SpareStep

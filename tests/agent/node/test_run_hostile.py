@@ -106,6 +106,30 @@ def test_a_node_that_starts_without_space_for_its_reserve_refuses_work_until_the
             assert double.wait_for("exited", again).exit_code == 5
 
 
+def test_a_job_that_fills_the_disk_ends_and_what_it_wrote_goes_at_once(
+    double: ExecutorDouble,
+) -> None:
+    """The worker beside it goes on."""
+    other = "0/6/0/0"
+    with a_node(double, start=False) as node:
+        node.settings["disk_gib"] = 1 / 16
+        node.join(double.url)
+        node.start()
+        double.wait(lambda: double.joined is not None)
+        assert double.wait_for("registration").labels["berth.disk"] == "0.0625 GiB"
+        run(double, "echo up; exec sleep 600", other, job_id="j2")
+        line(node, "up", other)
+        script = "head -c 80M /dev/zero > large; echo full; exec sleep 600"
+        run(double, script, W, grace_s=60.0)
+        line(node, "full")
+        large = next(node.state.glob("work/*/large"))
+        exited = double.wait_for("exited", W)
+        assert exited.failure.reason == "disk_limit"
+        assert "0.0625 (disk_gib) are allowed" in exited.failure.detail
+        until(lambda: not large.parent.exists())
+        assert node.step(other)
+
+
 def test_a_hostile_executor_ends_no_worker_and_no_agent(
     double: ExecutorDouble, node: NodeBench
 ) -> None:

@@ -91,7 +91,9 @@ def test_the_event_of_a_loss_says_what_follows() -> None:
 
 def test_what_an_agent_names_by_labels_are_fields_of_its_node() -> None:
     labels = {"berth.tmp": "job", "berth.user": "tenant", "berth.images": "no", "rack": "r1"}
-    assert labelled_fields({"labels": labels}) == {"tmp": "job", "user": "tenant", "images": "no"}
+    labels["berth.disk"] = "50 GiB"
+    fields = {"tmp": "job", "user": "tenant", "images": "no", "disk": "50 GiB"}
+    assert labelled_fields({"labels": labels}) == fields
     assert labelled_fields({"node_id": "n1"}) == {}
 
 

@@ -18,6 +18,8 @@ PLAIN_ID = re.compile(r"\d+/\d+/\d+/\d+")
 SECRET_FILES = (file_names.SPEC, file_names.ORDER)
 SIGNALLED = signal.SIGUSR1
 STEP_LOG_CHARS = 500
+SPARE_MS = 5_000
+"""After a deadline or a grace, until the agent does what the step should have done."""
 
 
 def folder_name(allocation_id: str) -> str:
@@ -117,6 +119,19 @@ class AllocationFolder:
         self.reported.add(stage)
         files.write_atomic(self.path(file_names.REPORTED), " ".join(sorted(self.reported)).encode())
 
+    def stop(self, grace_s: float, reason: str, now_ms: int, detail: str = "") -> None:
+        """Stop the worker for good; where its step is just starting, the next tick does it.
+
+        Raises OSError.
+        """
+        if self.is_dead:
+            return
+        # Before the write: a disk that refuses it does not put the kill off.
+        due_ms = now_ms + round(grace_s * 1000) + SPARE_MS
+        self.kill_due_ms = min(due_ms, self.kill_due_ms or due_ms)
+        if not self.leave_tombstone(grace_s, reason, detail):
+            self.note_stop(grace_s, reason)
+
     def note_stop(self, grace_s: float, reason: str) -> None:
         """Note a stop whose tombstone has to wait for the lock. Raises OSError."""
         files.write_json(self.path(file_names.STOP), {"grace_s": grace_s, "reason": reason})
@@ -131,7 +146,7 @@ class AllocationFolder:
             return {"grace_s": 0.0, "reason": "stopped"}
         return document if isinstance(document, dict) else None
 
-    def leave_tombstone(self, grace_s: float, reason: str) -> bool:
+    def leave_tombstone(self, grace_s: float, reason: str, detail: str = "") -> bool:
         """Stop the worker for good; return whether the tombstone is durable now.
 
         A step that is just starting holds the lock: then it is tried again. A shorter grace
@@ -143,10 +158,8 @@ class AllocationFolder:
         try:
             present = self.tombstone()
             if present is None or grace_s < float(present["grace_s"]):
-                reason = reason if present is None else str(present["reason"])
-                files.write_json(
-                    self.path(file_names.TOMBSTONE), {"grace_s": grace_s, "reason": reason}
-                )
+                first = present or {"reason": reason, "detail": detail}
+                files.write_json(self.path(file_names.TOMBSTONE), {**first, "grace_s": grace_s})
         finally:
             os.close(lock)
         self.wake()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 from berth_agent import file_names
-from berth_agent.linux import files
+from berth_agent.linux import disk, files
 from berth_agent.node.config import Config
 from berth_agent.node.files.allocation import (
     AllocationFolder,
@@ -58,7 +57,7 @@ class Folders:
         """Make the private directory of a worker, empty unless it was begun. Raises OSError."""
         folder = f"{self._work}/{name}"
         if files.read_bytes(allocation.path(file_names.WORK)) is None:
-            shutil.rmtree(folder, ignore_errors=True)
+            disk.remove(folder)
         files.write_atomic(allocation.path(file_names.WORK), name.encode())
         os.makedirs(folder, mode=0o700, exist_ok=True)
         if owner != (os.geteuid(), os.getegid()):

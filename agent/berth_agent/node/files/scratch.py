@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import stat
 import threading
 from pathlib import Path
 
 from berth_agent import file_names
-from berth_agent.linux import files
+from berth_agent.linux import disk, files
 from berth_agent.node.config import Config
 from berth_agent.node.files.allocation import AllocationFolder
 from berth_agent.node.system.machine import REPLACED
@@ -56,7 +55,7 @@ class Scratch:
         Raises OSError.
         """
         path = f"{self._folder}/{name}/container.{rank}"
-        shutil.rmtree(path, ignore_errors=True)
+        disk.remove(path)
         os.mkdir(path, 0o700)
         return path
 
@@ -72,8 +71,8 @@ class Scratch:
         for folder in Path(self._folder).glob(f"*{GONE}"):
             # The folder, which names the one in memory, goes last.
             if memory := _noted(str(folder)):
-                shutil.rmtree(memory, ignore_errors=True)
-            shutil.rmtree(folder, ignore_errors=True)
+                disk.remove(memory)
+            disk.remove(str(folder))
 
     def _held(self) -> set[str]:
         """Return the names that present workers have noted."""

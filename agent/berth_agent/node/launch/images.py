@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import Any
 from berth_agent import file_names
 from berth_agent.core.environment import DEFAULT_PATH
 from berth_agent.core.image_names import full_name
-from berth_agent.linux import files
+from berth_agent.linux import disk, files, processes
 from berth_agent.node.config import Config
 from berth_agent.step.checks import StartRefused
 from berth_agent.token_names import TOKEN
@@ -33,6 +34,8 @@ REMOVE_S = 300.0
 POLL_S = 0.5
 END_S = 5.0
 SHOWN_CHARS = 300
+FREE_GIB = 1.0
+"""Free space of the disk of images below which a pull ends, before anything else notices."""
 ORDERS = "run.oci."
 """Begins annotations that the container runtime obeys, such as to load another seccomp filter."""
 
@@ -64,6 +67,9 @@ class Images:
         self._closing = threading.Event()
         self._pulls = 0
         self._changed = threading.Condition()
+        self._scratch = f"{config.state}/{file_names.PULLS}"
+        # Of an agent that was killed.
+        disk.remove(self._scratch)
 
     def close(self) -> None:
         """End the pulls with the agent; the next agent pulls again what it still has to start."""
@@ -149,9 +155,12 @@ class Images:
         # A name of another transport, such as dir:, could read files of the node.
         command = [self._program, "pull", "-q", f"docker://{name}"]
         ends_s = monotonic() + self._config.image_pull_s
+        os.makedirs(self._scratch, mode=0o700, exist_ok=True)
+        # A pull that is ended leaves what it has fetched there.
+        fetched = tempfile.mkdtemp(dir=self._scratch)
         process = subprocess.Popen(
             command,
-            env={**CLIENT, TOKEN: token},
+            env={**CLIENT, TOKEN: token, "TMPDIR": fetched},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -160,6 +169,7 @@ class Images:
         )
         try:
             while (errors := _read_end(process)) is None:
+                self._check_space(name, token)
                 if reason := stopped():
                     raise StartRefused(reason, f"{name}: its pull was ended", False)
                 if self._closing.is_set():
@@ -168,8 +178,29 @@ class Images:
                     raise subprocess.TimeoutExpired(command, self._config.image_pull_s)
         finally:
             _end(process)
+            disk.remove(fetched)
         if process.returncode != 0:
             raise _refused(name, errors)
+
+    def _check_space(self, name: str, token: str) -> None:
+        """Raise StartRefused for a pull that writes more than it may, or than the disk holds.
+
+        What a registry says of a size before is its own word.
+        """
+        written_gib = processes.written_bytes(processes.with_token(token)) / disk.GIB
+        if 0 < self._config.image_gib < written_gib:
+            rule = f"{self._config.image_gib:g} (image_gib) are allowed"
+            detail = f"{name}: more than {written_gib:.3g} GiB; {rule}"
+            raise StartRefused("image_too_large", detail, True)
+        if self._has_filled():
+            detail = f"{name}: the disk of images has less than {FREE_GIB:g} GiB free"
+            raise StartRefused("disk_full", detail, False)
+
+    def _has_filled(self) -> bool:
+        try:
+            return min(map(disk.free_gib, (self.store, self._scratch))) < FREE_GIB
+        except OSError:
+            return False
 
     def _inspect(self, name: str) -> dict[str, Any] | None:
         """Return an image of the node's store, None if it has none of exactly this name.

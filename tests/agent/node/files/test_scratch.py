@@ -16,6 +16,8 @@ from berth_agent.node.files.scratch import Scratch
 from tests.agent.node_bench import launch
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders to other users")
+pytestmark = pytest.mark.process
+
 OWN = (os.geteuid(), os.getegid())
 
 

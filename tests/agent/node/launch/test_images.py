@@ -24,6 +24,7 @@ echo "$*" >> {calls}
 case "$*" in
   "image inspect -- "*) cat {answer};;
   pull*slow*) exec sleep 600;;
+  pull*huge*) head -c 64M /dev/zero > {answer}.layer; exec sleep 600;;
   pull*) cp {fresh} {answer};;
 esac
 """
@@ -108,6 +109,24 @@ def test_a_pull_ends_with_the_worker_that_needs_it(bench: Bench) -> None:
         bench.pull("r.example/slow:1", stopped)
     assert (refusal.value.reason, refusal.value.permanent) == ("fenced", False)
     assert not list(processes.with_token(bench.token))
+
+
+def test_a_pull_that_writes_too_much_ends(bench: Bench) -> None:
+    small = Images(replace(bench.config, image_gib=1 / 32), bench.engine)
+    with pytest.raises(StartRefused) as refusal:
+        small.pull("r.example/huge:1", bench.token, lambda: "")
+    assert (refusal.value.reason, refusal.value.permanent) == ("image_too_large", True)
+    assert "0.03125 (image_gib)" in refusal.value.detail
+    assert not list(processes.with_token(bench.token))
+
+
+def test_a_pull_ends_before_the_disk_of_images_is_full(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("berth_agent.linux.disk.free_gib", lambda folder: 0.5)
+    with pytest.raises(StartRefused) as refusal:
+        bench.pull("r.example/slow:1")
+    assert (refusal.value.reason, refusal.value.permanent) == ("disk_full", False)
 
 
 def test_a_pull_ends_with_the_agent_and_after_its_time(bench: Bench) -> None:

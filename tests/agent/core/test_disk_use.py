@@ -1,0 +1,32 @@
+"""Jobs that end for the space that their files take."""
+
+from __future__ import annotations
+
+from berth_agent.core.disk_use import DiskUse, excessive
+
+SMALL, LARGE, PAIR = DiskUse(("a",), 0.5), DiskUse(("b",), 3.0), DiskUse(("c", "d"), 3.5)
+FULL = "the disk has less than 24 MiB"
+
+
+def ended(*uses: DiskUse, bound_gib: float = 0.0, problem: str = "") -> dict[tuple[str, ...], str]:
+    return {use.allocation_ids: why for use, why in excessive(uses, bound_gib, problem)}
+
+
+def test_what_is_above_the_bound_ends_and_workers_of_one_job_have_theirs_together() -> None:
+    assert ended(SMALL, LARGE, PAIR, bound_gib=2.0) == {
+        ("b",): "its files take 3 GiB of the node's disk; 2 (disk_gib) are allowed"
+    }
+
+
+def test_without_a_bound_nothing_ends_while_the_disk_has_space() -> None:
+    assert ended(SMALL, LARGE, PAIR) == {}
+
+
+def test_on_a_full_disk_the_job_with_the_most_files_ends() -> None:
+    assert ended(SMALL, PAIR, LARGE, problem=FULL) == {
+        ("c", "d"): f"its files take 3.5 GiB, more than any other job's here, and {FULL}"
+    }
+
+
+def test_a_job_of_few_files_is_not_what_fills_a_disk() -> None:
+    assert ended(SMALL, problem=FULL) == {}
