@@ -40,7 +40,8 @@ def prepare(report_line: ReportLine) -> None:
     """Create secrets and the images of the parts."""
     settings = project.variables()
     # A folder that Docker makes for a container belongs to root.
-    (project.INSIDE).mkdir(parents=True, exist_ok=True)
+    for folder in (project.INSIDE, project.NODE):
+        folder.mkdir(parents=True, exist_ok=True)
     project.FOLDER.chmod(0o700)
     compose_secrets.make(project.secrets_of(settings))
     archive.claim(settings)
@@ -57,7 +58,7 @@ def down(volumes: bool) -> None:
     if not volumes:
         return
     compose_secrets.forget(project.secrets_of(project.variables()))
-    for folder in (project.FOLDER, project.INSIDE):
+    for folder in (project.FOLDER, project.INSIDE, project.NODE):
         for name in (FILE, OPERATOR_KEY, JOIN_TOKEN):
             (folder / name).unlink(missing_ok=True)
 

@@ -93,11 +93,13 @@ def leave_token(stack: RunningStack, key: str) -> None:
     status, answer = send_request(stack, key, "POST", "/v1/nodes/tokens", requested)
     if status != 202:
         raise DidNotStart(f"join token: {answer}")
-    path = project.INSIDE / JOIN_TOKEN
+    path = project.NODE / JOIN_TOKEN
     scratch = path.with_suffix(".new")
+    # Root of the container reads it, and no job.
+    scratch.touch(mode=0o600)
     scratch.write_text(answer["token"] + "\n")
-    scratch.chmod(compose_secrets.READABLE)
     scratch.replace(path)
+    (project.INSIDE / JOIN_TOKEN).unlink(missing_ok=True)
 
 
 def first_key(stack: RunningStack) -> str:
@@ -133,7 +135,7 @@ def configure(stack: RunningStack, key: str, pool: dict[str, object]) -> None:
     """Create a pool if it does not exist, or is of a release whose executors ran processes."""
     _, answer = send_request(stack, key, "GET", "/v1/pools")
     rows = [row for row in answer["items"] if row["pool"] == pool["pool"]]
-    if any("process" not in row["backends"] for row in rows):
+    if any("process" not in row["settings"]["backends"] for row in rows):
         return
     status, answer = send_request(stack, key, "POST", "/v1/pools", pool)
     if status != 202:

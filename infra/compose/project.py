@@ -12,7 +12,9 @@ from infra.standins.build import images_of
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".berth" / "compose"
 INSIDE = FOLDER / "inside"
-"""Directory for containers that run the command line."""
+"""Directory for containers that run the command line; it has the operator's key."""
+NODE = FOLDER / "node"
+"""Directory for the container of the agent, whose jobs are tenants': a join token alone."""
 PROFILES = ("core", "observability", "load")
 
 

@@ -1,16 +1,22 @@
 """The agent in a container: it joins once, by the token that the first start leaves, then runs.
 
-`python infra/image/node.py GATEWAY CA`; the settings are those of `infra/nodes/local.toml`.
+`python infra/image/node.py GATEWAY CA`; the settings are those of `infra/nodes/local.toml`. It is
+root there, so that each tenant's jobs have a user, folders and limits of their own.
 """
 
+import os
 import sys
 import time
 from pathlib import Path
 
 NODE = "local"
 CONFIG = Path(__file__).parents[1] / "nodes" / "local.toml"
-TOKEN = Path("/inside/join.token")
+TOKEN = Path("/node/join.token")
+DATA = Path("/data")
+PASSABLE = 0o711
+"""Jobs of other users reach their folders below, and can list none."""
 POLL_S = 0.5
+NO_SUID, NO_DEVICES, NO_EXEC, REMOUNT, BIND = 2, 4, 8, 32, 4096
 
 
 def main(gateway: str, ca: str, config: Path = CONFIG, token: Path = TOKEN) -> int:
@@ -28,5 +34,30 @@ def main(gateway: str, ca: str, config: Path = CONFIG, token: Path = TOKEN) -> i
     return cli.main([*head, "run"])
 
 
+def take_over(data: Path) -> None:
+    """Make the data folder root's, with what an agent of an earlier release left in it."""
+    if data.stat().st_uid != os.geteuid():
+        for folder, _, names in os.walk(data):
+            for path in (folder, *(f"{folder}/{name}" for name in names)):
+                os.lchown(path, os.geteuid(), os.getegid())
+    data.chmod(PASSABLE)
+
+
+def open_groups(mountinfo: str = "/proc/self/mountinfo") -> None:
+    """Let the agent make control groups below the container's own, where the kernel permits it.
+
+    Docker mounts them read-only; without them the container alone is bounded.
+    """
+    from berth_agent.linux.libc import function
+
+    mount, flags = function("mount"), REMOUNT | BIND | NO_SUID | NO_DEVICES | NO_EXEC
+    for line in Path(mountinfo).read_text().splitlines():
+        fields, _, rest = line.partition(" - ")
+        if rest.startswith(("cgroup ", "cgroup2 ")):
+            mount(None, fields.split()[4].encode(), None, flags, None)
+
+
 if __name__ == "__main__":
+    take_over(DATA)
+    open_groups()
     sys.exit(main(sys.argv[1], sys.argv[2]))

@@ -11,7 +11,9 @@ import pytest
 import yaml
 
 from berth_agent.node.config import load as load_config
+from infra.compose import project
 from infra.compose import secrets as compose_secrets
+from infra.compose.opening import JOIN_TOKEN
 from infra.image import node
 from infra.supervisor.given_settings import given_step_settings
 from infra.supervisor.site import Guarded, Site, Tls
@@ -121,11 +123,26 @@ def test_docker_gets_every_folder_that_the_image_copies() -> None:
 def test_the_node_of_pool_local_runs_the_agent_with_its_state_in_a_volume() -> None:
     run = RUN[AGENT]
     assert run["command"][:2] == ["python", "infra/image/node.py"]
-    assert run["mem_limit"] == "256m" and run["user"] == "10001"
     config = load_config(node.CONFIG, {})
+    assert run["mem_limit"] == f"{round(config.mem_gib * 1024) + 256}m"
     assert (config.gpus, config.gpu_type, config.keep_workers) == (2, "slot", False)
     assert str(Path(config.state).parent) in [volume.split(":")[1] for volume in run["volumes"]]
     assert ROOT / run["healthcheck"]["test"][-2] == node.CONFIG
+
+
+def test_the_agent_may_keep_jobs_apart_and_has_nothing_else_that_they_could_read() -> None:
+    """Jobs of several tenants are in its container: its rights are for their users and views."""
+    run, config = RUN[AGENT], load_config(node.CONFIG, {})
+    assert run["user"] == "0" and config.uid_first and config.private_tmp and config.cgroups
+    assert {"SETUID", "SETGID", "SYS_ADMIN"} < set(run["cap_add"])
+    assert config.max_pids * config.cpus * 2 < run["pids_limit"]
+    assert run["secrets"] == ["ca_crt"] and "environment" not in run
+    mounted = dict(volume.split(":")[:2] for volume in run["volumes"])
+    assert mounted == {"berth-agent-data": "/data", "./.berth/compose/node": "/node"}
+    assert project.NODE.relative_to(ROOT) == Path(".berth/compose/node")
+    assert str(node.TOKEN) == f"/node/{JOIN_TOKEN}"
+    inside = "./.berth/compose/inside:/inside:ro"
+    assert [name for name in RUN if inside in RUN[name].get("volumes", ())] == [LOAD]
 
 
 def test_the_gateways_page_asks_every_service() -> None:
@@ -205,12 +222,14 @@ def test_a_service_has_a_health_check_and_a_volume(service: Service) -> None:
 
 
 @pytest.mark.parametrize("name", RUN)
-def test_nothing_has_rights_or_a_root_that_it_can_write(name: str) -> None:
+def test_nothing_but_the_agent_has_rights_and_none_a_root_that_it_can_write(name: str) -> None:
     run = RUN[name]
-    assert run["user"] not in ("", "0", "root")
     assert run["read_only"] is True
     assert run["cap_drop"] == ["ALL"]
-    assert run["security_opt"] == ["no-new-privileges:true"]
+    assert run["security_opt"][0] == "no-new-privileges:true"
+    if name != AGENT:
+        assert run["user"] not in ("", "0", "root")
+        assert "cap_add" not in run and len(run["security_opt"]) == 1
 
 
 @pytest.mark.parametrize("name", RUN)
