@@ -1,7 +1,8 @@
 """Hostile jobs and requests of a tenant: each case is held, or has leaked something of others.
 
-A real agent is a node of a real stack, once as root and once as an ordinary user; a job of another
-tenant runs beside every case, and a case after which it does not go on has leaked too.
+A real agent is a node of a real stack, once as root and once as an ordinary user, and once in the
+containers of `make compose-up`, if they run; a job of another tenant runs beside every case, and a
+case after which it does not go on has leaked too.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from benchmarks.parts.agents.node_pool import POOL, agents_stack
 from benchmarks.parts.command import Json, serve
-from benchmarks.parts.isolation import of_jobs, of_requests
+from benchmarks.parts.isolation import of_images, of_jobs, of_requests
+from benchmarks.parts.isolation.containers import in_containers, is_up
 from benchmarks.parts.isolation.node import ORDINARY_UID, confined_node
 from benchmarks.parts.isolation.two_tenants import ATTACKER, OTHER, TwoTenants, tenant_api
 from benchmarks.parts.slow_worker.nodes import join_token, until_alive
@@ -27,11 +30,15 @@ from shared.contracts.pools import ConfigurePool
 from shared.process.progress import ReportLine
 
 Case = Callable[[TwoTenants], str]
+CASES: tuple[Case, ...] = (*of_jobs.CASES, *of_images.CASES, *of_requests.CASES)
+COMPOSE = "compose"
 
 
 @dataclass(frozen=True, slots=True)
 class IsolationOptions:
-    """Two to five minutes; `only` is the name of one case, `agent` of one of the two agents."""
+    """Two to five minutes an agent; `only` is the name of one case, `agent` that of one agent:
+    `root`, `ordinary` or `compose`.
+    """
 
     only: str = ""
     agent: str = ""
@@ -43,14 +50,28 @@ async def run(options: IsolationOptions, report_line: ReportLine) -> Json:
     if options.only not in ("", *names()):
         raise ValueError(f"only: {options.only!r}: no such case; {', '.join(names())} are allowed")
     cases, seen = dict[str, str](), dict[str, str]()
-    for name, uid in agents_of(os.geteuid()):
-        if options.agent not in ("", name):
-            continue
-        async with agents_stack(options.broker, report_line) as bench:
-            leaks = await asyncio.to_thread(tried, bench, name, uid, options.only, report_line)
+    for name, uid in chosen(options.agent):
+        if name == COMPOSE:
+            leaks = await asyncio.to_thread(tried, in_containers, name, options.only, report_line)
+        else:
+            async with agents_stack(options.broker, report_line) as bench:
+                prepare = partial(prepared, bench, name, uid)
+                leaks = await asyncio.to_thread(tried, prepare, name, options.only, report_line)
         cases |= {case: "leaked" if leak else "held" for case, leak in leaks.items()}
         seen |= {case: leak for case, leak in leaks.items() if leak}
     return {"bench": "isolation", "cases": cases, "seen": seen}
+
+
+def chosen(agent: str) -> list[tuple[str, int]]:
+    """Return the agents to try. Raises ValueError for one that cannot be started."""
+    startable = [*agents_of(os.geteuid())]
+    if is_up():
+        startable.append((COMPOSE, 0))
+    named = [item for item in startable if agent in ("", item[0])]
+    if not named:
+        allowed = ", ".join(name for name, _ in startable)
+        raise ValueError(f"agent: {agent!r}: not here; {allowed} are allowed")
+    return named
 
 
 def agents_of(uid: int) -> Iterator[tuple[str, int]]:
@@ -62,15 +83,19 @@ def agents_of(uid: int) -> Iterator[tuple[str, int]]:
 
 
 def names() -> list[str]:
-    return [case.__name__ for case in (*of_jobs.CASES, *of_requests.CASES)]
+    return [case.__name__ for case in CASES]
 
 
-def tried(bench: Bench, name: str, uid: int, only: str, report_line: ReportLine) -> dict[str, str]:
+def tried(
+    prepare: Callable[[], AbstractContextManager[TwoTenants]],
+    name: str,
+    only: str,
+    report_line: ReportLine,
+) -> dict[str, str]:
     """Return what leaked in each case, empty where nothing did."""
     leaks = dict[str, str]()
-    with prepared(bench, name, uid) as tenants:
-        cases: tuple[Case, ...] = (*of_jobs.CASES, *of_requests.CASES)
-        for case in cases:
+    with prepare() as tenants:
+        for case in CASES:
             if only in ("", case.__name__):
                 leaks[f"{name}/{case.__name__}"] = leak = outcome(tenants, case)
                 report_line(f"{name}: {case.__name__}: {leak or 'held'}")

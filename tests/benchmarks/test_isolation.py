@@ -1,4 +1,4 @@
-"""Hostile jobs and requests: an agent of root holds every case."""
+"""Hostile jobs and requests: agents of root, here and in containers, hold every case."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def ignore(line: str) -> None:
 
 
 def test_cases_have_names_of_their_own() -> None:
-    assert len(names()) == len(set(names())) > 20
+    assert len(names()) == len(set(names())) > 23
 
 
 def test_root_starts_both_agents_and_others_their_own() -> None:
@@ -27,6 +27,12 @@ def test_root_starts_both_agents_and_others_their_own() -> None:
 def test_an_unknown_case_is_refused_before_anything_starts() -> None:
     with pytest.raises(ValueError, match="only: 'none': no such case"):
         asyncio.run(isolation.run(IsolationOptions(only="none"), ignore))
+
+
+@pytest.mark.process
+def test_an_agent_that_is_not_here_is_refused() -> None:
+    with pytest.raises(ValueError, match="agent: 'none': not here; .*ordinary"):
+        asyncio.run(isolation.run(IsolationOptions(agent="none"), ignore))
 
 
 @pytest.mark.parts

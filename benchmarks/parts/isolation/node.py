@@ -23,6 +23,8 @@ ORDINARY_UID = 65_534
 """An agent that is not root runs as this user, and all of its jobs do."""
 MOST_PIDS = 256
 OUTPUT_MIB = 1
+DISK_GIB = 0.5
+IMAGE_GIB = 0.5
 USER_PIDS = 400
 """Processes that the ordinary user may add to its own: without it a fork bomb would take the whole
 machine."""
@@ -35,18 +37,23 @@ LOG_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class ConfinedNode:
-    """A running agent with its folders."""
+    """A running agent with its folders, as its jobs see them."""
 
     folder: Path
-    log: Path
+    state: Path
+    run: Path
+    disk_gib: float = DISK_GIB
+    output_mib: float = OUTPUT_MIB
+    root: Path = Path("/")
+    """Where this machine sees the root of the node, which may be that of a container."""
 
-    @property
-    def state(self) -> Path:
-        return self.folder / "state"
+    def on_machine(self, path: Path) -> Path:
+        """Return where this machine sees a path of the node."""
+        return self.root / path.relative_to("/")
 
-    @property
-    def run(self) -> Path:
-        return self.folder / "run"
+    def on_node(self, path: Path) -> Path:
+        """Return what the node calls a path of this machine."""
+        return Path("/") / path.relative_to(self.root)
 
 
 @contextmanager
@@ -57,22 +64,24 @@ def confined_node(bench: Bench, token: str, name: str, uid: int) -> Iterator[Con
         folder.chmod(FOLDER_MODE)
         if uid != os.geteuid():
             os.chown(folder, uid, uid)
-        node = ConfinedNode(folder, bench.stack.data_dir / "logs" / f"{name}.log")
+        node = ConfinedNode(folder, folder / "state", folder / "run")
+        log = bench.stack.data_dir / "logs" / f"{name}.log"
         config = folder / "config.toml"
         config.write_text(
             f'state = "{node.state}"\nrun = "{node.run}"\ngpus = 8\ncpus = 8\nmem_gib = 8\n'
             f"max_pids = {MOST_PIDS}\noutput_mib = {OUTPUT_MIB}\nkill_s = 15.0\n"
+            f"disk_gib = {DISK_GIB}\nimage_gib = {IMAGE_GIB}\n"
         )
         command = [*as_user(uid, os.geteuid()), interpreter_of(uid), "-P", "-m", "berth_agent"]
         command += ["--config", str(config)]
         env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(_copied(folder))}
         join = [*command, "join", bench.stack.gateway, "--node-id", name]
         subprocess.run(join, check=True, env=env, input=f"{token}\n".encode(), stdout=sys.stderr)
-        agent = spawn("berth-agent", [*command, "run"], node.log, env)
+        agent = spawn("berth-agent", [*command, "run"], log, env)
         try:
             yield node
         except TimeoutError as error:
-            end = node.log.read_text().splitlines()[-LOG_LINES:]
+            end = log.read_text().splitlines()[-LOG_LINES:]
             raise TimeoutError("\n".join((str(error), *end))) from None
         finally:
             agent.stop()

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import time
+from pathlib import Path
 
 from benchmarks.parts.command import Json
-from benchmarks.parts.isolation.node import OUTPUT_MIB
-from benchmarks.parts.isolation.two_tenants import LEFT_BY_BLUE, MARKER, MARKER_IN_PARTS, TwoTenants
+from benchmarks.parts.isolation.two_tenants import (
+    LEFT_BY_BLUE,
+    MARKER,
+    MARKER_IN_PARTS,
+    SETTLE_S,
+    TwoTenants,
+)
 
-SETTLE_S = 20.0
-"""Time in which the last processes and lines of an ended job are to be gone or shown."""
 MIB = 2**20
+FILLER = "filler"
 MEMORY_MIB = 700
 """More than the quarter of a GiB that the job has asked for."""
+WORD = rb"[A-Za-z0-9._+/=-]{20,}"
+"""A key or a password."""
+HASH_CHARS = 12
+SECRET_FOLDERS = {"secrets", "passwords"}
+ROOTS = ("/run", "/etc", "/data", "/inside", "/node", "/var/lib", "/home", "/root", "/tmp")
+"""Where a node may have files of the control plane."""
 WALK = f"""
 import os, sys
 marker = ({MARKER_IN_PARTS}).encode()
@@ -46,31 +59,39 @@ def fills_memory(tenants: TwoTenants) -> str:
     return "" if reason == "out_of_memory" else f"it ended as {row['phase']} {reason}".strip()
 
 
+def fills_disk(tenants: TwoTenants) -> str:
+    """The job ends for what it has written, which goes at once."""
+    size_mib = round(tenants.node.disk_gib * 1024) + 256
+    script = f"head -c {size_mib}M /dev/zero > {FILLER} && exec sleep 600"
+    job_id = tenants.submit(tenants.red, script)
+    row = tenants.ended(job_id)
+    if (reason := tenants.failure(row)) != "disk_limit":
+        return f"it ended as {row['phase']} {reason}".strip()
+    ends_s, work = time.monotonic() + SETTLE_S, tenants.node.on_machine(tenants.node.state / "work")
+    while left := [*work.glob(f"*/{FILLER}")]:
+        if time.monotonic() > ends_s:
+            return f"{left[0]} is left"
+        time.sleep(0.2)
+    return ""
+
+
 def fills_log(tenants: TwoTenants) -> str:
     """The output on the node is cut, and its end can be read."""
     # Long lines: what is kept is streamed at `lines_per_s`.
     line = "0123456789abcdef" * 200
-    row, _ = tenants.attack(f"yes {line} | head -n 25000; echo the end")
+    row, output = tenants.attack(f"yes {line} | head -n 25000; echo the end")
     if row["phase"] != "succeeded":
         return f"it ended as {row['phase']}"
-    if not shown(tenants, str(row["job_id"]), "the end"):
+    if output[-1:] != ["the end"]:
         return "the last line of its output is not shown"
-    folders = [path.parent for path in tenants.node.state.rglob("output.log.*")]
+    state = tenants.node.on_machine(tenants.node.state)
+    folders = [path.parent for path in state.rglob("output.log.*")]
     largest = max(
         (sum(p.stat().st_size for p in folder.glob("output.log.*")) for folder in folders),
         default=0,
     )
-    return "" if largest <= 2 * OUTPUT_MIB * MIB else f"{largest / MIB:.0f} MiB of output were kept"
-
-
-def shown(tenants: TwoTenants, job_id: str, text: str) -> bool:
-    """Return whether the output of a job ends with this line, which may still be on its way."""
-    ends_s = time.monotonic() + SETTLE_S
-    while tenants.output(job_id)[-1:] != [text]:
-        if time.monotonic() > ends_s:
-            return False
-        time.sleep(0.2)
-    return True
+    bound = 2 * tenants.node.output_mib * MIB
+    return "" if largest <= bound else f"{largest / MIB:.0f} MiB of output were kept"
 
 
 def ignores_sigterm(tenants: TwoTenants) -> str:
@@ -156,7 +177,9 @@ for root in ({str(tenants.node.state)!r}, {str(tenants.node.run)!r}):
 
 def connects_to_sockets_of_the_agent(tenants: TwoTenants) -> str:
     """Sockets of the agent and of other workers take no connection."""
-    sockets = [str(path) for path in tenants.node.run.rglob("*") if path.is_socket()]
+    node = tenants.node
+    seen = (path for path in node.on_machine(node.run).rglob("*") if path.is_socket())
+    sockets = [str(node.on_node(path)) for path in seen]
     program = f"""
 import os, socket
 own = os.environ.get("BERTH_TELEMETRY", "")
@@ -175,30 +198,47 @@ for path in {sockets!r}:
 
 
 def reads_credentials_of_the_control_plane(tenants: TwoTenants) -> str:
-    """Keys, certificates and passwords of the services can be read neither as files nor in /proc"""
+    """Keys and passwords of the services can be read neither as files nor in /proc.
+
+    The job knows their hashes, and looks for them in all that it may read.
+    """
+    hashes = sorted(hashes_of(tenants.control_plane))
+    if not hashes:
+        return f"{tenants.control_plane} has no secrets to look for"
     program = f"""
-for folder, _, names in os.walk({str(tenants.control_plane)!r}):
-    for name in names:
-        path = os.path.join(folder, name)
-        if os.access(path, os.R_OK):
-            print("leaked", path)
-for pid in os.listdir("/proc"):
+import hashlib, os, re, stat
+known, theirs = set({hashes!r}), {str(tenants.control_plane)!r}
+def look(path):
+    with open(path, "rb") as file:
+        for word in re.findall({WORD!r}, file.read(1 << 16)):
+            if hashlib.sha256(word).hexdigest()[:{HASH_CHARS}] in known:
+                return True
+def each():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        yield from (f"/proc/{{pid}}/environ", f"/proc/{{pid}}/cmdline")
+    for root in ({", ".join(map(repr, ROOTS))}, theirs):
+        for folder, _, names in os.walk(root):
+            yield from (os.path.join(folder, name) for name in names)
+for path in each():
     try:
-        text = open(f"/proc/{{pid}}/environ", "rb").read()
+        if path.startswith("/proc/") or stat.S_ISREG(os.stat(path).st_mode):
+            if path.startswith(theirs) and os.access(path, os.R_OK) or look(path):
+                print("leaked", path)
     except OSError:
-        continue
-    if {str(tenants.control_plane)!r}.encode() in text and b"BERTH_JOB_ID" not in text:
-        print("leaked environ", pid)
+        pass
 """
-    return leaked(tenants.attack(python("import os\n" + program)))
+    return leaked(tenants.attack(python(program)))
 
 
-def image_that_does_not_exist(tenants: TwoTenants) -> str:
-    """It ends with its reason; a registry that does not answer is tried a few times."""
-    row = tenants.ended(tenants.submit(tenants.red, "exit 0", image="localhost:9/no/such-image:1"))
-    reason = f"{tenants.failure(row)} {row['detail']}"
-    is_named = row["phase"] in ("failed", "rejected") and "image" in reason
-    return "" if is_named else f"it ended as {row['phase']}: {reason}"
+def hashes_of(folder: Path) -> set[str]:
+    """Return the first digits of the SHA-256 of each key and password of a control plane."""
+    secrets, public = set[bytes](), set[bytes]()
+    for path in filter(Path.is_file, folder.rglob("*")):
+        if path.suffix == ".crt":
+            public.update(re.findall(WORD, path.read_bytes()))
+        elif path.suffix == ".key" or SECRET_FOLDERS & set(path.parts):
+            secrets.update(re.findall(WORD, path.read_bytes()))
+    return {hashlib.sha256(word).hexdigest()[:HASH_CHARS] for word in secrets - public}
 
 
 def leaked(attack: tuple[Json, list[str]]) -> str:
@@ -213,6 +253,7 @@ def leaked(attack: tuple[Json, list[str]]) -> str:
 CASES = (
     forks_without_end,
     fills_memory,
+    fills_disk,
     fills_log,
     ignores_sigterm,
     leaves_its_session,
@@ -222,5 +263,4 @@ CASES = (
     opens_files_of_the_agent,
     connects_to_sockets_of_the_agent,
     reads_credentials_of_the_control_plane,
-    image_that_does_not_exist,
 )

@@ -126,7 +126,7 @@ def uploads_links_out_of_its_root(tenants: TwoTenants) -> str:
     client.send(calls.bundle_part(name, content, None))
     bundle = client.send(calls.bundle(manifest, None))["bundle"]
     row, output = tenants.attack("ls -la; cat out/identity.json state/identity.json", bundle=bundle)
-    escaped = [*tenants.node.folder.rglob(OUT_OF_ROOT)]
+    escaped = [*tenants.node.on_machine(tenants.node.folder).rglob(OUT_OF_ROOT)]
     if escaped or any("secret" in line for line in output):
         return f"{escaped[:1]} {output[:3]}"
     return "" if row["phase"] in ("failed", "rejected") else f"it ended as {row['phase']}"

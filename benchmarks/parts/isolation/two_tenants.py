@@ -21,6 +21,9 @@ from cli.errors import NotFound
 ATTACKER, OTHER = "red", "blue"
 ENDS = ("succeeded", "failed", "cancelled", "rejected")
 LONGEST_S = 180.0
+SETTLE_S = 20.0
+"""Time in which the last processes and lines of an ended job are to be gone or shown."""
+END = "the script has ended"
 POLL_S = 0.2
 MARKER = "marker-of-blue-7f3a"
 """Text that no job of the attacker may read: in blue's variables, output, files and secrets."""
@@ -49,6 +52,7 @@ class TwoTenants:
     node_id: str
     pool: str
     control_plane: Path
+    """Folder of the control plane, with its secrets."""
     neighbour: str = ""
     """Blue's job, which ticks."""
     _submitted: list[str] = field(default_factory=list)
@@ -82,9 +86,25 @@ class TwoTenants:
         return [str(line["text"]) for line in self.admin.logs(job_id)]
 
     def attack(self, script: str, **spec: object) -> tuple[Json, list[str]]:
-        """Run a script of the attacker to its end; return the job and its output."""
-        job_id = self.submit(self.red, script, **spec)
-        return self.ended(job_id), self.output(job_id)
+        """Run a script of the attacker to its end; return the job and its whole output.
+
+        The end of a worker overtakes its last lines.
+        """
+        whole = f"(\n{script}\n)\ncode=$?; echo {END}; exit $code"
+        job_id = self.submit(self.red, whole, **spec)
+        row = self.ended(job_id)
+        if row["phase"] == "succeeded" and not self.shown(job_id, END):
+            raise TimeoutError(f"{job_id}: its last line is not shown")
+        return row, [line for line in self.output(job_id) if line != END]
+
+    def shown(self, job_id: str, text: str) -> bool:
+        """Return whether the output of a job ends with this line, which may still be on its way."""
+        ends_s = time.monotonic() + SETTLE_S
+        while self.output(job_id)[-1:] != [text]:
+            if time.monotonic() > ends_s:
+                return False
+            time.sleep(POLL_S)
+        return True
 
     def cancel(self, client: Api, job_id: str) -> None:
         await_answer(client, client.post(f"/v1/jobs/{part(job_id)}/cancel", {"reason": "over"}))
@@ -127,6 +147,10 @@ class TwoTenants:
                 if name in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0"):
                     pids.append(process.pid)
         return pids
+
+    def runs_images(self) -> bool:
+        node = self.admin.get(f"/v1/nodes/{part(self.node_id)}")
+        return cast("Json", node["labels"]).get("berth.images") == "yes"
 
     def failure(self, row: Json) -> str:
         """Return the reason of a job's failure, empty without one."""
