@@ -71,8 +71,12 @@ class OrdinaryNode(NodeBench):
 
 
 @contextmanager
-def an_ordinary_node(double: ExecutorDouble, **settings: object) -> Iterator[OrdinaryNode]:
-    with tempfile.TemporaryDirectory(prefix="berth-node-", ignore_cleanup_errors=True) as folder:
+def an_ordinary_node(
+    double: ExecutorDouble, place: str | None = None, **settings: object
+) -> Iterator[OrdinaryNode]:
+    with tempfile.TemporaryDirectory(
+        prefix="berth-node-", dir=place, ignore_cleanup_errors=True
+    ) as folder:
         Path(folder).chmod(0o755)
         node = OrdinaryNode(Path(folder), double.url)
         node.settings |= settings
@@ -99,6 +103,22 @@ def test_its_node_says_what_it_lacks_and_runs_jobs_as_itself(
         assert double.wait_for("exited", W).exit_code == 7
         assert node.output(W) == f"{UID}\n"
         assert node.living() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root: no place outside of what jobs have anyway")
+def test_its_worker_sees_no_folder_of_the_agent_but_its_own(double: ExecutorDouble) -> None:
+    with an_ordinary_node(double, "/var/lib") as node:
+        if double.wait_for("registration").labels["berth.tmp"] != "job":
+            pytest.skip("users make no namespaces here")
+        look = f"pwd; touch mine; ls -A {node.state} {node.run_folder}"
+        wait = "until test -S $BERTH_TELEMETRY; do sleep 0.1; done"
+        run(double, f"{look}; {wait}; cat {node.state}/identity.json", W)
+        assert double.wait_for("exited", W).exit_code == 1
+        folder, *lines = node.output(W).splitlines()
+        assert folder == f"{node.state}/work/j1.1.0" and Path(folder, "mine").exists()
+        shown = [f"{node.run_folder}:", "telemetry", "", f"{node.state}:", "work"]
+        assert sorted(lines[:5]) == sorted(shown)
+        assert "No such file" in lines[5] and "identity.json" in lines[5]
 
 
 @pytest.mark.parametrize("pid_namespaces", [True, False])

@@ -29,6 +29,7 @@ class Scratch:
 
     def __init__(self, config: Config) -> None:
         self._folder = f"{config.work_folder}/{file_names.SCRATCH}"
+        self._hidden = hidden_folders(config)
         self._allocations = f"{config.state}/{file_names.ALLOCATIONS}"
         self._lock = threading.Lock()
 
@@ -44,7 +45,10 @@ class Scratch:
         with self._lock:
             for path in (self._folder, folder):
                 os.makedirs(path, mode=0o700, exist_ok=True)
-            mounts = [[f"{folder}/{path[1:].replace('/', '-')}", path] for path in ON_DISK]
+            # Where workers are the agent's own user, modes keep nothing from them.
+            hidden = self._hidden if owner[0] == os.geteuid() else []
+            replaced = [*hidden, *ON_DISK]
+            mounts = [[f"{folder}/{path[1:].replace('/', '-')}", path] for path in replaced]
             for path, _ in mounts:
                 _make(path, owner)
             return [*mounts, [_make_in_memory(folder, owner), MEMORY]]
@@ -78,6 +82,16 @@ class Scratch:
         """Return the names that present workers have noted."""
         notes = (folder / file_names.SCRATCH_NAME for folder in Path(self._allocations).iterdir())
         return {(files.read_bytes(str(note)) or b"").decode(errors="replace") for note in notes}
+
+
+def hidden_folders(config: Config) -> list[str]:
+    """Return the agent's folders that no worker is to see, each once with what is below it."""
+    folders = sorted({config.state, config.run, config.work_folder})
+    hidden: list[str] = []
+    for folder in folders:
+        if not any(folder.startswith(f"{above}/") for above in (*REPLACED, *hidden)):
+            hidden.append(folder)
+    return hidden
 
 
 def _make(path: str, owner: tuple[int, int]) -> None:

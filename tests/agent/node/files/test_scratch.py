@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from berth_agent.messages import Order
 from berth_agent.node.config import Config
 from berth_agent.node.files.allocation import AllocationFolder
 from berth_agent.node.files.folders import Folders
-from berth_agent.node.files.scratch import Scratch
+from berth_agent.node.files.scratch import Scratch, hidden_folders
 from tests.agent.node_bench import launch
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders to other users")
@@ -65,6 +66,16 @@ def test_workers_of_a_job_share_folders_that_go_with_the_last_of_them(bench: Ben
     bench.folders.retire(bench.begin(1))
     bench.scratch.clean()
     assert not any(path.exists() for path in first.values())
+
+
+def test_folders_of_the_agent_are_hidden_from_its_own_user_where_nothing_else_hides_them() -> None:
+    usual = Config(state="/var/lib/a", run="/run/a")
+    assert hidden_folders(usual) == ["/run/a", "/var/lib/a"]
+    assert hidden_folders(replace(usual, work="/scratch/a", run="/tmp/a")) == [
+        "/scratch/a",
+        "/var/lib/a",
+    ]
+    assert hidden_folders(replace(usual, run="/var/lib/a/run")) == ["/var/lib/a"]
 
 
 def test_another_job_has_other_folders(bench: Bench) -> None:
