@@ -1,11 +1,11 @@
 """A quick bound on the value of starts where GPU types or links make nodes differ for a job.
 
-A site is a set of free nodes of one rack on which each job of the round has one speed. Each GPU of
-a site gets a price; a plan is then worth at most all GPUs at their prices, and for each job what
-its best choice is worth above the price of the GPUs that it takes (the Lagrangian dual of the
-assignment of jobs to sites). Every set of prices gives a bound, so the search for low ones may end
-at any moment; it steps towards greedy's value as by Polyak, "Minimization of unsmooth functionals",
-1969.
+A site is a set of free nodes on which each job of the round has one speed, of one rack where links
+count. Each GPU of a site gets a price; a plan is then worth at most all GPUs at their prices, and
+for each job what its best choice is worth above the price of the GPUs that it takes (the Lagrangian
+dual of the assignment of jobs to sites). Every set of prices gives a bound, so the search for low
+ones may end at any moment; it steps towards greedy's value as by Polyak, "Minimization of unsmooth
+functionals", 1969.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from services.placement.core.solver.places import workers_now
 
 STEPS = 60
 """Most sets of prices that are tried."""
+LOOKED_AT = 200_000
+"""Most prices of sites that all of these sets look at for jobs; large rounds try fewer sets."""
 CLOSE = 1e-6
 """Part of greedy's value within which a bound counts as equal to it; sums are of floats."""
 
@@ -77,10 +79,11 @@ def sites_of(instance: Instance) -> list[Site]:
         (r.classes, r.speeds): dict(zip(r.classes, r.speeds, strict=True))
         for r in instance.requests
     }
+    has_links = any(request.spread is not None for request in instance.requests)
     groups: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for index, cls in enumerate(instance.classes):
         speeds = tuple(of_class.get(index, 0) for of_class in alike.values())
-        groups.setdefault((cls.rack, speeds), []).append(index)
+        groups.setdefault((cls.rack if has_links else 0, speeds), []).append(index)
     return [
         Site(tuple(own), rack, sum(free_milli(instance.classes[at]) for at in own))
         for (rack, _), own in groups.items()
@@ -162,7 +165,8 @@ def lowest(
     """Return the lowest bound of those that the search finds."""
     prices = [0.0] * len(milli)
     best = float("inf")
-    for _ in range(STEPS):
+    size = sum(len(choice.sites) for own in choices for choice in own)
+    for _ in range(max(1, min(STEPS, LOOKED_AT // max(1, size)))):
         bound, left = priced(choices, must, milli, prices)
         best = min(best, bound)
         over = bound - planned

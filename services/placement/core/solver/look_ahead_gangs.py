@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from services.placement.core.pool.job import Job
-from services.placement.core.pool.node import Node
 from services.placement.core.pool.shape import GPU
 from services.placement.core.round.fit import nodes_to_avoid
 from services.placement.core.round.view import View
@@ -31,42 +30,51 @@ def openings_of(
     view: View, job: Job, request: GangRequest, releases: Sequence[NodeRelease]
 ) -> Iterator[Opening]:
     """Yield the first moment of each better speed, in order of time; the speed is without delay."""
-    assert request.spread is not None, "the gang declares its links"
+    room = GangRoom(request)
     avoid = nodes_to_avoid(view.board, job, job.shape)
-    nodes = {
-        node.node_id: node
-        for node in view.board.nodes.values()
-        if node.indexed and node.node_id not in avoid and may_run_on(job.shape, node)
-    }
-    free = {name: node.whole for name, node in nodes.items()}
-    speeds = {name: speed_on(view.board, job, node) for name, node in nodes.items()}
-    best = fastest(request, nodes, free, speeds)
+    free: dict[str, int] = {}
+    for node in view.board.nodes.values():
+        if node.indexed and node.node_id not in avoid and may_run_on(job.shape, node):
+            free[node.node_id] = node.whole
+            room.shift(node.rack, speed_on(view.board, job, node), 0, node.whole)
+    best = room.fastest()
     for at, node, gpus in releases:
         if node.node_id not in free:
             continue
-        free[node.node_id] += gpus
-        own = fastest(request, nodes, free, speeds)
-        if own > best:
+        before, free[node.node_id] = free[node.node_id], free[node.node_id] + gpus
+        room.shift(node.rack, speed_on(view.board, job, node), before, free[node.node_id])
+        if (own := room.fastest()) > best:
             best = own
             yield Opening(at, own)
 
 
-def fastest(
-    request: GangRequest, nodes: dict[str, Node], free: dict[str, int], speeds: dict[str, int]
-) -> int:
-    """Return thousandths of full speed on the best nodes for the gang; 0 where it has no room."""
-    assert request.spread is not None, "the gang declares its links"
-    best = 0
-    for level in set(speeds.values()):
-        on_node, by_rack = 0, dict[str, int]()
-        for name, node in nodes.items():
-            if speeds[name] >= level:
-                room = free[name] // request.gpus
-                on_node = max(on_node, room)
-                by_rack[node.rack] = by_rack.get(node.rack, 0) + room
-        need = request.min_workers
-        ways = ((on_node, GPU), (max(by_rack.values()), request.spread[0]))
-        for room, link in (*ways, (sum(by_rack.values()), request.spread[1])):
-            if room >= need:
-                best = max(best, level * link // GPU)
-    return best
+class GangRoom:
+    """Workers of one gang that fit on nodes of each speed; GPUs are only added."""
+
+    def __init__(self, request: GangRequest) -> None:
+        assert request.spread is not None, "the gang declares its links"
+        self.request = request
+        self.links = (GPU, *request.spread)
+        self.on_node: dict[int, int] = {}
+        """By thousandths of speed: most workers on one node."""
+        self.by_rack: dict[int, dict[str, int]] = {}
+
+    def shift(self, rack: str, speed: int, before: int, after: int) -> None:
+        """Note that a node has `after` free GPUs, of which `before` were noted already."""
+        workers = after // self.request.gpus
+        racks = self.by_rack.setdefault(speed, {})
+        racks[rack] = racks.get(rack, 0) + workers - before // self.request.gpus
+        self.on_node[speed] = max(self.on_node.get(speed, 0), workers)
+
+    def fastest(self) -> int:
+        """Return thousandths of full speed on the best nodes; 0 where the gang has no room."""
+        best, on_node, by_rack = 0, 0, dict[str, int]()
+        for level in sorted(self.by_rack, reverse=True):
+            on_node = max(on_node, self.on_node[level])
+            for rack, workers in self.by_rack[level].items():
+                by_rack[rack] = by_rack.get(rack, 0) + workers
+            rooms = (on_node, max(by_rack.values()), sum(by_rack.values()))
+            for room, link in zip(rooms, self.links, strict=True):
+                if room >= self.request.min_workers:
+                    best = max(best, level * link // GPU)
+        return best

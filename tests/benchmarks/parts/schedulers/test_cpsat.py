@@ -72,7 +72,7 @@ def test_jobs_that_links_slow_down_are_over_sooner() -> None:
 def test_without_the_traces_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_TRACES", "none/traces")
     own = measure(lambda _: None)
-    assert own["skipped"].startswith("the traces philly")
+    assert str(own["skipped"]).startswith("the traces philly")
     assert "Not run" in "".join(cpsat_section(own))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.placement.core.round.view import view_of
 from services.placement.core.solver.contended import instance_for_round, solve_now
-from services.placement.core.solver.look_ahead_gangs import fastest, openings_of
+from services.placement.core.solver.look_ahead_gangs import GangRoom, openings_of
 from services.placement.core.solver.releases import next_releases
 from shared.contracts.placement import JobPlaced
 from tests.services.placement.core.lane import Lane, job, only
@@ -59,8 +59,12 @@ def test_openings_are_the_first_moments_of_better_links() -> None:
     view = view_of(made.state, made.now)
     (opening,) = openings_of(view, made.job("gang"), request, next_releases(view))
     assert opening == (made.job("runs").started_at + 100_000, 1000)
-    nodes = made.state.board.nodes
-    speeds = dict.fromkeys(nodes, 1000)
-    assert fastest(request, nodes, {"a": 1, "b": 1}, speeds) == 100
-    assert fastest(request, nodes, {"a": 2, "b": 1}, speeds) == 1000
-    assert fastest(request, nodes, {"a": 0, "b": 1}, speeds) == 0
+    room = GangRoom(request)
+    room.shift("r2", 1000, 0, 1)
+    assert room.fastest() == 0
+    room.shift("r1", 800, 0, 1)
+    assert room.fastest() == 80
+    room.shift("r2", 700, 0, 1)
+    assert room.fastest() == 350
+    room.shift("r1", 800, 1, 2)
+    assert room.fastest() == 800
