@@ -9,10 +9,11 @@ import pytest
 from benchmarks.parts.throttle.abuse import CELLS, abuse_row
 from benchmarks.parts.throttle.arena import KEYS, POLICIES, arena_row
 from benchmarks.parts.throttle.decider_speed import requests_per_s
-from benchmarks.parts.throttle.goals import goals_of, wait_goals
+from benchmarks.parts.throttle.goals import goals_of, known_goals, wait_goals
 from benchmarks.parts.throttle.page import render_page
 from benchmarks.parts.throttle.speed import decisions_per_s
 from benchmarks.parts.throttle.wait_limit import waits_in_futures
+from benchmarks.parts.throttle.waits import TwoApplications, wait_ratio, wait_ratio_of_known_lengths
 from simulator.llm.traces import servegen_requests
 
 
@@ -71,6 +72,19 @@ def test_decisions_are_counted() -> None:
 
 def test_requests_of_the_whole_decider_are_counted() -> None:
     assert requests_per_s(tenants=5, requests=80) > 0
+
+
+def test_waits_before_answers_that_reach_their_limits_are_estimated_within_the_goal() -> None:
+    ratio = wait_ratio_of_known_lengths((100,))
+    (text,) = known_goals(ratio).values()
+    assert text.startswith("met: "), ratio
+
+
+def test_waits_follow_the_applications_of_those_ahead() -> None:
+    """Answers of one application are nine times as long as those of the other."""
+    ratio = wait_ratio((100,), TwoApplications)
+    assert ratio["p90"] / ratio["p10"] < 2.5, ratio
+    assert 0.9 < ratio["p50"] < 1.15, ratio
 
 
 def test_the_goal_of_waits_says_how_near_any_estimate_can_come() -> None:
