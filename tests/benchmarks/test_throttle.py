@@ -82,7 +82,7 @@ def test_waits_before_answers_that_reach_their_limits_are_estimated_within_the_g
 
 def test_waits_follow_the_applications_of_those_ahead() -> None:
     """Answers of one application are nine times as long as those of the other."""
-    ratio = wait_ratio((100,), TwoApplications)
+    ratio: dict[str, Any] = {**wait_ratio((100,), TwoApplications)}
     assert ratio["p90"] / ratio["p10"] < 2.5, ratio
     assert 0.9 < ratio["p50"] < 1.15, ratio
 
