@@ -38,7 +38,7 @@ from infra.llama.packages import LlamaMissing
 from infra.machine.process import Running
 from shared.bus.logs.tail import LedgerTail
 from shared.contracts.access import CreateKey, RegisterTenant
-from shared.contracts.base import Command
+from shared.contracts.base import Command, Event
 from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured, Upstream
 from shared.contracts.pools import ConfigurePool
 from shared.process.progress import ReportLine
@@ -66,8 +66,7 @@ async def run(options: EngineOptions, report_line: ReportLine) -> Json:
     report_line("starting the engine, fetched on first use, the broker and the services")
     try:
         async with proxy_site(is_durable=not options.embedded, start_engine=_llama) as site:
-            await _measure(site, phases, rounds, phase_s, report_line)
-            ratios = wait_ratios(await read_settled(site))
+            ratios = wait_ratios(await _measure(site, phases, rounds, phase_s, report_line))
     except LlamaMissing as missing:
         raise ValueError(str(missing)) from None
     result: dict[str, Any] = {
@@ -90,7 +89,8 @@ async def _measure(
     rounds: int,
     phase_s: float,
     report_line: ReportLine,
-) -> None:
+) -> list[Event]:
+    """Run the phases; return the events of the ledger, once the requests of all have ended."""
     await site.configure(*tenants(), endpoint_of(site, DISCIPLINES[0]))
     throttle = site.start_throttle()
     async with AsyncExitStack() as stack:
@@ -107,6 +107,7 @@ async def _measure(
                 await site.configure(endpoint_of(site, name))
                 await until_configured(site, name)
                 phases[name].append(await run_phase(clients, name, phase_s, number + 1))
+        return await read_settled(site)
 
 
 async def until_configured(site: ProxySite, discipline: str) -> None:
