@@ -31,6 +31,7 @@ class Spec:
         "kill_s",
         "layers",
         "lease",
+        "max_pids",
         "mounts",
         "notes",
         "output_bytes",
@@ -103,6 +104,8 @@ class Spec:
         """Variables of the program in a container, whose engine has those of `env`."""
         self.kept: list[str] = values.get("kept", [])
         """Folders that the worker reaches also where they are below one that is replaced."""
+        self.max_pids: int = values.get("max_pids", 0)
+        """Most processes of the user in the worker's own namespace; 0: no such limit."""
         self.hook_s: float = values["hook_s"]
         """Longest s that a prolog, an epilog or a check may take."""
 

@@ -181,6 +181,7 @@ class _Init:
             os.setsid()
             reset_oom_score()
             child.take_identity(self._spec)
+            bound_processes(self._spec.max_pids)
             syscalls.set_death_signal(signal.SIGKILL)
             if os.getppid() != init:
                 os._exit(1)
@@ -207,6 +208,16 @@ def close_others(kept: set[int]) -> None:
                 os.close(descriptor)
             except OSError:
                 continue
+
+
+def bound_processes(most: int) -> None:
+    """Bound the processes of this user in this user namespace, where no control group does."""
+    if most:
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(resource.RLIMIT_NPROC, (bound, bound))
 
 
 def exec_first(paths: list[str], argv: list[str], variables: dict[str, str]) -> None:

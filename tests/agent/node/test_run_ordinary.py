@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from berth_agent.linux import processes
+from berth_agent.node.system.machine import COUNTS_PIDS, release
 from tests.agent.executor_double import ExecutorDouble, Refuse
 from tests.agent.node_bench import NODE, NodeBench, W, line, run
 from tests.agent.step_bench import until
@@ -119,6 +120,21 @@ def test_its_worker_sees_no_folder_of_the_agent_but_its_own(double: ExecutorDoub
         shown = [f"{node.run_folder}:", "telemetry", "", f"{node.state}:", "work"]
         assert sorted(lines[:5]) == sorted(shown)
         assert "No such file" in lines[5] and "identity.json" in lines[5]
+
+
+def test_its_worker_forks_within_a_bound_that_counts_no_other_worker(
+    double: ExecutorDouble,
+) -> None:
+    with an_ordinary_node(double, max_pids=20) as node:
+        if double.wait_for("registration").fencing != "kernel" or release() < COUNTS_PIDS:
+            pytest.skip("users make no namespaces that count processes here")
+        fork = "i=0; while [ $i -lt {}0 ]; do sleep 600 & i=$((i + 1)); done; echo forked; wait"
+        for number, name in enumerate((W, "0/6/0/0")):
+            run(double, fork.format(1), name, job_id=f"j{number}")
+            line(node, "forked", name)
+        run(double, fork.format(3), "0/7/0/0", job_id="j7")
+        until(lambda: "fork" in node.output("0/7/0/0"))
+        assert "forked" not in node.output("0/7/0/0")
 
 
 @pytest.mark.parametrize("pid_namespaces", [True, False])

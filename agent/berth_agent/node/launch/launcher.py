@@ -117,6 +117,7 @@ class Launcher:
                 "cgroups": self._make_groups(os.path.basename(allocation.folder), launch),
                 "pid_namespace": self._kernel.pids,
                 "mounts": mounts,
+                "max_pids": self._config.max_pids if self._kernel.counts_pids else 0,
                 "kept": [private, sockets, os.path.normpath(cwd)],
                 "lease": f"{self._config.run}/{file_names.LEASE}",
                 "wake": f"{self._config.run}/{file_names.WAKE}",

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ REPLACED = ("/tmp", "/var/tmp", "/dev/shm")
 
 GIB = 2**30
 PROBE_S = 20.0
+COUNTS_PIDS = (5, 14)
+"""The kernel from which limits of processes count by user namespace."""
 PROBE_PIDS = "syscalls.unshare_pids()"
 GPU_FOLDER = Path("/proc/driver/nvidia/gpus")
 BOARD = Path("/sys/class/dmi/id/product_uuid")
@@ -107,6 +110,8 @@ class Kernel(NamedTuple):
     """Pid namespaces."""
     mounts: bool
     """Folders of a job in place of those of the machine."""
+    counts_pids: bool = False
+    """A limit of processes of a user counts those of a worker's own user namespace alone."""
 
 
 def probe_kernel(config: Config) -> Kernel:
@@ -114,7 +119,15 @@ def probe_kernel(config: Config) -> Kernel:
     pids = config.pid_namespaces and _can(PROBE_PIDS, "pass")
     view = "syscalls.unshare_mounts(); [syscalls.bind(path, path) for path in sys.argv[1:]]"
     mounts = config.private_tmp and _can(PROBE_PIDS if pids else "", view, *REPLACED)
-    return Kernel(pids, mounts)
+    # Root's workers have no user namespace of their own.
+    counts_pids = pids and os.geteuid() != 0 and release() >= COUNTS_PIDS
+    return Kernel(pids, mounts, counts_pids)
+
+
+def release() -> tuple[int, int]:
+    """Return the version of the running kernel."""
+    major, minor = os.uname().release.split(".")[:2]
+    return int(major), int("".join(takewhile(str.isdigit, minor)) or 0)
 
 
 def _can(before: str, within: str, *arguments: str) -> bool:
