@@ -10,9 +10,10 @@ from shared.schedulers.registry import scheduler_of
 from shared.schedulers.view import TypedNode
 from simulator.metrics.outcome import Floats, ScheduleOutcome
 from simulator.recorded.slice import RecordedSlice
+from simulator.rounds.job import RoundsJob
 from simulator.rounds.outcome import RoundsOutcome
 from simulator.rounds.work import StepWork
-from simulator.rounds.world import RoundsJob, RoundsOptions, RoundsWorld
+from simulator.rounds.world import RoundsOptions, RoundsWorld
 
 ROUND_S = 360.0
 """Time between two decisions, as Gavel and Hadar have it."""

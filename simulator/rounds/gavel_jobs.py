@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from shared.performance.rates import RateTable
 from shared.schedulers.view import TypedNode
+from simulator.rounds.job import RoundsJob
 from simulator.rounds.work import StepWork
-from simulator.rounds.world import RoundsJob
 
 TRACE = "gavel_throughputs"
 TYPES = ("v100", "p100", "k80")

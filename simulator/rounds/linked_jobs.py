@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from shared.performance.links import GangSteps, TieredLinks
 from shared.schedulers.view import TypedNode
+from simulator.rounds.job import RoundsJob
 from simulator.rounds.linked_work import LinkedWork
-from simulator.rounds.world import RoundsJob
 from simulator.workload.rows import WorkloadJob
 
 PARAMETERS = {"resnet50": 25.6e6, "vgg16": 138.4e6, "transformer_big": 213e6, "bert_large": 340e6}

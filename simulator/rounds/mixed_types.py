@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from shared.performance.rates import RateTable
 from simulator.rounds.gavel_jobs import GANG_SIZES, REFERENCE, TYPES, ModelAndGang, job_of, models
-from simulator.rounds.world import RoundsJob
+from simulator.rounds.job import RoundsJob
 from simulator.workload.rows import WorkloadJob
 
 LONGEST_S = 48 * 3600.0

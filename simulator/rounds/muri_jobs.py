@@ -16,8 +16,9 @@ from pathlib import Path
 from shared.performance.interleaving import GpuSharing, Stage, StageProfile
 from shared.performance.rates import RateTable
 from shared.schedulers.view import TypedNode
+from simulator.rounds.job import RoundsJob
 from simulator.rounds.work import StepWork
-from simulator.rounds.world import RoundsJob, RoundsOptions
+from simulator.rounds.world import RoundsOptions
 
 GPU_TYPE = "v100"
 NODES, NODE_GPUS = 8, 8

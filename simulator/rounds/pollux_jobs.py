@@ -10,8 +10,9 @@ from types import MappingProxyType
 from shared.performance.restarts import POLLUX
 from shared.schedulers.view import TypedNode
 from simulator.rounds.applications import Application, application
+from simulator.rounds.job import RoundsJob
 from simulator.rounds.training_work import GPU_TYPE, MOST_GPUS, NODE_GPUS, Knowledge, TrainingWork
-from simulator.rounds.world import RoundsJob, RoundsOptions
+from simulator.rounds.world import RoundsOptions
 
 NODES = 16
 ROUND_S = 60.0

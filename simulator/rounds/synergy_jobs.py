@@ -18,8 +18,9 @@ from shared.performance.footprint import Footprint
 from shared.schedulers.host_shares.sensitivity import PerGpu, Sensitivity
 from shared.schedulers.view import Estimates, TypedNode
 from simulator.rounds.gavel_jobs import draw_duration_s
+from simulator.rounds.job import RoundsJob
 from simulator.rounds.work import Ran
-from simulator.rounds.world import RoundsJob, RoundsOptions
+from simulator.rounds.world import RoundsOptions
 
 NODES, NODE_GPUS, NODE_CPU_MILLI, NODE_MEM_MIB = 16, 8, 24_000, 500_000
 """V100 nodes: 3 cores and 62.5 GB a GPU; memory is counted in thousandths of a GB there."""

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from shared.performance.links import GangSteps, Link, LinkTier
 from shared.schedulers.hooks import Scheduler
 from shared.schedulers.view import TypedNode
+from simulator.rounds.job import RoundsJob
 from simulator.rounds.linked_work import LinkedWork
-from simulator.rounds.world import RoundsJob, RoundsOptions, RoundsWorld
+from simulator.rounds.world import RoundsOptions, RoundsWorld
 
 MOST_TURNS = 100
 CLOSE = 1e-3

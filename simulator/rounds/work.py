@@ -46,6 +46,15 @@ class Work(Protocol):
 
 
 @runtime_checkable
+class SavedWork(Protocol):
+    """Work of which a stop keeps the last checkpoint."""
+
+    def stop(self) -> None:
+        """Lose what was done since the last checkpoint."""
+        ...
+
+
+@runtime_checkable
 class HostSharingWork(Protocol):
     """Work whose speed depends on the cores and memory beside its GPUs."""
 

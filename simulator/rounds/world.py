@@ -4,93 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from shared.performance.footprint import Footprint
-from shared.performance.interleaving import ALONE, GpuSharing, StageProfile, speed_in_group
+from shared.performance.interleaving import ALONE, GpuSharing, speed_in_group
 from shared.performance.restarts import FREE, RestartCosts
 from shared.schedulers.check import ProposalRefused, check
 from shared.schedulers.compose import Proposal, change_of, propose
 from shared.schedulers.hooks import Memory, Scheduler
-from shared.schedulers.host_shares.sensitivity import PerGpu
-from shared.schedulers.view import (
-    CandidateJob,
-    ClusterView,
-    MoveLimits,
-    Placement,
-    TypedNode,
-    footprint_of,
-    gpus_of,
-)
-from simulator.rounds.outcome import Refusal, RoundsJobOutcome, RoundsOutcome
-from simulator.rounds.work import ROUNDING, HostSharingWork, Work
-
-
-@dataclass(slots=True)
-class RoundsJob:
-    """A job of the world. Without bounds of its own it is rigid."""
-
-    job_id: str
-    submit_s: float
-    gpus: int
-    work: Work
-    min_gpus: int = 0
-    max_gpus: int = 0
-    tenant: str = ""
-    weight: float = 1.0
-    gpu_types: tuple[str, ...] = ()
-    preemptible: bool = True
-    stages: StageProfile | None = None
-    restart_s: float | None = None
-    """Seconds of its own restarts; None: those of the world."""
-    placement: Placement = ()
-    neighbours: tuple[str, ...] = ()
-    footprint: Footprint | None = None
-    host_share: PerGpu | None = None
-    restart_left_s: float = 0.0
-    starts: int = 0
-    first_start_s: float | None = None
-    end_s: float | None = None
-    held_s: float = 0.0
-    held_gpu_s: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.min_gpus = self.min_gpus or self.gpus
-        self.max_gpus = self.max_gpus or self.gpus
-
-    def candidate(self) -> CandidateJob:
-        most = self.work.most_gpus()
-        estimates = self.work.estimates()
-        if self.stages is not None:
-            estimates = replace(estimates, stages=self.stages)
-        return CandidateJob(
-            self.job_id,
-            self.submit_s,
-            self.gpus,
-            self.min_gpus,
-            self.max_gpus if most is None else most,
-            self.tenant,
-            self.weight,
-            self.gpu_types,
-            self.preemptible,
-            self.placement,
-            self.neighbours,
-            self.held_s,
-            self.held_gpu_s,
-            max(self.starts - 1, 0),
-            estimates,
-            self.host_share,
-        )
-
-    def outcome(self) -> RoundsJobOutcome:
-        return RoundsJobOutcome(
-            self.job_id,
-            self.submit_s,
-            self.first_start_s,
-            self.end_s,
-            max(self.starts - 1, 0),
-            self.held_gpu_s,
-        )
+from shared.schedulers.view import ClusterView, MoveLimits, TypedNode, footprint_of, gpus_of
+from simulator.rounds.job import RoundsJob
+from simulator.rounds.outcome import Refusal, RoundsOutcome
+from simulator.rounds.work import ROUNDING, SavedWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +24,9 @@ class RoundsOptions:
     an empty cluster waits for the next job (Gavel); else decisions are at multiples of `round_s`.
     `on_events`: decisions are when a job comes or ends, and after `round_s` without one.
     `restarts_at_decisions`: each decision restarts all jobs that run, and the next one comes as if
-    restarts took no time (the released simulator of Muri).
+    restarts took no time (the released simulator of Muri). `first_start_is_free`: a job pays for a
+    restart from its second start on, as in the kernel and on virtual nodes. `horizon_s`: time after
+    which a run ends although jobs are left.
     """
 
     round_s: float = 360.0
@@ -108,6 +35,8 @@ class RoundsOptions:
     ends_with_work: bool = False
     on_events: bool = False
     restarts_at_decisions: bool = False
+    first_start_is_free: bool = False
+    horizon_s: float = math.inf
     limits: MoveLimits = field(default_factory=MoveLimits)
     sharing: GpuSharing = ALONE
 
@@ -139,7 +68,7 @@ class RoundsWorld:
         """Run until all jobs have ended, or those of `until`."""
         waited_for = set(until if until is not None else (job.job_id for job in self.jobs))
         self._wait_for_job()
-        while waited_for and self._active:
+        while waited_for and self._active and self.now_s < self.options.horizon_s:
             self.decide()
             if not self.advance(waited_for):
                 self._wait_for_job()
@@ -171,8 +100,8 @@ class RoundsWorld:
         self._carry_out(view, proposal)
         for job in self._active:
             job.host_share = proposal.host_shares.get(job.job_id)
-            if isinstance(job.work, HostSharingWork):
-                job.work.hold(job.host_share)
+            if job.host_sharing is not None:
+                job.host_sharing.hold(job.host_share)
 
     def advance(self, waited_for: set[str]) -> bool:
         """Run all jobs to the next decision; return whether any job is left then."""
@@ -182,9 +111,7 @@ class RoundsWorld:
         for job in self._active:
             if job.placement:
                 longest_s = max(longest_s, self._run(job, round_s, speeds[job.job_id]))
-        for job in self._active:
-            if job.end_s is not None:
-                waited_for.discard(job.job_id)
+        waited_for.difference_update(job.job_id for job in self._active if job.end_s is not None)
         self._active = [job for job in self._active if job.end_s is None]
         self._forget_ended()
         self.number += 1
@@ -256,6 +183,8 @@ class RoundsWorld:
 
     def _restart_s(self, job: RoundsJob) -> float:
         """Return the seconds of a restart; jobs on the same GPUs start one after another."""
+        if self.options.first_start_is_free and job.starts <= 1:
+            return 0.0
         usual_s = self.options.restarts.seconds(gpus_of(job.placement))
         together = [job, *(self._by_id[job_id] for job_id in job.neighbours)]
         return sum(usual_s if own.restart_s is None else own.restart_s for own in together)
@@ -266,11 +195,12 @@ class RoundsWorld:
             job.neighbours = proposal.neighbours.get(job.job_id, ())
             if change is None:
                 continue
-            placement = proposal.placements.get(job.job_id, ())
-            job.placement = placement
-            if not placement:
+            if change != "start" and isinstance(job.work, SavedWork):
+                job.work.stop()
+            job.placement = proposal.placements.get(job.job_id, ())
+            if not job.placement:
                 continue
-            job.footprint = footprint_of(placement, self.nodes)
+            job.footprint = footprint_of(job.placement, self.nodes)
             job.work.settle(job.footprint)
             job.starts += 1
             job.restart_left_s = self._restart_s(job)

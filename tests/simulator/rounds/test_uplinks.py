@@ -7,9 +7,10 @@ import pytest
 from shared.performance.links import GangSteps, Link, TieredLinks
 from shared.schedulers.hooks import Allotments, Hooks, Memory, Placements
 from shared.schedulers.view import ClusterView
+from simulator.rounds.job import RoundsJob
 from simulator.rounds.linked_work import LinkedWork
 from simulator.rounds.uplinks import Crossing, RackedWorld, part_of, shares_of
-from simulator.rounds.world import RoundsJob, RoundsOptions
+from simulator.rounds.world import RoundsOptions
 from tests.shared.schedulers.racked import racks_of
 
 LINKS = TieredLinks(Link(0.0, 1e9), Link(0.0, 1e9), Link(0.0, 100.0))

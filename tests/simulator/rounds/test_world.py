@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import pytest
 
+from shared.performance.footprint import Footprint
 from shared.performance.interleaving import GpuSharing, Stage, StageProfile
 from shared.performance.rates import RateTable
 from shared.performance.restarts import RestartCosts
@@ -12,8 +13,10 @@ from shared.schedulers.hooks import Allotment, Allotments, Hooks, Memory, Neighb
 from shared.schedulers.registry import scheduler_of
 from shared.schedulers.systems.fcfs import Fcfs
 from shared.schedulers.view import ClusterView, TypedNode
+from simulator.rounds.job import RoundsJob
+from simulator.rounds.saved_work import CheckpointedWork, alone_on
 from simulator.rounds.work import StepWork
-from simulator.rounds.world import RoundsJob, RoundsOptions, RoundsWorld
+from simulator.rounds.world import RoundsOptions, RoundsWorld
 
 NODES = [TypedNode("n1", "v", 2), TypedNode("n2", "p", 2)]
 RATES = RateTable({("v", 1): 2.0, ("v", 2): 4.0, ("p", 1): 1.0})
@@ -163,3 +166,23 @@ def test_a_scheduler_that_has_to_decide_again_does_so_between_events() -> None:
     world = RoundsWorld([job("a", 100.0, 5.0)], [TypedNode("n1", "v", 1)], Waking(), options)
     assert [own.end_s for own in world.run().jobs] == [105.0]
     assert world.memory["times"] == [5.0, 12.0, 19.0, 26.0]
+
+
+def saved(seconds: float, checkpoint_s: float) -> RoundsJob:
+    work = CheckpointedWork(seconds, alone_on("v", 1), checkpoint_s=checkpoint_s)
+    return RoundsJob("a", 0.0, 1, work)
+
+
+def test_a_stop_loses_what_follows_the_checkpoint_and_the_first_start_is_free() -> None:
+    jobs = [saved(100.0, 25.0), job("b", 60.0)]
+    options = RoundsOptions(60.0, restarts=RestartCosts(10.0), first_start_is_free=True)
+    world = RoundsWorld(jobs, NODES, Turns(), options)
+    world.run({"b"})
+    # The first turn of 60 s is stopped after two checkpoints.
+    assert jobs[0].work.left_s(Footprint("v", (1,), 2)) == 50.0
+    assert [own.held_s for own in jobs] == [60.0, 60.0]
+
+
+def test_a_run_ends_at_its_horizon() -> None:
+    outcome = RoundsWorld([job("a", 1e9)], NODES, Fcfs(), RoundsOptions(60, horizon_s=600.0)).run()
+    assert (outcome.unfinished, outcome.end_s) == (1, 600.0)

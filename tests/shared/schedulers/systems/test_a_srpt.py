@@ -9,8 +9,9 @@ from shared.schedulers.compose import propose
 from shared.schedulers.hooks import Memory
 from shared.schedulers.systems.a_srpt import DELAY, ASrpt
 from shared.schedulers.view import CandidateJob, Estimates, Placement, TypedNode
+from simulator.rounds.job import RoundsJob
 from simulator.rounds.work import StepWork
-from simulator.rounds.world import RoundsJob, RoundsOptions, RoundsWorld
+from simulator.rounds.world import RoundsOptions, RoundsWorld
 from tests.shared.schedulers.views import job, nodes_of, on, rates, view
 
 NODES = (TypedNode("n0", "v", 2), TypedNode("n1", "v", 2))

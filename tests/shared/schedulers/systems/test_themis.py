@@ -13,8 +13,9 @@ from shared.schedulers.compose import propose
 from shared.schedulers.hooks import Memory
 from shared.schedulers.systems.themis import LEASE_S, Themis
 from shared.schedulers.view import TypedNode
+from simulator.rounds.job import RoundsJob
 from simulator.rounds.work import StepWork
-from simulator.rounds.world import RoundsJob, RoundsOptions, RoundsWorld
+from simulator.rounds.world import RoundsOptions, RoundsWorld
 from tests.shared.schedulers.views import job, nodes_of, on, rates, view
 
 
