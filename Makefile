@@ -123,6 +123,7 @@ results: install ## Generate docs/results: the gain of the default policy, on re
 	$(BIN)/berth bench throttle --out docs/results --json > /dev/null
 	$(BIN)/berth bench adapters --out docs/results --json > /dev/null
 	$(BIN)/berth bench retraining --out docs/results --json > /dev/null
+	$(BIN)/berth bench league --out docs/results --json > /dev/null
 	$(BIN)/berth bench fragmentation --out docs/results --json > /dev/null
 	$(BIN)/berth bench spot --ablations --out docs/results --json > /dev/null
 	$(BIN)/berth bench year --out docs/results --json > /dev/null

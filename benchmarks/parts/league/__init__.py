@@ -1,0 +1,1 @@
+"""Parts of `berth bench league`: every policy that traces have data for, on the same days."""
