@@ -12,13 +12,15 @@ class Footprint:
     """GPUs of one type, by node: (4, 4) is two nodes with four GPUs each.
 
     `node_gpus` is how many GPUs a whole node of the type has, `racks` in how many racks the nodes
-    are; both are 0 where that is unknown.
+    are; both are 0 where that is unknown. `other_types` are those beside `gpu_type` of a gang that
+    has GPUs of several types.
     """
 
     gpu_type: str
     per_node: tuple[int, ...]
     node_gpus: int = 0
     racks: int = 0
+    other_types: tuple[str, ...] = ()
 
     @property
     def gpus(self) -> int:

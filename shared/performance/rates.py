@@ -19,13 +19,26 @@ class RateTable:
     spread: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
     def rate(self, footprint: Footprint) -> float | None:
-        """Return the units per second on the footprint; None where nothing was measured."""
+        """Return the units per second on the footprint; None where nothing was measured.
+
+        Workers of a gang wait for each other, so that one of several types is as fast as it would
+        be on the slowest of them.
+        """
         table = self.consolidated if footprint.is_consolidated else self.spread
-        return interpolated_rate(table, footprint.gpu_type, footprint.gpus)
+        return slowest_rate(table, footprint)
 
     def consolidated_rate(self, gpu_type: str, gpus: int) -> float | None:
         """Return the rate of so many GPUs of a type beside each other."""
         return interpolated_rate(self.consolidated, gpu_type, gpus)
+
+
+def slowest_rate(table: Mapping[tuple[str, int], float], footprint: Footprint) -> float | None:
+    """Return the least rate over the types of a footprint; None if one of them was not measured."""
+    rate = interpolated_rate(table, footprint.gpu_type, footprint.gpus)
+    for name in footprint.other_types:
+        other = interpolated_rate(table, name, footprint.gpus)
+        rate = None if rate is None or other is None else min(rate, other)
+    return rate
 
 
 def interpolated_rate(

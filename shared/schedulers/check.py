@@ -75,11 +75,12 @@ def _of_placement(view: ClusterView, job: CandidateJob, placement: Placement) ->
         if gpus < 1:
             yield f"GPUs of job {job.job_id} on node {node_id}: {gpus}, must be at least 1"
     types = sorted({view.node_by_id[node_id].gpu_type for node_id in nodes})
-    if len(types) > 1:
+    if len(types) > 1 and not view.mixes_types:
         yield f"GPU types of job {job.job_id}: {', '.join(types)}, must be one"
-    elif types and not job.may_use(types[0]):
-        allowed = ", ".join(job.gpu_types)
-        yield f"GPU type of job {job.job_id}: {types[0]}, must be one of {allowed}"
+    for name in types:
+        if not job.may_use(name):
+            allowed = ", ".join(job.gpu_types)
+            yield f"GPU type of job {job.job_id}: {name}, must be one of {allowed}"
     gpus = gpus_of(placement)
     if not job.min_gpus <= gpus <= job.max_gpus:
         bounds = f"{job.min_gpus} to {job.max_gpus}"

@@ -114,6 +114,8 @@ class ClusterView:
     nodes: tuple[TypedNode, ...]
     limits: MoveLimits = field(default_factory=MoveLimits)
     sharing: GpuSharing = ALONE
+    mixes_types: bool = False
+    """Whether a gang may have GPUs of several types; it is as fast as the slowest of them."""
 
     @cached_property
     def job_by_id(self) -> Mapping[str, CandidateJob]:
@@ -132,7 +134,7 @@ class ClusterView:
         return counts
 
     def type_of(self, placement: Placement) -> str | None:
-        """Return the type of a placement's GPUs; None without GPUs."""
+        """Return the type of a placement's first GPUs; None without GPUs."""
         return self.node_by_id[placement[0][0]].gpu_type if placement else None
 
 
@@ -144,9 +146,11 @@ def footprint_of(placement: Placement, node_by_id: Mapping[str, TypedNode]) -> F
     """Return the shape of a placement of at least one GPU."""
     nodes = [node_by_id[node_id] for node_id, _ in placement]
     racks = {node.rack for node in nodes}
+    types = dict.fromkeys(node.gpu_type for node in nodes)
     return Footprint(
         nodes[0].gpu_type,
         tuple(gpus for _, gpus in placement),
         max(node.gpus for node in nodes),
         0 if "" in racks else len(racks),
+        tuple(types)[1:],
     )

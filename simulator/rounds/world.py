@@ -26,7 +26,7 @@ class RoundsOptions:
     `restarts_at_decisions`: each decision restarts all jobs that run, and the next one comes as if
     restarts took no time (the released simulator of Muri). `first_start_is_free`: a job pays for a
     restart from its second start on, as in the kernel and on virtual nodes. `horizon_s`: time after
-    which a run ends although jobs are left.
+    which a run ends although jobs are left. `mixes_types`: a gang may have GPUs of several types.
     """
 
     round_s: float = 360.0
@@ -39,6 +39,7 @@ class RoundsOptions:
     horizon_s: float = math.inf
     limits: MoveLimits = field(default_factory=MoveLimits)
     sharing: GpuSharing = ALONE
+    mixes_types: bool = False
 
 
 class RoundsWorld:
@@ -85,6 +86,7 @@ class RoundsWorld:
             tuple(self.nodes.values()),
             self.options.limits,
             self.options.sharing,
+            self.options.mixes_types,
         )
 
     def decide(self) -> None:

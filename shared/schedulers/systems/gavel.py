@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from shared.schedulers.hooks import Decides, Memory, Need
+from shared.schedulers.exchange import exchanged
+from shared.schedulers.hooks import Allotments, Decides, Memory, Need
 from shared.schedulers.time_share_rounds import (
     Shares,
     TimeShareRounds,
@@ -60,6 +61,21 @@ class GavelWaterFilling(GavelMaxMin):
     name: ClassVar[str] = "gavel_water_filling"
     source: ClassVar[str] = f"{SOURCE}, max-min fairness with water filling"
     fillings: ClassVar[int] = FILLINGS
+
+
+class GavelExchange(GavelMaxMin):
+    """Max-min fairness, whose rounds give the jobs that run the types on which they are fastest.
+
+    The shares decide who runs, as before; that types are exchanged then is not of the publication.
+    """
+
+    name: ClassVar[str] = "gavel_exchange"
+    source: ClassVar[str] = f"{SOURCE}, max-min fairness; types are exchanged in a round"
+
+    def realise(self, view: ClusterView, memory: Memory) -> Allotments:
+        allotted = exchanged(view, super().realise(view, memory))
+        memory["last"] = {job_id: own.gpu_type for job_id, own in allotted.items()}
+        return allotted
 
 
 class GavelMakespan(TimeShareRounds):

@@ -8,6 +8,7 @@ from shared.schedulers.hooks import Memory
 from shared.schedulers.systems.gavel import (
     GavelBlind,
     GavelCost,
+    GavelExchange,
     GavelFinishTime,
     GavelMakespan,
     GavelMaxMin,
@@ -102,3 +103,21 @@ def test_cost_prefers_the_cheap_type_where_it_is_not_much_slower() -> None:
     nodes = (TypedNode("n1", "v", 1, "", 2.0), TypedNode("n2", "p", 1, "", 1.0))
     shares = GavelCost().shares(view([job("a", estimates=rates({"v": 3, "p": 2}))], nodes), {})
     assert shares["a"] == pytest.approx({"p": 1.0})
+
+
+def test_shares_decide_who_runs_and_speeds_where() -> None:
+    # The waiting job with the largest claim takes `v` first, though it gains least there.
+    jobs = [
+        job("a", estimates=rates({"v": 1.0, "p": 0.9})),
+        job("b", estimates=rates({"v": 1.0, "p": 0.1})),
+    ]
+    now, nodes = {}, nodes_of(v=1, p=1)
+    for scheduler in (GavelMaxMin(), GavelExchange()):
+        memory: Memory = {}
+        scheduler.allot(view(jobs, nodes), [], memory)
+        memory["shares"] = {"a": {"v": 1.0}, "b": {"v": 0.5, "p": 0.5}}
+        memory["ran_s"], memory["total_s"] = {}, {}
+        allotted = scheduler.realise(view(jobs, nodes), memory)
+        now[scheduler.name] = {name: own.gpu_type for name, own in allotted.items()}
+        assert memory["last"] == now[scheduler.name]
+    assert now == {"gavel": {"a": "v", "b": "p"}, "gavel_exchange": {"a": "p", "b": "v"}}
