@@ -47,7 +47,7 @@ class Prices:
     def of(self, gpu_type: str, held: int, capacity: int) -> float:
         """Return the price of a GPU of a node, of which so many of its GPUs are held."""
         low, high = self.low[gpu_type], self.high[gpu_type]
-        return low * (high / low) ** (held / capacity)
+        return float(low * (high / low) ** (held / capacity))
 
 
 Best: TypeAlias = tuple[float, dict[str, Placement]]

@@ -35,7 +35,8 @@ def test_a_price_rises_from_the_least_to_the_largest_as_the_node_fills() -> None
 
 def test_the_least_price_is_below_each_payoff() -> None:
     jobs = [job(str(n), 1 + n % 2, estimates=fast(10.0 * (n + 1), 1 + n % 2)) for n in range(5)]
-    now, memory, scheduler = view(jobs, nodes_of(v=4, p=4), now_s=500.0), {}, Hadar()
+    memory: Memory = {}
+    now, scheduler = view(jobs, nodes_of(v=4, p=4), now_s=500.0), Hadar()
     note_work(now, memory)
     prices = scheduler.prices(now, memory)
     worths = [scheduler.best_utility(now, own, memory) / own.gpus for own in jobs]
@@ -102,7 +103,8 @@ def test_the_head_of_the_queue_is_as_good_as_brute_force(seed: int) -> None:
         gpus, left = rng.choice((1, 2)), rng.uniform(10.0, 500.0)
         estimates = fast(left, gpus, rng.uniform(0.5, 4.0), rng.uniform(0.5, 4.0))
         jobs.append(job(str(n), gpus, rng.uniform(0, 90), estimates))
-    now, memory, scheduler = view(jobs, nodes_of(v=2, p=2), now_s=100.0), {}, Hadar()
+    memory: Memory = {}
+    now, scheduler = view(jobs, nodes_of(v=2, p=2), now_s=100.0), Hadar()
     in_order = [now.job_by_id[name] for name in scheduler.rank(now, memory)]
     prices = scheduler.prices(now, memory)
     free = {node.node_id: node.gpus for node in now.nodes}
