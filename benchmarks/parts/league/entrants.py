@@ -76,10 +76,7 @@ def entrants(quick: bool = False, slow: bool = False) -> list[Entrant]:
 
 def of_queues() -> list[Entrant]:
     """Return the policies of live pools, by the kernel."""
-    by_history = [
-        NamedRules(name, "history", Rules(name, runtime="history"))  # type: ignore[arg-type]
-        for name in RUN_TIMES
-    ]
+    by_history = [NamedRules(name, "history", Rules(name, runtime="history")) for name in RUN_TIMES]
     named = {
         OURS: GITTINS,
         "learned, preemption": committed(),

@@ -14,7 +14,7 @@ HOURS = 200
 
 def outcome(factor: float, noise: float = 0.0, seed: int = 3) -> ScheduleOutcome:
     """Return an outcome of one job an hour, of an hour of work, that waits `factor` hours."""
-    submit_s = np.arange(HOURS) * 3600.0
+    submit_s = np.arange(HOURS, dtype=np.float64) * 3600.0
     drawn = np.random.default_rng(seed).standard_normal(HOURS)
     wait_s = 3600.0 * np.maximum(factor * (1.0 + noise * drawn), 0.0)
     ones = np.ones(HOURS)
