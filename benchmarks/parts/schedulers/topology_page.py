@@ -18,7 +18,7 @@ parameter, a computation of 0.1 to 0.5 s a step, and an all-reduce as a ring, ha
 which is hidden ([links](../../shared/performance/links.py)). A ring gets {node:g} GB/s in a node,
 {rack:g} GB/s in a rack, and over the spine at most that and the uplink of each of its racks, which
 the gangs that cross there share ([uplinks](../../simulator/rounds/uplinks.py)). The load without
-communication is {load}; a start after the first takes {restart:g} s. Best fit is `fcfs`, which
+communication is {load}; each start takes {restart:g} s. Best fit is `fcfs`, which
 knows no racks; `closest` is Dally without timers and stops: the closest GPUs that are free, in the
 same order.
 
