@@ -11,6 +11,7 @@ from cli.api.target import data_dir
 from cli.errors import BadInput, NotFound
 from cli.input.arguments import AsJson, Data
 from cli.text.output import emit, lines, table, working
+from cli.text.times import clock
 
 SHOWN = 50
 BENCHMARKS = "benchmarks"
@@ -18,14 +19,20 @@ BENCHMARKS = "benchmarks"
 projections = typer.Typer(no_args_is_help=True, help="Read models: status, rebuild.")
 
 
-def verify(as_json: AsJson = False, data: Data = None) -> None:
-    """Verify every ledger from its first record against the rules of the protocol."""
+def verify(
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Read every ledger from its first record.")
+    ] = False,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Verify the ledgers against the rules of the protocol, from the last green run on."""
     from cli.stack.verification import verified
     from infra.supervisor.running import load
 
     stack = load(data_dir(data))
     with working("verifying", as_json) as report_line:
-        result = verified(stack, report_line)
+        result = verified(stack, report_line, whole=whole)
     if as_json:
         emit(
             {
@@ -34,6 +41,7 @@ def verify(as_json: AsJson = False, data: Data = None) -> None:
                 "open": result.open,
                 "counts": result.counts,
                 "rules": result.rules,
+                "since_ms": result.since_ms,
             }
         )
     else:
@@ -42,6 +50,8 @@ def verify(as_json: AsJson = False, data: Data = None) -> None:
         lines([*result.violations[:SHOWN], *result.open[:SHOWN]])
         counted = ", ".join(f"{count} {name}" for name, count in sorted(result.counts.items()))
         lines([f"{len(result.violations)} violations; {counted}"])
+        if result.since_ms:
+            lines([f"records since the green run of {clock(result.since_ms)}; all: --whole"])
     if result.violations:
         raise typer.Exit(1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from shared.projections.ledger_events import LedgerEvent
 from shared.verify.rules import Violation
@@ -23,11 +24,12 @@ def array_of(event: LedgerEvent) -> str:
 class ArrayCancelRule:
     """Checks the ledger of admission alone, which is in order."""
 
+    CARRIED: ClassVar[tuple[str, ...]] = ("live_jobs", "arrays", "cancels", "cancelled")
     name: str = "a cancelled array ends as a whole"
     live_jobs: dict[str, set[str]] = field(default_factory=dict)
-    """Array to its jobs that have not ended."""
+    """Array to its jobs that have not ended; arrays without one are left out."""
     arrays: dict[str, str] = field(default_factory=dict)
-    """Job to its array."""
+    """Job that has not ended to its array."""
     cancels: dict[str, str] = field(default_factory=dict)
     """Unanswered cancel command to its array."""
     cancelled: set[str] = field(default_factory=set)
@@ -59,7 +61,11 @@ class ArrayCancelRule:
         self.arrays[job_id] = array
 
     def _end_job(self, job_id: str) -> None:
-        self.live_jobs.get(self.arrays.get(job_id, ""), set()).discard(job_id)
+        array = self.arrays.pop(job_id, "")
+        live = self.live_jobs.get(array, set())
+        live.discard(job_id)
+        if not live:
+            self.live_jobs.pop(array, None)
 
     def _check_answer(self, event: LedgerEvent) -> None:
         array = self.cancels.pop(event.data["command_id"], None)

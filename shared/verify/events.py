@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from shared.contracts.base import EVENTS
+from shared.ledger.partition import TP
 from shared.projections.ledger_events import LedgerEvent
 from shared.verify.removed import Removed
 from shared.verify.row_store import Figures, RowStore, side_by_side
@@ -23,6 +25,8 @@ class PublishedEvents:
         self.rows = RowStore()
         self.conflicting: list[str] = []
         """Ids that `events` holds with two contents."""
+        self.next: dict[TP, int] = {}
+        """First offset of each partition that was not read."""
 
     def add(self, event_id: str, type_: str, body: bytes) -> None:
         """Add an event; the first content of an id counts."""
@@ -43,6 +47,7 @@ class PublishedEvents:
 class PublishedEventRule:
     """Events are published at least once: a repeated id is allowed, but not with other content."""
 
+    CARRIED: ClassVar[tuple[str, ...]] = ("pending",)
     published: PublishedEvents
     bounds: Bounds
     removed: Removed = field(default_factory=Removed)
@@ -50,6 +55,8 @@ class PublishedEventRule:
     observed: RowStore = field(default_factory=RowStore)
     """Type of each public event, whether it has to be published by now, and whether it may be
     removed again."""
+    pending: dict[str, str] = field(default_factory=dict)
+    """Type of each public event that was not published when a run ended, and had not to be."""
 
     def observe(self, event: LedgerEvent) -> None:
         cls = EVENTS.get(event.type)
@@ -59,12 +66,17 @@ class PublishedEventRule:
             self.observed.put(TABLE, event.id, due)
 
     def finish(self) -> Iterator[Violation]:
+        for event_id, type_ in self.pending.items():
+            self.observed.put(TABLE, event_id, (type_, True, False))
+        self.pending = {}
         both = side_by_side(self.published.rows.rows(TABLE), self.observed.rows(TABLE))
         for event_id, published, observed in both:
             if observed is None:
                 yield Violation(self.name, event_id, "is in events but in no ledger")
             elif is_missing(published, observed):
                 yield Violation(self.name, event_id, f"{observed[0]} is not in events")
+            elif published is None and not observed[1]:
+                self.pending[event_id] = str(observed[0])
         for event_id in self.published.conflicting:
             yield Violation(self.name, event_id, "is in events with two contents")
 

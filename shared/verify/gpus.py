@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from shared.projections.ledger_events import LedgerEvent, Payload
+from shared.verify.row_store import RowStore
 from shared.verify.rules import Violation
+
+RELEASED = "released allocation"
 
 
 @dataclass(slots=True)
@@ -42,10 +46,11 @@ class OpenAllocation:
 class GpuCapacityRule:
     """Replays every allocation of an installation in the order of its ledgers."""
 
+    CARRIED: ClassVar[tuple[str, ...]] = ("nodes", "allocations", "allocations_of")
+    kept: RowStore = field(default_factory=RowStore)
     name: str = "no GPU is over capacity, reused before its release, or outside its node's life"
     nodes: dict[str, NodeCapacity] = field(default_factory=dict)
     allocations: dict[str, OpenAllocation] = field(default_factory=dict)
-    released: set[str] = field(default_factory=set)
     violations: list[Violation] = field(default_factory=list)
     allocations_of: Counter[str] = field(default_factory=Counter)
     """Number of open allocations of each job."""
@@ -97,10 +102,11 @@ class GpuCapacityRule:
         allocation_id = event.data["allocation_id"]
         released = self.allocations.pop(allocation_id, None)
         if released is None:
-            reason = "again" if allocation_id in self.released else "but never allocated"
+            is_again = self.kept.get(RELEASED, allocation_id) is not None
+            reason = "again" if is_again else "but never allocated"
             self._add(event, f"{allocation_id} is released {reason}")
             return
-        self.released.add(allocation_id)
+        self.kept.put(RELEASED, allocation_id, ())
         self.allocations_of[released.job_id] -= 1
         node = self.nodes[released.node_id]
         for gpu in released.allocation.get("gpus", ()):

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from shared.projections.ledger_events import LedgerEvent
+from shared.verify.row_store import RowStore
 from shared.verify.rules import Bounds, Violation
 
+ADMISSION, ENDED = "admitted or closed job", "ended job"
+ADMITTED, CLOSED = ("admitted",), ("closed",)
 ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1")
 _STARTABLE = frozenset({"held", "placed", "cancelled", "failed"})
 _STOPPABLE = frozenset(
@@ -35,27 +39,28 @@ NEXT: dict[str, frozenset[str]] = {
 
 @dataclass(slots=True)
 class JobLifecycle:
-    """The state of a job in the ledger of placement."""
+    """The state of a job in the ledger of placement, until it ends."""
 
-    must_be_admitted: bool
-    """Its first event was appended before the second pass began."""
     phase: str = ""
     attempt: int = 0
-    ended: str = ""
 
 
 @dataclass(slots=True)
 class JobLifecycleRule:
     """Checks ends, order of phases and attempts in the ledgers of admission and placement."""
 
+    CARRIED: ClassVar[tuple[str, ...]] = ("jobs", "unqueued", "unadmitted")
     admission_seqs: dict[int, int]
     """Lane to the last admission seq that placement has read: it may not know later jobs."""
     bounds: Bounds
+    kept: RowStore = field(default_factory=RowStore)
+    """All jobs that admission admitted or ended, and all that placement ended."""
     name: str = "every admitted job is waiting, running or ended once"
     jobs: dict[str, JobLifecycle] = field(default_factory=dict)
-    admitted: dict[str, LedgerEvent] = field(default_factory=dict)
-    closed: dict[str, LedgerEvent] = field(default_factory=dict)
-    """Jobs that admission ended."""
+    unqueued: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    """Jobs that were admitted and not enqueued, with id, partition and seq of that event."""
+    unadmitted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Jobs that were enqueued and not admitted, with partition and seq of their first event."""
     violations: list[Violation] = field(default_factory=list)
 
     def observe(self, event: LedgerEvent) -> None:
@@ -67,28 +72,41 @@ class JobLifecycleRule:
     def _observe_admission(self, event: LedgerEvent) -> None:
         job_id = event.data.get("job_id", "")
         if event.type == "job.admitted.v1":
-            if job_id in self.admitted or job_id in self.closed:
+            if self.kept.get(ADMISSION, job_id) is not None:
                 self._add(event, f"{job_id} was admitted after it was admitted or ended")
-            self.admitted[job_id] = event
+                return
+            self.kept.put(ADMISSION, job_id, ADMITTED)
+            if self.unadmitted.pop(job_id, None) is None:
+                self.unqueued[job_id] = event.id, event.partition, event.seq
         elif event.type in ("job.rejected.v1", "job.cancelled.v1"):
-            if job_id in self.closed or job_id in self.admitted:
+            if self.kept.get(ADMISSION, job_id) is not None:
                 self._add(event, f"{job_id} was ended by admission after it was admitted or ended")
-            self.closed[job_id] = event
+                return
+            self.kept.put(ADMISSION, job_id, CLOSED)
 
     def _observe_placement(self, event: LedgerEvent) -> None:
         job_id, verb = event.data["job_id"], event.type.split(".")[1]
-        job = self.jobs.setdefault(job_id, JobLifecycle(self.bounds.has(event)))
-        if job.ended:
-            self._add(event, f"{job_id}: {verb} after {job.ended}")
-            return
+        job = self.jobs.get(job_id)
+        if job is None:
+            if ended := self.kept.get(ENDED, job_id):
+                self._add(event, f"{job_id}: {verb} after {ended[0]}")
+                return
+            job = self._begin(event, job_id)
         if verb not in NEXT[job.phase]:
             self._add(event, f"{job_id}: {verb} cannot follow {job.phase or 'nothing'}")
         if verb in ("enqueued", "requeued"):
             self._check_attempt(event, job)
         if event.type in ENDS:
-            job.ended = verb
+            self.kept.put(ENDED, job_id, (verb,))
+            del self.jobs[job_id]
         elif verb not in NOTES:
             job.phase = verb
+
+    def _begin(self, event: LedgerEvent, job_id: str) -> JobLifecycle:
+        is_admitted = self.kept.get(ADMISSION, job_id) == ADMITTED
+        if self.unqueued.pop(job_id, None) is None and not is_admitted:
+            self.unadmitted[job_id] = event.partition, event.seq
+        return self.jobs.setdefault(job_id, JobLifecycle())
 
     def _check_attempt(self, event: LedgerEvent, job: JobLifecycle) -> None:
         attempt = event.data.get("attempt", 1)
@@ -101,9 +119,9 @@ class JobLifecycleRule:
 
     def finish(self) -> Iterator[Violation]:
         yield from self.violations
-        for job_id, event in self.admitted.items():
-            if job_id not in self.jobs and event.seq <= self.admission_seqs.get(event.partition, 0):
-                yield Violation(self.name, event.id, f"{job_id} was admitted and never enqueued")
-        for job_id in sorted(self.jobs.keys() - self.admitted.keys()):
-            if self.jobs[job_id].must_be_admitted:
+        for job_id, (event_id, partition, seq) in self.unqueued.items():
+            if seq <= self.admission_seqs.get(partition, 0):
+                yield Violation(self.name, event_id, f"{job_id} was admitted and never enqueued")
+        for job_id, place in sorted(self.unadmitted.items()):
+            if self.bounds.reach("placement", *place):
                 yield Violation(self.name, job_id, "was enqueued and never admitted")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import isclose
+from typing import ClassVar
 
 from shared.ledger.recent_ids import CAPACITY
 from shared.projections.ledger_events import LedgerEvent, Payload
@@ -52,6 +53,7 @@ class LlmLifecycleRule:
     The prompt is settled as the engine counts it, which may be more than was estimated for it.
     """
 
+    CARRIED: ClassVar[tuple[str, ...]] = ("lanes",)
     name: str = "an LLM request runs once, after its reservation, and is settled once, within it"
     lanes: dict[int, LlmLane] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from shared.projections.ledger_events import LedgerEvent, Payload
 from shared.verify.llm_budgets import EndpointBudget, HeldRequest, Prices, money_prices
@@ -60,6 +61,7 @@ class BudgetRule:
     """Replays the budgets of every endpoint: at each reservation, what was used and what open
     requests may still use is within the limit."""
 
+    CARRIED: ClassVar[tuple[str, ...]] = ("lanes",)
     name: str = "no budget of an LLM endpoint is passed"
     lanes: dict[int, BudgetLane] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)

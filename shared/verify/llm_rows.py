@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isclose
+from typing import ClassVar
 
 from asyncpg import Connection
 
@@ -38,13 +39,11 @@ NO_REQUEST: Figures = ("", "", "", 0, 0, 0.0, 0)
 QUERIES = {REQUEST_TABLE: REQUESTS, "llm_tenant": TENANTS, "llm_usage": HOURS, "llm_open": OPEN}
 
 
-async def read_llm_rows(conn: Connection) -> RowStore:
-    """Return the rows by table and key; the caller's transaction makes them consistent."""
-    store = RowStore()
-    for table, sql in QUERIES.items():
+async def read_rows(conn: Connection, queries: Mapping[str, str], rows: RowStore) -> None:
+    """Add the rows of each query by its table; the caller's transaction makes them consistent."""
+    for table, sql in queries.items():
         async for row in conn.cursor(sql, prefetch=PREFETCH):
-            store.put(table, str(row["key"]), tuple(row)[1:])
-    return store
+            rows.put(table, str(row[0]), tuple(row)[1:])
 
 
 @dataclass(slots=True)
@@ -84,10 +83,11 @@ class LlmRowsRule:
     Rows of requests, of which there are millions, are in files on both sides.
     """
 
+    CARRIED: ClassVar[tuple[str, ...]] = ("tenants", "hours", "last_hour", "open")
     stored: RowStore
     seqs: Mapping[LedgerPartition, int]
+    kept: RowStore = field(default_factory=RowStore)
     name: str = "read models of LLM requests equal the fold"
-    requests: RowStore = field(default_factory=RowStore)
     tenants: dict[str, LlmSums] = field(default_factory=dict)
     hours: dict[str, LlmSums] = field(default_factory=dict)
     last_hour: dict[int, int] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class LlmRowsRule:
 
     def _set(self, event: LedgerEvent, state: str, ended_at: int) -> None:
         data, key = event.data, _key(event)
-        before = self.requests.get(REQUEST_TABLE, key)
+        before = self.kept.get(REQUEST_TABLE, key)
         if before is None or self._is_dropped(event.partition, before):
             before = NO_REQUEST
         outcome, reason, prompt, output, cost = before[1:6]
@@ -139,7 +139,7 @@ class LlmRowsRule:
             case "llm.rejected.v1":
                 reason = data["reason"]
         row = state, outcome, reason, prompt, output, cost, ended_at
-        self.requests.put(REQUEST_TABLE, key, row, ended_at)
+        self.kept.put(REQUEST_TABLE, key, row, ended_at)
 
     def _end(self, event: LedgerEvent) -> None:
         state = "finished" if event.type == "llm.finished.v1" else "rejected"
@@ -155,7 +155,7 @@ class LlmRowsRule:
             self._drop_hours(event.partition, hour_at)
             if last_hour // DAY_MS != hour_at // DAY_MS:
                 before = hour_at - KEPT_REQUESTS_MS
-                self.requests.drop(REQUEST_TABLE, f"{event.partition}/", before)
+                self.kept.drop(REQUEST_TABLE, f"{event.partition}/", before)
 
     def _is_dropped(self, partition: int, row: Figures) -> bool:
         """Return whether the projector has dropped the row: it does so when an hour begins."""
@@ -182,7 +182,7 @@ class LlmRowsRule:
                     yield Violation(self.name, f"{table} {key}", detail)
 
     def _kept_requests(self) -> Iterator[tuple[str, Figures]]:
-        for key, row in self.requests.rows(REQUEST_TABLE):
+        for key, row in self.kept.rows(REQUEST_TABLE):
             if not self._is_dropped(int(key.partition("/")[0]), row):
                 yield key, row
 

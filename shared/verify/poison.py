@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from shared.projections.ledger_events import LedgerEvent
 from shared.verify.removed import Removed
+from shared.verify.row_store import RowStore
 from shared.verify.rules import Bounds, Violation
 
+REJECTED = "rejected record"
 SETTLED = ("input.retry-requested.v1", "input.skipped.v1")
 """Events that close a quarantined input; a retry that raised leaves another one open."""
 
@@ -36,36 +39,46 @@ class UndecodableRecord:
 class DeadLetterRule:
     """The topic `dead` holds each rejected record at least once, and nothing else."""
 
+    CARRIED: ClassVar[tuple[str, ...]] = ("rejected",)
     undecodable: dict[RecordPosition, UndecodableRecord]
     dead: dict[RecordPosition, str]
     """Position of each dead letter's record to the sha256 of the bytes in `dead`."""
     bounds: Bounds
     removed: Removed = field(default_factory=Removed)
     name: str = "dead letters equal what was rejected"
-    rejected: dict[RecordPosition, list[LedgerEvent]] = field(default_factory=dict)
+    kept: RowStore = field(default_factory=RowStore)
+    """How often each record was rejected."""
+    rejected: dict[RecordPosition, LedgerEvent] = field(default_factory=dict)
+    """First rejections that were not checked yet."""
 
     def observe(self, event: LedgerEvent) -> None:
         if event.type == "input.rejected.v1":
             data = event.data
             position = (data["topic"], data["partition"], data["offset"])
-            self.rejected.setdefault(position, []).append(event)
+            rejections = self._rejections(position) + 1
+            self.kept.put(REJECTED, _path(position), (rejections,))
+            self.rejected.setdefault(position, event)
+
+    def _rejections(self, position: RecordPosition) -> int:
+        row = self.kept.get(REJECTED, _path(position))
+        return 0 if row is None else int(str(row[0]))
 
     def finish(self) -> Iterator[Violation]:
-        for position, rejections in self.rejected.items():
-            if self.bounds.has(rejections[0]):
-                yield from self._check(position, rejections)
+        for position, rejection in list(self.rejected.items()):
+            if self.bounds.has(rejection):
+                del self.rejected[position]
+                yield from self._check(position, rejection)
         for position, record in self.undecodable.items():
-            if record.consumed and position not in self.rejected:
+            if record.consumed and not self._rejections(position):
                 yield self._at(position, "was consumed and not rejected")
-        for position in self.dead.keys() - self.rejected.keys():
-            yield self._at(position, "is in the topic dead but was not rejected")
+        for position in self.dead:
+            if not self._rejections(position):
+                yield self._at(position, "is in the topic dead but was not rejected")
 
-    def _check(
-        self, position: RecordPosition, rejections: list[LedgerEvent]
-    ) -> Iterator[Violation]:
-        rejection, path = rejections[0], _path(position)
-        if len(rejections) > 1:
-            yield self._at(position, f"was rejected {len(rejections)} times")
+    def _check(self, position: RecordPosition, rejection: LedgerEvent) -> Iterator[Violation]:
+        path, rejections = _path(position), self._rejections(position)
+        if rejections > 1:
+            yield self._at(position, f"was rejected {rejections} times")
         if self.removed.has(*position):
             return
         if position not in self.undecodable:
@@ -84,6 +97,7 @@ class DeadLetterRule:
 class QuarantineRule:
     """Inputs on which a decider raised: open until an operator has decided on them, never red."""
 
+    CARRIED: ClassVar[tuple[str, ...]] = ("quarantined", "settled")
     name: str = "no input is quarantined"
     quarantined: dict[str, LedgerEvent] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
@@ -93,6 +107,9 @@ class QuarantineRule:
             self.quarantined[event.id] = event
         elif event.type in SETTLED:
             self.settled.add(event.data["input_id"])
+
+    def finish(self) -> Iterator[Violation]:
+        yield from ()
 
     def open(self) -> Iterator[Violation]:
         """Yield each input that still waits for an operator."""

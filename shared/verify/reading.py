@@ -1,4 +1,4 @@
-"""Read whole topics from offset 0 to the end that they had when the reading began."""
+"""Read topics from their begin, or a mark, to the end that they had when the reading began."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Cursor
 from shared.ledger.record import Position, next_of
 from shared.projections.source import LedgerPartition, ledger_partitions
-from shared.verify.commands import SentCommand
+from shared.verify.commands import SentCommand, SentCommands
 from shared.verify.events import PublishedEvents
+from shared.verify.marks import NO_MARK, VerifyMark
 from shared.verify.poison import RecordPosition, UndecodableRecord
 from shared.verify.workers import ReadyWorker
 
@@ -52,12 +53,15 @@ class InstallationLog:
     catch_up_s: float = 15.0
 
 
-async def read_ledgers(installation: InstallationLog) -> AsyncIterator[list[Accepted]]:
-    """Yield every accepted record of every ledger, in order within each partition."""
+async def read_ledgers(
+    installation: InstallationLog, cursors: Mapping[LedgerPartition, Cursor] | None = None
+) -> AsyncIterator[list[Accepted]]:
+    """Yield the accepted records of every ledger behind the cursors, in order within each lane."""
     ledgers: dict[str, list[int]] = {}
     for name, partition in ledger_partitions(installation.partitions):
         ledgers.setdefault(name, []).append(partition)
-    tail = LedgerTail(installation.log, ledgers)
+    starts = {TP(*partition): cursor for partition, cursor in (cursors or {}).items()}
+    tail = LedgerTail(installation.log, ledgers, starts)
     await tail.start()
     try:
         while True:
@@ -74,9 +78,11 @@ async def read_topics(
     installation: InstallationLog,
     names: Iterable[str],
     is_complete: Callable[[], bool] = lambda: True,
+    starts: Mapping[TP, int] | None = None,
 ) -> AsyncIterator[tuple[TP, Entry]]:
-    """Yield every record of topics that are not ledgers, in order within each partition.
+    """Yield the records of topics that are not ledgers, in order within each partition.
 
+    Each partition is read from its start, or from its begin if that is later or none is given.
     What comes behind their end is read too until it is complete, or for `catch_up_s`.
     """
     tps = [
@@ -86,9 +92,10 @@ async def read_topics(
     ]
     lossy = all(TOPICS[name].retention_ms >= 0 for name in names)
     tail = TopicTail(installation.log, lossy=lossy)
-    await tail.start_at_begin(tps)
+    await installation.log.start()
     ends = {tp: await installation.log.end(tp) for tp in tps}
-    reached = {tp: await installation.log.begin(tp) for tp in tps}
+    reached = {tp: max(await installation.log.begin(tp), (starts or {}).get(tp, 0)) for tp in tps}
+    await tail.start(reached)
     until_s = inf
     try:
         while True:
@@ -121,10 +128,21 @@ async def _pass_removed(log: Log, reached: dict[TP, int], ends: Mapping[TP, int]
 class InputRecords:
     """The records of the input topics that are not ledgers."""
 
-    commands: dict[str, SentCommand] = field(default_factory=dict)
+    commands: SentCommands = field(default_factory=SentCommands)
     undecodable: dict[RecordPosition, UndecodableRecord] = field(default_factory=dict)
     ready: list[ReadyWorker] = field(default_factory=list)
     records: int = 0
+    unread: dict[TP, int] = field(default_factory=dict)
+    """First offset of each partition that its service has not read, as far as the run knows."""
+    is_unread: set[TP] = field(default_factory=set)
+    """Partitions with such a record."""
+
+    def note(self, tp: TP, offset: int, *, is_read: bool) -> None:
+        """Note whether the service has read a record; the next run reads on at the first not."""
+        if tp not in self.is_unread:
+            self.unread[tp] = offset + is_read
+        if not is_read:
+            self.is_unread.add(tp)
 
 
 class Consumption:
@@ -166,12 +184,14 @@ class Consumption:
         return 0 if isinstance(position, int) else position[1]
 
 
-async def read_inputs(installation: InstallationLog, consumption: Consumption) -> InputRecords:
+async def read_inputs(
+    installation: InstallationLog, consumption: Consumption, starts: Mapping[TP, int] | None = None
+) -> InputRecords:
     """Return every command, ready worker and undecodable record of the input topics."""
     inputs = InputRecords()
     kept = [name for name in CUSTODIAN if name not in LOSSY_INPUTS]
     for names in (kept, sorted(LOSSY_INPUTS)):
-        async for tp, entry in read_topics(installation, names):
+        async for tp, entry in read_topics(installation, names, starts=starts):
             inputs.records += 1
             add_record(inputs, tp, entry, consumption)
     return inputs
@@ -179,26 +199,26 @@ async def read_inputs(installation: InstallationLog, consumption: Consumption) -
 
 def add_record(inputs: InputRecords, tp: TP, entry: Entry, consumption: Consumption) -> None:
     """Decode a record as its readers do, and add what it is."""
+    custodian_has_read = consumption.has_read(CUSTODIAN[tp.topic], tp, entry.offset)
     try:
         event = cloudevents.decode_input(entry.value)
         if event.type == ExecutorReported.TYPE:
             reported = ExecutorReported.model_validate_json(event.body)
             add_ready_workers(inputs, tp, entry, reported)
+            inputs.note(tp, entry.offset, is_read=True)
             return
         for soft in (CheckpointsReported, ProgressReported, NodeProblemsReported):
             if event.type == soft.TYPE:
                 soft.model_validate_json(event.body)
+                inputs.note(tp, entry.offset, is_read=True)
                 return
         refuse_misplaced(tp.topic, event.type, owner_of(event.type))
         command = decode_command(event.type, event.body)
     except (cloudevents.Malformed, UnknownType, ValueError):
         inputs.undecodable[tp.topic, tp.partition, entry.offset] = UndecodableRecord(
-            tp.topic,
-            tp.partition,
-            entry.offset,
-            sha256_of(entry.value),
-            consumption.has_read(CUSTODIAN[tp.topic], tp, entry.offset),
+            tp.topic, tp.partition, entry.offset, sha256_of(entry.value), custodian_has_read
         )
+        inputs.note(tp, entry.offset, is_read=custodian_has_read)
         return
     if event.type == "submission.reject.v1":
         payload = msgspec.json.decode(event.body)
@@ -207,7 +227,8 @@ def add_record(inputs: InputRecords, tp: TP, entry: Entry, consumption: Consumpt
     consumed = consumption.has_read(owner, tp, entry.offset)
     of = str(getattr(command, "job_id", ""))
     sent = SentCommand(event.id, event.type, of, _path(tp, entry), consumed)
-    inputs.commands.setdefault(event.id, sent)
+    inputs.commands.add(sent)
+    inputs.note(tp, entry.offset, is_read=consumed)
 
 
 def add_ready_workers(
@@ -238,22 +259,29 @@ def _path(tp: TP, entry: Entry) -> str:
 
 
 async def read_published(
-    installation: InstallationLog, consumption: Consumption
+    installation: InstallationLog, consumption: Consumption, mark: VerifyMark
 ) -> PublishedEvents:
-    """Return the content of `events` once the publisher has caught up, or after `catch_up_s`."""
-    return await read_events(installation, consumption.last_public.values())
+    """Return what `events` has behind the mark, once the publisher has caught up, or after
+    `catch_up_s`. Repetitions of what was compared before the mark are left out.
+    """
+    due = [event_id for event_id in consumption.last_public.values() if not mark.has(event_id)]
+    return await read_events(installation, due, mark)
 
 
-async def read_events(installation: InstallationLog, due: Collection[str] = ()) -> PublishedEvents:
-    """Return the content of `events`; it is waited for the ids that are due."""
+async def read_events(
+    installation: InstallationLog, due: Collection[str] = (), mark: VerifyMark = NO_MARK
+) -> PublishedEvents:
+    """Return the content of `events` behind the mark; it is waited for the ids that are due."""
     published = PublishedEvents()
 
     def has_all() -> bool:
         return all(published.type_of(event_id) for event_id in due)
 
-    async for _, entry in read_topics(installation, ["events"], has_all):
+    async for tp, entry in read_topics(installation, ["events"], has_all, mark.topics):
+        published.next[tp] = entry.offset + 1
         event = cloudevents.decode(entry.value)
-        published.add(event.id, event.type, event.body)
+        if not mark.has(event.id):
+            published.add(event.id, event.type, event.body)
     return published
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from asyncpg import Connection
 
@@ -13,18 +13,23 @@ from shared.projections.ledger_events import LedgerEvent
 from shared.projections.records import read_marks
 from shared.projections.retention import Mark
 from shared.projections.source import LedgerPartition
-from shared.verify.llm_rows import read_llm_rows
-from shared.verify.row_store import RowStore
+from shared.verify.llm_rows import QUERIES as LLM_QUERIES
+from shared.verify.llm_rows import read_rows
+from shared.verify.row_store import Figures, RowStore, side_by_side
 from shared.verify.rules import Violation
-
-Rows = dict[str, tuple[object, ...]]
-"""Key of a row to its other columns."""
 
 JOBS = "SELECT job_id, phase, attempt, gpu_ms, ended_at FROM job_placement"
 ADMISSIONS = "SELECT job_id, state FROM job_admission"
 ALLOCATIONS = "SELECT allocation_id, job_id, node_id, gpu_milli, released_at > 0 FROM allocation"
 COMMANDS = "SELECT command_id, ledger, accepted, answers FROM command"
 DEAD_LETTERS = "SELECT dead_id, topic, log_offset, sha256, state FROM dead_letter WHERE topic <> ''"
+QUERIES = {
+    "job_placement": JOBS,
+    "job_admission": ADMISSIONS,
+    "allocation": ALLOCATIONS,
+    "command": COMMANDS,
+    "dead_letter": DEAD_LETTERS,
+}
 
 PHASES = {
     "enqueued": "waiting",
@@ -43,6 +48,8 @@ PHASES = {
 }
 """Type of a job event to the phase after it."""
 RETRY_ENDS = {"decided": "retried", "raised": "raised_again", "not_retained": "not_retained"}
+NEW: Figures = ("", 0, 0, 0, 0)
+NO_ANSWER: Figures = ("", False, 0, 0)
 STATES = frozenset({"admitted", "deferred", "rejected", "cancelled"})
 
 
@@ -52,32 +59,20 @@ class StoredRows:
 
     seqs: Mapping[LedgerPartition, int]
     """Ledger partition to the last seq in the rows."""
-    tables: dict[str, Rows]
-    llm: RowStore = field(default_factory=RowStore)
-    """The tables of LLM requests."""
+    rows: RowStore = field(default_factory=RowStore)
     marks: Mapping[str, Mark] = field(default_factory=dict)
     """Of each table of which rows may have left by their retention."""
 
 
 async def read_stored_rows(conn: Connection) -> StoredRows:
     """Read cursors and rows in one transaction, so that they are consistent."""
+    rows = RowStore()
     async with conn.transaction(isolation="repeatable_read", readonly=True):
         cursors = await cursor.read(conn)
-        tables = {
-            "job_placement": keyed(await conn.fetch(JOBS)),
-            "job_admission": keyed(await conn.fetch(ADMISSIONS)),
-            "allocation": keyed(await conn.fetch(ALLOCATIONS)),
-            "command": keyed(await conn.fetch(COMMANDS)),
-            "dead_letter": keyed(await conn.fetch(DEAD_LETTERS)),
-        }
-        llm = await read_llm_rows(conn)
+        await read_rows(conn, QUERIES | LLM_QUERIES, rows)
         marks = await read_marks(conn)
     seqs = {partition: c.seq for partition, c in cursors.items()}
-    return StoredRows(seqs, tables, llm, marks)
-
-
-def keyed(records: Iterable[tuple[object, ...]]) -> Rows:
-    return {str(record[0]): tuple(record)[1:] for record in records}
+    return StoredRows(seqs, rows, marks)
 
 
 READ_MODELS_RULE = "read models equal the fold"
@@ -85,19 +80,17 @@ READ_MODELS_RULE = "read models equal the fold"
 
 @dataclass(slots=True)
 class ReadModelRule:
-    """Compares the rows with a fold of its own, which shares no code with the projections."""
+    """Compares the rows with a fold of its own, which shares no code with the projections.
 
+    Of each row `kept` has the columns and, last, the time in ms at which it was decided or made;
+    of a dead letter whether it was rejected in place of its state.
+    """
+
+    CARRIED: ClassVar[tuple[str, ...]] = ("skipped", "retries")
     stored: StoredRows
+    kept: RowStore = field(default_factory=RowStore)
     name: str = READ_MODELS_RULE
-    jobs: dict[str, list[object]] = field(default_factory=dict)
-    admissions: Rows = field(default_factory=dict)
-    allocations: Rows = field(default_factory=dict)
-    commands: dict[str, list[object]] = field(default_factory=dict)
-    dead_letters: Rows = field(default_factory=dict)
-    rejected: set[str] = field(default_factory=set)
     skipped: set[str] = field(default_factory=set)
-    times: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
-    """Of each table, by key: when a job was decided or ended, or a row was made."""
     retries: dict[str, str] = field(default_factory=dict)
     """Inputs of which a retry was requested, with the state that this led to."""
 
@@ -107,11 +100,9 @@ class ReadModelRule:
         if event.type.startswith("command."):
             self._fold_answer(event)
         elif event.type in ("input.rejected.v1", "input.quarantined.v1"):
-            data = event.data
-            self.times["dead_letter"][event.id] = event.at
-            self.dead_letters[event.id] = (data["topic"], data["offset"], data["sha256"])
-            if event.type == "input.rejected.v1":
-                self.rejected.add(event.id)
+            data, is_rejected = event.data, event.type == "input.rejected.v1"
+            row = data["topic"], data["offset"], data["sha256"], is_rejected, event.at
+            self.kept.put("dead_letter", event.id, row)
         elif event.type.startswith("input."):
             self._fold_settlement(event)
         elif event.ledger == "placement":
@@ -119,14 +110,13 @@ class ReadModelRule:
         elif event.ledger == "admission" and event.type.startswith("job."):
             state = event.type.split(".")[1]
             if state in STATES:
-                self.admissions[event.data["job_id"]] = (state,)
-                self.times["job_admission"][event.data["job_id"]] = event.at
+                self.kept.put("job_admission", event.data["job_id"], (state, event.at))
 
     def _fold_answer(self, event: LedgerEvent) -> None:
-        row = self.commands.setdefault(event.data["command_id"], ["", False, 0])
-        row[0], row[1] = event.ledger, event.type == "command.accepted.v1"
-        row[2] = int(str(row[2])) + 1
-        self.times["command"][event.data["command_id"]] = event.at
+        command_id = event.data["command_id"]
+        answers = int(str((self.kept.get("command", command_id) or NO_ANSWER)[2])) + 1
+        is_accepted = event.type == "command.accepted.v1"
+        self.kept.put("command", command_id, (event.ledger, is_accepted, answers, event.at))
 
     def _fold_settlement(self, event: LedgerEvent) -> None:
         input_id, verb = event.data["input_id"], event.type.split(".")[1]
@@ -137,64 +127,65 @@ class ReadModelRule:
         else:
             self.retries.setdefault(input_id, "retrying")
 
-    def _state_of(self, dead_id: str) -> str:
-        if dead_id in self.rejected:
-            return "rejected"
-        return "skipped" if dead_id in self.skipped else self.retries.get(dead_id, "open")
-
     def _fold_placement(self, event: LedgerEvent) -> None:
         if event.type == "allocation.released.v1":
             allocation_id = event.data["allocation_id"]
-            if allocation_id in self.allocations:
-                self.allocations[allocation_id] = (*self.allocations[allocation_id][:3], True)
+            row = self.kept.get("allocation", allocation_id)
+            if row is not None:
+                self.kept.put("allocation", allocation_id, (*row[:3], True, 0))
         elif event.type.startswith("job."):
             self._fold_job(event)
 
     def _fold_job(self, event: LedgerEvent) -> None:
         data, verb = event.data, event.type.split(".")[1]
-        row = self.jobs.setdefault(data["job_id"], ["", 0, 0, 0])
-        if verb in PHASES:
-            row[0] = PHASES[verb]
+        phase, attempt, gpu_ms, ended_at, _ = self.kept.get("job_placement", data["job_id"]) or NEW
+        phase = PHASES.get(verb, phase)
         if verb in ("enqueued", "requeued", "placed"):
-            row[1] = data.get("attempt", 1)
+            attempt = data.get("attempt", 1)
         if verb == "placed":
             for allocation in data["allocations"]:
                 key = f"{event.position}/{allocation['rank']}"
                 milli = allocation.get("gpu_milli", 1000)
-                self.allocations[key] = (data["job_id"], allocation["node_id"], milli, False)
+                row = data["job_id"], allocation["node_id"], milli, False, 0
+                self.kept.put("allocation", key, row)
         if verb in ("succeeded", "failed", "cancelled"):
-            row[3] = event.at
-        row[2] = int(str(row[2])) + round(data.get("gpu_s", 0.0) * 1000)
+            ended_at = event.at
+        gpu_ms = int(str(gpu_ms)) + round(data.get("gpu_s", 0.0) * 1000)
+        row_of_job = phase, attempt, gpu_ms, ended_at, ended_at
+        self.kept.put("job_placement", data["job_id"], row_of_job)
 
     def finish(self) -> Iterator[Violation]:
-        folded: dict[str, Rows] = {
-            "job_placement": {k: tuple(v) for k, v in self.jobs.items()},
-            "job_admission": self.admissions,
-            "allocation": self.allocations,
-            "command": {k: tuple(v) for k, v in self.commands.items()},
-            "dead_letter": {k: (*v, self._state_of(k)) for k, v in self.dead_letters.items()},
-        }
-        for table, expected in folded.items():
-            yield from self._compare(table, expected, self.stored.tables[table])
+        for table in QUERIES:
+            yield from self._compare(table)
 
-    def _compare(self, table: str, expected: Rows, stored: Rows) -> Iterator[Violation]:
+    def _compare(self, table: str) -> Iterator[Violation]:
         mark, left = self.stored.marks.get(table, Mark()), 0
-        for key in sorted(expected.keys() | stored.keys()):
-            if key not in stored and 0 < self._left_at(table, key) < mark.leaving_at:
+        for key, row, stored in side_by_side(self.kept.rows(table), self.stored.rows.rows(table)):
+            expected = None if row is None else self._columns(table, key, row)
+            left_at = 0 if row is None or stored is not None else self._left_at(table, key, row)
+            if 0 < left_at < mark.leaving_at:
                 left += 1
-            elif expected.get(key) != stored.get(key):
-                detail = f"stored {stored.get(key)}, the fold gives {expected.get(key)}"
+            elif expected != stored:
+                detail = f"stored {stored}, the fold gives {expected}"
                 yield Violation(self.name, f"{table} {key}", detail)
         if left != mark.row_count:
             detail = f"{left} old rows are missing; {mark.row_count} have left by their retention"
             yield Violation(self.name, table, detail)
 
-    def _left_at(self, table: str, key: str) -> int:
+    def _columns(self, table: str, key: str, row: Figures) -> Figures:
+        """Return the columns that the row must have in Postgres."""
+        if table != "dead_letter":
+            return row[:-1]
+        state = "skipped" if key in self.skipped else self.retries.get(key, "open")
+        return (*row[:-2], "rejected" if row[-2] else state)
+
+    def _left_at(self, table: str, key: str, row: Figures) -> int:
         """Return the time in ms from which a row's age counts; 0 while its job is open."""
         if table in ("command", "dead_letter"):
-            return self.times[table][key]
-        job_id = str(self.allocations[key][0]) if table == "allocation" else key
-        if job_id in self.jobs:
-            return int(str(self.jobs[job_id][3]))
-        is_ended = self.admissions[job_id][0] in ("rejected", "cancelled")
-        return self.times["job_admission"][job_id] if is_ended else 0
+            return int(str(row[-1]))
+        job_id = str(row[0]) if table == "allocation" else key
+        placed = self.kept.get("job_placement", job_id)
+        if placed is not None:
+            return int(str(placed[-1]))
+        state, decided_at = self.kept.get("job_admission", job_id) or ("", 0)
+        return int(str(decided_at)) if state in ("rejected", "cancelled") else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from shared.projections.ledger_events import LedgerEvent, Payload
 from shared.verify.rules import Violation
@@ -99,6 +99,7 @@ class WatchedNode:
 class ReleaseProofRule:
     """Replays the lives of all nodes; older ledgers had no generations and release by the clock."""
 
+    CARRIED: ClassVar[tuple[str, ...]] = ("pools", "nodes", "generations")
     name: str = "the GPUs of a lost node are released by a proof that nothing of it lives"
     pools: dict[int, PoolLeases] = field(default_factory=dict)
     nodes: dict[str, WatchedNode] = field(default_factory=dict)

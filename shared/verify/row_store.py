@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from contextlib import closing
+from pathlib import Path
+from typing import Self, TypeAlias
 
 import msgspec
 
@@ -48,6 +50,10 @@ class KeyFilter:
     def __init__(self) -> None:
         self._bits = bytearray()
 
+    def set_all(self) -> None:
+        """Let every key be one that may be there."""
+        self._bits = bytearray(b"\xff" * FILTER_BYTES)
+
     def add(self, keys: Iterable[tuple[str, str]]) -> None:
         bits = self._bits = self._bits or bytearray(FILTER_BYTES)
         for key in keys:
@@ -73,6 +79,24 @@ class RowStore:
         self._file.executescript(SCHEMA.format(cache=CACHE_KIB))
         self._recent: dict[tuple[str, str], tuple[Figures, int]] = {}
         self._written = KeyFilter()
+
+    @classmethod
+    def copied_from(cls, path: Path) -> Self:
+        """Return a store with the rows of a file; it changes no more with it.
+
+        Raises sqlite3.Error for a file that is none of `copy_to`.
+        """
+        store = cls()
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as source:
+            source.backup(store._file)
+        store._written.set_all()
+        return store
+
+    def copy_to(self, path: Path) -> None:
+        """Copy all rows into a new file."""
+        self._write()
+        with closing(sqlite3.connect(path)) as target:
+            self._file.backup(target)
 
     def put(self, table: str, key: str, figures: Figures, ended_at: int = 0) -> None:
         """Set a row; one that has ended can be dropped by that time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from shared.projections.ledger_events import LedgerEvent
 
@@ -25,6 +25,8 @@ class Violation:
 class Rule(Protocol):
     """Events of one ledger partition come in order; ledgers come in any order."""
 
+    CARRIED: ClassVar[tuple[str, ...]]
+    """Fields that a later run needs to go on behind this one, besides the rows that are kept."""
     name: str
 
     def observe(self, event: LedgerEvent) -> None: ...
@@ -44,4 +46,8 @@ class Bounds:
 
     def has(self, event: LedgerEvent) -> bool:
         """Return whether the event was appended before the second pass began."""
-        return event.seq <= self.seqs.get((event.ledger, event.partition), 0)
+        return self.reach(event.ledger, event.partition, event.seq)
+
+    def reach(self, ledger: str, partition: int, seq: int) -> bool:
+        """Return whether the record was appended before the second pass began."""
+        return seq <= self.seqs.get((ledger, partition), 0)

@@ -1,4 +1,4 @@
-"""`berth verify`: read all topics from offset 0 and check every rule."""
+"""`berth verify`: read all topics, from their begin or the last mark, and check every rule."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from asyncpg import Connection
 
 from shared.bus.clock import now_ms
-from shared.contracts.topics import INPUTS, LOSSY_INPUTS
+from shared.contracts.topics import CUSTODIAN, INPUTS, LOSSY_INPUTS
 from shared.ledger.errors import ProtocolViolation
-from shared.ledger.reader import Cursor
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted, Cursor
 from shared.process.progress import ReportLine
 from shared.projections.cursor import read as read_cursors
 from shared.projections.ledger_events import decode_events
@@ -25,6 +26,7 @@ from shared.verify.lifecycle import JobLifecycleRule
 from shared.verify.llm_lifecycle import LlmLifecycleRule
 from shared.verify.llm_limits import BudgetRule
 from shared.verify.llm_rows import LlmRowsRule
+from shared.verify.marks import NO_MARK, Marks, VerifyMark, fields_of
 from shared.verify.poison import DeadLetterRule, QuarantineRule
 from shared.verify.reading import (
     Consumption,
@@ -37,7 +39,8 @@ from shared.verify.reading import (
 )
 from shared.verify.readmodels import ReadModelRule, StoredRows, read_stored_rows
 from shared.verify.releases import ReleaseProofRule
-from shared.verify.removed import read_removed
+from shared.verify.removed import Removed, read_removed
+from shared.verify.row_store import RowStore
 from shared.verify.rules import Bounds, Rule, Violation
 from shared.verify.workers import ReadyWorkerRule
 
@@ -52,13 +55,15 @@ ACKED = "what was acknowledged is in its topic"
 class VerifyReport:
     """Violations, figures and names of the checked rules; green without violations.
 
-    `open` are inputs that wait for an operator: a task, no violation.
+    `open` are inputs that wait for an operator: a task, no violation. `since_ms` is the time of the
+    run of which the mark was used, 0 for none: what came before it was not read again.
     """
 
     violations: list[Violation] = field(default_factory=list)
     open: list[Violation] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     rules: list[str] = field(default_factory=list)
+    since_ms: int = 0
 
     @property
     def ok(self) -> bool:
@@ -71,55 +76,184 @@ async def verify(
     report_line: ReportLine = lambda _: None,
     *,
     acked: Collection[str] = (),
+    marks: Marks | None = None,
+    whole: bool = False,
 ) -> VerifyReport:
     """Check the present contents of the log; the read models are left out without `conn`.
 
-    `acked` are ids of acknowledged commands: each must be in its topic.
+    `acked` are ids of acknowledged commands: each must be in its topic. With `marks` the run goes
+    on behind the last mark, unless it is to be `whole`, and leaves another one if it is green.
 
     The ledgers are read twice: the first pass determines how far each service has read its inputs,
     so that inputs in transit are no violation.
     """
-    report = VerifyReport()
-    try:
-        consumption = await check_chain(installation, report, report_line)
-    except ProtocolViolation as error:
-        report.violations.append(Violation(CHAIN, "ledgers", str(error)))
-        return report
-    rules = await rules_for(installation, conn, consumption, report, report_line, acked)
-    quarantine = QuarantineRule()
-    report_line("checking every event")
-    async for batch in read_ledgers(installation):
-        for event in decode_events(batch):
-            quarantine.observe(event)
-            for rule in rules:
-                rule.observe(event)
-    for rule in rules:
-        report.rules.append(rule.name)
-        report.violations.extend(rule.finish())
-    report.open.extend(quarantine.open())
-    report.counts["open"] = len(report.open)
+    run = VerifyRun(installation, conn, report_line)
+    if marks is not None and not whole:
+        mark, kept = await asyncio.to_thread(marks.load)
+        if conn is None or await has_rows_of(conn, mark):
+            run.go_on(mark, kept)
+    report = await run.check(acked)
+    if marks is not None and report.ok:
+        report_line("storing the mark")
+        await asyncio.to_thread(marks.store, run.mark(now_ms()), run.kept)
     return report
 
 
-async def check_chain(
-    installation: InstallationLog, report: VerifyReport, report_line: ReportLine
-) -> Consumption:
-    """First pass: apply the reader rule to every ledger; raises ProtocolViolation."""
-    report_line("reading every ledger")
-    consumption = Consumption()
-    cursors = dict.fromkeys(ledger_partitions(installation.partitions), Cursor())
-    report.rules.append(CHAIN)
-    async for batch in read_ledgers(installation):
-        for accepted in batch:
-            partition = (accepted.ledger, accepted.partition)
-            check_time(report, partition, cursors[partition].at, accepted.record.at)
-            cursors[partition] = cursor_after(accepted)
-            report.counts["events"] += consumption.add(accepted)
-        report.counts["records"] += len(batch)
-    for partition, cursor in cursors.items():
-        check_inputs(report, partition, cursor)
-        consumption.set_cursor(partition, cursor)
-    return consumption
+async def has_rows_of(conn: Connection, mark: VerifyMark) -> bool:
+    """Return whether the mark is of rows, and those of Postgres are not older, as in a rebuild."""
+    cursors = await read_cursors(conn)
+    return mark.has_rows and all(
+        cursors.get(partition, Cursor()).seq >= cursor.seq
+        for partition, cursor in mark.cursors.items()
+    )
+
+
+class VerifyRun:
+    """One run: the mark that it goes on from, what it has read, and its rules."""
+
+    def __init__(
+        self, installation: InstallationLog, conn: Connection | None, report_line: ReportLine
+    ) -> None:
+        self._installation = installation
+        self._conn = conn
+        self._report_line = report_line
+        self._before = NO_MARK
+        self._report = VerifyReport()
+        self._rules: list[Rule] = []
+        self._quarantine = QuarantineRule()
+        self._row_rules: list[Rule] = []
+        self._compared: dict[LedgerPartition, int] = {}
+        self._cursors: dict[LedgerPartition, Cursor] = {}
+        self._seqs: dict[LedgerPartition, int] = {}
+        self._topics: dict[TP, int] = {}
+        self.kept = RowStore()
+        """Rows of all rules, by table and key; see their field of this name."""
+
+    def go_on(self, mark: VerifyMark, kept: RowStore) -> None:
+        """Read on behind a mark."""
+        self._before, self.kept = mark, kept
+        self._report.since_ms = mark.made_ms
+
+    async def check(self, acked: Collection[str]) -> VerifyReport:
+        try:
+            consumption = await self._check_chain()
+        except ProtocolViolation as error:
+            self._report.violations.append(Violation(CHAIN, "ledgers", str(error)))
+            return self._report
+        await self._make_rules(consumption, acked)
+        self._before.give(self._all_rules)
+        self._report_line("checking every event")
+        self._cursors = dict(self._before.cursors)
+        self._seqs = dict(self._before.seqs)
+        async for batch in read_ledgers(self._installation, self._before.cursors):
+            for accepted in batch:
+                self._observe(accepted)
+        for rule in (*self._rules, *self._row_rules):
+            self._report.rules.append(rule.name)
+            self._report.violations.extend(rule.finish())
+        self._report.open.extend(self._quarantine.open())
+        self._report.counts["open"] = len(self._report.open)
+        return self._report
+
+    def mark(self, made_ms: int) -> VerifyMark:
+        """Return the mark of this run, which must be green."""
+        rules = self._all_rules
+        pending = frozenset(
+            event_id
+            for rule in rules
+            if isinstance(rule, PublishedEventRule)
+            for event_id in rule.pending
+        )
+        has_rows = bool(self._row_rules)
+        return VerifyMark(
+            made_ms, self._cursors, self._seqs, self._topics, fields_of(rules), pending, has_rows
+        )
+
+    @property
+    def _all_rules(self) -> list[Rule]:
+        return [*self._rules, *self._row_rules, self._quarantine]
+
+    async def _check_chain(self) -> Consumption:
+        """First pass: apply the reader rule to every ledger; raises ProtocolViolation."""
+        self._report_line("reading every ledger")
+        report, consumption = self._report, Consumption()
+        cursors = dict.fromkeys(ledger_partitions(self._installation.partitions), Cursor())
+        cursors |= self._before.cursors
+        report.rules.append(CHAIN)
+        async for batch in read_ledgers(self._installation, self._before.cursors):
+            for accepted in batch:
+                partition = (accepted.ledger, accepted.partition)
+                check_time(report, partition, cursors[partition].at, accepted.record.at)
+                cursors[partition] = cursor_after(accepted)
+                report.counts["events"] += consumption.add(accepted)
+            report.counts["records"] += len(batch)
+        for partition, cursor in cursors.items():
+            check_inputs(report, partition, cursor)
+            consumption.set_cursor(partition, cursor)
+        return consumption
+
+    def _observe(self, accepted: Accepted) -> None:
+        """Give the events of a record to the rules that have not observed them before the mark."""
+        partition, seq = (accepted.ledger, accepted.partition), accepted.record.seq
+        is_new = seq > self._seqs.get(partition, 0)
+        rules = self._all_rules if is_new else self._row_rules
+        for event in decode_events([accepted]):
+            for rule in rules:
+                rule.observe(event)
+        if is_new:
+            self._seqs[partition] = seq
+        if not self._row_rules or seq <= self._compared.get(partition, 0):
+            self._cursors[partition] = cursor_after(accepted)
+
+    async def _make_rules(self, consumption: Consumption, acked: Collection[str]) -> None:
+        """Read the topics beside the ledgers, and make the rules of the second pass."""
+        self._report_line("reading commands, dead letters and events")
+        installation, before, kept = self._installation, self._before, self.kept
+        inputs = await read_inputs(installation, consumption, before.topics)
+        check_acked(self._report, acked, inputs)
+        self._report.counts["commands"] = len(inputs.commands)
+        self._report.counts["undecodable"] = len(inputs.undecodable)
+        lanes = range(installation.partitions)
+        admission_seqs = {n: consumption.last_seq_read("placement", "admission", n) for n in lanes}
+        placement_seqs = {n: consumption.last_seq_read("admission", "placement", n) for n in lanes}
+        bounds = Bounds(dict(consumption.seqs))
+        removed = await read_removed(installation.log, LOSSY, installation.partitions, now_ms())
+        self._count_removed(removed)
+        published = await read_published(installation, consumption, before)
+        dead = await read_dead_letters(installation)
+        self._rules = [
+            CommandAnswerRule(inputs.commands, bounds, placement_seqs, removed, kept),
+            ArrayCancelRule(),
+            PublishedEventRule(published, bounds, removed),
+            DeadLetterRule(inputs.undecodable, dead, bounds, removed, kept=kept),
+            JobLifecycleRule(admission_seqs, bounds, kept),
+            GpuCapacityRule(kept),
+            ReleaseProofRule(),
+            ReadyWorkerRule(inputs.ready, kept),
+            LlmLifecycleRule(),
+            BudgetRule(),
+        ]
+        self._topics = {**before.topics, **inputs.unread, **published.next}
+        if self._conn is not None:
+            await self._make_row_rules(self._conn, consumption)
+
+    async def _make_row_rules(self, conn: Connection, consumption: Consumption) -> None:
+        stored = await wait_for_rows(conn, consumption, self._installation.catch_up_s)
+        for table, mark in stored.marks.items():
+            if mark.row_count:
+                self._report.counts[f"rows of {table} that have left"] = mark.row_count
+        self._compared = dict(stored.seqs)
+        self._row_rules = [
+            ReadModelRule(stored, self.kept),
+            LlmRowsRule(stored.rows, stored.seqs, self.kept),
+        ]
+
+    def _count_removed(self, removed: Removed) -> None:
+        """Count the records that retention removed before a run has read them."""
+        for tp, begin in removed.begins.items():
+            unread = begin - self._before.topics.get(tp, 0)
+            if tp.topic in CUSTODIAN and unread > 0:
+                self._report.counts[f"records of {tp.topic} that were removed unread"] += unread
 
 
 def check_time(
@@ -148,46 +282,6 @@ def check_acked(report: VerifyReport, acked: Collection[str], inputs: InputRecor
         if command_id not in inputs.commands:
             detail = "was acknowledged and is lost"
             report.violations.append(Violation(ACKED, command_id, detail))
-
-
-async def rules_for(
-    installation: InstallationLog,
-    conn: Connection | None,
-    consumption: Consumption,
-    report: VerifyReport,
-    report_line: ReportLine,
-    acked: Collection[str],
-) -> list[Rule]:
-    """Read the topics beside the ledgers, and return the rules of the second pass."""
-    report_line("reading commands, dead letters and events")
-    inputs = await read_inputs(installation, consumption)
-    check_acked(report, acked, inputs)
-    report.counts["commands"] = len(inputs.commands)
-    report.counts["undecodable"] = len(inputs.undecodable)
-    lanes = range(installation.partitions)
-    admission_seqs = {n: consumption.last_seq_read("placement", "admission", n) for n in lanes}
-    placement_seqs = {n: consumption.last_seq_read("admission", "placement", n) for n in lanes}
-    bounds = Bounds(dict(consumption.seqs))
-    removed = await read_removed(installation.log, LOSSY, installation.partitions, now_ms())
-    rules: list[Rule] = [
-        CommandAnswerRule(inputs.commands, bounds, placement_seqs, removed),
-        ArrayCancelRule(),
-        PublishedEventRule(await read_published(installation, consumption), bounds, removed),
-        DeadLetterRule(inputs.undecodable, await read_dead_letters(installation), bounds, removed),
-        JobLifecycleRule(admission_seqs, bounds),
-        GpuCapacityRule(),
-        ReleaseProofRule(),
-        ReadyWorkerRule(inputs.ready),
-        LlmLifecycleRule(),
-        BudgetRule(),
-    ]
-    if conn is not None:
-        stored = await wait_for_rows(conn, consumption, installation.catch_up_s)
-        for table, mark in stored.marks.items():
-            if mark.row_count:
-                report.counts[f"rows of {table} that have left"] = mark.row_count
-        rules += [ReadModelRule(stored), LlmRowsRule(stored.llm, stored.seqs)]
-    return rules
 
 
 async def wait_for_rows(

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from shared.projections.ledger_events import LedgerEvent
+from shared.verify.row_store import RowStore
 from shared.verify.rules import Violation
+
+PLACED = "placed worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +26,19 @@ class ReadyWorker:
 class ReadyWorkerRule:
     """Also compares the jobs: a record that no reader accepts may repeat an accepted seq."""
 
+    CARRIED: ClassVar[tuple[str, ...]] = ()
     ready: list[ReadyWorker]
+    kept: RowStore = field(default_factory=RowStore)
     name: str = "executors make ready only what was accepted"
-    placed: dict[str, str] = field(default_factory=dict)
-    """Allocation to its job."""
 
     def observe(self, event: LedgerEvent) -> None:
         if event.ledger == "placement" and event.type == "job.placed.v1":
             for allocation in event.data["allocations"]:
                 allocation_id = f"{event.position}/{allocation['rank']}"
-                self.placed[allocation_id] = event.data["job_id"]
+                self.kept.put(PLACED, allocation_id, (event.data["job_id"],))
 
     def finish(self) -> Iterator[Violation]:
         for worker in self.ready:
-            if self.placed.get(worker.allocation_id) != worker.job_id:
+            if self.kept.get(PLACED, worker.allocation_id) != (worker.job_id,):
                 detail = f"{worker.allocation_id} is ready for {worker.job_id} but was not placed"
                 yield Violation(self.name, worker.position, detail)

@@ -19,6 +19,7 @@ from shared.projections.llm_usage import HOUR_MS, KEPT_HOURS_MS, KEPT_REQUESTS_M
 from shared.verify.llm_rows import LlmRowsRule, equal
 from shared.verify.row_store import Figures, RowStore
 from tests.shared.ledger_events import AT, ledger_event
+from tests.shared.verify.rows import stored_rows
 
 HOUR = AT - AT % HOUR_MS
 FULL = LlmRequestRejected(request_id="r2", tenant="red", reason="queue_full")
@@ -46,14 +47,6 @@ def stored() -> dict[str, dict[str, Figures]]:
         "llm_usage": {f"0/{HOUR}/red": sums},
         "llm_open": {},
     }
-
-
-def stored_rows(rows: dict[str, dict[str, Figures]]) -> RowStore:
-    store = RowStore()
-    for table, by_key in rows.items():
-        for key, row in by_key.items():
-            store.put(table, key, row)
-    return store
 
 
 def violations(
@@ -105,7 +98,7 @@ def test_what_the_projector_has_dropped_is_not_expected() -> None:
     rule = LlmRowsRule(RowStore(), {("throttle", 0): 100})
     for at, event in [*EVENTS, *((later, event) for event in served("r9"))]:
         rule.observe(ledger_event("throttle", event, at=at))
-    assert [key for key, _ in rule.requests.rows("llm_request")] == ["0/red/r9"]
+    assert [key for key, _ in rule.kept.rows("llm_request")] == ["0/red/r9"]
     assert len(rule.hours) == 1
     assert rule.tenants["0/red"].requests == 2
 

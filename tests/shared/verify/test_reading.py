@@ -167,14 +167,14 @@ async def test_a_dead_letter_names_its_record_in_its_headers() -> None:
 
 
 class Emptied(MemoryLog):
-    """Retention removes all of a topic, once a reader has asked where it begins and ends."""
+    """Retention removes all of a topic, once a reader has read where it begins and ends."""
 
-    begins_asked = 0
+    begins_read = 0
 
     async def begin(self, tp: TP) -> int:
         begin = await super().begin(tp)
-        self.begins_asked += 1
-        if self.begins_asked == 2:
+        self.begins_read += 1
+        if self.begins_read == 1:
             self.broker.trim(tp, len(self.broker.entries(tp)))
         return begin
 

@@ -19,9 +19,12 @@ from shared.contracts.rejected import (
     InputRetryRequested,
     InputSkipped,
 )
-from shared.verify.readmodels import ReadModelRule, Rows, StoredRows, keyed
+from shared.verify.readmodels import ReadModelRule, StoredRows
+from shared.verify.row_store import Figures
 from tests.shared.ledger_events import AT, ledger_event
+from tests.shared.verify.rows import stored_rows
 
+Rows = dict[str, Figures]
 SPEC = JobSpec(name="train")
 ADMISSION: list[Event] = [
     JobAdmitted(job_id="j", tenant="red", submitted_at=1, spec=SPEC),
@@ -61,7 +64,7 @@ def violations(
     tables: dict[str, Rows], *later: Event, placement_seq: int = 5
 ) -> list[tuple[str, str]]:
     seqs = {("admission", 0): 3, ("placement", 0): placement_seq}
-    rule = ReadModelRule(StoredRows(seqs, tables))
+    rule = ReadModelRule(StoredRows(seqs, stored_rows(tables)))
     for ledger, messages in (("admission", ADMISSION), ("placement", [*PLACEMENT, *later])):
         for seq, message in enumerate(messages, 1):
             rule.observe(ledger_event(ledger, message, seq=seq))
@@ -108,8 +111,9 @@ def test_a_row_in_another_state_than_that_of_its_decision_is_reported(
     quarantined = InputQuarantined(topic="reports", partition=0, offset=7, reason="E", sha256="ab")
     for stored, wrong in ((state, False), ("lost", True)):
         rows: Rows = {"admission/0/1/0": ("reports", 7, "ab", stored)}
+        seqs = {("admission", 0): 9, ("access", 0): 9}
         tables = dict.fromkeys(stored_tables(), Rows()) | {"dead_letter": rows}
-        rule = ReadModelRule(StoredRows({("admission", 0): 9, ("access", 0): 9}, tables))
+        rule = ReadModelRule(StoredRows(seqs, stored_rows(tables)))
         rule.observe(ledger_event("admission", quarantined, seq=1))
         for seq, (ledger, event) in enumerate(events, 2):
             rule.observe(ledger_event(ledger, event, seq=seq))
@@ -131,7 +135,3 @@ def test_a_damaged_table_is_reported(table: str, damage: Callable[[Rows], None])
     damage(tables[table])
     (violation,) = violations(tables)
     assert violation[0].startswith(f"{table} ")
-
-
-def test_records_are_keyed_by_their_first_column() -> None:
-    assert keyed([("a", 1, 2), ("b", 3, 4)]) == {"a": (1, 2), "b": (3, 4)}

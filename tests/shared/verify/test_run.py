@@ -575,4 +575,6 @@ async def test_what_retention_has_removed_is_no_violation() -> None:
     assert len(damaged.violations) >= 3
     for topic in ("llm.requests", "events", "dead"):
         world.broker.trim(TP(topic, 0), len(world.broker.entries(TP(topic, 0))))
-    assert (await verify(installation(world.broker), None)).violations == []
+    report = await verify(installation(world.broker), None)
+    assert report.violations == []
+    assert report.counts["records of llm.requests that were removed unread"] == 3
