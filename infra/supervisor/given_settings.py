@@ -29,7 +29,26 @@ SLURM = frozenset(
         "slurm_pending_s",
     }
 )
-"""Settings of an executor that make it one of Slurm."""
+KUBERNETES = frozenset(
+    {
+        "kubernetes_pool",
+        "kubernetes_config",
+        "kubernetes_namespace",
+        "kubernetes_namespaces",
+        "kubernetes_nodes",
+        "kubernetes_image",
+        "kubernetes_network",
+        "kubernetes_priority_class",
+        "kubernetes_tolerations",
+        "kubernetes_poll_s",
+        "kubernetes_pending_s",
+    }
+)
+OF_ENGINES: Mapping[str, frozenset[str]] = {
+    "executor-slurm": SLURM,
+    "executor-kubernetes": KUBERNETES,
+}
+"""Settings that make an executor one of an engine, by the name of the service."""
 GIVEN: Mapping[str, frozenset[str]] = {
     "access": frozenset({"node_credential_days"}),
     "admission": frozenset(),
@@ -54,7 +73,8 @@ GIVEN: Mapping[str, frozenset[str]] = {
     "executor": frozenset(
         {"agent_pools", "report_window_ms", "slow", "secrets", "secret_keys", "bundles"}
     )
-    | SLURM,
+    | SLURM
+    | KUBERNETES,
     "publisher": frozenset({"max_records", "refresh_s", "archive_every_h"}),
     "projector": frozenset(
         {"gather_ms", "batch_records", "job_history_d", "records_d", "job_logs"}
@@ -121,6 +141,7 @@ PATHS = frozenset(
         "smtp_ca",
         "slurm_folder",
         "slurm_commands",
+        "kubernetes_config",
     }
 )
 """Settings that name a file or folder: services run in another directory than `berth up`."""
@@ -143,15 +164,14 @@ INHERITED_VARIABLES = (
 PREFIX, FILE = "BERTH_", "_FILE"
 
 
-def given_settings(
-    service: str, environ: Mapping[str, str], *, with_slurm: bool = False
-) -> dict[str, str]:
-    """Return the variables of the service's settings that are in the environment.
+def given_settings(user: str, environ: Mapping[str, str], *, service: str = "") -> dict[str, str]:
+    """Return the variables of the settings of a user's services that are in the environment.
 
     `BERTH_X_FILE`, a file with the value of `BERTH_X`, counts as well. Nothing else is passed on.
-    The settings of Slurm are those of one executor alone.
+    The settings of an engine are those of one executor alone, which `service` names.
     """
-    names = GIVEN.get(service, frozenset()) - (frozenset() if with_slurm else SLURM)
+    others = (names for name, names in OF_ENGINES.items() if name != service)
+    names = GIVEN.get(user, frozenset()).difference(*others)
     return _passed(names | OF_EVERY_SERVICE, environ)
 
 

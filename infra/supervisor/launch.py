@@ -27,7 +27,6 @@ from infra.supervisor.stack import (
     BY_NAME,
     EXECUTOR,
     SERVICES,
-    SLURM_EXECUTOR,
     STEPS,
     Service,
     SetupStep,
@@ -187,7 +186,7 @@ def _program(options: StackOptions, stack: RunningStack, site: Site, service: Se
             env["BERTH_EXECUTOR_CA"] = str(stack.ca)
     if "http" in service.ports and service.user in (EXECUTOR, BY_NAME["gateway"].user):
         env["BERTH_NODE_EXECUTORS"] = executors_of(options, stack)
-    env |= given_settings(service.user, os.environ, with_slurm=service == SLURM_EXECUTOR)
+    env |= given_settings(service.user, os.environ, service=service.name)
     env |= {**options.env.get("*", {}), **options.env.get(service.name, {})}
     (site.data / service.name).mkdir(exist_ok=True, mode=0o700)
     command = [*tied("TERM"), sys.executable, "-P", *service.arguments]

@@ -148,8 +148,10 @@ SERVICES = (
 )
 
 SLURM_EXECUTOR = Service("executor-slurm", "services.executor", 256)
-"""Beside the others where the environment of `berth up` names a pool of Slurm."""
-SLURM_POOL = "BERTH_SLURM_POOL"
+KUBERNETES_EXECUTOR = Service("executor-kubernetes", "services.executor", 256)
+SLURM_POOL, KUBERNETES_POOL = "BERTH_SLURM_POOL", "BERTH_KUBERNETES_POOL"
+ENGINE_EXECUTORS = {SLURM_POOL: SLURM_EXECUTOR, KUBERNETES_POOL: KUBERNETES_EXECUTOR}
+"""Beside the others where the environment of `berth up` has the variable: a pool of an engine."""
 EXECUTOR = "executor"
 AGENT = "berth-agent"
 """The node beside the services: no service, as it has neither a ledger nor a metrics port."""
@@ -173,7 +175,8 @@ def copies(count: int, services: Sequence[Service] = SERVICES) -> tuple[Service,
 
 def services_in(environ: Mapping[str, str]) -> tuple[Service, ...]:
     """Return the services of a stack that is brought up with these variables."""
-    return (*SERVICES, SLURM_EXECUTOR) if environ.get(SLURM_POOL) else SERVICES
+    beside = (one for variable, one in ENGINE_EXECUTORS.items() if environ.get(variable))
+    return (*SERVICES, *beside)
 
 
 def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[str, str]:

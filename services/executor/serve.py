@@ -8,8 +8,14 @@ import signal
 from pathlib import Path
 
 from services.executor.agents.server import AgentServer
+from services.executor.core.kubernetes.manifests import PodOptions
+from services.executor.core.kubernetes.nodes import parse_tolerations
 from services.executor.core.slurm.submission import SlurmOptions
 from services.executor.core.virtual.inventory import InventoryNode, parse_inventory
+from services.executor.engines.engine import Engine
+from services.executor.engines.kubernetes.access import access_of
+from services.executor.engines.kubernetes.api import KubernetesApi
+from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
 from services.executor.engines.server import EngineServer
 from services.executor.engines.slurm.commands import SlurmCommands
 from services.executor.engines.slurm.slurm import SlurmEngine
@@ -50,9 +56,14 @@ def _executor(
 ) -> VirtualServer | AgentServer | EngineServer:
     if settings.nodes is None:
         if settings.slurm_pool and settings.slurm_folder is not None:
-            engine = _slurm(settings, settings.slurm_folder)
+            engine: Engine = _slurm(settings, settings.slurm_folder)
             return EngineServer(
                 settings, settings.slurm_pool, engine, lambda: _connect(settings), metrics
+            )
+        if settings.kubernetes_pool:
+            engine = _kubernetes(settings)
+            return EngineServer(
+                settings, settings.kubernetes_pool, engine, lambda: _connect(settings), metrics
             )
         return AgentServer(settings, lambda: _connect(settings), metrics)
     nodes = _inventory(settings.nodes)
@@ -71,6 +82,22 @@ def _slurm(settings: ExecutorSettings, folder: Path) -> SlurmEngine:
             raise BadSettings(f"BERTH_SLURM_USERS: {user!r} is root, as which no job runs")
     commands = SlurmCommands(settings.slurm_commands)
     return SlurmEngine(commands, folder, partition, options_of, os.geteuid(), users)
+
+
+def _kubernetes(settings: ExecutorSettings) -> KubernetesEngine:
+    options = PodOptions(
+        settings.kubernetes_image,
+        settings.kubernetes_network,
+        settings.kubernetes_priority_class,
+        parse_tolerations(settings.kubernetes_tolerations),
+    )
+    return KubernetesEngine(
+        KubernetesApi(access_of(settings.kubernetes_config)),
+        settings.kubernetes_namespace,
+        settings.kubernetes_namespace_of,
+        options,
+        settings.kubernetes_nodes,
+    )
 
 
 def _connect(settings: ExecutorSettings) -> Log:

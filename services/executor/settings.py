@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, field_validator
 from pydantic_core.core_schema import ValidationInfo
 
+from services.executor.core.kubernetes.names import NAMESPACE_PATTERN, is_namespace
 from shared.http.server_settings import NodeExecutors, ServerSettings, addresses_of
 
 
 class ExecutorSettings(ServerSettings):
     """`BERTH_` variables of this service; one process serves nodes of one or more pools.
 
-    With an inventory it runs the virtual nodes in it; with `slurm_pool` it has Slurm run the jobs
-    of that pool; else it serves the agents of pools whose backends name `agent`.
+    With an inventory it runs the virtual nodes in it; with `slurm_pool` or `kubernetes_pool` it has
+    that engine run the jobs of the pool; else it serves the agents of pools whose backends name
+    `agent`.
     """
 
     executor_id: str = Field(
@@ -93,6 +96,55 @@ class ExecutorSettings(ServerSettings):
         description="Time for which Slurm may let a placed job wait, s; then it is placed anew",
     )
 
+    kubernetes_pool: str = Field(
+        default="",
+        pattern=r"^([a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?)?$",
+        description="Pool whose jobs Kubernetes runs; its backends name kubernetes",
+    )
+    kubernetes_config: Path | None = Field(
+        default=None,
+        description="A kubeconfig with a token or a certificate; the service account of the "
+        "executor's own pod if not given",
+    )
+    kubernetes_namespace: str = Field(
+        default="berth", pattern=NAMESPACE_PATTERN, description="Namespace of Berth's own records"
+    )
+    kubernetes_namespaces: str = Field(
+        default="",
+        pattern=r"^([a-z0-9._-]+:[a-z0-9-]+(,|$))*$",
+        description="tenant:namespace,...: namespaces of these tenants' pods; else berth-TENANT",
+    )
+    kubernetes_nodes: str = Field(
+        default="",
+        max_length=1024,
+        description="Selector of labels of the nodes that are the pool's; all nodes if not given",
+    )
+    kubernetes_image: str = Field(
+        default="", max_length=256, description="Image of jobs that name none"
+    )
+    kubernetes_network: Literal["pod", "host"] = Field(
+        default="pod", description="Network of the pods: their own, or that of their node"
+    )
+    kubernetes_priority_class: str = Field(
+        default="",
+        pattern=r"^[a-z0-9.-]*$",
+        description="PriorityClass of the pods; the cluster's default if not given",
+    )
+    kubernetes_tolerations: str = Field(
+        default="nvidia.com/gpu",
+        pattern=r"^([^,:=]+(=[^,:]*)?(:(NoSchedule|PreferNoSchedule|NoExecute))?(,|$))*$",
+        description="key[=value][:effect],...: taints of nodes that the pods tolerate",
+    )
+    kubernetes_poll_s: float = Field(
+        default=1.0, ge=0.1, le=60, description="Longest time between two looks at Kubernetes, s"
+    )
+    kubernetes_pending_s: float = Field(
+        default=20.0,
+        ge=1,
+        le=3600,
+        description="Time in which all pods of a gang have to be there, s; then it is placed anew",
+    )
+
     @field_validator("slurm_folder")
     @classmethod
     def _has_folder(cls, folder: Path | None, info: ValidationInfo) -> Path | None:
@@ -113,6 +165,23 @@ class ExecutorSettings(ServerSettings):
     def _slurm_users(self) -> dict[str, str]:
         pairs = (pair.split(":") for pair in self.slurm_users.split(",") if pair)
         return {name: user for name, user in pairs}
+
+    def kubernetes_namespace_of(self, tenant: str) -> str:
+        """Return the namespace of a tenant's pods, empty where none can have its name."""
+        pairs = (pair.split(":") for pair in self.kubernetes_namespaces.split(",") if pair)
+        named = {name: namespace for name, namespace in pairs}
+        namespace = named.get(tenant, f"berth-{tenant}")
+        return namespace if is_namespace(namespace) else ""
+
+    @property
+    def engine_poll_s(self) -> float:
+        """Longest time between two looks at the engine, s."""
+        return self.kubernetes_poll_s if self.kubernetes_pool else self.slurm_poll_s
+
+    @property
+    def engine_pending_s(self) -> float:
+        """Time for which the engine may let a placed job wait, s."""
+        return self.kubernetes_pending_s if self.kubernetes_pool else self.slurm_pending_s
 
     @property
     def folder(self) -> Path:

@@ -66,7 +66,7 @@ class PoolSettings(Command):
     )
     backends: tuple[Backend, ...] = Field(
         ("virtual",),
-        description="backends its nodes may use; `slurm` is alone; `process` is retired",
+        description="backends its nodes may use; an engine is alone; `process` is retired",
     )
     lease_s: float = Field(
         30.0,

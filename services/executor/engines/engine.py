@@ -1,4 +1,4 @@
-"""The contract of an engine's shell: three calls, which any backend of an engine provides.
+"""The contract of an engine's shell: its calls, which any backend of an engine provides.
 
 What they mean is in `services/executor/core/engines/contract.py`, and what a backend has to pass in
 `tests/services/executor/conformance`.
@@ -24,6 +24,10 @@ class Engine(Protocol):
 
     @property
     def backend(self) -> Backend: ...
+
+    async def run(self) -> None:
+        """Keep up what it watches until cancelled; an engine that watches nothing returns."""
+        ...
 
     def refusal(self, gang: EngineGang) -> Failure | None:
         """Return why the engine cannot run such a gang; None if it can."""

@@ -12,7 +12,8 @@ from services.executor.agents.lane_relays import NodeHeartbeat
 from services.executor.core.engines.contract import EngineState, Forbid, Start, Submit
 from services.executor.core.engines.gangs import EngineGang, gangs_of
 from services.executor.core.engines.membership import Site, heard, problems, registrations
-from services.executor.core.engines.reconcile import Decided, Look, Memory, reconcile
+from services.executor.core.engines.memory import Memory
+from services.executor.core.engines.reconcile import Decided, Look, reconcile
 from services.executor.engines.engine import Engine, EngineAway
 from services.executor.engines.output import OutputRelay
 from services.executor.settings import ExecutorSettings
@@ -89,7 +90,7 @@ class EnginePool:
                 self._away = str(error)
                 log.warning("look given up", extra={"pool": self.lane.pool, "reason": self._away})
             try:
-                async with asyncio.timeout(self._settings.slurm_poll_s):
+                async with asyncio.timeout(self._settings.engine_poll_s):
                     await self._wake.wait()
             except TimeoutError:
                 continue
@@ -110,7 +111,7 @@ class EnginePool:
                 observation=observation,
                 memory=self._memory,
                 now_s=monotonic(),
-                pending_s=self._settings.slurm_pending_s,
+                pending_s=self._settings.engine_pending_s,
                 refusal_of=self._engine.refusal,
             )
         )

@@ -65,6 +65,7 @@ class EngineServer:
             beside = (
                 self._directory.run(),
                 self._soft.run(),
+                self._engine.run(),
                 probe_lag(self.behind, self._metrics),
                 self._serve(),
             )

@@ -69,7 +69,10 @@ def test_values_are_json_or_words_and_lists_may_have_commas() -> None:
         ("pool=other", "unknown setting: pool; "),
         ("rank_ms=-1", "^rank_ms: -1; greater than or equal to 0 is allowed$"),
         ("stop_after_s=3", "^stop_after_s: 3; greater than or equal to 5 or 'keep' is allowed$"),
-        ("backends=gpu", "^backends: 'gpu'; 'virtual', 'process', 'agent' or 'slurm' is allowed$"),
+        (
+            "backends=gpu",
+            "^backends: 'gpu'; 'virtual', 'process', 'agent', 'slurm' or 'kubernetes' is allowed$",
+        ),
     ],
 )
 def test_a_wrong_setting_is_named_with_value_and_rule(word: str, complaint: str) -> None:

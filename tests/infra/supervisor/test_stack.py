@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from infra.supervisor.site import Site
 from infra.supervisor.stack import (
     BY_NAME,
+    KUBERNETES_EXECUTOR,
+    KUBERNETES_POOL,
     PARTS,
     SERVICES,
     SLURM_EXECUTOR,
@@ -130,8 +132,10 @@ def test_only_the_api_and_the_executor_of_agents_listen_at_the_address_of_the_st
     assert all("BERTH_HOST" not in environment(service, SITE, PORTS) for service in SERVICES)
 
 
-def test_an_executor_of_slurm_is_there_where_its_pool_is_named() -> None:
+def test_an_executor_of_an_engine_is_there_where_its_pool_is_named() -> None:
     assert services_in({}) == services_in({SLURM_POOL: ""}) == SERVICES
     more = services_in({SLURM_POOL: "slurm"})
     assert more == (*SERVICES, SLURM_EXECUTOR)
+    both = services_in({SLURM_POOL: "slurm", KUBERNETES_POOL: "cloud"})
+    assert both == (*more, KUBERNETES_EXECUTOR)
     assert environment(SLURM_EXECUTOR, SITE, PORTS)["BERTH_EXECUTOR_ID"] == "executor-slurm"

@@ -43,6 +43,8 @@ class EngineNode:
     """The engine hears from it."""
     drained: str = ""
     """Why the engine starts nothing new there; empty if it does."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of its registration, beside those of every engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class EngineJob:
     nodes: tuple[str, ...] = ()
     gpus: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Indices of the GPUs that it holds, by node."""
+    gpu_counts: Mapping[str, int] = field(default_factory=dict)
+    """Numbers of the GPUs that it holds by node, where the engine does not show indices."""
     waits_for: str = ""
     """The engine's reason why it does not start yet."""
     is_refused: bool = False
@@ -73,6 +77,12 @@ class EngineJob:
     """128 + signal if a signal ended it."""
     lost_node: bool = False
     """It ended because the engine gave up a node, on which it may run on."""
+    is_partial: bool = False
+    """A part of it is missing, which another submission adds."""
+    has_failed: bool = False
+    """A worker of it has failed, and the engine does not end the others by itself."""
+    is_kept: bool = False
+    """It has ended, and the engine keeps it until it is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,8 @@ class GangProgress:
     """Ref of the job that stands ready and waits for its start."""
     is_begun: bool = False
     """The program was started once, and never is again."""
+    needs_start: bool = False
+    """Its start was decided, and is to be carried out again: an executor died in the middle."""
     is_forbidden: bool = False
     """The program was not started, and never is."""
     ends: Mapping[int, RankEnd] = field(default_factory=dict)
@@ -166,6 +178,8 @@ class Signal:
     """Send SIGTERM to the programs of a job: its grace begins."""
 
     ref: str
+    grace_s: float = field(default=0.0, compare=False)
+    """For an engine that kills by itself when it is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,4 +192,11 @@ class Kill:
     of a job, which may give a grace again."""
 
 
-Action: TypeAlias = Submit | Start | Forbid | Signal | Kill
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Remove what the engine keeps of a job that has ended and is released in the ledger."""
+
+    ref: str
+
+
+Action: TypeAlias = Submit | Start | Forbid | Signal | Kill | Forget

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from itertools import count, islice
 from typing import NamedTuple
 
 from services.executor.core.agents.hello import last_generation
@@ -60,10 +61,17 @@ class Work(NamedTuple):
 
 
 def work_on(site: Site, observation: EngineState, node_id: str) -> Work:
+    """Return the work on a node; GPUs of which the engine shows a number alone are the first."""
     jobs = observation.jobs_on(node_id)
     others = [job for job in jobs if not site.is_own(job)]
-    foreign = tuple((job, held) for job in others if (held := job.gpus.get(node_id, ())))
-    return Work(len(others) < len(jobs), foreign)
+    taken = {gpu for job in others for gpu in job.gpus.get(node_id, ())}
+    free = (gpu for gpu in count() if gpu not in taken)
+    foreign = [
+        (job, held)
+        for job in others
+        if (held := job.gpus.get(node_id) or tuple(islice(free, job.gpu_counts.get(node_id, 0))))
+    ]
+    return Work(len(others) < len(jobs), tuple(foreign))
 
 
 def registrations(site: Site, state: AgentPool, look: EngineState) -> Iterator[NodeRegistered]:
@@ -113,7 +121,7 @@ def _registration(site: Site, state: AgentPool, node: EngineNode, work: Work) ->
     """
     generation = last_generation(state, node.node_id) + 1
     seed = "/".join((site.installation, site.pool, site.executor, node.node_id, str(generation)))
-    labels = {ADDRESS_LABEL: node.address}
+    labels = {**node.labels, ADDRESS_LABEL: node.address}
     if work.foreign:
         labels[OCCUPIED_LABEL] = work.words[:LABEL_CHARS]
     return NodeRegistered(

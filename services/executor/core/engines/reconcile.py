@@ -18,6 +18,7 @@ from services.executor.core.engines.contract import (
     EnginePhase,
     EngineState,
     Forbid,
+    Forget,
     GangProgress,
     Kill,
     Signal,
@@ -26,37 +27,16 @@ from services.executor.core.engines.contract import (
 )
 from services.executor.core.engines.ends import ended_reports, stopped_reports, stuck_reports
 from services.executor.core.engines.gangs import EngineGang, Identity, gangs_of
+from services.executor.core.engines.memory import Memory
+from services.executor.core.engines.readiness import ready_reports
 from services.executor.core.engines.unrunnable import unrunnable
 from shared.contracts.failures import Failure
-from shared.contracts.reports import Report, WorkerReady
+from shared.contracts.reports import Report
 
 KILL_EVERY_S = 5.0
+FORGET_AFTER_S = 5.0
 STUCK_AFTER_S = 60.0
 """A job that is still there so long after it was first killed is reported as stuck."""
-
-
-@dataclass(slots=True)
-class Memory:
-    """Times by the executor's monotonic clock, s, and why it withdrew a gang."""
-
-    waits_since_s: dict[str, float] = field(default_factory=dict)
-    """By ref of a job that does not start."""
-    signalled_s: dict[str, float] = field(default_factory=dict)
-    forbidden_s: dict[str, float] = field(default_factory=dict)
-    killed_s: dict[str, float] = field(default_factory=dict)
-    first_killed_s: dict[str, float] = field(default_factory=dict)
-    refusals: dict[str, Failure] = field(default_factory=dict)
-    """By identity."""
-
-    def prune(self, gangs: dict[str, EngineGang], observation: EngineState) -> None:
-        """Forget what is over."""
-        refs = {job.ref for job in observation.jobs if job.phase is not EnginePhase.ENDED}
-        ends = (self.signalled_s, self.forbidden_s, self.killed_s, self.first_killed_s)
-        for times in (self.waits_since_s, *ends):
-            for ref in times.keys() - refs:
-                del times[ref]
-        for identity in self.refusals.keys() - gangs.keys():
-            del self.refusals[identity]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +99,27 @@ def _of_live(
 ) -> None:
     """Refuse a job that does not start, end one that is given up, start one that stands ready."""
     _refuse_waiting(look, gang, job, progress)
-    if is_over(look, gang) or progress.is_forbidden:
+    if is_over(look, gang) or progress.is_forbidden or job.has_failed:
         _end(look, gang, job, progress, decided)
-    elif job.phase is EnginePhase.RUNNING and progress.ready == job.ref and not progress.is_begun:
+    elif job.is_partial:
+        decided.actions.append(Submit(gang))
+    elif job.phase is EnginePhase.RUNNING and progress.ready == job.ref and _may_start(progress):
         if gang.is_started:
             decided.actions.append(Start(gang, job.ref))
         else:
             decided.reports += ready_reports(gang, job)
 
 
+def _may_start(progress: GangProgress) -> bool:
+    return progress.needs_start or not progress.is_begun
+
+
 def _refuse_waiting(look: Look, gang: EngineGang, job: EngineJob, progress: GangProgress) -> None:
     """Note a refusal of what waits too long, cannot start at all, or was started by the engine."""
     memory = look.memory
+    if job.phase is EnginePhase.RUNNING and job.is_refused:
+        detail = f"{job.owner} does not begin: {job.waits_for}"
+        memory.refusals.setdefault(gang.identity, Failure(reason="engine_waits", detail=detail))
     if job.phase is not EnginePhase.PENDING:
         return
     waited_s = look.now_s - memory.waits_since_s.setdefault(job.ref, look.now_s)
@@ -173,7 +162,7 @@ def _end(
         signalled_s = memory.signalled_s.get(job.ref)
         if signalled_s is None:
             memory.signalled_s[job.ref] = look.now_s
-            decided.actions.append(Signal(job.ref))
+            decided.actions.append(Signal(job.ref, gang.launch.grace_s))
             return
         if look.now_s - signalled_s < gang.launch.grace_s:
             return
@@ -238,32 +227,23 @@ def _of_new(
         decided.actions.append(Submit(gang))
 
 
-def ready_reports(gang: EngineGang, job: EngineJob) -> list[Report]:
-    """Return that each worker waits for its start; a port of the gang's own follows from its job.
-
-    No port of a node can be reserved: jobs of the engine that run at a time differ in theirs.
-    """
-    port = FIRST_PORT + int("".join(filter(str.isdecimal, job.ref)) or 0) % PORTS
-    return [
-        WorkerReady(
-            allocation_id=worker.allocation_id,
-            job_id=worker.launch.job_id,
-            master_port=port if worker.launch.rank == 0 else None,
-        )
-        for worker in gang.workers
-    ]
-
-
-FIRST_PORT, PORTS = 20_000, 10_000
-"""Below the ports that Linux gives to clients."""
-
-
 def _end_leftovers(look: Look, gangs: dict[str, EngineGang], decided: Decided) -> None:
     """End jobs of this pool that the ledger has released; those ahead of the fold are not known."""
     for job in look.observation.jobs:
         identity = Identity.parse(job.identity)
-        if identity is None or job.identity in gangs or job.phase is EnginePhase.ENDED:
+        if identity is None or job.identity in gangs:
             continue
         is_own = identity.is_of(look.installation, look.pool)
-        if is_own and not look.state.may_lie_ahead(identity.place):
+        if not is_own or look.state.may_lie_ahead(identity.place):
+            continue
+        if job.phase is not EnginePhase.ENDED:
             _kill(look, job, decided)
+        elif job.is_kept:
+            _forget(look, job, decided)
+
+
+def _forget(look: Look, job: EngineJob, decided: Decided) -> None:
+    """Let the engine forget a job a while after its release, in which its output is read."""
+    released_s = look.memory.released_s.setdefault(job.ref, look.now_s)
+    if look.now_s - released_s >= FORGET_AFTER_S:
+        decided.actions.append(Forget(job.ref))

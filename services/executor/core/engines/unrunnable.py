@@ -14,20 +14,19 @@ def unrunnable(gang: EngineGang) -> Failure | None:
     launch = gang.launch
     if not gang.is_whole:
         known = f"{len(gang.workers)} of {launch.world_size} workers are on nodes of the engine"
-        return _failure(f"{known}: its pool must have no other backend")
+        return unsupported(f"{known}: its pool must have no other backend")
     if not launch.command:
         return Failure(reason="no_command", detail="command: empty", permanent=True)
     if launch.gpus and launch.gpu_milli != WHOLE_GPU:
-        return _failure(f"gpu_milli: {launch.gpu_milli}; whole GPUs are allowed", permanent=True)
-    if launch.image:
-        return _failure(f"image: {launch.image!r}; no images are run there", permanent=True)
+        return unsupported(f"gpu_milli: {launch.gpu_milli}; whole GPUs are allowed", permanent=True)
     if launch.bundle:
-        return _failure("bundle: files do not travel there; use --workdir", permanent=True)
+        return unsupported("bundle: files do not travel there; use --workdir", permanent=True)
     if named := secrets_named(launch.env):
         variable = min(named)
-        return _failure(f"env.{variable}: secrets do not travel there", permanent=True)
+        return unsupported(f"env.{variable}: secrets do not travel there", permanent=True)
     return None
 
 
-def _failure(detail: str, *, permanent: bool = False) -> Failure:
+def unsupported(detail: str, *, permanent: bool = False) -> Failure:
+    """Return the failure of a gang that the engine cannot run."""
     return Failure(reason="engine_unsupported", detail=detail[:1024], permanent=permanent)

@@ -11,8 +11,8 @@ import re
 import shlex
 
 from services.executor.core.engines.contract import RankEnd
+from services.executor.core.engines.environment import DEFAULT_PATH, gang_variables, rank_variables
 from services.executor.core.engines.gangs import EngineGang
-from services.executor.core.slurm.environment import DEFAULT_PATH, gang_variables, rank_variables
 
 READY, GO, DECIDED = "ready", "go", "decided"
 BATCH, WORKER, ENVIRONMENT, HOSTS = "job.sh", "worker.sh", "environment.sh", "hosts"

@@ -19,6 +19,7 @@ from services.executor.core.engines.contract import (
     Submit,
 )
 from services.executor.core.engines.gangs import EngineGang
+from services.executor.core.engines.unrunnable import unsupported
 from services.executor.core.slurm.parse import jobs_of, nodes_of
 from services.executor.core.slurm.submission import SlurmOptions, sbatch_arguments
 from services.executor.engines.engine import EngineAway
@@ -53,8 +54,13 @@ class SlurmEngine:
         self._executor_uid = executor_uid
         self._users = frozenset((user_name(executor_uid), *users))
 
+    async def run(self) -> None:
+        """Return: Slurm is looked at, and not watched."""
+
     def refusal(self, gang: EngineGang) -> Failure | None:
-        """Refuse a gang that would run as root; what Slurm refuses, it refuses at submission."""
+        """Refuse an image, and what would run as root; Slurm refuses the rest at submission."""
+        if image := gang.launch.image:
+            return unsupported(f"image: {image!r}; no images are run there", permanent=True)
         tenant = gang.launch.tenant
         return user_refusal(tenant, self._options_of(tenant).user, self._executor_uid)
 

@@ -13,7 +13,8 @@ from services.executor.core.engines.contract import (
     GangProgress,
 )
 from services.executor.core.engines.gangs import EngineGang, Identity, gangs_of
-from services.executor.core.engines.reconcile import Decided, Look, Memory, reconcile
+from services.executor.core.engines.memory import Memory
+from services.executor.core.engines.reconcile import Decided, Look, reconcile
 from shared.contracts.base import Event
 from shared.contracts.failures import Failure
 from shared.contracts.pools import PoolConfigured

@@ -67,6 +67,16 @@ def test_a_node_with_work_of_berth_or_without_a_sign_of_life_does_not_join_anew(
     assert [node.node_id for node in heard(lane().state, observed(n1=silent))] == ["n2"]
 
 
+def test_gpus_of_which_the_engine_shows_a_number_alone_are_the_first() -> None:
+    first = engine_job(gpu_counts={"n1": 1}, **FOREIGN)
+    second = engine_job(gpu_counts={"n1": 2, "n2": 1}, **{**FOREIGN, "owner": "pod default/b"})
+    work = work_on(SITE, observed(first, second), "n1")
+    assert work.gpus == (0, 1, 2)
+    assert work.words == "GPUs 0: Slurm job 9 of eve; GPUs 1,2: pod default/b"
+    known = engine_job(gpus={"n1": (0,)}, **FOREIGN)
+    assert work_on(SITE, observed(known, second), "n1").gpus == (0, 1, 2)
+
+
 def test_gpus_of_others_are_not_offered_and_named() -> None:
     foreign = engine_job(gpus={"n1": (1,)}, **FOREIGN)
     [report] = registrations(SITE, lane().state, observed(foreign))

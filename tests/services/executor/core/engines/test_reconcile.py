@@ -7,6 +7,7 @@ import pytest
 from services.executor.core.engines.contract import (
     EnginePhase,
     Forbid,
+    Forget,
     GangProgress,
     Kill,
     RankEnd,
@@ -15,7 +16,8 @@ from services.executor.core.engines.contract import (
     Submit,
 )
 from services.executor.core.engines.gangs import Identity
-from services.executor.core.engines.reconcile import KILL_EVERY_S, STUCK_AFTER_S, Memory
+from services.executor.core.engines.memory import Memory
+from services.executor.core.engines.reconcile import FORGET_AFTER_S, KILL_EVERY_S, STUCK_AFTER_S
 from shared.contracts.attempts import AllocationReleased, JobStopRequested
 from shared.contracts.failures import Failure
 from shared.contracts.nodes import NodeLost
@@ -192,6 +194,48 @@ def test_a_gang_of_a_lost_node_is_ended() -> None:
     lost = NodeLost(node_id="n1", incarnation=UUID, reason="declared")
     running = observed(engine_job(), progress=BEGUN)
     assert decide(started_history(lost), running).actions == [Signal("17")]
+
+
+def test_a_job_of_which_a_part_is_missing_is_submitted_again() -> None:
+    history = placed_history()
+    part = observed(engine_job(EnginePhase.PENDING, is_partial=True))
+    assert decide(history, part).actions == [Submit(gang_of(history))]
+    history.add(STOP)
+    assert decide(history, part).actions == [Forbid(IDENTITY)]
+
+
+def test_a_start_that_is_not_carried_out_everywhere_is_repeated() -> None:
+    history = started_history()
+    half = GangProgress("17", is_begun=True, needs_start=True)
+    started = decide(history, observed(engine_job(), progress=half))
+    assert started.actions == [Start(gang_of(history), "17")]
+    assert decide(history, observed(engine_job(), progress=BEGUN)).actions == []
+
+
+def test_a_gang_with_a_failed_worker_is_ended_where_the_engine_does_not() -> None:
+    failed = observed(engine_job(has_failed=True), progress=BEGUN)
+    assert decide(started_history(), failed).actions == [Signal("17")]
+
+
+def test_a_begun_gang_that_the_engine_cannot_start_is_ended_with_its_reason() -> None:
+    memory = Memory()
+    waiting = engine_job(is_refused=True, waits_for="ImagePullBackOff: no such image")
+    assert decide(started_history(), observed(waiting, progress=BEGUN), memory).actions == [
+        Signal("17")
+    ]
+    over = observed(engine_job(EnginePhase.ENDED), progress=BEGUN)
+    [report, *_] = decide(started_history(), over, memory).reports
+    assert isinstance(report, WorkerExited) and report.reason == "engine_waits"
+    assert "no such image" in report.detail
+
+
+def test_what_an_engine_keeps_is_forgotten_a_while_after_its_release() -> None:
+    history, memory = started_history(released(0), released(1), released(2)), Memory()
+    kept = observed(engine_job(EnginePhase.ENDED, is_kept=True))
+    assert decide(history, kept, memory, 0.0).actions == []
+    assert decide(history, kept, memory, FORGET_AFTER_S).actions == [Forget("17")]
+    begun = observed(engine_job(EnginePhase.ENDED, is_kept=True), progress=BEGUN)
+    assert decide(started_history(), begun, memory, FORGET_AFTER_S).actions == []
 
 
 def test_what_is_over_is_forgotten() -> None:

@@ -27,7 +27,6 @@ def test_a_plain_gang_runs() -> None:
     [
         ({"command": ()}, "no_command", "command"),
         ({"gpu_milli": 500}, "engine_unsupported", "gpu_milli: 500"),
-        ({"image": "a/b"}, "engine_unsupported", "image"),
         ({"bundle": "sha256:1"}, "engine_unsupported", "bundle"),
         ({"env": {"T": "secret://t"}}, "engine_unsupported", "env.T"),
         ({"world_size": 4}, "engine_unsupported", "3 of 4 workers"),

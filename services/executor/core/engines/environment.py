@@ -1,10 +1,12 @@
-"""The environment of a gang's programs under Slurm: what agents give, by the same names.
+"""The environment of a gang's programs in an engine: what agents give, by the same names.
 
-A worker sees its own GPUs alone, numbered as Slurm gave them, so that it is a node of its own to
-the libraries of distributed training.
+A worker sees its own GPUs alone, numbered as the engine gave them, so that it is a node of its own
+to the libraries of distributed training.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from shared.contracts.agents import Launch
 
@@ -12,9 +14,13 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RESERVED = "BERTH_"
 
 
-def gang_variables(launch: Launch) -> dict[str, str]:
+OF_A_NODE = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8"}
+"""Variables of a program that runs in no image, which has its own."""
+
+
+def gang_variables(launch: Launch, defaults: Mapping[str, str] = OF_A_NODE) -> dict[str, str]:
     """Return the variables that all workers of the gang share: the job's, then Berth's."""
-    chosen = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8", **launch.env}
+    chosen = {**defaults, **launch.env}
     kept = {name: value for name, value in chosen.items() if not name.startswith(RESERVED)}
     own = {
         "WORLD_SIZE": str(launch.world_size),

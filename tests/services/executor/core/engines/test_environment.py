@@ -1,10 +1,10 @@
-"""Workers under Slurm get the variables that agents give, and those that the job names."""
+"""Workers in an engine get the variables that agents give, and those that the job names."""
 
 from __future__ import annotations
 
 from berth_agent.core.environment import own_variables
 from berth_agent.messages import Launch as AgentLaunch
-from services.executor.core.slurm.environment import gang_variables, rank_variables
+from services.executor.core.engines.environment import gang_variables, rank_variables
 from tests.services.executor.core.engines.looks import gang_of, placed_history
 
 OF_THE_AGENT = {"BERTH_TELEMETRY", "BERTH_TELEMETRY_TOKEN", "BERTH_ALLOCATION_TOKEN"}

@@ -1,0 +1,38 @@
+"""Names, labels and annotations by which objects of Berth are known in Kubernetes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+IDENTITY = "berth/identity"
+"""Annotation with the text of an `Identity`."""
+RANK = "berth/rank"
+GANG = "berth/gang"
+JOB = "berth/job"
+TENANT = "berth/tenant"
+ENDED = "berth/ended"
+"""Annotation of a pod that Berth deletes: one that is deleted without it was deleted by others."""
+NAMESPACE, WORLD_SIZE = "berth/namespace", "berth/world-size"
+"""Annotations of a record: where the pods of the gang are, and how many."""
+MANAGED_BY = "app.kubernetes.io/managed-by"
+BERTH = "berth"
+FINALIZER = "berth/reported"
+"""Keeps a pod, with its exit code, until its end is released in the ledger."""
+GPU = "nvidia.com/gpu"
+WORKER = "worker"
+"""Name of the container of a worker."""
+NAMESPACE_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+
+
+def gang_name(identity: str) -> str:
+    """Return the name of a gang in Kubernetes: an identity has characters that names may not."""
+    return f"berth-{hashlib.sha256(identity.encode()).hexdigest()[:20]}"
+
+
+def pod_name(gang: str, rank: int) -> str:
+    return f"{gang}-{rank}"
+
+
+def is_namespace(name: str) -> bool:
+    return re.fullmatch(NAMESPACE_PATTERN, name) is not None

@@ -1,0 +1,169 @@
+"""Pods of the API: the few fields that are kept of each, as a cluster has many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from services.executor.core.kubernetes.names import ENDED, FINALIZER, GPU, IDENTITY, RANK, WORKER
+from services.executor.core.kubernetes.quantities import parse_gib, parse_quantity
+
+Row = Mapping[str, Any]
+ENDED_PHASES = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Termination:
+    """The end of a container, as its kubelet noted it; times in ms of the node's clock."""
+
+    exit_code: int
+    reason: str
+    message: str
+    started_ms: int
+    finished_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    """A pod, of Berth or of others; resources are those of all of its containers."""
+
+    namespace: str
+    name: str
+    uid: str
+    created: str
+    node: str
+    phase: str
+    gpus: int
+    cpus: float
+    mem_gib: float
+    identity: str
+    """The identity that is written into it; empty: Berth did not create it."""
+    rank: int
+    is_daemon: bool
+    """It belongs to the node, as those of a DaemonSet do."""
+    is_deleted: bool
+    """Its deletion began, which its kubelet ends."""
+    is_marked: bool
+    """Berth deletes it."""
+    finalizers: tuple[str, ...]
+    is_given_up: bool
+    """The control plane ended it by itself, without its kubelet."""
+    reason: str
+    message: str
+    waits_for: str
+    """Why its container does not start yet, with the details."""
+    end: Termination | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.namespace, self.name
+
+    @property
+    def is_kept(self) -> bool:
+        """True with the finalizer of Berth."""
+        return FINALIZER in self.finalizers
+
+    @property
+    def is_over(self) -> bool:
+        """True where nothing of it runs or will, as of one that is deleted before it is bound."""
+        return self.phase in ENDED_PHASES or (self.is_deleted and not self.node)
+
+    @property
+    def is_lost(self) -> bool:
+        """True where it is over by the control plane alone, which no kubelet confirmed."""
+        return self.is_over and self.is_given_up and self.end is None
+
+
+def pod_of(row: Row) -> PodSeen:
+    """Return a pod of the API."""
+    metadata, spec, status = row["metadata"], row.get("spec") or {}, row.get("status") or {}
+    annotations: Row = metadata.get("annotations") or {}
+    owners = metadata.get("ownerReferences") or ()
+    rank = str(annotations.get(RANK, ""))
+    worker = _worker(status)
+    gpus, cpus, mem_gib = _resources(spec)
+    conditions = status.get("conditions") or ()
+    return PodSeen(
+        namespace=str(metadata.get("namespace", "")),
+        name=str(metadata["name"]),
+        uid=str(metadata.get("uid", "")),
+        created=str(metadata.get("creationTimestamp", "")),
+        node=str(spec.get("nodeName") or ""),
+        phase=str(status.get("phase") or "Pending"),
+        gpus=gpus,
+        cpus=cpus,
+        mem_gib=mem_gib,
+        identity=str(annotations.get(IDENTITY, "")) if rank.isdecimal() else "",
+        rank=int(rank) if rank.isdecimal() else 0,
+        is_daemon=any(owner.get("kind") in ("DaemonSet", "Node") for owner in owners),
+        is_deleted=bool(metadata.get("deletionTimestamp")),
+        is_marked=ENDED in annotations,
+        finalizers=tuple(metadata.get("finalizers") or ()),
+        is_given_up=any(
+            c.get("type") == "DisruptionTarget" and c.get("reason") == "DeletionByPodGC"
+            for c in conditions
+        )
+        or status.get("reason") == "NodeLost",
+        reason=str(status.get("reason") or ""),
+        message=str(status.get("message") or ""),
+        waits_for=_waits_for(worker),
+        end=_end(worker),
+    )
+
+
+def _resources(spec: Row) -> tuple[int, float, float]:
+    """Return GPUs, cores and GiB: the sum of its containers, or the largest one that begins it."""
+    sums = [0.0, 0.0, 0.0]
+    for container in spec.get("containers") or ():
+        for place, value in enumerate(_requests(container)):
+            sums[place] += value
+    for container in spec.get("initContainers") or ():
+        for place, value in enumerate(_requests(container)):
+            sums[place] = max(sums[place], value)
+    return round(sums[0]), sums[1], sums[2]
+
+
+def _requests(container: Row) -> tuple[float, float, float]:
+    resources: Row = container.get("resources") or {}
+    requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return (
+        parse_quantity(requests.get(GPU)),
+        parse_quantity(requests.get("cpu")),
+        parse_gib(requests.get("memory")),
+    )
+
+
+def _worker(status: Row) -> Row:
+    statuses = status.get("containerStatuses") or ()
+    own: Row = next((s for s in statuses if s.get("name") == WORKER), {})
+    state: Row = own.get("state") or {}
+    return state
+
+
+def _waits_for(state: Row) -> str:
+    waiting: Row = state.get("waiting") or {}
+    return ": ".join(filter(None, (waiting.get("reason"), waiting.get("message"))))
+
+
+def _end(state: Row) -> Termination | None:
+    ended = state.get("terminated")
+    if ended is None:
+        return None
+    started_ms, finished_ms = _ms(ended.get("startedAt")), _ms(ended.get("finishedAt"))
+    return Termination(
+        exit_code=int(ended.get("exitCode") or 0),
+        reason=str(ended.get("reason") or ""),
+        message=str(ended.get("message") or ""),
+        started_ms=started_ms or finished_ms,
+        finished_ms=finished_ms,
+    )
+
+
+def _ms(text: object) -> int:
+    """Return a time of the API, 0 for one that is missing; it has whole seconds."""
+    try:
+        return round(datetime.fromisoformat(str(text)).timestamp() * 1000)
+    except ValueError:
+        return 0

@@ -1,0 +1,72 @@
+"""The record of a gang: a Lease of the API in Berth's own namespace, where no tenant writes.
+
+Its holder says whether the pods of the gang may be bound, and is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from services.executor.core.kubernetes.names import (
+    BERTH,
+    IDENTITY,
+    MANAGED_BY,
+    NAMESPACE,
+    WORLD_SIZE,
+    gang_name,
+)
+
+Row = Mapping[str, Any]
+OPEN, STARTED, FORBIDDEN = "open", "started", "forbidden"
+SELECTOR = f"{MANAGED_BY}={BERTH}"
+
+
+@dataclass(frozen=True, slots=True)
+class GangRecord:
+    """The record of one gang."""
+
+    name: str
+    """Also the ref of the gang as a job of the engine."""
+    identity: str
+    namespace: str
+    """Where its pods are; empty: it has none, and never will."""
+    workers: int
+    decided: str
+    version: str
+    """`resourceVersion`: a change of the record names the one that it changes."""
+
+
+def record_of(row: Row) -> GangRecord:
+    """Return a record of the API."""
+    metadata, spec = row["metadata"], row.get("spec") or {}
+    annotations: Row = metadata.get("annotations") or {}
+    workers = str(annotations.get(WORLD_SIZE, ""))
+    return GangRecord(
+        name=str(metadata["name"]),
+        identity=str(annotations.get(IDENTITY, "")),
+        namespace=str(annotations.get(NAMESPACE, "")),
+        workers=int(workers) if workers.isdecimal() else 0,
+        decided=str(spec.get("holderIdentity") or OPEN),
+        version=str(metadata.get("resourceVersion", "")),
+    )
+
+
+def record_manifest(
+    identity: str, namespace: str, workers: int, decided: str, version: str = ""
+) -> dict[str, Any]:
+    """Return a record; with a version, it replaces that one and no other."""
+    metadata: dict[str, Any] = {
+        "name": gang_name(identity),
+        "labels": {MANAGED_BY: BERTH},
+        "annotations": {IDENTITY: identity, NAMESPACE: namespace, WORLD_SIZE: str(workers)},
+    }
+    if version:
+        metadata["resourceVersion"] = version
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": metadata,
+        "spec": {"holderIdentity": decided},
+    }

@@ -1,0 +1,182 @@
+"""Backend `kubernetes`: a pod per worker, bound to the node that Berth chose."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+
+from services.executor.core.engines.contract import (
+    Action,
+    EngineNode,
+    EngineState,
+    Forbid,
+    Forget,
+    GangProgress,
+    Kill,
+    Signal,
+    Start,
+    Submit,
+)
+from services.executor.core.engines.gangs import EngineGang
+from services.executor.core.engines.unrunnable import unsupported
+from services.executor.core.kubernetes.gangs import (
+    KubernetesGang,
+    Pods,
+    foreign_jobs,
+    job_of,
+    progress_of,
+)
+from services.executor.core.kubernetes.manifests import PodOptions
+from services.executor.core.kubernetes.names import gang_name, pod_name
+from services.executor.core.kubernetes.nodes import is_served, node_of
+from services.executor.core.kubernetes.pods import PodSeen, pod_of
+from services.executor.core.kubernetes.records import SELECTOR, STARTED, GangRecord, record_of
+from services.executor.engines.engine import EngineAway
+from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi, Row
+from services.executor.engines.kubernetes.logs import PodLogs
+from services.executor.engines.kubernetes.watched import Watched
+from services.executor.engines.kubernetes.writer import GangWriter
+from shared.contracts.failures import Failure
+from shared.contracts.nodes import Backend
+
+READY_PATH, READY_BYTES = "/readyz", 64
+NOT_FOUND = 404
+
+
+class KubernetesEngine:
+    """`home` is the namespace of Berth's records; `namespace_of` takes a tenant, and returns ""
+    where it has none. `nodes` selects the nodes of the pool by their labels."""
+
+    backend: Backend = "kubernetes"
+
+    def __init__(
+        self,
+        api: KubernetesApi,
+        home: str,
+        namespace_of: Callable[[str], str],
+        options: PodOptions,
+        nodes: str = "",
+    ) -> None:
+        self._api = api
+        self._namespace_of = namespace_of
+        self._options = options
+        records = f"/apis/coordination.k8s.io/v1/namespaces/{home}/leases"
+        self.nodes: Watched[Row] = Watched(api, "/api/v1/nodes", dict, nodes)
+        self.pods: Watched[PodSeen] = Watched(api, "/api/v1/pods", pod_of)
+        self.records: Watched[GangRecord] = Watched(api, records, record_of, SELECTOR)
+        self._logs = PodLogs(api)
+        self._writer = GangWriter(api, records, namespace_of, options)
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for watched in (self.nodes, self.pods, self.records):
+                    group.create_task(watched.run())
+        finally:
+            self._logs.keep(())
+            await self._api.close()
+
+    def refusal(self, gang: EngineGang) -> Failure | None:
+        tenant = gang.launch.tenant
+        if not self._namespace_of(tenant):
+            detail = f"tenant {tenant}: no namespace of Kubernetes has this name; set one"
+            return unsupported(detail, permanent=True)
+        if not (gang.launch.image or self._options.image):
+            return unsupported("image: none; Kubernetes runs images alone", permanent=True)
+        return None
+
+    async def observe(self, identities: Collection[str]) -> EngineState:
+        """Return the content of the watches, once the API has answered.
+
+        A watch may be late. What is written is refused where it was late for that, and a pod counts
+        as gone only if a request for it says so.
+        """
+        for watched in (self.nodes, self.pods, self.records):
+            if watched.problem:
+                raise EngineAway(watched.problem)
+        try:
+            await self._api.read_bytes(READY_PATH, READY_BYTES)
+            gangs = await self._gangs(identities)
+        except ApiRefusal as error:
+            raise EngineAway(str(error)) from None
+        progress = dict.fromkeys(identities, GangProgress())
+        for gang in gangs:
+            if gang.record.identity in progress:
+                outputs = await self._outputs(gang)
+                progress[gang.record.identity] = progress_of(gang, outputs)
+        pods = self.pods.items.values()
+        own = {pod.key for gang in gangs for pod in gang.pods.values()}
+        self._logs.keep({pod.uid for pod in pods if pod.key in own})
+        jobs = (*map(job_of, gangs), *foreign_jobs(pods, own))
+        return EngineState(self._nodes(), jobs, progress)
+
+    def _nodes(self) -> dict[str, EngineNode]:
+        pods: dict[str, list[PodSeen]] = {}
+        for pod in self.pods.items.values():
+            if pod.is_daemon and not pod.is_over:
+                pods.setdefault(pod.node, []).append(pod)
+        served = [row for row in self.nodes.items.values() if is_served(row)]
+        tolerations = self._options.tolerations
+        nodes = [node_of(row, tolerations, pods.get(row["metadata"]["name"], ())) for row in served]
+        return {node.node_id: node for node in nodes}
+
+    async def _gangs(self, identities: Collection[str]) -> list[KubernetesGang]:
+        pods = Pods(self.pods.items)
+        gangs = []
+        for record in list(self.records.items.values()):
+            gang = pods.of(record)
+            is_missing = record.decided == STARTED and not gang.is_whole
+            if is_missing and record.identity in identities:
+                gang = gang._replace(pods={**gang.pods, **await self._missing(gang)})
+            gangs.append(gang)
+        return gangs
+
+    async def _missing(self, gang: KubernetesGang) -> dict[int, PodSeen]:
+        """Return the pods of a gang that is started which the watch does not show yet."""
+        record, missing = gang.record, {}
+        for rank in set(range(record.workers)) - gang.pods.keys():
+            name = pod_name(record.name, rank)
+            try:
+                row = await self._api.read(f"/api/v1/namespaces/{record.namespace}/pods/{name}")
+            except ApiRefusal as error:
+                if error.status != NOT_FOUND:
+                    raise
+                continue
+            missing[rank] = pod_of(row)
+        return missing
+
+    async def _outputs(self, gang: KubernetesGang) -> dict[str, tuple[str, ...]]:
+        """Return the last lines of the workers of a gang that failed, once none lives."""
+        if gang.living or gang.record.decided != STARTED:
+            return {}
+        failed = [pod for pod in gang.pods.values() if pod.end is not None and pod.end.exit_code]
+        tails = await asyncio.gather(*map(self._logs.tail, failed))
+        return {pod.uid: tail for pod, tail in zip(failed, tails, strict=True)}
+
+    async def act(self, action: Action) -> Failure | None:
+        match action:
+            case Submit(gang=gang):
+                return self.refusal(gang) or await self._writer.submit(gang)
+            case Start(gang=gang, ref=ref):
+                await self._writer.start(gang, self._gang(ref))
+            case Forbid(identity=identity):
+                await self._writer.forbid(identity, self._gang(gang_name(identity)))
+            case Signal(ref=ref, grace_s=grace_s):
+                await self._writer.end(self._gang(ref), grace_s)
+            case Kill(ref=ref):
+                await self._writer.end(self._gang(ref), 0.0)
+            case Forget(ref=ref):
+                await self._writer.forget(self._gang(ref))
+        return None
+
+    def _gang(self, ref: str) -> KubernetesGang | None:
+        """Return a gang as the watches show it, None if there is no record of it."""
+        for (_, name), record in self.records.items.items():
+            if name == ref:
+                return Pods(self.pods.items).of(record)
+        return None
+
+    async def read_output(self, identity: str, rank: int, offset: int) -> bytes:
+        gang = self._gang(gang_name(identity))
+        pod = gang.pods.get(rank) if gang is not None else None
+        return b"" if pod is None else await self._logs.read(pod, offset)
