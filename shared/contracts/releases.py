@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Final
 
 from shared.contracts.base import Command, command
@@ -21,6 +21,8 @@ RELEASE_SETTINGS: Final[Mapping[int, tuple[str, ...]]] = {
 }
 """Settings by the release that made them: with another value than `LEGACY_DEFAULTS` services write
 events that no earlier release can read."""
+LATE_BACKENDS: Final = frozenset({"kubernetes"})
+"""Backends that no earlier release can read."""
 
 
 @command
@@ -51,6 +53,14 @@ def early_setting(held: Mapping[str, Any], named: Mapping[str, Any]) -> str | No
         if (requested := named.get(name, value)) != value:
             rule = f"must be {value!r} until `berth upgrade finish`: earlier releases lack it"
             return f"{name}: {requested!r}: {rule}"
+    return None
+
+
+def late_backend(backends: Collection[str]) -> str | None:
+    """Return why one of the backends cannot be used until the upgrade is finished."""
+    if late := sorted(LATE_BACKENDS.intersection(backends)):
+        rule = "is possible after `berth upgrade finish`: earlier releases lack it"
+        return f"backends: {late[0]!r}: {rule}"
     return None
 
 

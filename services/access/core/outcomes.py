@@ -29,7 +29,7 @@ from shared.contracts.endpoints import (
 )
 from shared.contracts.pools import ConfigurePool
 from shared.contracts.registry import AccessView
-from shared.contracts.releases import FinishUpgrade
+from shared.contracts.releases import FinishUpgrade, late_backend
 from shared.contracts.settings_version import Versioned, version_of
 
 NO_TENANT = "no such tenant; `berth tenants add` registers one"
@@ -106,10 +106,12 @@ def lane_of(view: AccessView, pool: str, lanes: int) -> int | None:
 def deny_pool_members(
     view: AccessView, pool: str, backends: Collection[str], tenants: Collection[str]
 ) -> Denial | None:
-    """Return the denial of a backend that is retired or a tenant that does not exist."""
+    """Return the denial of a backend that is retired or too new, or of an unknown tenant."""
     if "process" in backends:
         detail = "backends: 'process': is retired; 'agent' and 'virtual' are allowed"
         return Denial(pool, "backend_retired", detail)
+    if not view.is_finished and (late := late_backend(backends)):
+        return Denial(pool, "upgrade_not_finished", late)
     if unknown := next((name for name in tenants if name not in view.tenants), None):
         return Denial(pool, "unknown_tenant", f"tenants: {unknown!r}: {NO_TENANT}")
     return None

@@ -96,6 +96,9 @@ def test_a_change_is_denied_where_the_settings_after_it_would_be() -> None:
 def test_a_pool_of_an_earlier_release_holds_what_that_cannot_read() -> None:
     early = UpdatePool(pool="gpu", mitigation="automatic")
     assert denial_of(early, OLD) == "upgrade_not_finished"
+    late = UpdatePool(pool="gpu", backends=("kubernetes",))
+    assert denial_of(late, OLD) == "upgrade_not_finished"
+    assert isinstance(decide_update(view_of(POOL), late), Grant)
     null = UpdatePool.model_validate({"pool": "gpu", "mitigation": None})
     assert decide_update(view_of(OLD), null) == Grant("gpu", None)
 
