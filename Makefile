@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help install train left-out results compare chaos chaos-checks soak dev demo tracing test test-fast test-parts lint lock agent contracts metrics screenshots \
-	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean \
+	zipkin kafka kubernetes certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean \
 	style types rules collected tests
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -175,6 +175,9 @@ zipkin: install ## Fetch Zipkin into the cache (needs Java and Maven).
 
 kafka: install ## Fetch Apache Kafka into the cache (needs Java and Maven).
 	$(BIN)/python -m infra.broker.kafka --fetch
+
+kubernetes: install ## Build a Kubernetes for the tests into the cache (11 minutes of CPU time; needs Go 1.26).
+	$(BIN)/python -m infra.kubernetes.build
 
 certificates: install ## Make or renew the private CA and the certificates of its servers: OUT= HOST=
 	$(BIN)/python -m infra.security.certificates --out "$(or $(OUT),.berth/certificates)" \

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGSTOP
 from typing import Any
 
 import pytest
@@ -34,6 +35,8 @@ class Stage(Twin):
 
     BACKEND = ""
     LACKS: Mapping[str, str] = {}
+    GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
+    """Variable by which a program knows its GPUs."""
 
     def needs(self, *capabilities: str) -> None:
         """Skip the case where the backend lacks one of these."""
@@ -118,7 +121,6 @@ class VirtualStage(Stage):
         "programs": "virtual workers run no program",
         "outlives": "virtual workers end with their executor, which reports them stopped",
         "engine": "no engine runs beside the executor",
-        "walltime_wait": "",
     }
 
     def __init__(self, folder: Path) -> None:
@@ -129,10 +131,69 @@ class VirtualStage(Stage):
         return VirtualServer(settings, self.nodes, self.connect, self.metrics)
 
 
-class SlurmStage(Stage):
+class EngineStage(Stage):
+    """The nodes of a real engine of the site, and what its operators and users may do."""
+
+    DRAINED = ""
+    """Words of the problem of a node that `drain` drained."""
+    WAITS = ("", "")
+    """Reason of the refusal of a gang that the engine does not start, and a part of its detail."""
+    ZOMBIE = ""
+    """Reason of the end of a worker whose node the engine had given up."""
+
+    def second(self) -> EngineStage:
+        """Return a stage of another executor of the same pool."""
+        raise NotImplementedError
+
+    def refs(self) -> list[str]:
+        """Return the ids of the engine's jobs of this pool, in any phase."""
+        raise NotImplementedError
+
+    def runs_of(self, place: str) -> int:
+        """Return how often the program of a gang printed `ran`, by the engine's own output."""
+        raise NotImplementedError
+
+    def kill_controller(self) -> None:
+        """Kill the control plane of the engine, and start it again on the state that is there."""
+        raise NotImplementedError
+
+    def drain(self, node: str) -> None:
+        raise NotImplementedError
+
+    def resume(self, node: str) -> None:
+        raise NotImplementedError
+
+    async def occupy(self, node: str, gpus: int) -> tuple[str, set[str]]:
+        """Start work of others; return the words for it, and the GPUs that its program sees."""
+        raise NotImplementedError
+
+    async def hold_back(self) -> None:
+        """Have the engine not start the next gang, which is of one worker on g1."""
+        raise NotImplementedError
+
+    def freeze(self, node: str) -> None:
+        """Stop the engine's daemon of a node, whose workers run on."""
+        raise NotImplementedError
+
+    def thaw(self, node: str) -> None:
+        raise NotImplementedError
+
+    async def cancel(self, ref: str) -> None:
+        """Cancel a job as a user of the engine does, and wait until the engine began to."""
+        raise NotImplementedError
+
+    async def give_up(self, node: str) -> None:
+        """Have the engine give up a node whose daemon stands still, and the job on it."""
+        raise NotImplementedError
+
+
+class SlurmStage(EngineStage):
     """All nodes of a real Slurm."""
 
     BACKEND = "slurm"
+    DRAINED = "Slurm: DRAIN, fan"
+    WAITS = ("engine_waits", "Resources")
+    ZOMBIE = "step_lost"
 
     def __init__(self, folder: Path, cluster: SlurmCluster) -> None:
         self.name = f"pool{next(pools)}"
@@ -156,16 +217,55 @@ class SlurmStage(Stage):
         self.placement.write([self.pool])
         await super().serving(**more)
 
-    def folder_of(self, place: str) -> Path:
-        """Return the folder of a gang."""
-        [folder] = self.shared.glob(f"*+{place.replace('/', '-')}")
-        return folder
+    def second(self) -> SlurmStage:
+        other = SlurmStage(self.folder / "other", self.cluster)
+        other.broker, other.name, other.shared = self.broker, self.name, self.shared
+        return other
 
-    def job_ids(self) -> list[str]:
-        """Return the ids of the jobs of this pool that Slurm holds, in any phase."""
+    def refs(self) -> list[str]:
         lines = self.cluster.run("squeue", "-h", "-o", "%i %k").splitlines()
         jobs = [line.partition(" ") for line in lines]
         return [ref for ref, _, comment in jobs if f":{self.name}:" in comment]
+
+    def runs_of(self, place: str) -> int:
+        [folder] = self.shared.glob(f"*+{place.replace('/', '-')}")
+        return (folder / "rank-0.out").read_text().split().count("ran")
+
+    def kill_controller(self) -> None:
+        self.cluster.signal("slurmctld", SIGKILL)
+        self.cluster.start_controller()
+
+    def drain(self, node: str) -> None:
+        self.cluster.run("scontrol", "update", f"nodename={node}", "state=drain", "reason=fan")
+
+    def resume(self, node: str) -> None:
+        self.cluster.run("scontrol", "update", f"nodename={node}", "state=resume")
+
+    async def occupy(self, node: str, gpus: int) -> tuple[str, set[str]]:
+        script = ("--wrap", "sleep 300", "-w", node, f"--gres=gpu:{gpus}", "--mem=100M")
+        ref = self.cluster.run("sbatch", "--parsable", "-o", "/dev/null", *script).strip()
+        return f"Slurm job {ref} of root", {str(gpu) for gpu in range(gpus)}
+
+    async def hold_back(self) -> None:
+        await self.begin("j1", self.spec("echo begun; sleep 300"), ("g1", range(GPUS)))
+        await self.crash()
+        self.start(slurm_pending_s=1)
+
+    def freeze(self, node: str) -> None:
+        self.cluster.signal(node, SIGSTOP)
+
+    def thaw(self, node: str) -> None:
+        self.cluster.signal(node, SIGCONT)
+
+    async def cancel(self, ref: str) -> None:
+        self.cluster.run("scancel", ref)
+        await self.until(
+            lambda: self.cluster.run("squeue", "-h", "-j", ref, "-o", "%T").strip() == "COMPLETING"
+        )
+
+    async def give_up(self, node: str) -> None:
+        self.cluster.run("scontrol", "update", f"nodename={node}", "state=down", "reason=cut")
+        await self.until(lambda: self.refs() == [])
 
     async def clean(self) -> None:
         await super().clean()

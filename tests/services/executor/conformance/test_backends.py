@@ -9,7 +9,6 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from signal import SIGCONT, SIGKILL, SIGSTOP
 
 import pytest
 
@@ -22,17 +21,20 @@ from shared.contracts.reports import (
     WorkerRefused,
     WorkerStopped,
 )
-from tests.services.executor.conformance.stages import SlurmStage, Stage, VirtualStage
+from tests import kubernetes_cluster
+from tests.kubernetes_cluster import MANIFESTS, KubernetesCluster
+from tests.services.executor.conformance.kubernetes_stage import KubernetesStage
+from tests.services.executor.conformance.stages import EngineStage, SlurmStage, Stage, VirtualStage
 from tests.services.executor.facts import started
 from tests.slurm_cluster import GPUS, NODES, SlurmCluster, missing, slurm_cluster
 
 pytestmark = [pytest.mark.process, pytest.mark.parts]
-BACKENDS = ("virtual", "slurm")
+BACKENDS = ("virtual", "slurm", "kubernetes")
 LONG = "echo begun; sleep 300"
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[SlurmCluster]:
+def slurm() -> Iterator[SlurmCluster]:
     if reason := missing():
         pytest.skip(reason)
     with (
@@ -42,15 +44,30 @@ def cluster() -> Iterator[SlurmCluster]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def kubernetes() -> Iterator[KubernetesCluster]:
+    if reason := kubernetes_cluster.missing():
+        pytest.skip(reason)
+    with (
+        tempfile.TemporaryDirectory(prefix="bk", dir="/tmp") as folder,
+        kubernetes_cluster.kubernetes_cluster(Path(folder)) as running,
+    ):
+        running.apply((MANIFESTS / "executor.yaml").read_text())
+        running.apply((MANIFESTS / "admission.yaml").read_text())
+        yield running
+
+
 @pytest.fixture(params=BACKENDS)
 async def stage(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Stage]:
     made: Stage
     if request.param == "slurm":
-        running: SlurmCluster = request.getfixturevalue("cluster")
+        running: SlurmCluster = request.getfixturevalue("slurm")
         monkeypatch.setenv("SLURM_CONF", running.environment["SLURM_CONF"])
         made = SlurmStage(tmp_path, running)
+    elif request.param == "kubernetes":
+        made = KubernetesStage(tmp_path, request.getfixturevalue("kubernetes"))
     else:
         made = VirtualStage(tmp_path)
     await made.serving()
@@ -58,9 +75,9 @@ async def stage(
     await made.clean()
 
 
-def of_slurm(stage: Stage) -> SlurmStage:
+def of_engine(stage: Stage) -> EngineStage:
     stage.needs("engine")
-    assert isinstance(stage, SlurmStage)
+    assert isinstance(stage, EngineStage)
     return stage
 
 
@@ -117,7 +134,7 @@ async def test_workers_get_rank_rendezvous_and_gpus(stage: Stage) -> None:
     stage.needs("programs")
     script = (
         "echo $RANK $WORLD_SIZE $LOCAL_RANK $BERTH_NODE_ID $BERTH_NODE_RANK $BERTH_LOCAL_RANK"
-        " $BERTH_ATTEMPT $MASTER_ADDR $CHOSEN; echo $MASTER_PORT; echo $CUDA_VISIBLE_DEVICES"
+        " $BERTH_ATTEMPT $MASTER_ADDR $CHOSEN; echo $MASTER_PORT; echo $" + stage.GPUS_VARIABLE
     )
     spec = stage.spec(script, workers=3, env={"CHOSEN": "a 'b'"})
     await stage.begin("j1", spec, ("g2", [0, 1]), ("g1", [0, 1]), ("g1", [2, 3]))
@@ -189,8 +206,8 @@ async def test_a_start_that_cannot_work_is_refused_with_a_reason(stage: Stage) -
         [refused] = await stage.wait_for(WorkerRefused, 1)
         assert refused.reason.startswith("no_such_gpu")
         return
-    cpus = stage.spec("true", image="registry/train")
-    stage.place("j2", cpus, ("g1", [0]))
+    secret = stage.spec("true", env={"TOKEN": "secret://token"})
+    stage.place("j2", secret, ("g1", [0]))
     await stage.until(lambda: any(r.job_id == "j2" for r in stage.reports(WorkerRefused)))
     refused = next(r for r in stage.reports(WorkerRefused) if r.job_id == "j2")
     assert refused.reason == "engine_unsupported" and refused.permanent
@@ -225,133 +242,124 @@ async def test_a_lost_node_ends_its_workers_and_joins_anew(stage: Stage) -> None
 
 
 async def test_an_executor_killed_right_after_a_submit_finds_the_job_again(stage: Stage) -> None:
-    slurm = of_slurm(stage)
-    stage.place("j1", stage.spec("echo $SLURM_JOB_ID"), ("g1", [0]))
-    await stage.until(lambda: len(slurm.job_ids()) == 1)
-    [ref] = slurm.job_ids()
+    engine = of_engine(stage)
+    stage.place("j1", stage.spec("true"), ("g1", [0]))
+    await stage.until(lambda: len(engine.refs()) == 1)
+    [ref] = engine.refs()
     await stage.crash()
     stage.start()
     await stage.wait_for(WorkerReady)
-    assert slurm.job_ids() == [ref], "found by its comment, and not submitted again"
+    assert engine.refs() == [ref], "known by its name, and not submitted again"
 
 
 async def test_two_executors_run_a_gang_once(stage: Stage) -> None:
-    slurm = of_slurm(stage)
-    other = SlurmStage(stage.folder / "other", slurm.cluster)
-    other.broker, other.name, other.shared = stage.broker, slurm.name, slurm.shared
+    engine = of_engine(stage)
+    other = engine.second()
     other.start(executor_id="e2")
     place = await stage.begin("j1", stage.spec("echo ran; sleep 1"), ("g1", [0]))
     await stage.wait_for(WorkerExited)
     await stage.until(lambda: bool(stage.printed()))
     await other.crash()
-    assert (slurm.folder_of(place) / "rank-0.out").read_text().split().count("ran") == 1
+    assert engine.runs_of(place) == 1
 
 
 async def test_a_controller_killed_right_after_a_submit_runs_the_gang_once(stage: Stage) -> None:
-    """It may have lost the job, or know it as it was before: a gang is known by its comment."""
-    slurm = of_slurm(stage)
+    """It may have lost the job, or know it as it was before: a gang is known by its name."""
+    engine = of_engine(stage)
     place = stage.place("j1", stage.spec("echo ran; sleep 1"), ("g1", [0]))
-    await stage.until(lambda: bool(slurm.job_ids()))
-    slurm.cluster.signal("slurmctld", SIGKILL)
-    slurm.cluster.start_controller()
+    await stage.until(lambda: bool(engine.refs()))
+    engine.kill_controller()
     ready = await stage.wait_for(WorkerReady)
     stage.write(started("j1").model_copy(update={"master_port": ready[0].master_port}))
     await stage.wait_for(WorkerExited)
-    assert (slurm.folder_of(place) / "rank-0.out").read_text().split().count("ran") == 1
+    assert engine.runs_of(place) == 1
 
 
 async def test_a_requeue_by_the_engine_is_noticed_and_runs_nothing_twice(stage: Stage) -> None:
-    slurm = of_slurm(stage)
+    stage.needs("engine", "requeue")
+    assert isinstance(stage, SlurmStage)
     place = await stage.begin("j1", stage.spec("echo ran; sleep 300"), ("g1", [0]))
     await stage.until(lambda: stage.printed() == ["ran"])
-    [ref] = slurm.job_ids()
-    slurm.cluster.run("scontrol", "update", f"jobid={ref}", "requeue=1")
-    slurm.cluster.run("scontrol", "requeue", ref)
+    [ref] = stage.refs()
+    stage.cluster.run("scontrol", "update", f"jobid={ref}", "requeue=1")
+    stage.cluster.run("scontrol", "requeue", ref)
     [end] = await stage.wait_for(WorkerExited)
     assert end.reason == "step_lost"
-    assert (slurm.folder_of(place) / "rank-0.out").read_text().split().count("ran") == 1
+    assert stage.runs_of(place) == 1
 
 
 async def test_a_drain_of_the_engine_keeps_new_work_off(stage: Stage) -> None:
-    slurm = of_slurm(stage)
-    node = "nodename=g3"
-    slurm.cluster.run("scontrol", "update", node, "state=drain", "reason=fan")
+    engine = of_engine(stage)
+    engine.drain("g3")
     try:
         await stage.until(lambda: bool(stage.problems()))
         [problem, *_] = stage.problems()
         assert (problem.node_id, problem.problem) == ("g3", "engine_drained")
-        assert problem.detail == "Slurm: DRAIN, fan"
+        assert problem.detail == engine.DRAINED
     finally:
-        slurm.cluster.run("scontrol", "update", node, "state=resume")
+        engine.resume("g3")
 
 
 async def test_work_of_others_is_counted_and_named(stage: Stage) -> None:
-    slurm = of_slurm(stage)
-    script = ("--wrap", "sleep 300", "-w", "g3", "--gres=gpu:2", "--mem=100M")
-    ref = slurm.cluster.run("sbatch", "--parsable", "-o", "/dev/null", *script).strip()
+    owner, _ = await of_engine(stage).occupy("g3", 2)
     await stage.wait_for(NodeRegistered, len(NODES) + 1)
     report = stage.reports(NodeRegistered)[-1]
     assert (report.node_id, report.unusable_gpus) == ("g3", (0, 1))
-    assert report.labels["berth.occupied"] == f"GPUs 0,1: Slurm job {ref} of root"
+    assert report.labels["berth.occupied"] == f"GPUs 0,1: {owner}"
 
 
 async def test_gpus_are_read_back_from_the_engine(stage: Stage) -> None:
     """Their indices cannot be chosen: placement counts them, and the program sees the real ones."""
-    slurm = of_slurm(stage)
-    script = ("--wrap", "sleep 300", "-w", "g1", "--gres=gpu:1", "--mem=100M")
-    slurm.cluster.run("sbatch", "-o", "/dev/null", *script)
+    engine = of_engine(stage)
+    _, taken = await engine.occupy("g1", 1)
     await stage.wait_for(NodeRegistered, len(NODES) + 1)
     stage.admit(stage.reports(NodeRegistered)[-1:])
-    await stage.begin("j1", stage.spec("echo $CUDA_VISIBLE_DEVICES"), ("g1", [1, 2]))
+    await stage.begin("j1", stage.spec(f"echo ${stage.GPUS_VARIABLE}"), ("g1", [1, 2]))
     await stage.exits(1)
     await stage.until(lambda: bool(stage.printed()))
-    seen = stage.printed()[0].split(",")
-    assert len(seen) == 2 and "0" not in seen
+    seen = set(stage.printed()[0].split(","))
+    assert len(seen) == 2 and len(taken) == 1 and not seen & taken
 
 
 async def test_a_gang_that_the_engine_lets_wait_is_refused_with_its_reason(stage: Stage) -> None:
-    slurm = of_slurm(stage)
-    await stage.begin("j1", stage.spec(LONG), ("g1", [0, 1, 2, 3]))
-    await stage.crash()
-    stage.start(slurm_pending_s=1)
+    engine = of_engine(stage)
+    await engine.hold_back()
+    before = engine.refs()
     stage.place("j2", stage.spec("true"), ("g1", [0]))
     [refused] = await stage.wait_for(WorkerRefused)
-    assert refused.job_id == "j2" and refused.reason == "engine_waits"
-    assert "Resources" in refused.detail
-    assert len(slurm.job_ids()) == 1
+    reason, words = engine.WAITS
+    assert refused.job_id == "j2" and refused.reason == reason
+    assert words in refused.detail
+    assert engine.refs() == before
 
 
 async def test_a_gpu_is_free_only_after_the_engine_has_completed(stage: Stage) -> None:
-    """A worker that outlives its job in Slurm for a while, as in a slow epilog, holds its GPU."""
-    slurm = of_slurm(stage)
+    """A worker that outlives its job in the engine for a while holds its GPU."""
+    engine = of_engine(stage)
     await stage.begin("j1", stage.spec("echo begun; sleep 1"), ("g1", [0]))
     await stage.until(lambda: stage.printed() == ["begun"])
-    slurm.cluster.signal("g1", SIGSTOP)
+    engine.freeze("g1")
     try:
-        [ref] = slurm.job_ids()
-        slurm.cluster.run("scancel", ref)
-        await stage.until(
-            lambda: slurm.cluster.run("squeue", "-h", "-j", ref, "-o", "%T").strip() == "COMPLETING"
-        )
+        [ref] = engine.refs()
+        await engine.cancel(ref)
         await asyncio.sleep(1.5)
         assert stage.reports(WorkerExited) == []
     finally:
-        slurm.cluster.signal("g1", SIGCONT)
+        engine.thaw("g1")
     await stage.wait_for(WorkerExited)
 
 
 async def test_a_zombie_on_a_node_that_the_engine_gave_up_keeps_its_gpus(stage: Stage) -> None:
-    slurm = of_slurm(stage)
+    engine = of_engine(stage)
     await stage.begin("j1", stage.spec(LONG), ("g1", [0]))
     await stage.until(lambda: stage.printed() == ["begun"])
-    slurm.cluster.signal("g1", SIGSTOP)
+    engine.freeze("g1")
     try:
-        slurm.cluster.run("scontrol", "update", "nodename=g1", "state=down", "reason=cut")
-        await stage.until(lambda: slurm.job_ids() == [])
+        await engine.give_up("g1")
         await asyncio.sleep(1.0)
         assert stage.reports(WorkerExited) == [] and stage.reports(WorkerStopped) == []
     finally:
-        slurm.cluster.signal("g1", SIGCONT)
-        slurm.cluster.run("scontrol", "update", "nodename=g1", "state=resume")
+        engine.thaw("g1")
+        engine.resume("g1")
     [end] = await stage.wait_for(WorkerExited)
-    assert end.reason == "step_lost"
+    assert end.reason == engine.ZOMBIE

@@ -17,7 +17,7 @@ def functions(path: Path) -> list[str]:
 
 def test_the_page_has_every_case_and_none_that_fails() -> None:
     cases = [case.removeprefix("test_").replace("_", " ") for case in functions(ROOT / SUITE)]
-    rows = PAGE.read_text().partition("|---|---|---|---|\n")[2].splitlines()
+    rows = PAGE.read_text().partition("|---|---|---|---|---|\n")[2].splitlines()
     assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == cases
     assert FAILS not in PAGE.read_text()
 
@@ -29,5 +29,5 @@ def test_the_tests_of_agents_exist() -> None:
 
 
 def test_a_row_has_the_outcome_of_each_backend() -> None:
-    page = page_of({"test_it_works": {"virtual": "why not", "slurm": "yes"}})
-    assert page.endswith("| it works | no engine runs beside the agent | why not | yes |\n")
+    page = page_of({"test_it_works": {"virtual": "why not", "slurm": "yes", "kubernetes": "no"}})
+    assert page.endswith("| it works | no engine runs beside the agent | why not | yes | no |\n")

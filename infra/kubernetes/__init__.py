@@ -1,0 +1,1 @@
+"""Kubernetes: the programs of a small cluster for tests, and the manifests of an operator."""
