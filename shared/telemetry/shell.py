@@ -20,7 +20,7 @@ from shared.telemetry.upkeep import run_upkeep
 Observer = Callable[[list[Fact], list[str], int], None]
 
 
-class Reader(Protocol):
+class ReadingService(Protocol):
     """A service without deciders: it reads ledgers and acts on what they say."""
 
     ready: bool
@@ -31,7 +31,9 @@ class Reader(Protocol):
         ...
 
 
-async def run_reader(name: str, settings: Settings, build: Callable[[Metrics], Reader]) -> None:
+async def run_reader(
+    name: str, settings: Settings, build: Callable[[Metrics], ReadingService]
+) -> None:
     """Run a reader with its endpoint until SIGTERM or SIGINT; raises what ends it otherwise."""
     telemetry = start_telemetry(name, settings)
     reader = build(telemetry.metrics)
