@@ -16,6 +16,8 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("agent", "docs", "infra", "reporter", "services", "shared", "simulator", "tests")
 WAIT_S = "30"
 """Limit of waits where a rule is removed, in seconds: what it would have ended lives on."""
+EXAMPLES = "1000"
+"""Examples of a property: of the usual 100, one run in twenty has none that the rule forbids."""
 FAILED = 1
 """Exit code of pytest where a test failed: neither an error of usage nor nothing to run."""
 
@@ -59,7 +61,7 @@ def test_without_a_rule_its_test_fails(sources: Path, name: str) -> None:
     assert whole.count(rule) == 1, f"{path} has changed: {rule!r}"
     (sources / path).write_text(whole.replace(rule, replacement))
     try:
-        done = run(sources, tests, BERTH_PATIENCE_S=WAIT_S)
+        done = run(sources, tests, BERTH_PATIENCE_S=WAIT_S, EXAMPLES=EXAMPLES)
     finally:
         (sources / path).write_text(whole)
     assert done.returncode == FAILED, done.stdout
