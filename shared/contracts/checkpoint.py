@@ -14,6 +14,8 @@ from shared.contracts.job_spec import JobSpec, Spread
 OVERDUE_INTERVALS = 2
 """A job that reported a checkpoint and then none for so many intervals counts as silent: from there
 on its checkpoints are taken to be at the intervals again."""
+MIN_SPEED = 0.001
+"""A job that declares less counts as this fast: times that follow from it stay within bounds."""
 
 
 class CheckpointPolicy(Protocol):
@@ -83,10 +85,15 @@ def speed(
     An elastic gang works in proportion to its workers; every gang is as fast as the slowest of its
     GPU types by `gpu_speeds`, and by `spread_speeds` slower on more than one node.
     """
-    speeds = spec.gpu_speeds or {}
-    slowest = min((speeds.get(name, 1.0) for name in gpu_types), default=1.0)
+    slowest = min((type_speed(spec, name) for name in gpu_types), default=1.0)
     linked = (spec.spread_speeds or {}).get(spread, 1.0) if spread else 1.0
-    return slowest * linked * (workers / spec.gang.workers if spec.elastic else 1.0)
+    own = max(MIN_SPEED, slowest * linked)
+    return own * (workers / spec.gang.workers if spec.elastic else 1.0)
+
+
+def type_speed(spec: JobSpec, gpu_type: str) -> float:
+    """Return the speed that the job declares for a GPU type, at least `MIN_SPEED`; else 1."""
+    return max(MIN_SPEED, (spec.gpu_speeds or {}).get(gpu_type, 1.0))
 
 
 def spread_of(nodes: Iterable[str], racks: Mapping[str, str]) -> Spread | None:

@@ -137,13 +137,15 @@ class JobSpec(Model):
         (), max_length=16, description="allowed GPU types; empty: any"
     )
     gpu_speeds: dict[Name, Annotated[float, Field(gt=0, le=1000)]] | None = Field(
-        None, max_length=16, description="measured speed by GPU type; others run at 1"
+        None,
+        max_length=16,
+        description="measured speed by GPU type, 0.001 at least; others run at 1",
     )
     spread_speeds: dict[Spread, Annotated[float, Field(gt=0, le=1)]] | None = Field(
         None,
         max_length=2,
         description="measured speed of the gang over several nodes of a rack (`rack`) and over "
-        "several racks (`spine`), relative to one node; others: 1",
+        "several racks (`spine`), relative to one node, 0.001 at least; others: 1",
     )
     node_selector: dict[str, str] = Field(
         default_factory=dict, max_length=16, description="labels that a node must have"

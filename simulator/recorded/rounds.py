@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from shared.contracts.checkpoint import type_speed
 from shared.performance.rates import RateTable
 from shared.performance.restarts import RestartCosts
 from shared.schedulers.registry import scheduler_of
@@ -48,9 +49,8 @@ def rounds_jobs(part: RecordedSlice) -> list[RoundsJob]:
     first_s = part.scenario.jobs[0].submit_s
     jobs = []
     for recorded, row in zip(part.jobs, part.scenario.jobs, strict=True):
-        speeds = recorded.spec.gpu_speeds or {}
         gpus = int(row.gpus)
-        rates = {(name, gpus): float(speeds.get(name, 1.0)) for name in sorted(types)}
+        rates = {(name, gpus): type_speed(recorded.spec, name) for name in sorted(types)}
         jobs.append(
             RoundsJob(
                 row.job_key,

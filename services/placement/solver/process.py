@@ -58,7 +58,7 @@ class Solver:
             try:
                 async with asyncio.timeout(wall_s + GRACE_S):
                     return await exchange(process, SolverRequest(instance, work, wall_s))
-            except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
+            except (TimeoutError, OSError, OverflowError, asyncio.IncompleteReadError) as error:
                 log.warning("the solver died", extra={"why": repr(error)})
                 await self._kill()
                 raise SolverDied(repr(error)) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shared.contracts.checkpoint import kept_ms, restart_ms, speed, spread_of
+from shared.contracts.checkpoint import MIN_SPEED, kept_ms, restart_ms, speed, spread_of
 from shared.contracts.job_spec import JobSpec, Simulated, Spread
 
 AT_THE_STOP = {"checkpoint_interval_s": 60, "checkpoint_cost_s": 9, "grace_s": 9}
@@ -68,3 +68,9 @@ def test_a_gang_is_slower_over_the_links_that_it_declares(
     links = spread_of(nodes, {"a": "r1", "b": "r1", "c": "r2"})
     assert links == spread
     assert speed(spec, 1, ["v100"], links) == rate
+
+
+def test_a_declared_speed_has_a_least_value() -> None:
+    tiny = 5e-324
+    spec = JobSpec(name="x", gpu_speeds={"v100": tiny}, spread_speeds={"rack": tiny})
+    assert speed(spec, 1, ["v100"], "rack") == MIN_SPEED

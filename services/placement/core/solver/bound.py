@@ -57,7 +57,7 @@ def most_by_gpus(instance: Instance) -> int:
     items = [item_of(request, request.gpus * request.milli) for request in instance.requests]
     free = sum(len(cls.nodes) * free_milli(cls) for cls in instance.classes)
     back = sum(map(gpus_of, instance.victims))
-    if any(item.need % GPU for item in items):
+    if any(request.is_share for request in instance.requests):
         return fractional(items, free + back * GPU)
     whole = [Item(item.need // GPU, item.value) for item in items]
     capacity = free // GPU + back

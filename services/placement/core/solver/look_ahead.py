@@ -18,8 +18,9 @@ from services.placement.core.round.fit import nodes_to_avoid
 from services.placement.core.round.view import View
 from services.placement.core.solver.instance import GangRequest, Instance, Release, Wait
 from services.placement.core.solver.look_ahead_gangs import Opening, openings_of
-from services.placement.core.solver.releases import NodeRelease, next_releases
+from services.placement.core.solver.releases import MOST_MS, NodeRelease, next_releases
 from services.placement.core.solver.speeds import best_speed, may_run_on, speed_on
+from shared.contracts.checkpoint import type_speed
 
 
 def with_releases(view: View, instance: Instance) -> Instance:
@@ -87,7 +88,8 @@ def patience(view: View, job: Job, request: GangRequest) -> float:
     """Return how many wall ms the job may still wait for better GPUs."""
     link = request.spread[1] if request.spread else GPU
     least = max(1, slowest(view, job) * link // GPU)
-    return full_run_ms(view, job) * (GPU / least - 1) - (view.now - job.since)
+    patience_ms = full_run_ms(view, job) * (GPU / least - 1)
+    return min(patience_ms, MOST_MS) - (view.now - job.since)
 
 
 def full_run_ms(view: View, job: Job) -> float:
@@ -105,10 +107,10 @@ def delayed(speed: int, delay_ms: int, full_ms: float) -> int:
 
 def slowest(view: View, job: Job) -> int:
     """Return the thousandths of its best speed on the slowest GPU type that it may have."""
-    speeds, best = job.spec.gpu_speeds or {}, best_speed(view.board, job)
-    allowed = job.shape.types
+    best, allowed = best_speed(view.board, job), job.shape.types
     types = (k.gpu_type for k in view.board.kinds if not allowed or k.gpu_type in allowed)
-    return max(1, round(GPU * min((speeds.get(name, 1.0) / best for name in types), default=1.0)))
+    least = min((type_speed(job.spec, name) for name in types), default=best)
+    return max(1, round(GPU * least / best))
 
 
 def waits_in_order(instance: Instance) -> tuple[Wait, ...]:

@@ -17,6 +17,8 @@ from shared.contracts.checkpoint import speed
 
 RELEASES = 24
 """Releases that are looked at, the next ones first."""
+MOST_MS = 366 * 86_400_000
+"""Time until a release that is looked at, at most."""
 
 
 class NodeRelease(NamedTuple):
@@ -51,7 +53,7 @@ def whole_by_node(job: Job) -> dict[str, int]:
 def end_by_speed(view: View, job: Job) -> int | None:
     """Return the ms, after now, when a running job should end at its speed; None if unknown.
 
-    An estimate that was overrun is doubled until it lies ahead.
+    An estimate that was overrun is doubled once: a job that runs for longer is not waited for.
     """
     run_ms = job.estimate_ms(view.time_scale)
     if run_ms is None or job.phase == "stopping":
@@ -63,6 +65,6 @@ def end_by_speed(view: View, job: Job) -> int | None:
     types = {node.kind.gpu_type for node in nodes}
     run_ms = max(1, round(run_ms / speed(job.spec, len(slots), types, links_of(view.board, slots))))
     began = job.started_at or job.placed_at or view.now
-    while began + run_ms <= view.now:
+    if began + run_ms <= view.now:
         run_ms *= 2
-    return began + run_ms
+    return began + run_ms if view.now < began + run_ms <= view.now + MOST_MS else None

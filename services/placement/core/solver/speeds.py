@@ -8,7 +8,7 @@ from services.placement.core.pool.board import Board
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.node import Node
 from services.placement.core.pool.shape import GPU, Shape, Slot
-from shared.contracts.checkpoint import spread_of
+from shared.contracts.checkpoint import spread_of, type_speed
 from shared.contracts.gang_needs import matches
 from shared.contracts.job_spec import Spread
 
@@ -21,18 +21,17 @@ def may_run_on(shape: Shape, node: Node) -> bool:
 
 def speed_on(board: Board, job: Job, node: Node) -> int:
     """Return thousandths of the best speed that the job could have in this pool."""
-    own = (job.spec.gpu_speeds or {}).get(node.kind.gpu_type, 1.0) / best_speed(board, job)
+    own = type_speed(job.spec, node.kind.gpu_type) / best_speed(board, job)
     return max(1, round(GPU * own * board.health(node.node_id)))
 
 
 def best_speed(board: Board, job: Job) -> float:
     """Return the speed of the job on its best GPU type of the pool."""
-    speeds = job.spec.gpu_speeds
-    if not speeds:
+    if not job.spec.gpu_speeds:
         return 1.0
     allowed = job.shape.types
     types = {k.gpu_type for k in board.kinds if not allowed or k.gpu_type in allowed}
-    return max((speeds.get(name, 1.0) for name in types), default=1.0)
+    return max((type_speed(job.spec, name) for name in types), default=1.0)
 
 
 def spread_in(board: Board, job: Job, shape: Shape) -> tuple[int, int] | None:
@@ -56,9 +55,8 @@ def is_slowed(board: Board, job: Job, slots: Sequence[Slot]) -> bool:
     if not job.spec.gpu_speeds and not job.spec.spread_speeds:
         return False
     best = best_speed(board, job)
-    speeds = job.spec.gpu_speeds or {}
     nodes = [board.nodes[slot.node_id] for slot in slots]
-    if any(speeds.get(node.kind.gpu_type, 1.0) < best for node in nodes):
+    if any(type_speed(job.spec, node.kind.gpu_type) < best for node in nodes):
         return True
     spread = spread_in(board, job, job.shape)
     links = links_of(board, slots)
