@@ -8,6 +8,7 @@ from math import inf
 import aiohttp
 
 from services.throttle.upstreams.calls import UpstreamBroken
+from services.throttle.upstreams.connections import BUFFER_BYTES
 from services.throttle.upstreams.posting import EngineResponse
 
 CHECK_S = 1.0
@@ -97,6 +98,8 @@ class AnswerChunks:
             if self._gathers:
                 await until_gathered(self._content)
             chunk = await read_available(self._content)
+            # A fast engine would wait at the limit of the buffer for each pause.
+            self._gathers = self._gathers and len(chunk) < BUFFER_BYTES
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from None
         if not chunk:
@@ -141,12 +144,12 @@ async def read_available(content: aiohttp.StreamReader) -> bytes:
     """Return what has arrived, as `readany` does; wait for it if it is nothing yet.
 
     Engines send a chunk per token. `readany` keeps the account of its buffer for each of them: here
-    it is kept once for all that have arrived.
+    it is kept once for all that have arrived. Of a body that broke off, what had arrived comes
+    first: its tokens were made.
     """
-    if len(getattr(content, "_buffer", ())) < MANY:
+    arrived = len(getattr(content, "_buffer", ()))
+    if arrived < MANY and (content.exception() is None or not arrived):
         return await content.readany()
-    if (error := content.exception()) is not None:
-        raise error
     buffer, splits = content._buffer, content._http_chunk_splits
     data = b"".join(buffer)
     buffer.clear()
