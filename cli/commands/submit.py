@@ -83,6 +83,13 @@ def submit(
         str | None,
         typer.Option(help="Container image of the workers, which nodes with Podman run."),
     ] = None,
+    framework: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LAUNCHER",
+            help="Start the command across the gang by torchrun (a process per GPU) or jax.",
+        ),
+    ] = None,
     walltime: Annotated[
         float | None, typer.Option(min=0.001, help="Longest run time, in seconds.")
     ] = None,
@@ -140,6 +147,8 @@ def submit(
         raise BadInput("--follow shows one job; --wait waits for the jobs of an array")
     named = _named(body)
     _check_workdir(named)
+    if framework is not None:
+        named = _with_launcher(named, framework)
     client = api(data)
     if upload is not None:
         named = _with_bundle(client, named, upload)
@@ -174,6 +183,16 @@ def _check_workdir(body: Body) -> None:
     if isinstance(workdir, str) and workdir and not workdir.startswith("/"):
         rule = "an absolute folder of the nodes is allowed; --upload DIR brings files of this one"
         raise BadInput(f"workdir: {workdir!r}; {rule}")
+
+
+def _with_launcher(body: Body, framework: str) -> Body:
+    """Return the body of a job whose workers start its command by the launcher of a framework."""
+    from berth_client.frameworks import BadFramework, launched
+
+    try:
+        return {**body, "spec": launched(framework, cast("Body", body["spec"]))}
+    except BadFramework as error:
+        raise BadInput(f"--framework: {error}") from None
 
 
 def _with_bundle(client: Api, body: Body, folder: Path) -> Body:

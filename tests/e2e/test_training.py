@@ -1,4 +1,4 @@
-"""A training with PyTorch DDP on nodes with an agent, by the commands of the page."""
+"""Trainings with PyTorch DDP and launchers on nodes with an agent, by the commands of the pages."""
 
 from __future__ import annotations
 
@@ -25,15 +25,32 @@ from tests.patience import PATIENCE_S
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PAGE = (ROOT / "docs" / "operations" / "training.md").read_text()
-RUN, DRAIN, URGENT, TORCHRUN = BLOCKS.findall(PAGE)
+RUN, DRAIN, URGENT = BLOCKS.findall(PAGE)
+TORCHRUN, JAX = BLOCKS.findall((ROOT / "docs" / "frameworks.md").read_text())
 PYTHON = shutil.which("python3", path=DEFAULT_PATH)
 NODES = ("train-1", "train-2", "train-3")
 POOL = "gpu"
 WITHIN_S = 300.0
 ROUNDING = 1e-6
 """The first iteration of a life reduces its gradients in another order than later ones."""
-OLD_TORCHRUN = {"--nproc_per_node 2": "--nproc_per_node 2 --redirects 9:1 --tee 9:1"}
+OLD_TORCHRUN = {
+    "--framework torchrun": "--framework torchrun --env PET_REDIRECTS=9:1 --env PET_TEE=9:1"
+}
 """PyTorch 1.13 cannot read its own default of these options with Python 3.11."""
+JAX_STAND_IN = """
+import os
+
+class distributed:
+    def initialize(address, processes, process, *, local_device_ids):
+        assert address == f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        globals().update(
+            process_count=lambda: processes,
+            process_index=lambda: process,
+            local_device_count=lambda: len(local_device_ids),
+            device_count=lambda: len(local_device_ids) * processes,
+        )
+"""
+"""JAX is large, and comes with no python3 of a distribution: this has what the page calls."""
 USER = {"uid_first": 70_000} if os.geteuid() == 0 else {}
 
 
@@ -201,13 +218,25 @@ def test_a_cancelled_training_goes_on_from_its_checkpoint_when_it_is_submitted_a
     weights(stand, second, saved + 1)
 
 
-def test_torchrun_starts_several_processes_per_worker(
+def test_torchrun_starts_a_process_for_each_gpu_of_the_gang(
     stand: Stand, nodes: dict[str, JoinedNode], shared: Path
 ) -> None:
     job_id = submit(stand, TORCHRUN, shared, **OLD_TORCHRUN)
     row = ended(stand, job_id)
     assert sorted(row["nodes"]) == sorted(nodes)
     assert (shared / "run-18" / "attempt-000001" / "step-000000200.pt").exists()
+    weights(stand, job_id, 200)
+
+
+def test_a_program_of_jax_begins_in_the_cluster_of_its_gang(
+    stand: Stand, nodes: dict[str, JoinedNode], shared: Path
+) -> None:
+    (shared / "jax.py").write_text(JAX_STAND_IN)
+    stand_in = {"--framework jax": f"--framework jax --env PYTHONPATH={shared}"}
+    job_id = submit(stand, JAX, shared, **stand_in)
+    ended(stand, job_id)
+    line = r"process (\d) of 2 has 2 of 4 devices"
+    eventually(lambda: sorted(lines(stand, job_id, line)) == [("0",), ("1",)])
 
 
 def test_the_ledgers_are_sound(stand: Stand) -> None:

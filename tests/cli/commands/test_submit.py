@@ -10,6 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from berth_client.frameworks import torchrun_command
 from cli.main import app
 from cli.text.times import now_ms
 from shared.contracts.failures import ADVICE
@@ -67,6 +68,18 @@ def test_state_changes_to_mail_are_named_as_slurm_names_them(
         monkeypatch.setenv("BERTH_URL", url)
         ran = CliRunner().invoke(app, ["submit", "--notify", "done", "--", "true"])
     assert ran.exit_code and "--notify: 'done'" in str(ran.exception)
+
+
+def test_a_launcher_starts_the_command_and_the_job_keeps_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spec = submitted(monkeypatch, "--framework", "torchrun", "--gpus", "2")
+    assert spec.name == "python"
+    assert spec.command == tuple(torchrun_command(["python", "train.py"], 2))
+    with serving(Gateway) as url:
+        monkeypatch.setenv("BERTH_URL", url)
+        ran = CliRunner().invoke(app, ["submit", "--framework", "ray", "--", "train.py"])
+    assert ran.exit_code and "--framework: ray is not built yet" in str(ran.exception)
 
 
 def test_the_help_states_the_default_of_each_resource() -> None:

@@ -1,0 +1,22 @@
+"""The page on frameworks has those that exist; `tests/e2e/test_training.py` runs its commands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from berth_client.frameworks import FRAMEWORKS, NOT_BUILT
+
+PAGE = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text()
+
+
+def test_the_table_has_every_framework() -> None:
+    table = PAGE.partition("| `--framework` |")[2].partition("\n\n")[0]
+    *built, refused = re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE)
+    assert built == [f"`{name}`" for name in FRAMEWORKS]
+    assert refused == ", ".join(f"`{name}`" for name in NOT_BUILT)
+
+
+def test_the_example_in_python_is_a_job() -> None:
+    [block] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    compile(block, "docs/frameworks.md", "exec")
