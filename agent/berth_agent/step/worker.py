@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import select
 
 from berth_agent.linux import cgroups, json_text, memory, processes, syscalls
@@ -213,8 +214,6 @@ def close_others(kept: set[int]) -> None:
 def bound_processes(most: int) -> None:
     """Bound the processes of this user in this user namespace, where no control group does."""
     if most:
-        import resource
-
         hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
         bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(resource.RLIMIT_NPROC, (bound, bound))
