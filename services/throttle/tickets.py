@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from shared.contracts.llm import LlmRequestRejected, LlmRequestStarted
+from shared.contracts.llm import LlmRequestRejected, LlmRequestStarted, RequestEnd
 from shared.ledger.decider import Fact
+
+STOPPED = "process_stopped"
+"""Reason of requests that this process ends as it stops, or gives their lane up."""
 
 
 class LaneLost(Exception):
@@ -34,6 +37,8 @@ class Ticket:
     """Requests ahead of it when it was queued."""
     is_settled: bool = False
     """Whether its end was reported."""
+    cut_end: Callable[[], RequestEnd] | None = None
+    """Returns its end if this process cuts it off now; None until it is sent to an engine."""
 
     @property
     def started(self) -> bool:

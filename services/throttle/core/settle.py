@@ -13,6 +13,7 @@ from shared.ledger.decider import Decision, Input, UnitStart
 LEFT_DETAILS = {
     "cancelled": "client: left before the request was started",
     "lost": "process: ended while the request waited; send it again",
+    "process_stopped": "process: stops while the request waits; send it again",
 }
 """Detail of the rejection of a request that left the queue, by reason."""
 

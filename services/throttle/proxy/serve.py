@@ -118,6 +118,8 @@ class RequestServer:
                 headers |= self._rate_headers(dispatcher, command, ticket.decided_at)
                 if isinstance(event, LlmRequestRejected):
                     raise _rejection(event, headers)
+                if not dispatcher.ready:
+                    raise LaneLost
                 headers |= {
                     "x-berth-queue-ms": str(event.waited_ms),
                     "x-berth-position": str(position),
@@ -197,6 +199,7 @@ class RequestServer:
         end = RequestSettlement(count, whole_tokens=0 if read.body.streamable else limit)
         passed = {name: request.headers[name] for name in FORWARDED if name in request.headers}
         call = engine_call(read.body, endpoint, passed, reserved.command.prefix)
+        ticket.cut_end = partial(end.report_cut, ticket.request_id)
         overhead_s = self._clock() - read.arrived_s - reserved.started.waited_ms / 1000
         reserved.headers["x-berth-overhead-ms"] = f"{max(1000 * overhead_s, 0):.1f}"
         try:

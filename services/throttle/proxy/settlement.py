@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.throttle.relay.usage import TokenCount
+from services.throttle.tickets import STOPPED
 from shared.contracts.llm import RequestEnd, RequestOutcome
 
 
@@ -19,8 +20,10 @@ class RequestSettlement:
     is_refused: bool = False
     """Whether no engine served any of it, so that nothing is charged."""
     whole_tokens: int = 0
-    """Output tokens of a request that engines cannot stream, if its client leaves: its whole
-    reservation, as no engine says what it made, and some go on to the end."""
+    """Output tokens of a request that engines cannot stream, if its client leaves or the process
+    stops: its whole reservation, as no engine says what it made, and some go on to the end."""
+    is_cut: bool = False
+    """Whether this process cut it off."""
 
     def report(self, request_id: str) -> RequestEnd:
         if self.is_refused:
@@ -42,8 +45,17 @@ class RequestSettlement:
             reason=self.reason,
         )
 
+    def report_cut(self, request_id: str) -> RequestEnd:
+        """Return the end of a request that this process cuts off now, as it stops.
+
+        It is charged as one whose client leaves: an engine that has not answered may have begun.
+        """
+        is_refused = self.is_refused and self.upstream != ""
+        cut = replace(self, outcome="failed", reason=STOPPED, is_refused=is_refused, is_cut=True)
+        return cut.report(request_id)
+
     @property
     def _output_tokens(self) -> int:
-        if self.outcome == "cancelled" and self.count.usage is None:
+        if (self.is_cut or self.outcome == "cancelled") and self.count.usage is None:
             return max(self.count.output_tokens, self.whole_tokens)
         return self.count.output_tokens

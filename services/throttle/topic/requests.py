@@ -26,7 +26,7 @@ from services.throttle.relay.prompt_size import prompt_size
 from services.throttle.relay.request import RequestBody
 from services.throttle.relay.usage import TokenCount
 from services.throttle.relay.whole_answer import EngineError, is_stream, read_whole
-from services.throttle.tickets import Ticket
+from services.throttle.tickets import STOPPED, Ticket
 from services.throttle.topic.answers import Answer, Sender, engine_answer, error_answer, refusal
 from services.throttle.topic.publisher import AnswerPublisher
 from services.throttle.topic.records import RecordPosition, RequestRecords
@@ -147,7 +147,7 @@ class TopicRequests:
         """Answer the requests that this process cuts off, and those that it has refused."""
         for started in [*self._open.values()]:
             text = "process: stops while an engine serves the request; send it again"
-            await self._publish(refusal(started.sender, "process_stopped", text))
+            await self._publish(refusal(started.sender, STOPPED, text))
             del self._open[started.ticket.request_id]
         while not self._due.empty():
             due = self._due.get_nowait()
@@ -197,7 +197,9 @@ class TopicRequests:
         answers = self._prompts.answers(started.endpoint.endpoint)
         tokens_of = partial(answers.estimate, served.tenant)
         count = answer_count(body, served.max_output_tokens, size.most_tokens, tokens_of)
-        end = RequestSettlement(count, outcome="failed")
+        whole_tokens = 0 if body.streamable else served.max_output_tokens
+        end = RequestSettlement(count, outcome="failed", whole_tokens=whole_tokens)
+        started.ticket.cut_end = partial(end.report_cut, started.ticket.request_id)
         limit = max(1, served.max_output_tokens // body.answers)
         headers = JSON | ({"traceparent": to.traceparent} if to.traceparent else {})
         call = engine_call(body, started.endpoint, headers, served.prefix, limit)

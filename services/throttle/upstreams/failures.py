@@ -59,6 +59,11 @@ def no_upstream(reasons: Sequence[tuple[str, str]], wait_s: float) -> UpstreamsF
     return UpstreamsFailed(503, "no_upstream", text, max(wait_s, LEAST_RETRY_S))
 
 
+def closed() -> UpstreamsFailed:
+    """Return the error of a request whose process gives its endpoint up."""
+    return UpstreamsFailed(503, "no_upstream", "the process stops; send it again", LEAST_RETRY_S)
+
+
 def describe_reasons(reasons: Sequence[tuple[str, str]]) -> str:
     text = "; ".join(f"{name}: {reason}" for name, reason in reasons) or "no upstream is configured"
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}..."

@@ -17,6 +17,7 @@ from services.throttle.upstreams.connections import UpstreamSessions
 from services.throttle.upstreams.exchange import OpenAnswer, open_answer
 from services.throttle.upstreams.failures import (
     UpstreamAttempt,
+    closed,
     may_go_on,
     no_room,
     no_upstream,
@@ -52,6 +53,7 @@ class UpstreamPool:
         self._balance = "least_loaded"
         self._adapters: frozenset[str] = frozenset()
         self._open_sessions: UpstreamSessions | None = None
+        self._is_closed = False
 
     def configure(self, settings: EndpointConfigured) -> None:
         """Take the upstreams; one whose address, model and key stay keeps its state."""
@@ -66,11 +68,14 @@ class UpstreamPool:
             await asyncio.sleep(PROBE_S)
 
     async def close(self) -> None:
-        """Close every connection; answers that are being read break off."""
+        """Close every connection; answers that are being read break off, and nothing is sent any
+        more. One that was cancelled is finished by the next."""
+        self._is_closed = True
+        self._members.refresh()
         self._members.close()
-        sessions, self._open_sessions = self._open_sessions, None
-        if sessions is not None:
-            await sessions.close()
+        if self._open_sessions is not None:
+            await self._open_sessions.close()
+            self._open_sessions = None
 
     @property
     def capacity(self) -> int:
@@ -123,7 +128,7 @@ class UpstreamPool:
         encoder = BodyEncoder(call.body, self._adapters)
         attempts: list[UpstreamAttempt] = []
         failed: list[PooledUpstream] = []
-        while len(attempts) < MOST_ATTEMPTS and may_go_on(attempts):
+        while not self._is_closed and len(attempts) < MOST_ATTEMPTS and may_go_on(attempts):
             upstream = self._pick(self._members.available(failed), call.prefix)
             if upstream is None:
                 upstream = await self._wait_for_room(call, failed, deadline)
@@ -135,6 +140,8 @@ class UpstreamPool:
                 return upstream, result
             failed.append(upstream)
             attempts.append(UpstreamAttempt(upstream.name, result))
+        if self._is_closed:
+            raise closed()
         if attempts:
             raise summarize(attempts)
         raise no_upstream(self._members.reasons(), self._members.wait_s())
@@ -153,7 +160,7 @@ class UpstreamPool:
         self, call: UpstreamCall, failed: Collection[PooledUpstream], deadline: float
     ) -> PooledUpstream | None:
         """Return the next upstream that has room again; None if none is available."""
-        while available := self._members.available(failed):
+        while not self._is_closed and (available := self._members.available(failed)):
             if (chosen := self._pick(available, call.prefix)) is not None:
                 return chosen
             try:

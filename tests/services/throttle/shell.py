@@ -125,8 +125,10 @@ class ThrottleStack:
         await self.lane.start()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.lane.stop)
-            for work in (self.lane.run(), shell.dispatch(self.lane), shell.serve()):
-                stack.push_async_callback(_end, asyncio.create_task(work))
+            self._dispatching = asyncio.create_task(shell.dispatch(self.lane))
+            running = asyncio.create_task(self.lane.run())
+            for task in (running, self._dispatching, asyncio.create_task(shell.serve())):
+                stack.push_async_callback(_end, task)
             await self.feed()
             await shell.serving.wait()
             await until(lambda: "acme" in self.lane.state.tenants)
@@ -134,6 +136,10 @@ class ThrottleStack:
                 await until(lambda: self.lane.state.capacity > 0)
             self.url = f"http://127.0.0.1:{shell.port}"
             yield await stack.enter_async_context(self.client())
+
+    async def stop_dispatch(self) -> None:
+        """Hand the lane over as `HeldLane` does at a stop: the proxy and the lane still run."""
+        await _end(self._dispatching)
 
     def client(self, key: str = KEY) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(self.url, headers={"authorization": f"Bearer {key}"})

@@ -15,7 +15,7 @@ import openai
 import pytest
 
 from infra.security import certificates
-from services.throttle import dispatch
+from services.throttle import reports
 from shared.bus.logs.ledger_writer import LedgerWriter
 from shared.contracts.access import KeyRevoked
 from shared.contracts.endpoints import EndpointDeleted, TokenBudget
@@ -418,7 +418,7 @@ async def test_a_place_that_is_free_is_not_kept_until_the_next_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ends are reported in batches of a second, but never while a request waits for a place."""
-    monkeypatch.setattr(dispatch, "SETTLE_S", 3600.0)
+    monkeypatch.setattr(reports, "SETTLE_S", 3600.0)
     async with engine() as (_, url):
         stack = ThrottleStack(tmp_path, url)
         (upstream,) = stack.endpoint.upstreams
@@ -433,7 +433,7 @@ async def test_output_and_ends_of_a_second_are_one_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A record more per second and endpoint would be a third of the ledger's bytes."""
-    monkeypatch.setattr(dispatch, "SETTLE_S", 3600.0)
+    monkeypatch.setattr(reports, "SETTLE_S", 3600.0)
     async with serving(tmp_path, SLOW) as (stack, client):
         (dispatcher,) = stack.shell._dispatchers.values()
         posts = [asyncio.create_task(post(client, chat(LONG))) for _ in range(2)]
@@ -442,7 +442,7 @@ async def test_output_and_ends_of_a_second_are_one_record(
         running.made_tokens += 7
         end = RequestEnd(request_id=ended.request_id, outcome="completed", output_tokens=3)
         dispatcher.finish(ended, end)
-        dispatcher._report_at_once()
+        dispatcher._reports.hurry()
         await until(lambda: LlmRequestFinished.TYPE in stack.types())
         for request in posts:
             request.cancel()

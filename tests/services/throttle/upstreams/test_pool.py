@@ -250,6 +250,21 @@ async def test_without_upstreams_there_is_no_room_and_the_error_says_why() -> No
     await pool.close()
 
 
+async def test_a_closed_pool_sends_nothing_and_holds_no_request_back() -> None:
+    """A request that is tried anew or waits for room as the process stops has no ledger left."""
+    async with (
+        emulated(ENDLESS) as engine,
+        pool_of(engine.url, max_requests=1) as pool,
+        pool.send(chat(max_tokens=5000)),
+    ):
+        waits = asyncio.create_task(read(pool, chat()))
+        await until(lambda: bool(pool._members._waiting))
+        await pool.close()
+        for request in (waits, read(pool, chat())):
+            with pytest.raises(UpstreamsFailed, match="the process stops"):
+                await request
+
+
 async def test_a_breaker_opens_half_opens_and_closes() -> None:
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(emulated())
