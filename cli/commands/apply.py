@@ -15,10 +15,21 @@ from cli.commands.secrets import text_of_file
 from cli.commands.tenants import create_topics, remove_kafka_user
 from cli.errors import FAILED, BadInput
 from cli.input.arguments import AsJson, Data
-from cli.input.manifest import Declared, read_manifest
+from cli.input.manifest import SIGNING_FILE, Declared, read_manifest
 from cli.text.output import emit, lines, text_of
 
 QUOTA_SETTINGS = 3
+FIXED = {
+    "key": "a key does not change: `berth keys revoke`, and another name, is allowed",
+    "webhook": "a webhook does not change: `berth webhooks delete`, or another name, is allowed",
+}
+"""Kinds whose objects are made and deleted, and what is possible in place of a change."""
+UNORDERED = {"webhook": ("events", "pools")}
+"""Settings that are sets, by kind."""
+SHOWN_ONCE = {"key": "key", "webhook": "secret"}
+"""Fields of a receipt that are shown once, by kind."""
+OWNED = ("secret", "webhook")
+"""Kinds whose routes have their tenant in the query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +82,7 @@ def apply(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Make pools, tenants, quotas, keys, secrets and endpoints as a file declares them.
+    """Make pools, tenants, quotas, keys, secrets, webhooks and endpoints as a file declares them.
 
     It prints what differs, then changes that and nothing else: settings and objects that the file
     does not name stay. `state: absent` deletes. Secrets that exist stay without --replace-secrets:
@@ -110,12 +121,18 @@ def difference_of(
     differing = {
         name: value
         for name, value in declared.settings.items()
-        if _present_value(declared.kind, present, name) != value
+        if name != SIGNING_FILE and not _is_present(declared.kind, present, name, value)
     }
-    if declared.kind == "key" and differing:
-        rule = "a key does not change: `berth keys revoke`, and another name, is allowed"
+    if differing and (rule := FIXED.get(declared.kind)):
         raise BadInput(f"{declared.title}: {', '.join(differing)}: {rule}")
     return Difference(declared, present, differing)
+
+
+def _is_present(kind: str, present: Present, name: str, value: object) -> bool:
+    now = _present_value(kind, present, name)
+    if name in UNORDERED.get(kind, ()) and isinstance(now, list) and isinstance(value, list):
+        return set(now) == set(value)
+    return now == value
 
 
 def _present_value(kind: str, present: Present, name: str) -> object:
@@ -133,6 +150,8 @@ def diff_lines(change: Difference) -> list[str]:
     action = change.action
     if change.declared.kind == "secret" and action == "unchanged" and change.present:
         action = "present, value not compared; --replace-secrets sets it"
+    elif change.present and SIGNING_FILE in change.declared.settings:
+        action = "unchanged, signing secret not compared"
     shown = [f"{change.declared.title}: {action}"]
     for name, value in sorted(change.settings.items()):
         old = f"{text_of(before.get(name))} -> " if change.present else ""
@@ -149,8 +168,8 @@ def _made(client: Api, change: Difference, as_json: bool, data: Path | None) -> 
         texts += create_topics(declared.name, data)
     if declared.kind == "tenant" and declared.absent:
         remove_kafka_user(declared.name, data)
-    if declared.kind == "key" and not declared.absent:
-        texts.append(f"shown once: {ticket['key']}")
+    if shown := ticket.get(SHOWN_ONCE.get(declared.kind, "")):
+        texts.append(f"shown once: {shown}")
     if not as_json:
         lines([f"{declared.title}: {change.action}d", *texts])
     return {"kind": declared.kind, "name": declared.name, **ticket}
@@ -159,7 +178,7 @@ def _made(client: Api, change: Difference, as_json: bool, data: Path | None) -> 
 def _send(client: Api, change: Difference) -> Json:
     declared, present, settings = change.declared, change.present, change.settings
     if declared.absent:
-        query = {"tenant": declared.owner} if declared.kind == "secret" else None
+        query = {"tenant": declared.owner} if declared.kind in OWNED else None
         return client.delete(f"/v1/{declared.kind}s/{part(declared.name)}", query)
     kind, path = declared.kind, f"/v1/{declared.kind}s"
     condition = {"if_version": present.version if present else "absent"}
@@ -180,6 +199,11 @@ def _send(client: Api, change: Difference) -> Json:
             value = text_of_file(Path(str(settings["file"])))
             owner = {"tenant": declared.owner}
             return client.put(f"{path}/{part(declared.name)}", {"value": value}, owner)
+        case "webhook":
+            body = {name: value for name, value in settings.items() if name != SIGNING_FILE}
+            if file := settings.get(SIGNING_FILE):
+                body["secret"] = text_of_file(Path(str(file)))
+            return client.post(path, {"name": declared.name, **body}, {"tenant": declared.owner})
         case _:
             path = f"/v1/tenants/{part(declared.owner)}/keys"
             return client.post(path, {"key_id": declared.name, **settings})

@@ -39,7 +39,10 @@ class Installation:
             case "quota":
                 return self._quota(declared)
             case "secret":
-                return self._secret(declared)
+                return None if self._named(declared) is None else Present({})
+            case "webhook":
+                row = self._named(declared)
+                return None if row is None else Present(row)
             case _:
                 return self._key(declared)
 
@@ -65,10 +68,13 @@ class Installation:
                 return Present(row, str(row["version"]))
         return None
 
-    def _secret(self, declared: Declared) -> Present | None:
-        for row in items(self._get("/v1/secrets", declared.owner) or {"items": []}):
+    def _named(self, declared: Declared) -> Json | None:
+        """Return a secret or webhook; a tenant that the same file makes has none yet."""
+        if self._get(f"/v1/tenants/{part(declared.owner)}") is None:
+            return None
+        for row in items(self._get(f"/v1/{declared.kind}s", declared.owner) or {"items": []}):
             if row["name"] == declared.name:
-                return Present({})
+                return row
         return None
 
     def _key(self, declared: Declared) -> Present | None:

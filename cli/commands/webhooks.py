@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli.api.answers import api, pages, report, report_once
 from cli.api.http import Api, Json, part
+from cli.commands.secrets import text_of_file
 from cli.errors import Refused, Unreachable
 from cli.input.arguments import AsJson, Data, Limit
 from cli.input.state_changes import parse_state_changes
@@ -42,14 +44,25 @@ def create(
         list[str] | None, typer.Option(help="Pool of the jobs; may be repeated; else every pool.")
     ] = None,
     tenant: Tenant = None,
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the secret that signs its requests; else one is made and shown once."
+        ),
+    ] = None,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Create a webhook; the secret that signs its requests is shown once."""
+    """Create a webhook; the secret that signs its requests is shown once, or is that of a file."""
     body = {"name": name, "url": url, "events": parse_state_changes(events, "--events")}
-    more = {"pools": pool} if pool else {}
+    more: Json = {"pools": pool} if pool else {}
+    if secret_file is not None:
+        more["secret"] = text_of_file(secret_file)
     receipt = api(data).post("/v1/webhooks", {**body, **more}, {"tenant": tenant})
-    report_once(as_json, receipt, str(receipt["secret"]))
+    if secret_file is not None:
+        report(as_json, receipt, f"{name}: created")
+    else:
+        report_once(as_json, receipt, str(receipt["secret"]))
 
 
 @webhooks.command("list")

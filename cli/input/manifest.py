@@ -1,4 +1,4 @@
-"""Documents of `berth apply`: pools, tenants, quotas, keys, secrets and endpoints."""
+"""Documents of `berth apply`: pools, tenants, quotas, keys, secrets, webhooks and endpoints."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ NAMED: dict[str, tuple[str, ...]] = {
     "quota": ("tenant", "pool"),
     "key": ("name", "tenant"),
     "secret": ("name", "tenant"),
+    "webhook": ("name", "tenant"),
     "endpoint": ("name",),
 }
 """Fields that name an object, by kind, in the order in which kinds are applied."""
@@ -29,6 +30,8 @@ UNDELETABLE = {"quota": "set its bounds to 0, or null for none"}
 """Kinds of which no object can be deleted, with what is possible instead."""
 SECRET_SETTINGS = ("file",)
 """A value is no part of a document, which may lie in a repository."""
+SIGNING_FILE = "secret_file"
+"""Setting of a webhook beside its contract: the file with its signing secret."""
 KEY_SETTINGS = ("role", "models")
 """Settings of a key beside its bounds."""
 NO_SECRET = "0" * 64
@@ -42,7 +45,7 @@ class Declared:
     kind: str
     name: str
     owner: str
-    """Tenant of a quota, key or secret, empty for others."""
+    """Tenant of a quota, key, secret or webhook, empty for others."""
     settings: Body
     absent: bool = False
     """Whether it is to be deleted."""
@@ -132,8 +135,6 @@ def _check_known(document: Body, known: tuple[str, ...]) -> None:
 
 def _checked(kind: str, name: str, owner: str, settings: Body, secrets: Path) -> Body:
     """Return the settings with nested defaults, null being the default of a setting."""
-    from pydantic import ValidationError
-
     from shared.contracts.access import KeyBounds
 
     if kind == "secret":
@@ -143,7 +144,28 @@ def _checked(kind: str, name: str, owner: str, settings: Body, secrets: Path) ->
     known = tuple(sorted(model.model_fields.keys() - hidden))
     if kind == "key":
         known = (*KEY_SETTINGS, *KeyBounds.model_fields)
+    if kind == "webhook":
+        known = (*known, SIGNING_FILE)
     _check_known(settings, known)
+    if kind == "webhook":
+        return _checked_webhook(model, about, settings, secrets)
+    return _by_contract(model, about, settings)
+
+
+def _checked_webhook(model: type[BaseModel], about: Body, settings: Body, secrets: Path) -> Body:
+    """Return the settings; the file of the signing secret is no part of the contract."""
+    set_, defaults = dict(settings), _defaults(model)
+    file = set_.pop(SIGNING_FILE, None)
+    more = {} if file is None else {SIGNING_FILE: _file_below(SIGNING_FILE, file, secrets)}
+    for name in [name for name, value in set_.items() if value is None]:
+        set_[name] = defaults.get(name)
+    return _by_contract(model, about, set_) | more
+
+
+def _by_contract(model: type[BaseModel], about: Body, settings: Body) -> Body:
+    from pydantic import ValidationError
+
+    defaults = _defaults(model)
     try:
         checked = model.model_validate_json(json.dumps({**about, **settings}), strict=True)
     except ValidationError as error:
@@ -151,38 +173,41 @@ def _checked(kind: str, name: str, owner: str, settings: Body, secrets: Path) ->
     dumped = checked.model_dump(mode="json", include=set(settings))
     if unknown := next(_unknown(settings, dumped, ""), None):
         raise BadInput(f"{unknown}: unknown field")
-    defaults = _defaults(model)
     return {key: defaults.get(key) if dumped[key] is None else dumped[key] for key in settings}
 
 
 def _checked_secret(settings: Body, secrets: Path) -> Body:
-    """Return the setting with the file as it lies behind all links.
+    _check_known(settings, SECRET_SETTINGS)
+    return {"file": _file_below("file", settings.get("file"), secrets)}
+
+
+def _file_below(setting: str, file: object, secrets: Path) -> str:
+    """Return the file as it lies behind all links. Raises BadInput.
 
     Whoever writes a document need not be allowed to read all files of the one who applies it.
     """
-    _check_known(settings, SECRET_SETTINGS)
-    file, below = settings.get("file"), secrets.resolve()
+    named, below = f"{setting}: {file!r}", secrets.resolve()
     if not isinstance(file, str) or "\0" in file:
-        raise BadInput(f"file: {file!r}; a file that holds the value is allowed")
+        raise BadInput(f"{named}; a file that holds the value is allowed")
     path = (below / file).resolve()
     if not path.is_relative_to(below):
-        raise BadInput(f"file: {file!r}: not below {below}; --secrets DIR allows another folder")
+        raise BadInput(f"{named}: not below {below}; --secrets DIR allows another folder")
     if not path.is_file():
-        raise BadInput(
-            f"file: {file!r}: no file below {below}; one that holds the value is allowed"
-        )
-    return {"file": str(path)}
+        raise BadInput(f"{named}: no file below {below}; one that holds the value is allowed")
+    return str(path)
 
 
 def _model(kind: str) -> type[BaseModel]:
     from shared.contracts.access import CreateKey
     from shared.contracts.updates import UpdateEndpoint, UpdatePool, UpdateQuota, UpdateTenant
+    from shared.contracts.webhooks import WebhookSettings
 
     models: dict[str, type[BaseModel]] = {
         "pool": UpdatePool,
         "tenant": UpdateTenant,
         "quota": UpdateQuota,
         "key": CreateKey,
+        "webhook": WebhookSettings,
         "endpoint": UpdateEndpoint,
     }
     return models[kind]
@@ -192,6 +217,8 @@ def _about(kind: str, name: str, owner: str) -> Body:
     """Return the fields of the contract that are no settings."""
     if kind == "key":
         return {"key_id": name, "sha256": NO_SECRET, "tenant": owner, "role": "submitter"}
+    if kind == "webhook":
+        return {"name": name}
     return {"tenant": owner} if kind == "quota" else {kind: name}
 
 

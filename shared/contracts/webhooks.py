@@ -18,6 +18,8 @@ MAX_WEBHOOKS: Final = 20
 """Most webhooks of a tenant."""
 SECRET_PREFIX: Final = "whsec_"
 """Begins a signing secret, before base64, by Standard Webhooks."""
+SECRET_BYTES: Final = (24, 64)
+"""Fewest and most bytes of a signing secret, by Standard Webhooks."""
 URL: Final = (
     r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?"
     r"([/?][\x21\x22\x24-\x7e]*)?$"

@@ -78,12 +78,12 @@ class SecretReceipt(CommandReceipt):
 
 
 class WebhookReceipt(CommandReceipt):
-    """A new webhook. Its secret is shown once."""
+    """A new webhook. A secret that was made for it is shown once."""
 
     tenant: str
     name: str
-    secret: str
-    """Signs each request, by Standard Webhooks: `whsec_` and base64."""
+    secret: str | None
+    """Signs each request, by Standard Webhooks: `whsec_` and base64; null: the sender gave it."""
 
 
 class CommandAnswer(TypedDict):

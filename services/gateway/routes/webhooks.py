@@ -7,6 +7,7 @@ import secrets
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
+from pydantic import Field, field_validator
 
 from berth_client import answers
 from services.gateway.core.strict import parse_body
@@ -31,6 +32,7 @@ from shared.contracts.base import Name
 from shared.contracts.registry import Bearer
 from shared.contracts.secrets import SIGNING
 from shared.contracts.webhooks import (
+    SECRET_BYTES,
     SECRET_PREFIX,
     CreateWebhook,
     DeleteWebhook,
@@ -39,7 +41,7 @@ from shared.contracts.webhooks import (
     WebhookSettings,
 )
 
-SECRET_BYTES = 32
+NEW_SECRET_BYTES = 32
 FIGURES = (
     "waiting",
     "delivered",
@@ -66,27 +68,52 @@ Webhook = Annotated[Name, Path(description="name of the webhook")]
 
 
 class CreateWebhookRequest(WebhookSettings):
-    """A webhook of the tenant."""
+    """A webhook of the tenant, with its signing secret if the sender has made it."""
+
+    secret: str | None = Field(
+        None,
+        max_length=128,
+        description="signs each request: `whsec_` and 24 to 64 bytes in base64; null: a new one "
+        "is made; private",
+    )
+
+    @field_validator("secret")
+    @classmethod
+    def _is_a_signing_secret(cls, secret: str | None) -> str | None:
+        fewest, most = SECRET_BYTES
+        if secret is None or _is_signing_secret(secret):
+            return secret
+        raise ValueError(f"must be {SECRET_PREFIX} and {fewest} to {most} bytes in base64")
+
+
+def _is_signing_secret(text: str) -> bool:
+    fewest, most = SECRET_BYTES
+    try:
+        key = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
+    except ValueError:
+        return False
+    return text.startswith(SECRET_PREFIX) and fewest <= len(key) <= most
 
 
 @router.post("", **command_route(CreateWebhookRequest, 409, receipt=answers.WebhookReceipt))
 async def create_webhook(request: Request, tenant: OfTenant = None) -> Response:
     """Create a webhook: state changes of the tenant's jobs from now on are posted to it.
 
-    `secret` signs each request as Standard Webhooks does. It is shown once, and kept encrypted.
+    `secret` signs each request as Standard Webhooks does, and is kept encrypted. A new one is shown
+    once; one that the request has is not repeated.
     """
     gateway, bearer = gateway_of(request), await authorize(request, "submitter")
     owner = sender_for(gateway.access, bearer, owner_of(bearer, tenant)).tenant
     body = parse_body(CreateWebhookRequest, await json_body(request))
     require_finished(gateway.access.view, "a webhook", "the topic of events has all state changes")
     charge_change(gateway, bearer)
-    secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+    secret = body.secret or _new_secret()
 
     async def sealed() -> CreateWebhook:
         view, name = gateway.access.view, SIGNING + body.name
         stored = await gateway.sealing.store(view, owner, name, secret, bearer.principal)
         return CreateWebhook(
-            **dict(body),
+            **body.model_dump(exclude={"secret"}),
             tenant=owner,
             version=stored.version,
             sealed=stored.sealed,
@@ -94,9 +121,14 @@ async def create_webhook(request: Request, tenant: OfTenant = None) -> Response:
         )
 
     _, receipt = await store_sealed(request, gateway, bearer, owner, sealed)
+    shown = None if body.secret else secret
     return accepted_response(
-        answers.WebhookReceipt(**receipt, tenant=owner, name=body.name, secret=secret)
+        answers.WebhookReceipt(**receipt, tenant=owner, name=body.name, secret=shown)
     )
+
+
+def _new_secret() -> str:
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(NEW_SECRET_BYTES)).decode()
 
 
 @router.get("", **read_route(answers.Page[answers.Webhook], 422))

@@ -46,6 +46,14 @@ KEY = {
     "user": "robot",
     "pools": ["gpu"],
 }
+HOOK = {
+    "name": "ci",
+    "tenant": "ada",
+    "url": "https://hooks.example.org/",
+    "events": ["failed", "succeeded"],
+    "pools": [],
+    "delivered": 7,
+}
 PRESENT = """
 kind: pool
 name: gpu
@@ -61,6 +69,11 @@ settings:
 {kind: quota, tenant: ada, pool: gpu, settings: {guaranteed_gpus: 4}}
 ---
 {kind: key, name: ci, tenant: ada, settings: {role: submitter, user: robot, pools: [gpu]}}
+---
+kind: webhook
+name: ci
+tenant: ada
+settings: {url: "https://hooks.example.org/", events: [succeeded, failed], pools: null}
 """
 
 
@@ -77,9 +90,12 @@ class Gateway(Quiet):
             ],
             "/v1/tenants/ada/keys": [KEY],
             "/v1/secrets": [{"name": "hf", "tenant": "ada"}],
+            "/v1/webhooks": [HOOK],
         }
-        path = urlsplit(self.path).path
-        if path in rows:
+        path, query = urlsplit(self.path)[2:4]
+        if query not in ("", "tenant=ada"):
+            self.answer(422, b'{"reason": "invalid"}')
+        elif path in rows:
             self.answer(200, json.dumps({"items": rows[path]}).encode())
         elif path == "/v1/tenants/ada":
             self.answer(200, json.dumps({**TENANT, "quota": [QUOTA]}).encode())
@@ -90,7 +106,11 @@ class Gateway(Quiet):
 
     def note(self) -> None:
         self.sent.append((self.command, unquote(self.path), json.loads(self.received())))
-        self.answer(202, b'{"command_id": "c", "key": "shown.once"}')
+        receipt: dict[str, Any] = {"command_id": "c", "key": "shown.once"}
+        if self.path.startswith("/v1/webhooks"):
+            is_given = "secret" in self.sent[-1][2]
+            receipt = {"command_id": "c", "secret": None if is_given else "whsec_new"}
+        self.answer(202, json.dumps(receipt).encode())
 
     def do_DELETE(self) -> None:
         self.sent.append(("DELETE", unquote(self.path), {}))
@@ -125,6 +145,7 @@ def test_what_is_as_declared_is_not_sent() -> None:
         "tenant ada: unchanged",
         "quota gpu of ada: unchanged",
         "key ci of ada: unchanged",
+        "webhook ci of ada: unchanged",
         "endpoint meta/L: unchanged",
     ]
 
@@ -233,6 +254,29 @@ def test_a_dry_run_sends_nothing_and_its_exit_code_says_whether_something_differ
         ),
         ("{kind: secret, name: a, tenant: ada, settings: {file: 1}}", "file: 1; a file that"),
         ("{kind: secret, name: a, tenant: ada, settings: {value: x}}", "value: unknown field"),
+        ("{kind: webhook, name: a, settings: {}}", "tenant: None; a name is allowed"),
+        ("{kind: webhook, name: a, tenant: ada}", "url: missing; a value is required"),
+        (
+            "{kind: webhook, name: a, tenant: ada, settings: {url: 'ftp://a', events: [failed]}}",
+            "url: 'ftp://a'; a string that matches",
+        ),
+        (
+            "{kind: webhook, name: a, tenant: ada, settings: {url: 'https://a', events: [done]}}",
+            "events: 'done'; 'started', 'succeeded', 'failed', ",
+        ),
+        (
+            "{kind: webhook, name: a, tenant: ada, settings: {secret: x}}",
+            "secret: unknown field; one of events, pools, url, secret_file",
+        ),
+        (
+            "{kind: webhook, name: a, tenant: ada, settings: {secret_file: ../x}}",
+            "secret_file: '../x': not below ",
+        ),
+        (
+            "{kind: webhook, name: ci, tenant: ada,"
+            " settings: {url: 'https://b.example.org/', events: [failed, succeeded]}}",
+            "webhook ci of ada: url: a webhook does not change: `berth webhooks delete`",
+        ),
     ],
 )
 def test_a_wrong_document_is_named_with_field_and_rule_and_nothing_is_sent(
@@ -254,6 +298,8 @@ GONE = """
 ---
 {kind: secret, name: hf, tenant: ada, state: absent}
 ---
+{kind: webhook, name: ci, tenant: ada, state: absent}
+---
 {kind: endpoint, name: meta/L, state: absent}
 """
 
@@ -263,6 +309,7 @@ def test_what_is_declared_absent_is_deleted_before_what_it_names() -> None:
     assert (plan.exit_code, Gateway.sent) == (1, [])
     assert plan.stdout.splitlines() == [
         "endpoint meta/L: delete",
+        "webhook ci of ada: delete",
         "secret hf of ada: delete",
         "key ci of ada: delete",
         "key other of ada: unchanged",
@@ -273,6 +320,7 @@ def test_what_is_declared_absent_is_deleted_before_what_it_names() -> None:
     assert ran.exit_code == 0, ran.exception
     assert [path for _, path, _ in Gateway.sent] == [
         "/v1/endpoints/meta/L",
+        "/v1/webhooks/ci?tenant=ada",
         "/v1/secrets/hf?tenant=ada",
         "/v1/keys/ci",
         "/v1/tenants/ada",
@@ -291,6 +339,57 @@ def test_a_new_secret_has_the_value_of_its_file_and_one_that_exists_is_left(tmp_
     assert "secret hf of ada: present, value not compared" in ran.stdout
     assert apply(declared.format("hf"), "--replace-secrets").exit_code == 0
     assert Gateway.sent[1:] == [("PUT", "/v1/secrets/hf?tenant=ada", {"value": "s3cret"})]
+
+
+NEW_HOOK = """
+kind: webhook
+name: {}
+tenant: ada
+settings: {{url: "https://hooks.example.org/", events: [failed, succeeded]{}}}
+"""
+
+
+def test_a_new_webhook_shows_its_secret_once_or_has_that_of_a_file(tmp_path: Path) -> None:
+    plan = apply(NEW_HOOK.format("a", ", pools: [gpu]"), "--dry-run")
+    assert (plan.exit_code, Gateway.sent) == (1, [])
+    assert plan.stdout.splitlines() == [
+        "webhook a of ada: create",
+        "  events: failed, succeeded",
+        "  pools: gpu",
+        "  url: https://hooks.example.org/",
+    ]
+    ran = apply(NEW_HOOK.format("a", ", pools: [gpu]"))
+    body = {"name": "a", "url": HOOK["url"], "events": HOOK["events"]}
+    assert Gateway.sent == [("POST", "/v1/webhooks?tenant=ada", {**body, "pools": ["gpu"]})]
+    assert ran.stdout.count("shown once: whsec_new") == 1
+    (tmp_path / "signing").write_text("whsec_mine\n")
+    ran = apply(NEW_HOOK.format("a", ", secret_file: signing"))
+    assert Gateway.sent[1:] == [
+        ("POST", "/v1/webhooks?tenant=ada", {**body, "secret": "whsec_mine"})
+    ]
+    assert "webhook a of ada: created" in ran.stdout and "whsec" not in ran.output
+
+
+def test_the_secret_of_a_webhook_that_exists_stays(tmp_path: Path) -> None:
+    (tmp_path / "signing").write_text("whsec_mine")
+    ran = apply(NEW_HOOK.format("ci", ", secret_file: signing"), "--replace-secrets")
+    assert (ran.exit_code, Gateway.sent) == (0, []), ran.exception
+    assert ran.stdout == "webhook ci of ada: unchanged, signing secret not compared\n"
+
+
+def test_a_tenant_that_the_file_makes_has_no_secrets_and_webhooks_yet(tmp_path: Path) -> None:
+    """The lists of an unknown tenant are refused by the gateway."""
+    (tmp_path / "token").write_text("x")
+    tenant = "{kind: tenant, name: bob, settings: {default_pool: gpu}}"
+    secret = "{kind: secret, name: hf, tenant: bob, settings: {file: token}}"
+    hook = NEW_HOOK.format("ci", "").replace("ada", "bob")
+    ran = apply("\n---\n".join((hook, secret, tenant)))
+    assert ran.exit_code == 0, ran.exception
+    assert [path for _, path, _ in Gateway.sent] == [
+        "/v1/tenants",
+        "/v1/secrets/hf?tenant=bob",
+        "/v1/webhooks?tenant=bob",
+    ]
 
 
 def test_files_of_secrets_are_those_below_the_folder_of_the_documents_or_another_that_is_named(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,6 +63,16 @@ def test_create_prints_the_secret_alone(
     body = {"name": "ci", "url": "https://hooks.example.org/", "events": ["failed", "rejected"]}
     assert api.sent == [("POST", "/v1/webhooks", {**body, "pools": ["gpu"]}, {"tenant": "ada"})]
     assert capsys.readouterr().out == "whsec_x\n"
+
+
+def test_a_secret_of_a_file_is_sent_and_not_printed(
+    api: WebhooksApi, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "signing").write_text("whsec_mine\n")
+    verbs.create("ci", "https://a.example.org/", "failed", secret_file=tmp_path / "signing")
+    body = {"name": "ci", "url": "https://a.example.org/", "events": ["failed"]}
+    assert api.sent[0][2] == {**body, "secret": "whsec_mine"}
+    assert capsys.readouterr().out == "ci: created\n"
 
 
 def test_create_names_the_state_changes_that_are_allowed(api: WebhooksApi) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Iterator
 
 import pytest
 
+from shared.bus.hosting.access import read_access
 from shared.contracts.access import KeyCreated
 from shared.contracts.keys import hash_secret
 from shared.contracts.pools import RELEASE, PoolConfigured
+from shared.contracts.secrets import SIGNING
 from shared.ledger.partition import TP
 from shared.process.connection import Connection
+from shared.secrets.secret_box import open_value
+from shared.secrets.secret_keys import FILE, SecretKeys
 from tests.broker_clients import log_of
 from tests.services.gateway.routes.test_secrets import Site
 from tests.services.gateway.stack import (
@@ -73,6 +78,29 @@ async def test_a_webhook_is_created_listed_tested_and_deleted(site: Site) -> Non
     assert (await site.call("DELETE", "/v1/webhooks/ci"))[0] == 202
     assert (await site.call("DELETE", "/v1/webhooks/ci"))[0] == 404
     assert (await site.call("POST", "/v1/webhooks/ci/test"))[0] == 404
+
+
+async def test_a_secret_that_the_sender_made_is_kept_and_not_repeated(site: Site) -> None:
+    given = "whsec_" + base64.b64encode(bytes(24)).decode()
+    status, receipt = await site.call(
+        "POST", "/v1/webhooks", {**HOOK, "name": "given", "secret": given}
+    )
+    assert (status, receipt["secret"]) == (202, None)
+    bus = log_of(Connection(site.kafka, idempotent=False))
+    view = await read_access(bus)
+    await bus.stop()
+    stored = view.secrets.get("ada", SIGNING + "given")
+    assert stored is not None
+    assert open_value(SecretKeys(site.folder / FILE), stored) == given
+
+
+@pytest.mark.parametrize("secret", ["mine", "whsec_", "whsec_c2hvcnQ=", "whsec_" + "é" * 32])
+async def test_what_is_no_signing_secret_is_refused_and_not_repeated(
+    site: Site, secret: str
+) -> None:
+    status, problem = await site.call("POST", "/v1/webhooks", {**HOOK, "secret": secret})
+    assert status == 422 and "must be whsec_ and 24 to 64 bytes in base64" in str(problem)
+    assert f"'{secret}'" not in str(problem)
 
 
 async def test_a_tenant_sees_and_changes_its_own_webhooks_alone(site: Site) -> None:
