@@ -22,8 +22,11 @@ TIMEOUT_S = 10.0
 """Longest attempt of a webhook: name, connection, TLS, and the head of the answer."""
 HEAD_BYTES = 8190
 NOT_ALLOWED = "address not allowed"
+UNTRUSTED = "certificate not trusted"
 GONE = 410
 """Status of a receiver that is gone for good."""
+SMTPLIB_TEXTS = (smtplib.SMTPException, smtplib.SMTPNotSupportedError)
+"""Errors that smtplib raises with texts of its own, such as that a server has no STARTTLS."""
 SMTP_THREADS = 4
 SMTP_TIMEOUT_S = 20.0
 AddrInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]]
@@ -122,10 +125,8 @@ class MailSender:
         except smtplib.SMTPRecipientsRefused as refused:
             code, _ = next(iter(refused.recipients.values()))
             return Outcome(f"SMTP {code}: address refused", code >= 500)
-        except smtplib.SMTPResponseException as error:
-            return Outcome(f"SMTP {error.smtp_code}")
         except (smtplib.SMTPException, OSError, ValueError) as error:
-            return Outcome(f"SMTP: {type(error).__name__}")
+            return Outcome(_smtp_reason(error))
         return Outcome()
 
     def _connected(self) -> smtplib.SMTP:
@@ -137,15 +138,34 @@ class MailSender:
         if settings.smtp_tls == "implicit":
             return smtplib.SMTP_SSL(host, port, timeout=SMTP_TIMEOUT_S, context=context)
         server = smtplib.SMTP(host, port, timeout=SMTP_TIMEOUT_S)
-        server.starttls(context=context)
+        try:
+            server.starttls(context=context)
+        except BaseException:
+            server.close()
+            raise
         return server
+
+
+def _smtp_reason(error: Exception) -> str:
+    """Return a short text without a part of the server's answer but its code."""
+    match error:
+        case smtplib.SMTPAuthenticationError():
+            return f"SMTP {error.smtp_code}: login refused"
+        case smtplib.SMTPResponseException():
+            return f"SMTP {error.smtp_code}"
+        case smtplib.SMTPException() if type(error) in SMTPLIB_TEXTS:
+            return f"SMTP: {error}"
+        case ssl.SSLError():
+            return f"SMTP: {UNTRUSTED}"
+        case _:
+            return f"SMTP: {type(error).__name__}"
 
 
 def _reason(error: Exception, scheme: str) -> str:
     if NOT_ALLOWED in str(error):
         return f"{NOT_ALLOWED}{'' if scheme == 'https' else ' for plain HTTP'}"
     if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLError):
-        return "certificate not trusted"
+        return UNTRUSTED
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "name not resolved"
     if isinstance(error, aiohttp.ClientConnectorError):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import email
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from email.message import Message
 
 from aiohttp import web
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-from tests.serving import closed
+SMTP_USER, SMTP_PASSWORD = "berth", "sesame"
+"""The login that mailboxes accept."""
 
 
 @dataclass
@@ -59,43 +62,71 @@ async def receiving(status: int = 204) -> AsyncIterator[Receiver]:
 
 @dataclass
 class Mailbox:
-    """An SMTP server that keeps mails; `refusal` is its answer to each recipient, if not empty."""
+    """An SMTP server that keeps mails; `refusal` is its answer to each recipient, if not empty.
+
+    `clear` is all that it got without encryption, `logins` are those that it accepted.
+    """
 
     port: int = 0
     refusal: str = ""
     mails: list[tuple[str, list[str], Message]] = field(default_factory=list)
+    clear: bytearray = field(default_factory=bytearray)
+    logins: list[str] = field(default_factory=list)
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        sender, recipients = "", list[str]()
-        writer.write(b"220 mail\r\n")
-        while line := (await reader.readline()).decode().strip():
-            verb, _, rest = line.partition(":")
-            match verb.upper().split()[0], verb.upper():
-                case "MAIL", _:
-                    sender, answer = rest.split()[0].strip("<>"), "250 ok"
-                case "RCPT", _:
-                    recipients.append(rest.split()[0].strip("<>"))
-                    answer = self.refusal or "250 ok"
-                case "DATA", _:
-                    writer.write(b"354 go on\r\n")
-                    body = await reader.readuntil(b"\r\n.\r\n")
-                    message = email.message_from_bytes(body.removesuffix(b".\r\n"))
-                    self.mails.append((sender, recipients, message))
-                    recipients, answer = [], "250 kept"
-                case "QUIT", _:
-                    writer.write(b"221 bye\r\n")
-                    break
-                case _:
-                    answer = "250 ok"
-            writer.write(f"{answer}\r\n".encode())
-        await closed(writer)
+    async def handle_RCPT(
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if not self.refusal:
+            envelope.rcpt_tos.append(address)
+        return self.refusal or "250 ok"
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        assert isinstance(envelope.content, bytes) and envelope.mail_from is not None
+        message = email.message_from_bytes(envelope.content)
+        self.mails.append((envelope.mail_from, list(envelope.rcpt_tos), message))
+        return "250 kept"
+
+    def authenticate(
+        self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, given: object
+    ) -> AuthResult:
+        is_good = given == LoginPassword(SMTP_USER.encode(), SMTP_PASSWORD.encode())
+        if is_good:
+            self.logins.append(SMTP_USER)
+        return AuthResult(success=is_good, handled=False)
+
+
+class RecordingSmtp(SMTP):
+    """Notes in its mailbox what arrives without encryption."""
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport is None or self.transport.get_extra_info("sslcontext") is None:
+            self.event_handler.clear.extend(data)
+        super().data_received(data)
 
 
 @asynccontextmanager
-async def mailbox() -> AsyncIterator[Mailbox]:
-    """Yield an SMTP server without TLS."""
+async def mailbox(
+    tls: ssl.SSLContext | None = None,
+    *,
+    is_implicit: bool = False,
+    has_login: bool = False,
+    host: str = "127.0.0.1",
+) -> AsyncIterator[Mailbox]:
+    """Yield an SMTP server; with a context it has STARTTLS, or TLS from the first byte."""
     box = Mailbox()
-    server = await asyncio.start_server(box.serve, "127.0.0.1", 0)
+
+    def protocol() -> SMTP:
+        return RecordingSmtp(
+            box,
+            hostname="mail",
+            tls_context=None if is_implicit else tls,
+            authenticator=box.authenticate if has_login else None,
+            auth_require_tls=not is_implicit,
+            auth_exclude_mechanism=() if has_login else ("LOGIN", "PLAIN"),
+        )
+
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(protocol, host, 0, ssl=tls if is_implicit else None)
     box.port = server.sockets[0].getsockname()[1]
     try:
         yield box

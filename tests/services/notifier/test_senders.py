@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
 from services.notifier.core.addresses import parse_networks
-from services.notifier.core.mail import message_of
-from services.notifier.senders import MailSender, Outcome, WebhookSender
-from services.notifier.settings import NotifierSettings
-from tests.services.notifier.receivers import mailbox, receiving
+from services.notifier.senders import Outcome, WebhookSender
+from tests.services.notifier.receivers import receiving
 
 
 async def send(url: str, networks: str = "") -> Outcome:
@@ -119,46 +116,3 @@ async def test_a_head_without_an_end_is_no_answer() -> None:
     port = server.sockets[0].getsockname()[1]
     assert "no valid answer" in (await send(f"http://127.0.0.1:{port}/", "127.0.0.0/8")).error
     server.close()
-
-
-def mails(port: int, folder: Path) -> MailSender:
-    return MailSender(
-        NotifierSettings(
-            kafka="127.0.0.1:1",
-            data=folder,
-            postgres="",
-            smtp_host="127.0.0.1",
-            smtp_port=port,
-            smtp_tls="none",
-            mail_from="berth@example.org",
-        )
-    )
-
-
-def message() -> str:
-    return r'{"subject":"train: failed","text":"text\n.\nmore\n"}'
-
-
-async def test_a_mail_goes_to_its_address_alone(tmp_path: Path) -> None:
-    async with mailbox() as box:
-        sender = mails(box.port, tmp_path)
-        letter = message_of(message(), "placement/0/7/0", 1000, "berth@example.org", "a@b.c")
-        assert await sender.send(letter, "a@b.c") == Outcome()
-        ((origin, recipients, kept),) = box.mails
-        assert (origin, recipients, kept["Subject"]) == (
-            "berth@example.org",
-            ["a@b.c"],
-            "train: failed",
-        )
-        box.refusal = "550 no such user"
-        assert await sender.send(letter, "a@b.c") == Outcome("SMTP 550: address refused", True)
-        box.refusal = "451 later"
-        assert await sender.send(letter, "a@b.c") == Outcome("SMTP 451: address refused", False)
-        await sender.close()
-
-
-async def test_a_server_that_is_away_is_an_error(tmp_path: Path) -> None:
-    sender = mails(1, tmp_path)
-    letter = message_of(message(), "x", 1000, "berth@example.org", "a@b.c")
-    assert await sender.send(letter, "a@b.c") == Outcome("SMTP: ConnectionRefusedError")
-    await sender.close()
