@@ -1,4 +1,4 @@
-"""Sends what is due; a slow or dead receiver delays no other one.
+"""Sends what is due; a slow or dead receiver delays no other one, and is tried by one at a time.
 
 Of each webhook, and of the mails of each tenant, few are on their way at a time, and each attempt
 has a limit in time. One that fails waits in the database for the next.
@@ -79,7 +79,7 @@ class Delivery:
                     busy = Counter(map(_place, self._in_flight.values()))
                     for item in await self._due(busy):
                         place = _place(item)
-                        if busy[place] < PER_TARGET:
+                        if busy[place] < (1 if item.probes else PER_TARGET):
                             busy[place] += 1
                             self._in_flight[item.key] = item
                             attempts.create_task(self._attempt(item))
@@ -180,7 +180,10 @@ class Delivery:
         retry_at = None if is_over else retry_at_ms
         async with self._lock:
             with terminate_after(self._conn, ANSWER_S):
-                return await store.failed(self._conn, item, now, outcome.error, retry_at)
+                failure = await store.failed(self._conn, item, now, outcome.error, retry_at)
+        for _ in range(failure.given_up):
+            self._observe(kind, "given_up")
+        return failure.since_ms
 
     async def _store(self, change: Coroutine[None, None, None]) -> None:
         async with self._lock:

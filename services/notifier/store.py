@@ -14,7 +14,7 @@ from asyncpg import Connection
 
 from services.notifier.core.changes import Notification
 from services.notifier.core.jobs import WatchedJob
-from services.notifier.core.pace import MAX_WAITING
+from services.notifier.core.pace import FIRST_MS, GIVE_UP_MS, LONGEST_MS, MAX_WAITING
 from shared.bus.failpoints import FAILPOINTS
 from shared.contracts.state_changes import ENDS
 from shared.ledger.partition import TP
@@ -51,10 +51,17 @@ ROOM = (
 DROPPED = "UPDATE notification_target SET dropped = dropped + $3 WHERE tenant = $1 AND target = $2"
 ADD = (
     "INSERT INTO notification (tenant, target, event_id, at, due_at, body)"
-    " VALUES ($1, $2, $3, $4, $4, $5) ON CONFLICT DO NOTHING"
+    " VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
 )
-DUE = """
-SELECT d.tenant, d.target, d.event_id, d.at, d.attempts, d.body
+PROBE_AT = f"(t.last_at + least(greatest(t.last_at - t.failing_since, {FIRST_MS}), {LONGEST_MS}))"
+"""Time of the next attempt at a webhook that fails: after a pause as long as it has failed."""
+FAILS = (
+    "(t.failing_since > 0 AND NOT starts_with(d.target, 'mail:')"
+    " AND NOT starts_with(d.event_id, 'access/'))"
+)
+"""Whether a notification is for a webhook of which all attempts fail; a test never waits."""
+DUE = f"""
+SELECT d.tenant, d.target, d.event_id, d.at, d.attempts, d.body, {FAILS}
 FROM notification_target t CROSS JOIN LATERAL (
     SELECT * FROM notification n
     WHERE n.tenant = t.tenant AND n.target = t.target AND n.due_at <= $1
@@ -62,9 +69,9 @@ FROM notification_target t CROSS JOIN LATERAL (
     ORDER BY n.tenant, n.target, n.due_at, n.event_id LIMIT $3
 ) d
 WHERE t.tenant || '/' || CASE WHEN starts_with(t.target, 'mail:') THEN 'mail:' ELSE t.target END
-    <> ALL($4)
+    <> ALL($4) AND (NOT {FAILS} OR {PROBE_AT} <= $1)
 ORDER BY row_number() OVER (PARTITION BY d.tenant, d.target ORDER BY d.due_at, d.event_id), d.due_at
-"""
+"""  # noqa: S608
 """Reads by the index a few rows of each target that has room, however many are due."""
 WAITING = (
     "SELECT starts_with(target, 'mail:') AS is_mail, count(*) AS waiting, min(at) AS oldest_at"
@@ -84,6 +91,15 @@ FAILED = (
     "UPDATE notification_target SET given_up = given_up + $5, last_at = $3, last_error = $4,"
     " failing_since = CASE failing_since WHEN 0 THEN $3 ELSE failing_since END"
     " WHERE tenant = $1 AND target = $2 RETURNING failing_since"
+)
+GIVE_UP = f"""
+DELETE FROM notification d USING notification_target t
+WHERE d.tenant = $1 AND d.target = $2 AND t.tenant = d.tenant AND t.target = d.target
+    AND {FAILS} AND d.at <= {PROBE_AT} - {GIVE_UP_MS}
+"""  # noqa: S608
+"""Deletes what would be too old at the next attempt at a webhook that fails."""
+GIVEN_UP = (
+    "UPDATE notification_target SET given_up = given_up + $3 WHERE tenant = $1 AND target = $2"
 )
 DISABLE = (
     "UPDATE notification_target SET disabled_at = $3, given_up = given_up + $4"
@@ -108,6 +124,8 @@ class Due(NamedTuple):
     at_ms: int
     attempts: int
     body: str
+    probes: bool = False
+    """All attempts of its webhook have failed since a while: one is made at a time."""
 
     @property
     def key(self) -> str:
@@ -192,11 +210,17 @@ async def succeeded(conn: Connection, item: Due, now_ms: int) -> None:
         await conn.execute(SUCCEEDED, item.tenant, item.target, now_ms)
 
 
+class FailedTarget(NamedTuple):
+    """Since when (ms) every attempt of a target has failed, and how many others were given up."""
+
+    since_ms: int
+    given_up: int = 0
+
+
 async def failed(
     conn: Connection, item: Due, now_ms: int, error: str, retry_at_ms: int | None
-) -> int:
-    """Note a failed attempt, with the time of the next one, None for none; return since when (ms)
-    every attempt of the target has failed."""
+) -> FailedTarget:
+    """Note a failed attempt, with the time of the next one, None for none."""
     async with conn.transaction():
         if retry_at_ms is None:
             await conn.execute(REMOVE, *item[:3])
@@ -204,7 +228,10 @@ async def failed(
             await conn.execute(POSTPONE, *item[:3], 1, retry_at_ms)
         given_up = int(retry_at_ms is None)
         since = await conn.fetchval(FAILED, item.tenant, item.target, now_ms, error, given_up)
-    return since or now_ms
+        status = await conn.execute(GIVE_UP, item.tenant, item.target)
+        if others := int(status.rpartition(" ")[2]):
+            await conn.execute(GIVEN_UP, item.tenant, item.target, others)
+    return FailedTarget(since or now_ms, others)
 
 
 async def disable(conn: Connection, item: Due, now_ms: int) -> None:
@@ -233,11 +260,18 @@ async def _add(
     kept = [
         item for item in items if not room["is_disabled"] or item.event_id.startswith(TEST_LEDGER)
     ]
-    rows = [(i.tenant, i.target, i.event_id, i.at_ms, i.body) for i in kept[:free]]
+    rows = [
+        (i.tenant, i.target, i.event_id, i.at_ms, _first_due_ms(i), i.body) for i in kept[:free]
+    ]
     await conn.executemany(ADD, rows)
     if dropped := len(items) - len(rows):
         await conn.execute(DROPPED, tenant, name, dropped)
     return dropped
+
+
+def _first_due_ms(item: Notification) -> int:
+    """Return when it is sent first: a test before all that waits."""
+    return 0 if item.event_id.startswith(TEST_LEDGER) else item.at_ms
 
 
 def _job_row(job: WatchedJob) -> tuple[object, ...]:

@@ -122,7 +122,7 @@ async def test_an_attempt_that_fails_is_repeated_with_the_same_id(
         row = await parts.reached("ci", last_error="status 500")
         assert row["failing_since"] > 0
         receiver.status = 204
-        await parts.conn.execute("UPDATE notification SET due_at = 0")
+        await due_now(parts)
         await parts.reached("ci", delivered=1, failing_since=0, last_error="")
         assert receiver.ids == ["placement/0/1/0"] * 2
 
@@ -136,7 +136,7 @@ async def test_a_webhook_that_fails_for_days_is_disabled_until_a_test_succeeds(
         await parts.reached("ci", last_error="status 500")
         long_ago = now_ms() - DISABLE_MS
         await parts.conn.execute("UPDATE notification_target SET failing_since = $1", long_ago)
-        await parts.conn.execute("UPDATE notification SET due_at = 0")
+        await due_now(parts)
         await until_disabled(parts)
         assert await parts.conn.fetchval("SELECT count(*) FROM notification") == 0
         await parts.append("placement", failed("j3"))
@@ -150,6 +150,12 @@ async def test_a_webhook_that_fails_for_days_is_disabled_until_a_test_succeeds(
         assert json.loads(receiver.got[-1][1])["type"] == "webhook.tested.v1"
         await parts.append("placement", failed("j4"))
         await parts.reached("ci", delivered=1)
+
+
+async def due_now(parts: House) -> None:
+    """Let the pauses be over, of what waits and of a webhook that fails."""
+    await parts.conn.execute("UPDATE notification_target SET last_at = 0")
+    await parts.conn.execute("UPDATE notification SET due_at = 0")
 
 
 async def until_disabled(parts: House) -> None:
