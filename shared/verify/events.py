@@ -53,21 +53,24 @@ class PublishedEventRule:
     removed: Removed = field(default_factory=Removed)
     name: str = "events hold what the ledgers say"
     observed: RowStore = field(default_factory=RowStore)
-    """Type of each public event, whether it has to be published by now, and whether it may be
-    removed again."""
-    pending: dict[str, str] = field(default_factory=dict)
-    """Type of each public event that was not published when a run ended, and had not to be."""
+    """Type of each public event, whether it has to be published by now, whether it may be removed
+    again, and its time in ms."""
+    pending: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Type and time in ms of each public event that was not published when a run ended, and had
+    not to be."""
 
     def observe(self, event: LedgerEvent) -> None:
         cls = EVENTS.get(event.type)
         if cls is not None and cls.PUBLIC:
-            may_be_removed = self.removed.may_have("events", event.at)
-            due = event.type, self.bounds.has(event), may_be_removed
-            self.observed.put(TABLE, event.id, due)
+            self._put(event.id, event.type, event.at, is_due=self.bounds.has(event))
+
+    def _put(self, event_id: str, type_: str, at: int, *, is_due: bool) -> None:
+        may_be_removed = self.removed.may_have("events", at)
+        self.observed.put(TABLE, event_id, (type_, is_due, may_be_removed, at))
 
     def finish(self) -> Iterator[Violation]:
-        for event_id, type_ in self.pending.items():
-            self.observed.put(TABLE, event_id, (type_, True, False))
+        for event_id, (type_, at) in self.pending.items():
+            self._put(event_id, type_, at, is_due=True)
         self.pending = {}
         both = side_by_side(self.published.rows.rows(TABLE), self.observed.rows(TABLE))
         for event_id, published, observed in both:
@@ -76,14 +79,14 @@ class PublishedEventRule:
             elif is_missing(published, observed):
                 yield Violation(self.name, event_id, f"{observed[0]} is not in events")
             elif published is None and not observed[1]:
-                self.pending[event_id] = str(observed[0])
+                self.pending[event_id] = str(observed[0]), int(str(observed[3]))
         for event_id in self.published.conflicting:
             yield Violation(self.name, event_id, "is in events with two contents")
 
 
 def is_missing(published: Figures | None, observed: Figures) -> bool:
     """Return whether `events` lacks an event that it should hold, or has another in its place."""
-    type_, is_due, may_be_removed = observed
+    type_, is_due, may_be_removed, _ = observed
     if published is None:
         return bool(is_due) and not may_be_removed
     return bool(is_due) and published[0] != type_

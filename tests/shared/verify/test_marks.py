@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from shared.bus.clock import now_ms
 from shared.contracts.command_answers import CommandAccepted
 from shared.contracts.endpoints import EndpointConfigured
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.placement import JobHeld
+from shared.contracts.topics import TOPICS
 from shared.ledger.partition import TP
 from shared.projections.database import connect
 from shared.verify import marks
+from shared.verify import run as verify_run
 from shared.verify.marks import NO_MARK, Marks
 from shared.verify.row_store import RowStore
 from shared.verify.run import VerifyReport, verify
@@ -222,6 +225,27 @@ async def test_a_red_run_leaves_the_mark(tmp_path: Path) -> None:
     no_answer(world)
     assert not (await run(world, tmp_path)).ok
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+async def test_what_was_not_published_at_the_mark_may_be_removed_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was published a second behind the run, and the next one comes after the retention."""
+    world = World()
+    await world.publish()
+
+    def add_record(line: str) -> None:
+        if line == "checking every event":
+            world.placement.write([JobHeld(job_id="j2", tenant="red", reason="no_capacity")])
+
+    log = installation(world.broker)
+    assert (await verify(log, None, add_record, marks=Marks(tmp_path))).violations == []
+    await world.publish()
+    world.broker.trim(TP("events", 0), len(world.broker.entries(TP("events", 0))))
+    later_ms = now_ms() + TOPICS["events"].retention_ms + 60_000
+    monkeypatch.setattr(verify_run, "now_ms", lambda: later_ms)
+    report = await verify(installation(world.broker), None, marks=Marks(tmp_path))
+    assert report.since_ms and report.violations == []
 
 
 def test_rows_of_a_file_are_those_of_the_store(tmp_path: Path) -> None:
