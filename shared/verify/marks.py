@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
 import os
 import pickle
 import secrets
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,15 @@ from shared.verify.rules import Rule
 
 ROOT = "shared.verify.run"
 """The module from which all rules are reached."""
+
+MARK, ROWS, HALF, LOCK = ".mark", ".rows", ".half", "lock"
+"""The file of fields, that of rows, a file of fields that is being written, and the lock."""
+
+JOURNAL = f"{ROWS}-journal"
+"""The file of SQLite beside one of rows that is being written."""
+
+UNUSABLE = (*UNREADABLE, OSError, sqlite3.Error)
+"""Errors in reading a mark that is damaged, or that no code can read any more."""
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +84,8 @@ class Marks:
 
     A pickle is code, so no other user may write to the folder. A mark of other rules or of another
     decoder is not used: its key is that of their code. Two files make a mark; the one with the
-    fields names the other by its hash, and is written last.
+    fields names the other by its hash, and is written last. Runs at the same time wait for each
+    other while one reads or writes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -81,40 +93,85 @@ class Marks:
 
     def load(self) -> tuple[VerifyMark, RowStore]:
         """Return the last mark and its rows; without a usable one those of no run at all."""
-        try:
-            packed = self._path.read_bytes()
-        except FileNotFoundError:
+        if not self._path.exists():
             return NO_MARK, RowStore()
-        digest, body = packed[:DIGEST_BYTES], packed[DIGEST_BYTES:]
-        if hashlib.sha256(body).digest() == digest:
-            try:
-                mark, rows, sha256 = pickle.loads(body)
-                if _sha256(self._folder / rows) == sha256:
-                    return mark, RowStore.copied_from(self._folder / rows)
-            except (*UNREADABLE, OSError, sqlite3.Error):
-                pass
+        try:
+            with self._locked(fcntl.LOCK_SH):
+                mark, rows, sha256 = self._read()
+                if _sha256(rows) == sha256:
+                    return mark, RowStore.copied_from(rows)
+        except UNUSABLE:
+            pass
         log.warning("damaged mark ignored", extra={"path": self._path.name})
         return NO_MARK, RowStore()
 
-    def store(self, mark: VerifyMark, kept: RowStore) -> None:
-        """Replace the last mark durably: a crash leaves the old one. Raises OSError."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        rows = self._folder / f"{secrets.token_hex(6)}.rows"
-        kept.copy_to(rows)
-        _sync(rows)
-        body = pickle.dumps((mark, rows.name, _sha256(rows)), protocol=pickle.HIGHEST_PROTOCOL)
-        half = self._path.with_suffix(".half")
-        half.write_bytes(hashlib.sha256(body).digest() + body)
-        _sync(half)
-        half.replace(self._path)
+    def store(self, mark: VerifyMark, kept: RowStore) -> bool:
+        """Replace the last mark durably, and return whether that worked.
+
+        A crash or an error, such as a full disk, leaves the old mark.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with self._locked(fcntl.LOCK_EX):
+                self._remove_others(self._rows_in_use())
+                self._write(mark, kept)
+        except (OSError, sqlite3.Error) as error:
+            log.warning("the mark was not stored: %s", error, extra={"path": self._path.name})
+            return False
+        return True
+
+    def _write(self, mark: VerifyMark, kept: RowStore) -> None:
+        rows = self._folder / f"{secrets.token_hex(6)}{ROWS}"
+        half = self._path.with_suffix(HALF)
+        try:
+            kept.copy_to(rows)
+            _sync(rows)
+            body = pickle.dumps((mark, rows.name, _sha256(rows)), protocol=pickle.HIGHEST_PROTOCOL)
+            half.write_bytes(hashlib.sha256(body).digest() + body)
+            _sync(half)
+            half.replace(self._path)
+        except BaseException:
+            rows.unlink(missing_ok=True)
+            half.unlink(missing_ok=True)
+            raise
         _sync(self._folder)
-        for old in (*self._folder.glob("*.rows"), *self._folder.glob("*.mark")):
-            if old not in (rows, self._path):
-                old.unlink(missing_ok=True)
+        self._remove_others(rows)
+
+    def _read(self) -> tuple[VerifyMark, Path, str]:
+        """Return the mark, its file of rows and the SHA-256 that this has to have."""
+        packed = self._path.read_bytes()
+        digest, body = packed[:DIGEST_BYTES], packed[DIGEST_BYTES:]
+        if hashlib.sha256(body).digest() != digest:
+            raise ValueError("the file has another SHA-256")
+        mark, rows, sha256 = pickle.loads(body)
+        return mark, self._folder / rows, sha256
+
+    def _rows_in_use(self) -> Path | None:
+        try:
+            return self._read()[1]
+        except UNUSABLE:
+            return None
+
+    def _remove_others(self, rows: Path | None) -> None:
+        """Remove what runs that were killed, and other versions, have left beside the mark."""
+        for suffix in (ROWS, JOURNAL, HALF, MARK):
+            for file in self._folder.glob(f"*{suffix}"):
+                if file not in (rows, self._path):
+                    file.unlink(missing_ok=True)
+
+    @contextmanager
+    def _locked(self, how: int) -> Iterator[None]:
+        """Hold the lock of the folder; it ends with the process too."""
+        descriptor = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, how)
+            yield
+        finally:
+            os.close(descriptor)
 
     @property
     def _path(self) -> Path:
-        return self._folder / f"{fold_key((ROOT,))}.mark"
+        return self._folder / f"{fold_key((ROOT,))}{MARK}"
 
 
 def _sha256(path: Path) -> str:

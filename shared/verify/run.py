@@ -95,7 +95,8 @@ async def verify(
     report = await run.check(acked)
     if marks is not None and report.ok:
         report_line("storing the mark")
-        await asyncio.to_thread(marks.store, run.mark(now_ms()), run.kept)
+        if not await asyncio.to_thread(marks.store, run.mark(now_ms()), run.kept):
+            report_line("the mark was not stored: the next run reads the same again")
     return report
 
 
