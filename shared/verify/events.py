@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from shared.bus.logs.log import Entry
 from shared.contracts.base import EVENTS
 from shared.ledger.partition import TP
 from shared.projections.ledger_events import LedgerEvent
@@ -25,8 +26,13 @@ class PublishedEvents:
         self.rows = RowStore()
         self.conflicting: list[str] = []
         """Ids that `events` holds with two contents."""
-        self.next: dict[TP, int] = {}
+        self.last: dict[TP, Entry] = {}
+        """The last record of each partition."""
+
+    @property
+    def next(self) -> dict[TP, int]:
         """First offset of each partition that was not read."""
+        return {tp: entry.offset + 1 for tp, entry in self.last.items()}
 
     def add(self, event_id: str, type_: str, body: bytes) -> None:
         """Add an event; the first content of an id counts."""

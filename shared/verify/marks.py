@@ -20,6 +20,7 @@ from shared.bus.folds.snapshots import DIGEST_BYTES, UNREADABLE
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
 from shared.projections.source import LedgerPartition
+from shared.verify.anchors import Anchor
 from shared.verify.row_store import RowStore
 from shared.verify.rules import Rule
 
@@ -49,6 +50,8 @@ class VerifyMark:
     """Last seq that all other rules have observed; not before the cursors."""
     topics: Mapping[TP, int] = field(default_factory=dict)
     """First offset to read of each partition that is not a ledger's."""
+    anchors: Mapping[TP, Anchor] = field(default_factory=dict)
+    """The last record of each of these partitions."""
     carried: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Fields of each rule by its name."""
     pending: frozenset[str] = frozenset()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -29,6 +28,7 @@ from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Cursor
 from shared.ledger.record import Position, next_of
 from shared.projections.source import LedgerPartition, ledger_partitions
+from shared.verify.anchors import sha256_of
 from shared.verify.commands import SentCommand, SentCommands
 from shared.verify.events import PublishedEvents
 from shared.verify.marks import NO_MARK, VerifyMark
@@ -91,16 +91,16 @@ async def read_topics(
         for partition in range(1 if TOPICS[name].single_partition else installation.partitions)
     ]
     lossy = all(TOPICS[name].retention_ms >= 0 for name in names)
-    tail = TopicTail(installation.log, lossy=lossy)
-    await installation.log.start()
-    ends = {tp: await installation.log.end(tp) for tp in tps}
-    reached = {tp: max(await installation.log.begin(tp), (starts or {}).get(tp, 0)) for tp in tps}
-    await tail.start(reached)
-    until_s = inf
+    log, until_s = installation.log, inf
+    tail = TopicTail(log, lossy=lossy)
     try:
+        await log.start()
+        ends = {tp: await log.end(tp) for tp in tps}
+        reached = {tp: max(await log.begin(tp), (starts or {}).get(tp, 0)) for tp in tps}
+        await tail.start(reached)
         while True:
             polled = await tail.poll(installation.quiet_s)
-            if not polled and await _pass_removed(installation.log, reached, ends):
+            if not polled and await _pass_removed(log, reached, ends):
                 until_s = min(until_s, monotonic() + installation.catch_up_s)
                 if is_complete() or monotonic() >= until_s:
                     return
@@ -136,6 +136,8 @@ class InputRecords:
     """First offset of each partition that its service has not read, as far as the run knows."""
     is_unread: set[TP] = field(default_factory=set)
     """Partitions with such a record."""
+    last: dict[TP, Entry] = field(default_factory=dict)
+    """The last record of each partition."""
 
     def note(self, tp: TP, offset: int, *, is_read: bool) -> None:
         """Note whether the service has read a record; the next run reads on at the first not."""
@@ -193,6 +195,7 @@ async def read_inputs(
     for names in (kept, sorted(LOSSY_INPUTS)):
         async for tp, entry in read_topics(installation, names, starts=starts):
             inputs.records += 1
+            inputs.last[tp] = entry
             add_record(inputs, tp, entry, consumption)
     return inputs
 
@@ -250,10 +253,6 @@ def add_rejected_submission(
     inputs.undecodable[position] = UndecodableRecord(*position, str(payload["sha256"]), consumed)
 
 
-def sha256_of(value: bytes | None) -> str:
-    return hashlib.sha256(value or b"").hexdigest()
-
-
 def _path(tp: TP, entry: Entry) -> str:
     return f"{tp.topic}/{tp.partition}/{entry.offset}"
 
@@ -278,7 +277,7 @@ async def read_events(
         return all(published.type_of(event_id) for event_id in due)
 
     async for tp, entry in read_topics(installation, ["events"], has_all, mark.topics):
-        published.next[tp] = entry.offset + 1
+        published.last[tp] = entry
         event = cloudevents.decode(entry.value)
         if not mark.has(event.id):
             published.add(event.id, event.type, event.body)

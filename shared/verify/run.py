@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
 
 from asyncpg import Connection
 
 from shared.bus.clock import now_ms
-from shared.contracts.topics import CUSTODIAN, INPUTS, LOSSY_INPUTS
+from shared.contracts.topics import CUSTODIAN, LOSSY_INPUTS
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Cursor
@@ -18,6 +16,7 @@ from shared.process.progress import ReportLine
 from shared.projections.cursor import read as read_cursors
 from shared.projections.ledger_events import decode_events
 from shared.projections.source import LedgerPartition, cursor_after, ledger_partitions
+from shared.verify.anchors import Anchor, anchors_of, read_changed
 from shared.verify.arrays import ArrayCancelRule
 from shared.verify.commands import CommandAnswerRule
 from shared.verify.events import PublishedEventRule
@@ -30,7 +29,6 @@ from shared.verify.marks import NO_MARK, Marks, VerifyMark, fields_of
 from shared.verify.poison import DeadLetterRule, QuarantineRule
 from shared.verify.reading import (
     Consumption,
-    InputRecords,
     InstallationLog,
     read_dead_letters,
     read_inputs,
@@ -40,34 +38,21 @@ from shared.verify.reading import (
 from shared.verify.readmodels import ReadModelRule, StoredRows, read_stored_rows
 from shared.verify.releases import ReleaseProofRule
 from shared.verify.removed import Removed, read_removed
+from shared.verify.report import (
+    CHAIN,
+    VerifyReport,
+    check_acked,
+    check_changed,
+    check_inputs,
+    check_time,
+)
 from shared.verify.row_store import RowStore
 from shared.verify.rules import Bounds, Rule, Violation
 from shared.verify.workers import ReadyWorkerRule
 
 READ_EVERY_S = 0.2
-CHAIN = "the chain of accepted records is whole"
 LOSSY = (*sorted(LOSSY_INPUTS), "events", "dead")
 """Topics of which records are removed."""
-ACKED = "what was acknowledged is in its topic"
-
-
-@dataclass(slots=True)
-class VerifyReport:
-    """Violations, figures and names of the checked rules; green without violations.
-
-    `open` are inputs that wait for an operator: a task, no violation. `since_ms` is the time of the
-    run of which the mark was used, 0 for none: what came before it was not read again.
-    """
-
-    violations: list[Violation] = field(default_factory=list)
-    open: list[Violation] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
-    rules: list[str] = field(default_factory=list)
-    since_ms: int = 0
-
-    @property
-    def ok(self) -> bool:
-        return not self.violations
 
 
 async def verify(
@@ -82,7 +67,8 @@ async def verify(
     """Check the present contents of the log; the read models are left out without `conn`.
 
     `acked` are ids of acknowledged commands: each must be in its topic. With `marks` the run goes
-    on behind the last mark, unless it is to be `whole`, and leaves another one if it is green.
+    on behind the last mark, unless it is to be `whole`, and leaves another one if it is green. It
+    is whole too where a topic holds other records than before, or where rows are older.
 
     The ledgers are read twice: the first pass determines how far each service has read its inputs,
     so that inputs in transit are no violation.
@@ -90,7 +76,9 @@ async def verify(
     run = VerifyRun(installation, conn, report_line)
     if marks is not None and not whole:
         mark, kept = await asyncio.to_thread(marks.load)
-        if conn is None or await has_rows_of(conn, mark):
+        changed = await read_changed(installation.log, mark.anchors)
+        run.note_changed(changed)
+        if not changed and (conn is None or await has_rows_of(conn, mark)):
             run.go_on(mark, kept)
     report = await run.check(acked)
     if marks is not None and report.ok:
@@ -127,6 +115,7 @@ class VerifyRun:
         self._cursors: dict[LedgerPartition, Cursor] = {}
         self._seqs: dict[LedgerPartition, int] = {}
         self._topics: dict[TP, int] = {}
+        self._anchors: dict[TP, Anchor] = {}
         self.kept = RowStore()
         """Rows of all rules, by table and key; see their field of this name."""
 
@@ -135,12 +124,29 @@ class VerifyRun:
         self._before, self.kept = mark, kept
         self._report.since_ms = mark.made_ms
 
+    def note_changed(self, changed: Collection[TP]) -> None:
+        """Report the topics that lack what the run before has read, unless retention may do so."""
+        if changed:
+            self._report_line("topics were made anew: reading everything")
+            check_changed(self._report, changed)
+
     async def check(self, acked: Collection[str]) -> VerifyReport:
+        """Return the report, without the violations of the rules if the log cannot be read."""
         try:
-            consumption = await self._check_chain()
+            await self._read(acked)
         except ProtocolViolation as error:
-            self._report.violations.append(Violation(CHAIN, "ledgers", str(error)))
+            self._report.violations.append(Violation(CHAIN, "log", str(error)))
             return self._report
+        for rule in (*self._rules, *self._row_rules):
+            self._report.rules.append(rule.name)
+            self._report.violations.extend(rule.finish())
+        self._report.open.extend(self._quarantine.open())
+        self._report.counts["open"] = len(self._report.open)
+        return self._report
+
+    async def _read(self, acked: Collection[str]) -> None:
+        """Read all, and give it to the rules; raises ProtocolViolation."""
+        consumption = await self._check_chain()
         await self._make_rules(consumption, acked)
         self._before.give(self._all_rules)
         self._report_line("checking every event")
@@ -149,12 +155,6 @@ class VerifyRun:
         async for batch in read_ledgers(self._installation, self._before.cursors):
             for accepted in batch:
                 self._observe(accepted)
-        for rule in (*self._rules, *self._row_rules):
-            self._report.rules.append(rule.name)
-            self._report.violations.extend(rule.finish())
-        self._report.open.extend(self._quarantine.open())
-        self._report.counts["open"] = len(self._report.open)
-        return self._report
 
     def mark(self, made_ms: int) -> VerifyMark:
         """Return the mark of this run, which must be green."""
@@ -165,9 +165,15 @@ class VerifyRun:
             if isinstance(rule, PublishedEventRule)
             for event_id in rule.pending
         )
-        has_rows = bool(self._row_rules)
         return VerifyMark(
-            made_ms, self._cursors, self._seqs, self._topics, fields_of(rules), pending, has_rows
+            made_ms,
+            self._cursors,
+            self._seqs,
+            self._topics,
+            self._anchors,
+            fields_of(rules),
+            pending,
+            has_rows=bool(self._row_rules),
         )
 
     @property
@@ -235,6 +241,7 @@ class VerifyRun:
             BudgetRule(),
         ]
         self._topics = {**before.topics, **inputs.unread, **published.next}
+        self._anchors = {**before.anchors, **anchors_of(inputs.last), **anchors_of(published.last)}
         if self._conn is not None:
             await self._make_row_rules(self._conn, consumption)
 
@@ -255,34 +262,6 @@ class VerifyRun:
             unread = begin - self._before.topics.get(tp, 0)
             if tp.topic in CUSTODIAN and unread > 0:
                 self._report.counts[f"records of {tp.topic} that were removed unread"] += unread
-
-
-def check_time(
-    report: VerifyReport, partition: LedgerPartition, previous_ms: int, at_ms: int
-) -> None:
-    """Times of a ledger partition never decrease."""
-    if at_ms < previous_ms:
-        position = f"{partition[0]}/{partition[1]}"
-        detail = f"time went back from {previous_ms} to {at_ms}"
-        report.violations.append(Violation(CHAIN, position, detail))
-
-
-def check_inputs(report: VerifyReport, partition: LedgerPartition, cursor: Cursor) -> None:
-    """Check that the ledger read only the declared inputs of its service."""
-    ledger, lane = partition
-    declared = {f"{topic}-{lane}" for topic in INPUTS[ledger]} | {"access-0"}
-    for key in cursor.inputs.keys() - declared:
-        report.violations.append(Violation(CHAIN, f"{ledger}/{lane}", f"undeclared input {key}"))
-
-
-def check_acked(report: VerifyReport, acked: Collection[str], inputs: InputRecords) -> None:
-    """Check that every acknowledged command is in its topic."""
-    if acked:
-        report.rules.append(ACKED)
-    for command_id in acked:
-        if command_id not in inputs.commands:
-            detail = "was acknowledged and is lost"
-            report.violations.append(Violation(ACKED, command_id, detail))
 
 
 async def wait_for_rows(

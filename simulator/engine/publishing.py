@@ -8,7 +8,8 @@ from shared.contracts.topics import LEDGERS
 from shared.ledger.partition import TP
 from shared.ledger.reader import Reader
 from shared.verify.reading import InstallationLog
-from shared.verify.run import VerifyReport, verify
+from shared.verify.report import VerifyReport
+from shared.verify.run import verify
 from simulator.engine.lane import LANE
 
 

@@ -10,7 +10,8 @@ from benchmarks.parts.command import Json
 from shared.projections import cursor
 from shared.projections.database import connect
 from shared.verify.reading import InstallationLog
-from shared.verify.run import VerifyReport, verify
+from shared.verify.report import VerifyReport
+from shared.verify.run import verify
 
 
 async def check_installation(loaded: LoadedStack, all_ended: bool) -> Json:

@@ -18,8 +18,9 @@ from shared.projections.database import connect
 from shared.verify import marks
 from shared.verify import run as verify_run
 from shared.verify.marks import NO_MARK, Marks
+from shared.verify.report import VerifyReport
 from shared.verify.row_store import RowStore
-from shared.verify.run import VerifyReport, verify
+from shared.verify.run import verify
 from tests.shared.verify.test_run import (
     DAMAGE,
     SPEC,

@@ -43,7 +43,8 @@ from shared.projections.database import connect
 from shared.projections.project import project
 from shared.projections.source import Source
 from shared.verify.reading import InstallationLog
-from shared.verify.run import VerifyReport, verify
+from shared.verify.report import VerifyReport
+from shared.verify.run import verify
 from tests.shared.ledger_events import node_joined
 
 SPEC = JobSpec(name="train", gang=Gang(gpus_per_worker=2))
