@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -11,21 +10,26 @@ from shared.bus.logs.log import Entry
 from shared.contracts.base import EVENTS
 from shared.ledger.partition import TP
 from shared.projections.ledger_events import LedgerEvent
+from shared.verify.compared_events import UNKNOWN, ComparedEvents, content_digest
 from shared.verify.removed import Removed
 from shared.verify.row_store import Figures, RowStore, side_by_side
 from shared.verify.rules import Bounds, Violation
 
 TABLE = "events"
-DIGEST_BYTES = 8
+REPEATED = "repeated events"
+TWO_CONTENTS = "is in events with two contents"
 
 
 class PublishedEvents:
-    """The types and contents in `events` by id; they are kept in a file, as there are millions."""
+    """The types and contents in `events` by id; they are kept in a file, as there are millions.
+
+    Repeated are those that a run before has compared.
+    """
 
     def __init__(self) -> None:
         self.rows = RowStore()
         self.conflicting: list[str] = []
-        """Ids that `events` holds with two contents."""
+        """Ids that `events` holds with two types or contents."""
         self.last: dict[TP, Entry] = {}
         """The last record of each partition."""
 
@@ -34,14 +38,15 @@ class PublishedEvents:
         """First offset of each partition that was not read."""
         return {tp: entry.offset + 1 for tp, entry in self.last.items()}
 
-    def add(self, event_id: str, type_: str, body: bytes) -> None:
-        """Add an event; the first content of an id counts."""
-        content: object = hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest()
-        before = self.rows.get(TABLE, event_id)
-        if before is not None and before[1] != content:
+    def add(self, event_id: str, type_: str, body: bytes, *, is_repeated: bool = False) -> None:
+        """Add an event; the first type and content of an id count."""
+        table = REPEATED if is_repeated else TABLE
+        figures = type_, content_digest(body)
+        before = self.rows.get(table, event_id)
+        if before is None:
+            self.rows.put(table, event_id, figures)
+        elif before != figures:
             self.conflicting.append(event_id)
-            content = before[1]
-        self.rows.put(TABLE, event_id, (type_, content))
 
     def type_of(self, event_id: str) -> object:
         """Return the type of an event; None if `events` does not hold it."""
@@ -58,6 +63,8 @@ class PublishedEventRule:
     bounds: Bounds
     removed: Removed = field(default_factory=Removed)
     name: str = "events hold what the ledgers say"
+    kept: RowStore = field(default_factory=RowStore)
+    """The events that were compared; see `ComparedEvents`."""
     observed: RowStore = field(default_factory=RowStore)
     """Type of each public event, whether it has to be published by now, whether it may be removed
     again, and its time in ms."""
@@ -78,6 +85,8 @@ class PublishedEventRule:
         for event_id, (type_, at) in self.pending.items():
             self._put(event_id, type_, at, is_due=True)
         self.pending = {}
+        compared = ComparedEvents(self.kept)
+        yield from self._compare_repeated(compared)
         both = side_by_side(self.published.rows.rows(TABLE), self.observed.rows(TABLE))
         for event_id, published, observed in both:
             if observed is None:
@@ -86,8 +95,30 @@ class PublishedEventRule:
                 yield Violation(self.name, event_id, f"{observed[0]} is not in events")
             elif published is None and not observed[1]:
                 self.pending[event_id] = str(observed[0]), int(str(observed[3]))
+            else:
+                content = UNKNOWN if published is None else digest_in(published)
+                compared.add(event_id, str(observed[0]), content)
         for event_id in self.published.conflicting:
-            yield Violation(self.name, event_id, "is in events with two contents")
+            yield Violation(self.name, event_id, TWO_CONTENTS)
+
+    def _compare_repeated(self, compared: ComparedEvents) -> Iterator[Violation]:
+        for event_id, published in self.published.rows.rows(REPEATED):
+            type_, content = str(published[0]), digest_in(published)
+            before = compared.content_of(event_id, type_)
+            if before is None:
+                detail = "is in events but in no ledger, or there as another type"
+                yield Violation(self.name, event_id, detail)
+            elif before == UNKNOWN:
+                compared.set_content(event_id, type_, content)
+            elif before != content and event_id not in self.published.conflicting:
+                self.published.conflicting.append(event_id)
+
+
+def digest_in(published: Figures) -> bytes:
+    """Return the digest of the content of a row of `PublishedEvents`."""
+    content = published[1]
+    assert isinstance(content, bytes)
+    return content
 
 
 def is_missing(published: Figures | None, observed: Figures) -> bool:

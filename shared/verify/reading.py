@@ -260,8 +260,9 @@ def _path(tp: TP, entry: Entry) -> str:
 async def read_published(
     installation: InstallationLog, consumption: Consumption, mark: VerifyMark
 ) -> PublishedEvents:
-    """Return what `events` has behind the mark, once the publisher has caught up, or after
-    `catch_up_s`. Repetitions of what was compared before the mark are left out.
+    """Return the content of `events` behind the mark.
+
+    It is waited until the publisher has caught up, or for `catch_up_s`.
     """
     due = [event_id for event_id in consumption.last_public.values() if not mark.has(event_id)]
     return await read_events(installation, due, mark)
@@ -279,8 +280,7 @@ async def read_events(
     async for tp, entry in read_topics(installation, ["events"], has_all, mark.topics):
         published.last[tp] = entry
         event = cloudevents.decode(entry.value)
-        if not mark.has(event.id):
-            published.add(event.id, event.type, event.body)
+        published.add(event.id, event.type, event.body, is_repeated=mark.has(event.id))
     return published
 
 

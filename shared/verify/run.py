@@ -231,7 +231,7 @@ class VerifyRun:
         self._rules = [
             CommandAnswerRule(inputs.commands, bounds, placement_seqs, removed, kept),
             ArrayCancelRule(),
-            PublishedEventRule(published, bounds, removed),
+            PublishedEventRule(published, bounds, removed, kept=kept),
             DeadLetterRule(inputs.undecodable, dead, bounds, removed, kept=kept),
             JobLifecycleRule(admission_seqs, bounds, kept),
             GpuCapacityRule(kept),

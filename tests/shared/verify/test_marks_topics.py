@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from shared.verify.reading import InstallationLog
 from shared.verify.report import ACKED, CHAIN
 from shared.verify.run import verify
 from tests.shared.verify.test_marks import run, submit
-from tests.shared.verify.test_run import World
+from tests.shared.verify.test_run import World, an_event_with_two_contents, installation
 
 COMMANDS, EVENTS = TP("commands", 0), TP("events", 0)
 LOST = "lacks the last record that an earlier run has read: tail lost"
@@ -100,3 +100,45 @@ async def test_a_topic_that_cannot_be_read_is_in_the_report(tmp_path: Path) -> N
         assert [(v.rule, v.detail) for v in report.violations] == [
             (CHAIN, "commands-0: segment 3 is damaged")
         ]
+
+
+def another_index(world: World) -> None:
+    world.publish_one("placement/0/1/77", "job.succeeded.v1", b'{"job_id":"never"}')
+
+
+def another_spelling(world: World) -> None:
+    world.publish_one("placement/0/01/0", "node.joined.v1", b"{}")
+
+
+def another_type(world: World) -> None:
+    world.publish_one("placement/0/1/0", "job.failed.v1", b'{"job_id":"other"}')
+
+
+@pytest.mark.parametrize("damage", [another_index, another_spelling, another_type])
+async def test_an_event_under_an_old_id_that_no_ledger_has_is_reported(
+    tmp_path: Path, damage: Callable[[World], None]
+) -> None:
+    world = World()
+    await run(world, tmp_path)
+    damage(world)
+    for _ in range(2):
+        report = await run(world, tmp_path)
+        assert report.since_ms
+        assert any("in events but in no ledger" in v.detail for v in report.violations)
+
+
+async def test_another_content_is_reported_where_the_mark_is_not_of_the_first_run(
+    tmp_path: Path,
+) -> None:
+    """The content of an event that was removed unread is known once it is published again."""
+    world = World()
+    await world.publish()
+    world.broker.trim(EVENTS, len(world.broker.entries(EVENTS)))
+    log = installation(world.broker)
+    assert (await verify(log, None, marks=Marks(tmp_path))).violations == []
+    assert (await run(world, tmp_path)).violations == []
+    an_event_with_two_contents(world)
+    report = await run(world, tmp_path)
+    assert [(v.position, v.detail) for v in report.violations] == [
+        ("placement/0/1/0", "is in events with two contents")
+    ]
