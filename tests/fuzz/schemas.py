@@ -106,7 +106,8 @@ def _object(schema: Schema, root: Schema, depth: int) -> SearchStrategy[dict[str
     name_rule = {"pattern": next(iter(patterns))} if patterns else schema.get("propertyNames", {})
     more = next(iter(patterns.values())) if patterns else schema.get("additionalProperties", True)
     values = valid(more if isinstance(more, dict) else {}, root, depth + 1)
-    return st.dictionaries(_string(name_rule), values, max_size=3)
+    names = valid({"type": "string", **name_rule}, root)
+    return st.dictionaries(names, values, max_size=min(3, schema.get("maxProperties", 3)))
 
 
 @st.composite

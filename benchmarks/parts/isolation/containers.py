@@ -17,6 +17,7 @@ from cli.stack.bring_up import own_api
 from infra.compose import project
 from infra.compose.containers import containers
 from infra.image import node
+from infra.machine.process import DidNotStart
 from infra.supervisor.running import load
 from infra.supervisor.stack import AGENT
 
@@ -25,7 +26,12 @@ POOL = "local"
 
 def is_up() -> bool:
     """Return whether the containers run here, where this user can look into them."""
-    return os.geteuid() == 0 and bool(shutil.which("docker")) and bool(_running())
+    if os.geteuid() != 0 or not shutil.which("docker"):
+        return False
+    try:
+        return bool(_running())
+    except DidNotStart:  # Docker is installed, and its engine does not run.
+        return False
 
 
 @contextmanager
