@@ -27,6 +27,8 @@ from services.executor.core.kubernetes.names import (
 from services.executor.core.kubernetes.nodes import Toleration
 
 SHM = "shm"
+GPU_VARIABLES = frozenset({"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"})
+"""Variables of a job that are left out: the device plugin sets them."""
 STAYS: tuple[dict[str, str], ...] = (
     {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
     {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
@@ -123,6 +125,10 @@ def _container(
     variables = gang_variables(launch, {}) | rank_variables(launch, worker.node_id)
     variables["MASTER_ADDR"] = master_address(gang, namespace, options)
     variables["MASTER_PORT"] = str(port_of(gang_name(gang.identity)))
+    # The runtime of NVIDIA shows the GPUs that these name, also those of others.
+    variables = {name: text for name, text in variables.items() if name not in GPU_VARIABLES}
+    if not launch.gpus:
+        variables["NVIDIA_VISIBLE_DEVICES"] = "void"
     requests = {"memory": f"{math.ceil(launch.mem_gib * 1024)}Mi"} if launch.mem_gib else {}
     limits = dict(requests)
     if launch.cpus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +13,7 @@ from services.executor.core.kubernetes.quantities import parse_gib, parse_quanti
 
 Row = Mapping[str, Any]
 ENDED_PHASES = frozenset({"Succeeded", "Failed"})
+RANKS = re.compile("[0-9]{1,6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ def pod_of(row: Row) -> PodSeen:
     metadata, spec, status = row["metadata"], row.get("spec") or {}, row.get("status") or {}
     annotations: Row = metadata.get("annotations") or {}
     owners = metadata.get("ownerReferences") or ()
-    rank = str(annotations.get(RANK, ""))
+    # Whoever may write a pod may write this, so that no value of it may break the list of all.
+    rank = RANKS.fullmatch(str(annotations.get(RANK, "")))
     worker = _worker(status)
     gpus, cpus, mem_gib = _resources(spec)
     conditions = status.get("conditions") or ()
@@ -95,8 +98,8 @@ def pod_of(row: Row) -> PodSeen:
         gpus=gpus,
         cpus=cpus,
         mem_gib=mem_gib,
-        identity=str(annotations.get(IDENTITY, "")) if rank.isdecimal() else "",
-        rank=int(rank) if rank.isdecimal() else 0,
+        identity=str(annotations.get(IDENTITY, "")) if rank else "",
+        rank=int(rank[0]) if rank else 0,
         is_daemon=any(owner.get("kind") in ("DaemonSet", "Node") for owner in owners),
         is_deleted=bool(metadata.get("deletionTimestamp")),
         is_marked=ENDED in annotations,

@@ -63,7 +63,7 @@ class KubernetesApi:
 
     async def read_bytes(self, path: str, limit: int, **query: str) -> bytes:
         """Return the first bytes of an answer that is no JSON, such as a log."""
-        async with self.stream(path, **query) as response, asyncio.timeout(LIMIT_S):
+        async with self.stream(path, query) as response, asyncio.timeout(LIMIT_S):
             return await response.content.read(limit)
 
     async def _request(
@@ -96,7 +96,9 @@ class KubernetesApi:
             raise EngineAway(f"{method} {path}: {error or type(error).__name__}") from None
 
     @asynccontextmanager
-    async def stream(self, path: str, **query: str) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def stream(
+        self, path: str, query: Mapping[str, str], buffer_bytes: int = LINE_BYTES
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Open an answer without an end. Raises ApiRefusal, EngineAway."""
         silence = aiohttp.ClientTimeout(sock_connect=LIMIT_S, sock_read=SILENT_S)
         try:
@@ -105,7 +107,7 @@ class KubernetesApi:
                 params=query,
                 headers=self._headers(),
                 timeout=silence,
-                read_bufsize=LINE_BYTES,
+                read_bufsize=buffer_bytes,
             ) as response:
                 await _check(response)
                 yield response

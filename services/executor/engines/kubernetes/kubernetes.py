@@ -162,12 +162,26 @@ class KubernetesEngine:
             case Forbid(identity=identity):
                 await self._writer.forbid(identity, self._gang(gang_name(identity)))
             case Signal(ref=ref, grace_s=grace_s):
-                await self._writer.end(self._gang(ref), grace_s)
+                await self._writer.end(await self._whole_gang(ref), grace_s)
             case Kill(ref=ref):
-                await self._writer.end(self._gang(ref), 0.0)
+                await self._writer.end(await self._whole_gang(ref), 0.0)
             case Forget(ref=ref):
-                await self._writer.forget(self._gang(ref))
+                gang_seen = await self._whole_gang(ref)
+                if gang_seen is not None and gang_seen.living:
+                    await self._writer.end(gang_seen, 0.0)
+                else:
+                    await self._writer.forget(gang_seen)
         return None
+
+    async def _whole_gang(self, ref: str) -> KubernetesGang | None:
+        """Return a gang with its pods that the watches do not show as its own.
+
+        Who may write pods of the namespace may have changed what they carry.
+        """
+        gang = self._gang(ref)
+        if gang is None or gang.record.decided != STARTED or gang.is_whole:
+            return gang
+        return gang._replace(pods={**gang.pods, **await self._missing(gang)})
 
     def _gang(self, ref: str) -> KubernetesGang | None:
         """Return a gang as the watches show it, None if there is no record of it."""

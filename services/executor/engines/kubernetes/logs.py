@@ -37,7 +37,8 @@ class _Stream:
 
     async def _follow(self, api: KubernetesApi, pod: PodSeen, skip: int) -> None:
         with suppress(EngineAway, ApiRefusal):
-            async with api.stream(log_path(pod), container=WORKER, follow="true") as response:
+            query = {"container": WORKER, "follow": "true"}
+            async with api.stream(log_path(pod), query, CHUNK_BYTES) as response:
                 async for chunk in response.content.iter_chunked(CHUNK_BYTES):
                     rest = chunk[skip:]
                     skip -= len(chunk) - len(rest)

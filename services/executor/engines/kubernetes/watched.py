@@ -85,7 +85,7 @@ class Watched(Generic[T]):
             "timeoutSeconds": WATCH_S,
             "resourceVersion": self.version,
         }
-        async with self._api.stream(self._path, **query) as response:
+        async with self._api.stream(self._path, query) as response:
             self.problem = ""
             async for line in response.content:
                 self._take(json.loads(line))

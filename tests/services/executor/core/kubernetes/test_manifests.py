@@ -60,6 +60,12 @@ def test_a_worker_gets_its_gpus_and_its_place() -> None:
     assert known["A"] == "1" and "PATH" not in known, "that of the image"
 
 
+def test_a_job_names_no_gpus_of_others() -> None:
+    named = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "all"}
+    assert not named.keys() & variables(pod(env=named)).keys()
+    assert variables(pod(env=named, gpus=()))["NVIDIA_VISIBLE_DEVICES"] == "void"
+
+
 def test_workers_meet_at_the_first_one_by_name_or_by_the_address_of_its_node() -> None:
     gang: EngineGang = gang_of(placed_history())
     name = gang_name(gang.identity)

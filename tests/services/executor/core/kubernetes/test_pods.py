@@ -21,6 +21,12 @@ def test_a_pod_without_a_rank_is_not_one_of_berth() -> None:
     assert gang_pod(1).identity and gang_pod(1).rank == 1
 
 
+def test_no_rank_that_anybody_writes_breaks_the_list_of_pods() -> None:
+    for rank in ("1" * 5000, "x", "-1", "\u0661"):
+        named = {"berth/identity": "berth:i:p:0/1/0", "berth/rank": rank}
+        assert pod_of(pod_row(metadata={"annotations": named})).identity == ""
+
+
 def test_an_end_has_code_and_times() -> None:
     pod = gang_pod(phase="Failed", state=terminated(3))
     assert pod.is_over and pod.end is not None
