@@ -58,6 +58,7 @@ class KubernetesEngine:
         nodes: str = "",
     ) -> None:
         self._api = api
+        self._home = home
         self._namespace_of = namespace_of
         self._options = options
         records = f"/apis/coordination.k8s.io/v1/namespaces/{home}/leases"
@@ -125,15 +126,17 @@ class KubernetesEngine:
         gangs = []
         for record in list(self.records.items.values()):
             gang = pods.of(record)
-            is_missing = record.decided == STARTED and not gang.is_whole
-            if is_missing and record.identity in identities:
-                gang = gang._replace(pods={**gang.pods, **await self._missing(gang)})
-            gangs.append(gang)
+            gangs.append(await self._completed(gang) if record.identity in identities else gang)
         return gangs
 
-    async def _missing(self, gang: KubernetesGang) -> dict[int, PodSeen]:
-        """Return the pods of a gang that is started which the watch does not show yet."""
-        record, missing = gang.record, {}
+    async def _completed(self, gang: KubernetesGang) -> KubernetesGang:
+        """Return a gang that is started with the pods that the watch does not show as its own.
+
+        It may be late, and who may write pods of the namespace may have changed what they carry.
+        """
+        record, missing = gang.record, dict[int, PodSeen]()
+        if record.decided != STARTED:
+            return gang
         for rank in set(range(record.workers)) - gang.pods.keys():
             name = pod_name(record.name, rank)
             try:
@@ -143,7 +146,7 @@ class KubernetesEngine:
                     raise
                 continue
             missing[rank] = pod_of(row)
-        return missing
+        return gang._replace(pods={**gang.pods, **missing})
 
     async def _outputs(self, gang: KubernetesGang) -> dict[str, tuple[str, ...]]:
         """Return the last lines of the workers of a gang that failed, once none lives."""
@@ -166,29 +169,17 @@ class KubernetesEngine:
             case Kill(ref=ref):
                 await self._writer.end(await self._whole_gang(ref), 0.0)
             case Forget(ref=ref):
-                gang_seen = await self._whole_gang(ref)
-                if gang_seen is not None and gang_seen.living:
-                    await self._writer.end(gang_seen, 0.0)
-                else:
-                    await self._writer.forget(gang_seen)
+                await self._writer.forget(await self._whole_gang(ref))
         return None
 
     async def _whole_gang(self, ref: str) -> KubernetesGang | None:
-        """Return a gang with its pods that the watches do not show as its own.
-
-        Who may write pods of the namespace may have changed what they carry.
-        """
         gang = self._gang(ref)
-        if gang is None or gang.record.decided != STARTED or gang.is_whole:
-            return gang
-        return gang._replace(pods={**gang.pods, **await self._missing(gang)})
+        return None if gang is None else await self._completed(gang)
 
     def _gang(self, ref: str) -> KubernetesGang | None:
         """Return a gang as the watches show it, None if there is no record of it."""
-        for (_, name), record in self.records.items.items():
-            if name == ref:
-                return Pods(self.pods.items).of(record)
-        return None
+        record = self.records.items.get((self._home, ref))
+        return None if record is None else Pods(self.pods.items).of(record)
 
     async def read_output(self, identity: str, rank: int, offset: int) -> bytes:
         gang = self._gang(gang_name(identity))

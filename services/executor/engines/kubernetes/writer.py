@@ -139,8 +139,11 @@ class GangWriter:
         )
 
     async def forget(self, seen: KubernetesGang | None) -> None:
-        """Remove the pods of a gang that is over, and then its record."""
+        """Remove the pods of a gang that is over, and then its record; else end what lives."""
         if seen is None:
+            return
+        if seen.living:
+            await self.end(seen, 0.0)
             return
         await _together(self._remove(pod) for pod in seen.pods.values())
         path = f"{self._records}/{seen.record.name}"
