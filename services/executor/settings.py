@@ -163,14 +163,11 @@ class ExecutorSettings(ServerSettings):
 
     @property
     def _slurm_users(self) -> dict[str, str]:
-        pairs = (pair.split(":") for pair in self.slurm_users.split(",") if pair)
-        return {name: user for name, user in pairs}
+        return _by_tenant(self.slurm_users)
 
     def kubernetes_namespace_of(self, tenant: str) -> str:
         """Return the namespace of a tenant's pods, empty where none can have its name."""
-        pairs = (pair.split(":") for pair in self.kubernetes_namespaces.split(",") if pair)
-        named = {name: namespace for name, namespace in pairs}
-        namespace = named.get(tenant, f"berth-{tenant}")
+        namespace = _by_tenant(self.kubernetes_namespaces).get(tenant, f"berth-{tenant}")
         return namespace if is_namespace(namespace) else ""
 
     @property
@@ -202,3 +199,9 @@ class ExecutorSettings(ServerSettings):
     def slow_nodes(self) -> dict[str, float]:
         pairs = (pair.split(":") for pair in self.slow.split(",") if pair)
         return {node: float(factor) for node, factor in pairs}
+
+
+def _by_tenant(text: str) -> dict[str, str]:
+    """Return the values of `tenant:value,...` by tenant."""
+    pairs = (pair.split(":") for pair in text.split(",") if pair)
+    return {tenant: value for tenant, value in pairs}
