@@ -19,8 +19,7 @@ from services.placement.core.round.view import View
 from services.placement.core.solver.instance import GangRequest, Instance, Release, Wait
 from services.placement.core.solver.look_ahead_gangs import Opening, openings_of
 from services.placement.core.solver.releases import MOST_MS, NodeRelease, next_releases
-from services.placement.core.solver.speeds import best_speed, may_run_on, speed_on
-from shared.contracts.checkpoint import type_speed
+from services.placement.core.solver.speeds import best_speed, may_run_on, speed_on, speeds_in
 
 
 def with_releases(view: View, instance: Instance) -> Instance:
@@ -107,9 +106,8 @@ def delayed(speed: int, delay_ms: int, full_ms: float) -> int:
 
 def slowest(view: View, job: Job) -> int:
     """Return the thousandths of its best speed on the slowest GPU type that it may have."""
-    best, allowed = best_speed(view.board, job), job.shape.types
-    types = (k.gpu_type for k in view.board.kinds if not allowed or k.gpu_type in allowed)
-    least = min((type_speed(job.spec, name) for name in types), default=best)
+    best = best_speed(view.board, job)
+    least = min(speeds_in(view.board, job), default=best)
     return max(1, round(GPU * least / best))
 
 

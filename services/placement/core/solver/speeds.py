@@ -27,11 +27,14 @@ def speed_on(board: Board, job: Job, node: Node) -> int:
 
 def best_speed(board: Board, job: Job) -> float:
     """Return the speed of the job on its best GPU type of the pool."""
-    if not job.spec.gpu_speeds:
-        return 1.0
+    return max(speeds_in(board, job), default=1.0) if job.spec.gpu_speeds else 1.0
+
+
+def speeds_in(board: Board, job: Job) -> set[float]:
+    """Return the speeds of the job on the GPU types of the pool that it may have."""
     allowed = job.shape.types
     types = {k.gpu_type for k in board.kinds if not allowed or k.gpu_type in allowed}
-    return max((type_speed(job.spec, name) for name in types), default=1.0)
+    return {type_speed(job.spec, name) for name in types}
 
 
 def spread_in(board: Board, job: Job, shape: Shape) -> tuple[int, int] | None:
