@@ -14,10 +14,8 @@ from aiokafka.errors import KafkaError
 from services.throttle.topic.answers import MOST_BYTES, Answer, answer_record, refusal
 from services.throttle.topic.files import AnswerFiles
 from shared.bus.clock import now_ms
-from shared.bus.logs.kafka import HANG_UP_S
 from shared.bus.logs.log import Headers
 from shared.bus.logs.producer import TopicProducer
-from shared.bus.logs.stop_client import stop_client
 from shared.contracts.topics import tenant_answers
 from shared.ledger.cloudevents import CONTENT_TYPE
 from shared.ledger.errors import OutcomeUnknown
@@ -51,10 +49,6 @@ class AnswerLog(Protocol):
 
 class KafkaAnswers(TopicProducer):
     """Writes answers to Kafka."""
-
-    async def stop(self) -> None:
-        """Stop in time, also without the broker: each answer was acknowledged, or given up."""
-        await stop_client(self._producer, HANG_UP_S)
 
     async def topics(self) -> dict[str, int]:
         metadata = await self._producer.client.fetch_all_metadata()

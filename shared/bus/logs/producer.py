@@ -9,8 +9,9 @@ from typing import Self
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from shared.bus.logs.kafka import MAX_REQUEST_BYTES
+from shared.bus.logs.kafka import HANG_UP_S, MAX_REQUEST_BYTES
 from shared.bus.logs.log import Headers
+from shared.bus.logs.stop_client import stop_client
 from shared.contracts.topics import LEDGERS
 from shared.ledger.errors import OutcomeUnknown
 from shared.process.connection import Connection
@@ -44,7 +45,8 @@ class Producer:
         await self._producer.start()
 
     async def stop(self) -> None:
-        await self._producer.stop()
+        """Stop in time, also without the broker: who sends awaits each acknowledgement."""
+        await stop_client(self._producer, HANG_UP_S)
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -8,13 +7,12 @@ import pytest
 from services.throttle.topic import publisher
 from services.throttle.topic.answers import MOST_BYTES, Answer, Sender
 from services.throttle.topic.files import AnswerFiles
-from services.throttle.topic.publisher import AnswerPublisher, KafkaAnswers
+from services.throttle.topic.publisher import AnswerPublisher
 from shared.bus.logs.log import Headers
 from shared.bus.logs.memory import MemoryBroker
 from shared.contracts.topics import tenant_answers
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
-from tests.patience import PATIENCE_S
 from tests.services.throttle.shell import MemoryAnswers
 
 TOPIC = TP(tenant_answers("acme").name, 0)
@@ -69,18 +67,3 @@ async def test_an_answer_that_cannot_be_stored_is_an_error(tmp_path: Path) -> No
     assert await answers.publish(answer(body=b'"' + b"x" * MOST_BYTES + b'"'))
     (entry,) = broker.entries(TOPIC)
     assert b"answer_not_stored" in (entry.value or b"")
-
-
-async def test_the_client_of_answers_stops_without_its_broker(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """aiokafka waits for what it has not sent, longer than a lane may take to end."""
-
-    class Stuck:
-        async def stop(self) -> None:
-            await asyncio.Event().wait()
-
-    monkeypatch.setattr(publisher, "HANG_UP_S", 0.01)
-    answers = object.__new__(KafkaAnswers)
-    monkeypatch.setattr(answers, "_producer", Stuck(), raising=False)
-    await asyncio.wait_for(answers.stop(), PATIENCE_S)
