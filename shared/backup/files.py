@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from shared.bus.logs.log import Entry
 from shared.contracts.topics import submissions
 from shared.ledger.partition import TP
+from shared.process.durable_files import sha256_of_file
 
 MANIFEST = "manifest.json"
 SUBMISSIONS = submissions("").name
@@ -105,7 +105,7 @@ class PartWriter:
             first=self._first,
             next=self.next,
             file=self._path.name,
-            sha256=_sha256(self._path),
+            sha256=sha256_of_file(self._path),
         )
 
 
@@ -152,10 +152,5 @@ def _check(folder: Path, part: BackupPart) -> None:
         raise BadBackup(f"{part.file}: invalid path; files are in the folder of the manifest")
     if not path.is_file():
         raise BadBackup(f"{path}: missing")
-    if _sha256(path) != part.sha256:
+    if sha256_of_file(path) != part.sha256:
         raise BadBackup(f"{path}: wrong sha256; the file was changed")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import logging
 import os
-import pickle
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from shared.bus.folds.fold_key import fold_key
-from shared.bus.folds.snapshots import DIGEST_BYTES, UNREADABLE
+from shared.bus.folds.packed import UNREADABLE, pack, unpack
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
+from shared.process.durable_files import sha256_of_file, sync
 from shared.projections.source import LedgerPartition
 from shared.verify.anchors import Anchor
 from shared.verify.row_store import RowStore
@@ -101,7 +100,7 @@ class Marks:
         try:
             with self._locked(fcntl.LOCK_SH):
                 mark, rows, sha256 = self._read()
-                if _sha256(rows) == sha256:
+                if sha256_of_file(rows) == sha256:
                     return mark, RowStore.copied_from(rows)
         except UNUSABLE:
             pass
@@ -128,25 +127,20 @@ class Marks:
         half = self._path.with_suffix(HALF)
         try:
             kept.copy_to(rows)
-            _sync(rows)
-            body = pickle.dumps((mark, rows.name, _sha256(rows)), protocol=pickle.HIGHEST_PROTOCOL)
-            half.write_bytes(hashlib.sha256(body).digest() + body)
-            _sync(half)
+            sync(rows)
+            half.write_bytes(pack((mark, rows.name, sha256_of_file(rows))))
+            sync(half)
             half.replace(self._path)
         except BaseException:
             rows.unlink(missing_ok=True)
             half.unlink(missing_ok=True)
             raise
-        _sync(self._folder)
+        sync(self._folder)
         self._remove_others(rows)
 
     def _read(self) -> tuple[VerifyMark, Path, str]:
         """Return the mark, its file of rows and the SHA-256 that this has to have."""
-        packed = self._path.read_bytes()
-        digest, body = packed[:DIGEST_BYTES], packed[DIGEST_BYTES:]
-        if hashlib.sha256(body).digest() != digest:
-            raise ValueError("the file has another SHA-256")
-        mark, rows, sha256 = pickle.loads(body)
+        mark, rows, sha256 = unpack(self._path.read_bytes())
         return mark, self._folder / rows, sha256
 
     def _rows_in_use(self) -> Path | None:
@@ -175,16 +169,3 @@ class Marks:
     @property
     def _path(self) -> Path:
         return self._folder / f"{fold_key((ROOT,))}{MARK}"
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

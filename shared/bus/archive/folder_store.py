@@ -9,6 +9,7 @@ from pathlib import Path
 
 from shared.bus.archive.store import CONTENT, MARK
 from shared.ledger.errors import ArchiveUnreachable
+from shared.process.durable_files import sync
 
 HALF = ".half"
 
@@ -90,7 +91,7 @@ class FolderStore:
             return
         self._make_folder(folder.parent)
         folder.mkdir(exist_ok=True, mode=0o700)
-        _sync(folder.parent)
+        sync(folder.parent)
 
     def _put(self, path: Path, body: bytes) -> bool:
         half = path.with_name(f"{path.name}.{secrets.token_hex(6)}{HALF}")
@@ -104,17 +105,8 @@ class FolderStore:
             return False
         finally:
             half.unlink(missing_ok=True)
-        _sync(path.parent)
+        sync(path.parent)
         return True
 
     def _unreachable(self, error: OSError) -> ArchiveUnreachable:
         return ArchiveUnreachable(f"{error.filename or self._root}: {error.strerror}")
-
-
-def _sync(folder: Path) -> None:
-    """Make the name of a new file durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

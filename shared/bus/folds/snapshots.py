@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
-import pickle
 import secrets
 import time
 from collections.abc import Iterator
@@ -17,14 +15,12 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from shared.bus.failpoints import FAILPOINTS
+from shared.bus.folds.packed import UNREADABLE, Damaged, pack, unpack
 from shared.ledger.reader import Cursor
 
 S = TypeVar("S")
 KEEP = 2
-DIGEST_BYTES = 32
 ABANDONED_S = 600
-UNREADABLE = (pickle.UnpicklingError, AttributeError, ImportError, TypeError, ValueError, EOFError)
-"""Errors of unpickling when the classes are no longer those that were stored."""
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +50,7 @@ class Snapshots(Generic[S]):
 
     def pack(self, cursor: Cursor, state: S) -> bytes:
         """Return the bytes for `store`; the state is copied here and may change."""
-        body = pickle.dumps((cursor.to_json(), state), protocol=pickle.HIGHEST_PROTOCOL)
-        return hashlib.sha256(body).digest() + body
+        return pack((cursor.to_json(), state))
 
     def store(self, seq: int, packed: bytes) -> None:
         """Store a packed snapshot atomically: a crash leaves the old ones. Blocks; use a thread.
@@ -143,12 +138,11 @@ class Snapshots(Generic[S]):
             packed = path.read_bytes()
         except OSError:
             return None
-        digest, body = packed[:DIGEST_BYTES], packed[DIGEST_BYTES:]
-        if hashlib.sha256(body).digest() != digest:
+        try:
+            cursor, state = unpack(packed)
+        except Damaged:
             log.warning("damaged snapshot ignored", extra={"path": path.name})
             return None
-        try:
-            cursor, state = pickle.loads(body)
         except UNREADABLE:
             log.warning("snapshot of other code ignored", extra={"path": path.name})
             return None

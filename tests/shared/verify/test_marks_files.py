@@ -69,7 +69,7 @@ async def test_a_green_run_is_reported_without_its_mark(
     def fail(_: Path) -> None:
         raise error
 
-    monkeypatch.setattr(marks, "_sync", fail)
+    monkeypatch.setattr(marks, "sync", fail)
     lines: list[str] = []
     log = installation(world.broker)
     report = await verify(log, None, lines.append, marks=Marks(tmp_path))
