@@ -78,6 +78,7 @@ class Stand:
 
         A 503 comes from a broker or a database that is too busy to answer in time: the request is
         made again, except `once`. A job has a key, so that it is submitted once all the same.
+        A refused connection is one of a gateway that starts again, and is answered as 503 here.
         """
         if (method, path) == ("POST", "/v1/jobs") and "idempotency_key" not in _fields(body):
             key = key or str(uuid4())
@@ -110,6 +111,10 @@ class Stand:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, json.loads(error.read())
+        except urllib.error.URLError as error:
+            if not isinstance(error.reason, ConnectionRefusedError):
+                raise
+            return 503, {"title": str(error)}
 
     def get(self, path: str) -> Json | None:
         """Return the body of the answer; None unless its status is 200."""

@@ -11,7 +11,7 @@ import json
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -48,6 +48,8 @@ LOOK_S = 1.0
 LONG_LEASES = 2.5
 """Run time of the long jobs, in leases."""
 BUSY = "while True: pass"
+LAST_LINES = 30
+"""Lines of its output that the error of a run that failed has."""
 
 
 async def cuts(options: ChaosOptions, report_line: ReportLine) -> Json:
@@ -60,7 +62,8 @@ async def cuts(options: ChaosOptions, report_line: ReportLine) -> Json:
         *tied("TERM"), *command, stdin=pipe, stdout=pipe, stderr=pipe
     )
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-    reporting = asyncio.ensure_future(pass_lines(process.stderr, report_line))
+    last_lines: deque[str] = deque(maxlen=LAST_LINES)
+    reporting = asyncio.ensure_future(pass_lines(process.stderr, report_line, last_lines))
     try:
         process.stdin.write(json.dumps(asdict(options)).encode())
         process.stdin.close()
@@ -71,14 +74,21 @@ async def cuts(options: ChaosOptions, report_line: ReportLine) -> Json:
             process.terminate()
             await process.wait()
     if process.returncode:
-        raise RuntimeError(f"the rounds of cuts ended with exit code {process.returncode}")
+        printed_last = "\n".join(("", *last_lines))
+        raise RuntimeError(
+            f"the rounds of cuts ended with exit code {process.returncode}:{printed_last}"
+        )
     figures: Json = json.loads(printed)
     return figures
 
 
-async def pass_lines(stream: asyncio.StreamReader, report_line: ReportLine) -> None:
+async def pass_lines(
+    stream: asyncio.StreamReader, report_line: ReportLine, last_lines: deque[str]
+) -> None:
     async for line in stream:
-        report_line(line.decode(errors="replace").rstrip("\n"))
+        text = line.decode(errors="replace").rstrip("\n")
+        last_lines.append(text)
+        report_line(text)
 
 
 async def run_here(options: ChaosOptions) -> Json:
