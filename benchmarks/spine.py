@@ -112,6 +112,7 @@ async def run_at_rate(bench: Bench, options: SpineOptions) -> Json:
         "placed_p99_ms_at_50": round(percentile(waits, 0.99), 1),
         "placed_at_50": len(waits),
         "cpu_s_per_1000_jobs_at_50": round(1000 * sum(spent.values()) / max(len(waits), 1), 2),
+        "cpu_s_per_1000_jobs_at_50_by_process": per_thousand(spent, len(waits)),
         "projection_lag_p99_ms_at_50": round(lag_p99_ms, 1),
     }
 

@@ -56,7 +56,6 @@ class StackOptions:
     data_dir: Path = Path(".berth")
     broker: Broker = "embedded"
     partitions: int = LANES
-    window_ms: int = 20
     http_port: int = 0
     kafka: ExternalKafka | None = None
     """The Kafka of the broker `external`."""
@@ -229,7 +228,6 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
         partitions=stack.partitions,
         idempotent=stack.durable,
         durable=stack.durable,
-        window_ms=options.window_ms,
         guarded=parts.guarded(stack),
         tls=_tls(stack),
         host=stack.host,

@@ -38,7 +38,6 @@ class Site:
     partitions: int
     idempotent: bool
     durable: bool
-    window_ms: int = 20
     guarded: Guarded | None = None
     tls: Tls | None = None
     """None for plain HTTP on the loopback."""

@@ -20,7 +20,6 @@ COMMON = (
     "metrics_port",
     "instance",
     "idempotent",
-    "window_ms",
 )
 """Settings of every service, described in `shared/process/settings.py`."""
 
@@ -253,6 +252,5 @@ def _values(site: Site) -> dict[str, str]:
             "partitions": str(site.partitions),
             "idempotent": str(int(site.idempotent)),
             "durable": str(int(site.durable)),
-            "window_ms": str(site.window_ms),
         }
     )

@@ -17,6 +17,12 @@ class FailSlowSettings(Settings):
         le=100,
         description="Multiple of the peers' median at which a worker is suspected",
     )
+    window_ms: int = Field(
+        default=200,
+        ge=0,
+        le=10_000,
+        description="Window in which inputs are gathered, ms; no job waits for fail-slow",
+    )
     reports: int = Field(
         default=3, ge=1, le=8, description="Reports in a row before a verdict, slow or healthy"
     )
