@@ -54,6 +54,25 @@ class NodeProblemNoted(Event):
     detail: str = Field("", description="the addresses or the folder, and figures")
 
 
+@event
+class NodeGpusNoted(Event):
+    """Fail-slow noted that GPUs of a node failed or are slowed down, or that this is over.
+
+    It restates `node.problem-noted.v1` of placement, so that the health of nodes follows from the
+    ledger of fail-slow alone.
+    """
+
+    TYPE: ClassVar[str] = "node.gpus-noted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
+    SUBJECT: ClassVar[str] = "node_id"
+    PUBLIC: ClassVar[bool] = False
+    node_id: Name = Field(description="the node")
+    incarnation: str = Field(description="the incarnation that had it, or that ends it")
+    problem: NodeProblem = Field(description="`gpu_fault` or `gpu_slow`")
+    present: bool = Field(description="false: it is over")
+    detail: str = Field("", description="the GPU, the value and the rule")
+
+
 class ReportedProblem(Model):
     """A problem of a node that its executor sees, or that is over."""
 

@@ -134,6 +134,7 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
         "node.lost.v1",
         "node.cordoned.v1",
         "node.uncordoned.v1",
+        "node.problem-noted.v1",
     },
     "throttle": ACCESS_FACTS | {"endpoint.configured.v2", "endpoint.deleted.v1"},
     "executor": JOB_ENDS

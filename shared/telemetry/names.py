@@ -162,6 +162,7 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "node.token-revoked": "access",
         "node.uncordoned": "node",
         "nodes.noted": "note",
+        "node.gpus-noted": "note",
         "intervals.drifted": "degrade",
         "intervals.recovered": "degrade",
         "pace.learned": "note",

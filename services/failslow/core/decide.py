@@ -11,6 +11,7 @@ from services.failslow.core.evolve import evolve
 from services.failslow.core.fleet import FleetChanges
 from services.failslow.core.gangs import GangChanges
 from services.failslow.core.measures.peers import SlowWorker, Thresholds
+from services.failslow.core.node_problems import note_gpu_problems
 from services.failslow.core.plans.automation import settle_plans, turn_due_s
 from services.failslow.core.plans.measuring import plan_validations
 from services.failslow.core.plans.migrations import follow_migrations
@@ -101,7 +102,9 @@ class FailSlow:
             for rank, slow in verdict.slow.items():
                 if is_new(gang, rank):
                     cause = cause_of(rows, verdict, rank, limits.reports, gang.gpus)
-                    notes = iterated.notes.get(gang.workers[rank].node_id, ())
+                    node_id = gang.workers[rank].node_id
+                    known = state.gpu_problems.sentences(node_id)
+                    notes = (*known, *iterated.notes.get(node_id, ()))
                     event = suspicion_of(job_id, gang, rank, slow, cause, notes)
                     yield Decision(event, item.id, gang.traceparent)
                     yield from score_node(state, event.node_id, event.fault_id, now)
@@ -124,6 +127,7 @@ def note_placement(state: FailSlowState, inputs: Sequence[Input], now: int) -> I
     if is_planned and (noted := nodes.to_event(state.name, state.fleet)) is not None:
         yield Decision(noted)
     for item in placement:
+        yield from note_gpu_problems(state, item, now)
         yield from follow_migrations(state, item, now)
     yield from end_watch(state, changes, now)
 

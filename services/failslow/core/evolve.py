@@ -10,6 +10,7 @@ from services.failslow.core.fold_mitigation import (
     end_plan,
     follow_fault,
     measure_migration,
+    note_gpus,
     note_plan,
     note_unclear,
     note_validated,
@@ -37,6 +38,7 @@ from shared.contracts.mitigation_account import (
     MitigationCarriedOut,
     MitigationMeasured,
 )
+from shared.contracts.node_problems import NodeGpusNoted
 from shared.contracts.paces import PaceLearned
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.validation import NodesValidated
@@ -140,6 +142,7 @@ FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
     MitigationAccounted: account_migration,
     NodeHealthScored: ignore,
     NodesNoted: note_nodes,
+    NodeGpusNoted: note_gpus,
     BreakerChanged: change_breaker,
     ThresholdsAdjusted: adjust_thresholds,
     PaceLearned: learn_pace,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from services.failslow.core.health.gpu_problems import SEVERITY, fault_id_of
 from services.failslow.core.health.score import PartHealth
 from services.failslow.core.mitigation.migration import FollowedMigration
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
@@ -25,6 +26,7 @@ from shared.contracts.mitigation_account import (
     MitigationCarriedOut,
     MitigationMeasured,
 )
+from shared.contracts.node_problems import NodeGpusNoted
 from shared.contracts.validation import NodesValidated
 from shared.ledger.decider import Fact
 
@@ -71,6 +73,15 @@ def note_validated(state: FailSlowState, event: NodesValidated, fact: Fact) -> N
         health.note_fault(event.job_id, worst - 1, now_s)
     for node_id in well_after_faults(state, event):
         state.mitigation.health[node_id].note_well(now_s)
+
+
+def note_gpus(state: FailSlowState, event: NodeGpusNoted, fact: Fact) -> None:
+    """Remember a problem of GPUs as a fault of the node, once per incarnation."""
+    state.gpu_problems.note(event)
+    if event.present:
+        health = state.mitigation.health.setdefault(event.node_id, PartHealth())
+        now_s = state.cluster_s(fact.at)
+        health.note_fault(fault_id_of(event), SEVERITY[event.problem], now_s)
 
 
 def well_after_faults(state: FailSlowState, event: NodesValidated) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from services.failslow.core.fleet import Fleet
+from services.failslow.core.health.gpu_problems import GpuProblems
 from services.failslow.core.measures.history import PaceBook
 from services.failslow.core.measures.strictness import Strictness
 from services.failslow.core.mitigation.mitigation_state import MitigationState
@@ -121,6 +122,7 @@ class FailSlowState:
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
     mitigation: MitigationState = field(default_factory=MitigationState)
     fleet: Fleet = field(default_factory=Fleet)
+    gpu_problems: GpuProblems = field(default_factory=GpuProblems)
     strictness: Strictness = field(default_factory=Strictness)
     paces: PaceBook = field(default_factory=PaceBook)
     validations: dict[str, OwnValidation] = field(default_factory=dict)
