@@ -31,6 +31,8 @@ PULLS = "pulls"
 """Blobs that pulls of images have fetched, until they end."""
 
 LEASE = "lease.json"
+GPUS = "gpus.json"
+"""Errors and slowdowns of GPUs that agents of this boot have seen."""
 INJECTION = "injection.json"
 STATUS = "status.json"
 STREAMED = "streamed.json"

@@ -92,7 +92,7 @@ class GpuReading(read.Message):
     mig_instances: int | None = None
     """Instances that MIG splits it into; absent: MIG is off."""
     xids: tuple[int, ...] = ()
-    """Its latest critical Xid errors since the agent started."""
+    """Its latest critical Xid errors since the boot."""
     lost: bool = False
     """The driver lists it, and it does not answer."""
 

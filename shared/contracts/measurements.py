@@ -47,7 +47,7 @@ class GpuReading(Model):
         None, ge=0, le=64, description="instances that MIG splits it into; absent: MIG is off"
     )
     xids: tuple[Xid, ...] = Field(
-        (), max_length=8, description="its latest critical Xid errors since the agent started"
+        (), max_length=8, description="its latest critical Xid errors since the boot"
     )
     lost: bool = Field(False, description="the driver lists it, and it does not answer")
 

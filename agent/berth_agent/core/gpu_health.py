@@ -1,13 +1,16 @@
 """Readings of GPUs as conditions of the node: what failed, what is slowed down, what differs. Pure.
 
-A condition is a sentence, empty where there is none, and None until the GPUs were read.
+A condition is a sentence, empty where there is none, and None until the GPUs were read. The Xid
+errors that the driver has handed out, and what is slowed down, are in no counter of a GPU: `memory`
+has them for the next process of this boot, which takes them up.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from berth_agent.messages import GpuReading
 
@@ -31,6 +34,8 @@ SLOW_CLOCK = 0.75
 IN_A_ROW = 5
 """Readings before a GPU counts as slowed down, and as well again."""
 LONGEST = 512
+XIDS_KEPT = 8
+"""Xid errors of a GPU that are remembered, the latest."""
 BETWEEN = "[-_. ]?"
 MODEL = re.compile(rf"(?<![a-z])(?:(gb|gh|rtx|gtx|[abhklmpv]){BETWEEN}(\d{{2,}})|([lt])(4))(?!\d)")
 """The model in a GPU type, as in `h100-80gb` and `nvidia-l4`; other types name none."""
@@ -64,11 +69,42 @@ class GpuHealth:
         self._slow: dict[int, str] = {}
         self._runs: dict[int, int] = {}
         """Readings in a row that differ from what a GPU counts as."""
+        self._xids: dict[int, tuple[int, ...]] = {}
+        self._uuids: dict[int, str] = {}
 
-    def note(self, readings: Sequence[GpuReading]) -> None:
-        """Note a reading of all GPUs; without any nothing is known, as no driver was found."""
-        if not readings:
+    def memory(self) -> list[dict[str, object]]:
+        """Return what the next process has to know, as JSON: an entry per GPU with an error."""
+        return [
+            {
+                "gpu": gpu,
+                "uuid": self._uuids.get(gpu, ""),
+                "xids": list(self._xids.get(gpu, ())),
+                "slow": self._slow.get(gpu, ""),
+            }
+            for gpu in sorted({*self._xids, *self._slow})
+        ]
+
+    def take_up(self, memory: Any) -> None:
+        """Go on from what an earlier process of this boot has left, before the first reading."""
+        try:
+            entries = [
+                (int(one["gpu"]), str(one["uuid"]), tuple(map(int, one["xids"])), str(one["slow"]))
+                for one in memory
+            ]
+        except (KeyError, TypeError, ValueError):
             return
+        self._uuids = {gpu: uuid for gpu, uuid, _, _ in entries if uuid}
+        self._xids = {gpu: xids for gpu, _, xids, _ in entries if xids}
+        self._slow = {gpu: slow for gpu, _, _, slow in entries if slow}
+
+    def note(self, readings: Sequence[GpuReading]) -> tuple[GpuReading, ...]:
+        """Note a reading of all GPUs, and return it with the errors that are remembered.
+
+        Without any reading nothing is known, as no driver was found.
+        """
+        if not readings:
+            return ()
+        readings = tuple(self._with_errors(reading) for reading in readings)
         used = [reading for reading in readings if reading.gpu not in self._unusable]
         for reading in used:
             self._follow(reading)
@@ -77,6 +113,21 @@ class GpuHealth:
             _joined(self._slow[gpu] for gpu in sorted(self._slow)),
             _joined(differences(self._declared, self._gpu_type, self._unusable, readings)),
         )
+        return readings
+
+    def _with_errors(self, reading: GpuReading) -> GpuReading:
+        """Return the reading with the earlier errors of this GPU; another one has none of them."""
+        gpu, known = reading.gpu, self._uuids.get(reading.gpu, "")
+        if reading.uuid and known and reading.uuid != known:
+            self._xids.pop(gpu, None)
+            self._slow.pop(gpu, None)
+            self._runs.pop(gpu, None)
+        if reading.uuid:
+            self._uuids[gpu] = reading.uuid
+        earlier = (xid for xid in self._xids.get(gpu, ()) if xid not in reading.xids)
+        if xids := (*earlier, *reading.xids)[-XIDS_KEPT:]:
+            self._xids[gpu] = xids
+        return replace(reading, xids=xids)
 
     def _follow(self, reading: GpuReading) -> None:
         text = slowness(reading)

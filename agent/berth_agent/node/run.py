@@ -11,7 +11,6 @@ from collections.abc import Callable
 from time import monotonic
 
 from berth_agent import VERSION, file_names
-from berth_agent.core.gpu_health import GpuHealth
 from berth_agent.linux import files
 from berth_agent.linux.clocks import wall_ms
 from berth_agent.linux.hierarchies import Hierarchies, open_hierarchies
@@ -50,6 +49,7 @@ from berth_agent.node.launch.containers import Containers, find_engine
 from berth_agent.node.launch.launcher import Launcher
 from berth_agent.node.launch.spare_step import SpareStep
 from berth_agent.node.system import machine
+from berth_agent.node.system.gpu_memory import GpuMemory
 from berth_agent.node.system.measuring import Measuring
 from berth_agent.node.wakeup import Wakeup
 from berth_agent.node.workers import Workers
@@ -92,9 +92,9 @@ class Runtime:
         self._kernel = machine.probe_kernel(config)
         self._engine = find_engine(config, self._kernel)
         node_id = self._identity.node_id
-        health = GpuHealth(config.gpus, config.gpu_type, config.unusable_gpus)
+        gpus = GpuMemory(config, machine.read_machine().boot_id)
         incarnations = IncarnationStore(
-            config, machine.read_machine(), lambda: self._credentials.installation, health
+            config, machine.read_machine(), lambda: self._credentials.installation, gpus.health
         )
 
         def tokens() -> NodeTokens:
@@ -125,7 +125,7 @@ class Runtime:
         folders.retire_unordered()
         self.sessions = SessionLoop(self.agent, self._credentials)
         self._reporting = Reporting(self.agent, self.sessions)
-        self._measuring = Measuring(config.measure_every_s, self.agent.is_clear, health=health)
+        self._measuring = Measuring(config.measure_every_s, self.agent.is_clear, note=gpus.note)
         self._streaming = Streaming(config, self.agent, self.sessions, self._measuring.take)
         self._cleaning = Cleaning(config, folders, scratch, containers.images)
         self._disk_sweep = DiskSweep(config, self.agent)

@@ -129,6 +129,17 @@ def test_a_type_is_compared_by_the_model_that_it_names(
     assert is_of_type(gpu_type, name) is is_same
 
 
+def test_an_error_is_remembered_after_the_driver_has_handed_it_out() -> None:
+    health = GpuHealth()
+    health.note((GpuReading(gpu=0, uuid="GPU-1a", xids=(31, 79)),))
+    (later,) = health.note((GpuReading(gpu=0, uuid="GPU-1a", xids=(94,)),))
+    assert later.xids == (31, 79, 94)
+    assert health.conditions.fault == "GPU 0 (GPU-1a): Xid 79, it has fallen off the bus"
+    other = GpuHealth()
+    other.take_up(health.memory())
+    assert other.memory() == health.memory()
+
+
 def test_many_faults_are_cut_to_what_a_heartbeat_holds() -> None:
     health = GpuHealth()
     health.note(tuple(GpuReading(gpu=gpu, lost=True) for gpu in range(64)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,20 +10,14 @@ import pytest
 from berth_agent.linux.nvml import Nvml, slowdowns_of
 from berth_agent.messages import GpuReading
 from shared.contracts.measurements import GpuReading as Contract
+from tests.agent.nvml_library import compiled
 
 pytestmark = pytest.mark.process
-
-SOURCE = Path(__file__).with_name("nvml_stub.c")
 
 
 @pytest.fixture(scope="module", name="library")
 def library_fixture(tmp_path_factory: pytest.TempPathFactory) -> str:
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("needs a C compiler")
-    path = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", path, SOURCE], check=True)
-    return str(path)
+    return compiled(tmp_path_factory.mktemp("nvml"))
 
 
 def test_each_gpu_is_read(library: str) -> None:

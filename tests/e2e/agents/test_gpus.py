@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from infra.machine.owned_folders import scratch_folder
-from tests.agent.linux.test_nvml import SOURCE
+from tests.agent.nvml_library import SOURCE
 from tests.e2e.agents.jobs import POOL, berth, submit
 from tests.e2e.agents.test_nodes import problems
 from tests.e2e.joined import JoinedNode

@@ -7,11 +7,10 @@ a probe beside a worker would slow it down, and would measure that worker.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from berth_agent.core.gpu_health import GpuHealth
 from berth_agent.linux.nvml import Nvml
-from berth_agent.messages import Measurements
+from berth_agent.messages import GpuReading, Measurements
 from berth_agent.node.system import probe
 
 PROBED_EVERY = 10
@@ -19,19 +18,22 @@ PROBED_EVERY = 10
 
 
 class Measuring:
-    """The newest measurement is kept until it is taken; heartbeats have what `health` says."""
+    """The newest measurement is kept until it is taken.
+
+    `note` takes each reading of the GPUs, and returns it with what is remembered of them.
+    """
 
     def __init__(
         self,
         every_s: float,
         is_idle: Callable[[], bool],
         nvml: Nvml | None = None,
-        health: GpuHealth | None = None,
+        note: Callable[[Sequence[GpuReading]], tuple[GpuReading, ...]] = tuple,
     ) -> None:
         self._every_s = every_s
         self._is_idle = is_idle
         self._nvml = nvml
-        self._health = health or GpuHealth()
+        self._note = note
         self._since_probe = 0
         self._newest: Measurements | None = None
 
@@ -49,8 +51,7 @@ class Measuring:
     def measure(self) -> None:
         """Read the GPUs, and probe the processors where that is due and no worker runs."""
         self._nvml = self._nvml or Nvml()
-        gpus = self._nvml.readings()
-        self._health.note(gpus)
+        gpus = self._note(self._nvml.readings())
         self._since_probe += 1
         if self._since_probe >= PROBED_EVERY and self._is_idle():
             self._since_probe = 0

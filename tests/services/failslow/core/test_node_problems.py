@@ -1,4 +1,4 @@
-"""What is known of the GPUs of nodes, and their health, are the same after a restart."""
+"""Failed GPUs, and the health of their nodes, are the same after a restart."""
 
 from __future__ import annotations
 
