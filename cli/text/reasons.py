@@ -58,6 +58,7 @@ REASONS = {
     "slow_node": "its node is slow",
     "defragment": "defragmentation for larger jobs",
     "balance": "load balancing",
+    "restart": "it restarts where it ran, as slow nodes had no room elsewhere",
     "grow": "it grows into idle GPUs",
     "shrink": "a waiting job can start on the released GPUs",
 }
@@ -76,8 +77,7 @@ def words(type_: str, data: Data) -> str:
     """Return one line; an unknown reason is shown unchanged."""
     if (line_of := WORDS.get(type_)) is not None:
         return line_of(data)
-    failure = failure_of(data)
-    return failure_words(failure) if failure else _because(data)
+    return failure_words(failure) if (failure := failure_of(data)) else _because(data)
 
 
 def _admitted(data: Data) -> str:

@@ -128,12 +128,14 @@ class JobPreempted(Event):
     )
 
 
-MigrationReason = Literal["drain", "slow_node", "defragment", "balance"]
+MigrationReason = Literal["drain", "slow_node", "defragment", "balance", "restart"]
+"""`restart` goes on where it ran, from its last checkpoint; no earlier release reads it, so none is
+planned before `berth upgrade finish`."""
 
 
 @event
 class JobMigrated(Event):
-    """A running job migrates to other nodes, where GPUs are reserved for it.
+    """A running job migrates to other nodes, or restarts on its own; GPUs are reserved for it.
 
     The event replaces JobPreempted: the gang stops with its grace period, JobRequeued follows, and
     the job continues from its last checkpoint on the reserved GPUs.

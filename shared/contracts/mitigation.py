@@ -13,6 +13,8 @@ LevelName = Literal[
 ]
 """`validate` measures the nodes of a job; no earlier release reads it, so none is planned before
 `berth upgrade finish`."""
+RESTARTS_FROM = 1
+"""First release that restarts a job by a plan."""
 Actor = Literal["framework", "berth"]
 
 

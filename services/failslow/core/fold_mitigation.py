@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from services.failslow.core.health.gpu_problems import SEVERITY, fault_id_of
 from services.failslow.core.health.score import PartHealth
-from services.failslow.core.mitigation.migration import FollowedMigration
+from services.failslow.core.mitigation.migration import FollowedMigration, level_of
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
 from services.failslow.core.mitigation.plan import MitigationPlan, OpenFault
 from services.failslow.core.plans.measuring import LEAST_NODES, layout_of
@@ -20,7 +20,12 @@ from services.failslow.core.state import (
 from services.failslow.core.witnesses import OPERATOR
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.identity import derive_job_id
-from shared.contracts.mitigation import MitigationApplied, MitigationCleared, MitigationPlanned
+from shared.contracts.mitigation import (
+    RESTARTS_FROM,
+    MitigationApplied,
+    MitigationCleared,
+    MitigationPlanned,
+)
 from shared.contracts.mitigation_account import (
     MitigationAccounted,
     MitigationCarriedOut,
@@ -121,10 +126,19 @@ def apply_plan(state: FailSlowState, event: MitigationApplied, fact: Fact) -> No
     if (open_plan := state.mitigation.plans.get(event.plan_id)) is not None:
         open_plan.tries += 1
         open_plan.tried_s, open_plan.cordons = state.cluster_s(fact.at), event.cordons
+        if event.level == "migrate" and open_plan.tries > 1 and may_restart(state, event.job_id):
+            state.mitigation.offer_restart(event.job_id, open_plan.tried_s)
     if event.cordons:
         state.fleet.order(event.plan_id, event.node_ids)
     elif event.level == "validate":
         begin_validation(state, event, fact)
+
+
+def may_restart(state: FailSlowState, job_id: str) -> bool:
+    """Return whether a job that found no room may be restarted where it is, in this release."""
+    gang = state.gangs.get(job_id)
+    is_read = state.pool is not None and state.pool.release >= RESTARTS_FROM
+    return is_read and gang is not None and gang.preemptible
 
 
 def begin_validation(state: FailSlowState, event: MitigationApplied, fact: Fact) -> None:
@@ -159,7 +173,7 @@ def end_plan(state: FailSlowState, event: MitigationCleared, fact: Fact) -> None
 
 
 def begin_migration(state: FailSlowState, event: MitigationCarriedOut, fact: Fact) -> None:
-    state.mitigation.migrations[event.job_id] = FollowedMigration(
+    followed = state.mitigation.migrations[event.job_id] = FollowedMigration(
         event.plan_id,
         event.fault_id,
         event.tenant,
@@ -169,11 +183,13 @@ def begin_migration(state: FailSlowState, event: MitigationCarriedOut, fact: Fac
         event.lost_work_s,
         state.cluster_s(fact.at),
     )
+    if followed.level == "restart":
+        state.mitigation.note_restart(event.job_id)
 
 
 def measure_migration(state: FailSlowState, event: MitigationMeasured, fact: Fact) -> None:
-    """Learn the cost of migrations from one that was carried out."""
-    state.mitigation.costs.note("migrate", event.cost_s)
+    """Learn the cost of a level from a migration or restart that was carried out."""
+    state.mitigation.costs.note(level_of(event.plan_id), event.cost_s)
     if (migration := state.mitigation.migrations.get(event.job_id)) is not None:
         migration.started_s = state.cluster_s(fact.at)
         migration.cost_s, migration.gpus = event.cost_s, event.gpus

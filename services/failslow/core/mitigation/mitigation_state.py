@@ -20,6 +20,10 @@ from shared.contracts.mitigation import LevelName
 
 APPLICABLE = (BY_NAME["redistribute"], BY_NAME["migrate"])
 """The levels that help a worker of which no more is known than that it computes slowly."""
+WITHOUT_ROOM = (*APPLICABLE, BY_NAME["restart"])
+"""The levels once a migration had no room: a restart on the same nodes may help too."""
+RESTARTED_KEPT = 10_000
+"""Jobs that a plan has restarted, the oldest of which are forgotten."""
 FIRST_LOOK_S = 5.0
 LOOKS = 20
 LOOK_GROWTH = 1.5
@@ -59,6 +63,7 @@ class Episode:
     began_by_fault_s: dict[str, float] = field(default_factory=dict)
     planned: tuple[LevelName, ...] = ()
     due_s: float | None = None
+    may_restart: bool = False
 
     def loss_at(self, now_s: float) -> GangLoss:
         worst = max((fault.slowdown for fault in self.faults.values()), default=0.0)
@@ -77,7 +82,10 @@ class MitigationState:
     health: dict[str, PartHealth] = field(default_factory=dict)
     costs: CostBook = field(default_factory=CostBook)
     migrations: dict[str, FollowedMigration] = field(default_factory=dict)
-    """Migrations of which the gain is not estimated yet, by job."""
+    """Migrations and restarts of which the end is not accounted yet, by job."""
+    restarted: dict[str, None] = field(default_factory=dict)
+    """Jobs that a plan has restarted: once each, as a fault that is there again is none of a
+    program."""
 
     def open_fault(
         self, job_id: str, tenant: str, attempt: int, fault: OpenFault, now_s: float
@@ -131,6 +139,20 @@ class MitigationState:
             episode.planned += (plan.plan.level,)
             self._schedule(episode)
 
+    def offer_restart(self, job_id: str, now_s: float) -> None:
+        """Let a restart be planned for a gang that could not leave its slow nodes."""
+        episode = self.episodes.get(job_id)
+        if episode is None or episode.may_restart or job_id in self.restarted:
+            return
+        self._advance(episode, now_s)
+        episode.may_restart = True
+        self._schedule(episode)
+
+    def note_restart(self, job_id: str) -> None:
+        self.restarted[job_id] = None
+        while len(self.restarted) > RESTARTED_KEPT:
+            del self.restarted[next(iter(self.restarted))]
+
     def end_plan(self, plan_id: str) -> None:
         self.plans.pop(plan_id, None)
 
@@ -143,7 +165,7 @@ class MitigationState:
 
     def _plan(self, episode: Episode, now_s: float) -> MitigationPlan | None:
         faults = tuple(episode.faults.values())
-        planner = Planner(APPLICABLE, self.costs)
+        planner = Planner(WITHOUT_ROOM if episode.may_restart else APPLICABLE, self.costs)
         return planner.plan(faults, episode.loss_at(now_s), self.durations.survival())
 
     def _schedule(self, episode: Episode) -> None:

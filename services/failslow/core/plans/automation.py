@@ -81,7 +81,10 @@ def has_room(state: FailSlowState, open_plan: OpenPlan) -> bool:
     """Return whether all nodes that the plan cordons may be out of use as well.
 
     To measure nodes takes none out of use, and is of no avail where its verdict could cordon none.
+    A restart takes none out of use.
     """
+    if open_plan.plan.level == "restart":
+        return True
     out = state.fleet.out_of_use
     if open_plan.plan.level == "validate":
         return len(out) < breaker(state).most(len(state.fleet.nodes))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from services.failslow.core.gangs import ENDS
 from services.failslow.core.mitigation.migration import FollowedMigration
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
 from services.failslow.core.state import FailSlowState
 from shared.contracts.attempts import JobCancelled, JobFailed, JobMigrated, JobStarted, JobSucceeded
+from shared.contracts.mitigation import LevelName
 from shared.contracts.mitigation_account import (
     MitigationAccounted,
     MitigationCarriedOut,
@@ -16,6 +17,8 @@ from shared.contracts.mitigation_account import (
 )
 from shared.ledger.decider import Decision, Input
 
+LEVELS: Mapping[str, LevelName] = {"slow_node": "migrate", "restart": "restart"}
+"""Reason of a migration -> the level of the plan that led to it."""
 OVER = (JobSucceeded, JobFailed, JobCancelled)
 
 
@@ -45,10 +48,9 @@ def follow_migrations(state: FailSlowState, item: Input, now: int) -> Iterator[D
 
 def plan_of(state: FailSlowState, migrated: JobMigrated) -> OpenPlan | None:
     """Return the plan that led to a migration, if one did."""
-    if migrated.reason != "slow_node":
-        return None
+    level = LEVELS.get(migrated.reason)
     plans = (plan for plan in state.mitigation.plans.values() if plan.job_id == migrated.job_id)
-    return next((plan for plan in plans if plan.is_applied and plan.plan.level == "migrate"), None)
+    return next((plan for plan in plans if plan.is_applied and plan.plan.level == level), None)
 
 
 def carried_out(

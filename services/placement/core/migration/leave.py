@@ -1,4 +1,4 @@
-"""A job leaves the slow nodes of its gang, as an approved plan of fail-slow says."""
+"""A job leaves the slow nodes of its gang, or restarts on them, as a plan of fail-slow says."""
 
 from __future__ import annotations
 
@@ -28,19 +28,29 @@ def leave_slow_nodes(
 
     The nodes are cordoned where the plan says so, or the next job would suffer there. A plan for
     an earlier attempt, or for a job that stops or migrates already, has no effect. A plan to
-    measure moves nothing; its verdict may cordon.
+    measure moves nothing; its verdict may cordon. A plan to restart keeps all slots.
     """
     if message.level == "validate":
         yield from cordon_left(pool, message, item)
         return
     job = pool.jobs.get(message.job_id)
-    if message.level != "migrate" or job is None or job.attempt != message.attempt:
+    if job is None or job.attempt != message.attempt:
         return
     if job.phase != "running" or job.job_id in pool.migrations:
+        return
+    if message.level == "restart" and can_restart(pool, job):
+        yield migrate_job(pool, Migration(job, slots_by_rank(job), "restart"), now, item.id)
+    if message.level != "migrate":
         return
     if target := room_without(pool, job, message.node_ids, now):
         yield from cordon_left(pool, message, item)
         yield migrate_job(pool, Migration(job, target, "slow_node"), now, item.id)
+
+
+def can_restart(pool: Pool, job: Job) -> bool:
+    """Return whether the job has checkpoints, and its nodes take it again: none is cordoned."""
+    is_open = not pool.cordons.keys() & set(job.nodes)
+    return is_open and job.interval_ms(pool.time_scale) is not None
 
 
 def cordon_left(pool: Pool, message: MitigationApplied, item: Input) -> Iterator[Decision]:

@@ -13,7 +13,7 @@ SHORT = Survival.of([ObservedFault(110)] * 1000)
 
 def migration(slowdown: float = 1.0) -> FollowedMigration:
     return FollowedMigration(
-        "p", "f", "acme", 1, slowdown, elapsed_s=100, lost_work_s=20, left_s=500
+        "j/1/migrate/1", "f", "acme", 1, slowdown, elapsed_s=100, lost_work_s=20, left_s=500
     )
 
 

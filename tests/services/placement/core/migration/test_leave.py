@@ -57,6 +57,40 @@ def test_other_levels_attempts_and_nodes_have_no_effect() -> None:
     assert applied(pool, "c") == []
 
 
+def restarts(pool: Lane) -> list[Event]:
+    return applied(pool, "a", level="restart")
+
+
+def test_a_plan_to_restart_stops_the_job_and_starts_it_on_its_own_slots() -> None:
+    pool = lane("a", "b", "c")
+    pool.run(job("j", 8, workers=2, checkpoint_interval_s=60))
+    before, nodes = slots_by_rank(pool.job("j")), pool.nodes_of("j")
+    message = MitigationApplied(
+        plan_id="j/1/restart/1",
+        job_id="j",
+        attempt=1,
+        level="restart",
+        actor="berth",
+        node_ids=nodes[:1],
+    )
+    (event,) = pool.feed(pool.an("failslow", message))
+    assert isinstance(event, JobMigrated)
+    assert (event.reason, event.from_nodes, event.to_nodes) == ("restart", nodes, nodes)
+    assert pool.job("j").avoid == ()
+    assert restarts(pool) == [], "it stops already"
+    pool.stopped("j")
+    pool.wake()
+    assert (pool.job("j").attempt, slots_by_rank(pool.job("j"))) == (2, before)
+
+
+def test_without_checkpoints_or_with_a_cordoned_node_a_job_is_not_restarted() -> None:
+    assert restarts(gang("a", "b")) == []
+    pool = lane("a", "b")
+    pool.run(job("j", 8, workers=2, checkpoint_interval_s=60))
+    pool.feed(pool.an("commands", DrainNode(node_id="b", reason="repair")))
+    assert restarts(pool) == []
+
+
 def test_a_plan_to_measure_moves_nothing_and_cordons_by_its_verdict() -> None:
     pool = gang("a", "b", "c")
     assert applied(pool, "a", level="validate") == []
