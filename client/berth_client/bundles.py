@@ -26,8 +26,11 @@ from berth_client.following import Report
 PART_BYTES = 1024 * 1024
 MAX_PARTS = 1024
 IGNORE_FILE = ".berthignore"
-IGNORED = (".git", ".hg", ".svn", "__pycache__", ".venv", ".mypy_cache", ".pytest_cache")
-"""Names that are left out, as those are that match a line of `IGNORE_FILE`."""
+IGNORED = (".berth", ".git", ".hg", ".mypy_cache", ".pytest_cache", ".svn", ".venv", "__pycache__")
+"""Names that are left out, as those are that match a line of `IGNORE_FILE`.
+
+A stack keeps its keys and sockets in `.berth` of the folder that it was started in.
+"""
 COMPRESSION = 6
 REPORTED = 16
 """Parts between two lines about the rest."""

@@ -16,9 +16,10 @@ from shared.contracts.bundles import MAX_PARTS, PART_BYTES, Manifest
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
-    for name in ("pkg/deep", ".git", "pkg/__pycache__", "data"):
+    for name in ("pkg/deep", ".git", ".berth/demo", "pkg/__pycache__", "data"):
         (folder / name).mkdir(parents=True)
-    for name in ("train.py", "pkg/deep/model.py", ".git/config", "pkg/__pycache__/x.pyc"):
+    hidden = (".git/config", ".berth/demo/operator.key", "pkg/__pycache__/x.pyc")
+    for name in ("train.py", "pkg/deep/model.py", *hidden):
         (folder / name).write_text(name)
     (folder / "run.sh").write_text("#!/bin/sh\n")
     (folder / "run.sh").chmod(0o700)
