@@ -143,14 +143,19 @@ def _write(result: dict[str, Any], broker: MemoryBroker, out: Path) -> None:
         raise BadInput(f"--out: {error}") from None
 
 
-def _show(result: dict[str, Any], violations: list[str]) -> None:
-    lines(
-        [
-            f"{result['jobs']} jobs on {result['nodes']} nodes x {result['gpus_per_node']} GPUs,"
-            f" offered load {result['load']:.3f}; {result['policy']} ({result['runtime_source']}),"
-            f" {result['mode']}, preemption {result['preemption']}"
-        ]
+def heading(result: dict[str, Any]) -> str:
+    """Return the cluster, the load and the policy of a report in one line."""
+    policy, learned = result["policy"], result["learned"]
+    order = f"{learned} over {policy}" if learned else policy
+    return (
+        f"{result['jobs']} jobs on {result['nodes']} nodes x {result['gpus_per_node']} GPUs,"
+        f" offered load {result['load']:.3f}; {order} ({result['runtime_source']}),"
+        f" {result['mode']}, preemption {result['preemption']}"
     )
+
+
+def _show(result: dict[str, Any], violations: list[str]) -> None:
+    lines([heading(result)])
     table(("SECONDS", "MEAN", "MEDIAN", "P90", "P99"), _rows(result["window"]))
     window, all_jobs = result["window"], result["all"]
     lines(

@@ -9,6 +9,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from cli.commands.simulate import heading
 from cli.errors import BadInput
 from cli.main import app
 from shared.contracts.pools import default_of
@@ -65,3 +66,13 @@ def test_help_shows_the_defaults() -> None:
     shown = CliRunner().invoke(app, ["simulate", "--help"]).stdout
     for default in ("skip", "0.25", "1800", "60", "history"):
         assert f"[default: {default}" in shown
+
+
+@pytest.mark.parametrize(("learned", "order"), [(None, "fcfs"), ("berth", "berth over fcfs")])
+def test_the_heading_names_the_policy_that_orders(learned: str | None, order: str) -> None:
+    shape = {"jobs": 20, "nodes": 2, "gpus_per_node": 8, "load": 0.9}
+    rules = {"policy": "fcfs", "runtime_source": "history", "mode": "skip", "preemption": "ranked"}
+    assert heading({**shape, **rules, "learned": learned}) == (
+        "20 jobs on 2 nodes x 8 GPUs, offered load 0.900;"
+        f" {order} (history), skip, preemption ranked"
+    )
