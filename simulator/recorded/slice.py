@@ -101,8 +101,9 @@ def whole_past(past: RecordedPool, last_share: float, most: int) -> RecordedSlic
     left_out = Counter[str](reason for job in past.jobs.values() if (reason := reason_of(job)))
     ended = [job for job in past.jobs.values() if reason_of(job) is None][-most:]
     if past.pool is None or len(ended) < LEAST_JOBS or not past.nodes.known:
-        extent = f"{len(ended)} jobs that ran to their end on {len(past.nodes.known)} nodes"
-        raise InsufficientHistory(f"{past.name}: {extent}, must be at least {LEAST_JOBS} and 1")
+        extent = f"ended jobs: {len(ended)}, nodes: {len(past.nodes.known)}"
+        least = f"{LEAST_JOBS} jobs that ran to their end and one node are needed"
+        raise InsufficientHistory(f"{past.name}: {extent}; {least}")
     return _slice(past, ended, ended[0].arrived_at, left_out, last_share)
 
 

@@ -106,7 +106,7 @@ def test_a_pool_without_history_in_the_ledger_is_an_error(ledgers: Path) -> None
         past(ledgers, "other")
     few = past(ledgers)
     few.jobs = dict(list(few.jobs.items())[:3])
-    with pytest.raises(InsufficientHistory, match="3 jobs that ran to their end"):
+    with pytest.raises(InsufficientHistory, match="ended jobs: 3, nodes: "):
         whole_past(few, 0.5, 1000)
 
 
