@@ -48,7 +48,9 @@ async def _verified(stack: RunningStack, report_line: ReportLine, whole: bool) -
         installation = InstallationLog(log, stack.partitions)
         # The embedded broker keeps nothing: behind a restart its ledgers are others.
         marks = Marks(stack.data_dir / MARKS) if stack.durable else None
-        report = await verify(installation, conn, report_line, marks=marks, whole=whole)
+        report = await verify(
+            installation, conn, report_line, marks=marks, whole=whole, is_projecting=True
+        )
     finally:
         await conn.close()
     findings = _lines(report.violations), _lines(report.open)

@@ -27,6 +27,7 @@ from shared.verify.llm_limits import BudgetRule
 from shared.verify.llm_rows import LlmRowsRule
 from shared.verify.marks import NO_MARK, Marks, VerifyMark, fields_of
 from shared.verify.poison import DeadLetterRule, QuarantineRule
+from shared.verify.projected import check_projected
 from shared.verify.reading import (
     Consumption,
     InstallationLog,
@@ -63,8 +64,12 @@ async def verify(
     acked: Collection[str] = (),
     marks: Marks | None = None,
     whole: bool = False,
+    is_projecting: bool = False,
 ) -> VerifyReport:
     """Check the present contents of the log; the read models are left out without `conn`.
+
+    Rows are compared as far as they are projected. Where a projector `is_projecting`, it has to
+    reach the end too, see `check_projected`.
 
     `acked` are ids of acknowledged commands: each must be in its topic. With `marks` the run goes
     on behind the last mark, unless it is to be `whole`, and leaves another one if it is green. It
@@ -81,6 +86,8 @@ async def verify(
         if not changed and (conn is None or await has_rows_of(conn, mark)):
             run.go_on(mark, kept)
     report = await run.check(acked)
+    if conn is not None and is_projecting:
+        await check_projected(report, conn, run.ends)
     if marks is not None and report.ok:
         report_line("storing the mark")
         if not await asyncio.to_thread(marks.store, run.mark(now_ms()), run.kept):
@@ -116,6 +123,8 @@ class VerifyRun:
         self._seqs: dict[LedgerPartition, int] = {}
         self._topics: dict[TP, int] = {}
         self._anchors: dict[TP, Anchor] = {}
+        self.ends: dict[LedgerPartition, int] = {}
+        """Last seq of each ledger partition as the first pass has read it."""
         self.kept = RowStore()
         """Rows of all rules, by table and key; see their field of this name."""
 
@@ -195,6 +204,7 @@ class VerifyRun:
                 report.counts["events"] += consumption.add(accepted)
             report.counts["records"] += len(batch)
         for partition, cursor in cursors.items():
+            self.ends[partition] = cursor.seq
             check_inputs(report, partition, cursor)
             consumption.set_cursor(partition, cursor)
         return consumption

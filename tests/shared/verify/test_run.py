@@ -42,6 +42,7 @@ from shared.projections import cursor
 from shared.projections.database import connect
 from shared.projections.project import project
 from shared.projections.source import Source
+from shared.verify.projected import PROJECTED, check_projected
 from shared.verify.reading import InstallationLog
 from shared.verify.report import VerifyReport
 from shared.verify.run import verify
@@ -535,6 +536,23 @@ async def test_a_changed_row_is_reported(database: str, change: str, table: str)
     report = await verify(installation(world.broker), conn)
     await conn.close()
     assert [v for v in report.violations if v.position.startswith(table)], report.violations
+
+
+@pytest.mark.parametrize("is_projecting", [True, False])
+async def test_a_projector_that_is_behind_is_reported(
+    database: str, is_projecting: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_projected, "__kwdefaults__", {"unmoved_s": 0.3, "most_s": 9.0})
+    world = World()
+    await world.publish()
+    await world.project(database)
+    conn = await connect(database)
+    whole = await verify(installation(world.broker), conn, is_projecting=is_projecting)
+    assert whole.ok and (PROJECTED in whole.rules) is is_projecting
+    world.placement.write([])
+    report = await verify(installation(world.broker), conn, is_projecting=is_projecting)
+    await conn.close()
+    assert [v.position for v in report.violations] == ["placement/0"] * is_projecting
 
 
 async def test_a_decreasing_time_is_reported() -> None:
