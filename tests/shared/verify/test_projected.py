@@ -28,7 +28,7 @@ async def checked(monkeypatch: pytest.MonkeyPatch, seqs: Iterator[int]) -> Verif
     report = VerifyReport()
     monkeypatch.setattr(projected, "read_cursors", read)
     monkeypatch.setattr(projected, "LOOK_S", 0.01)
-    await check_projected(report, None, ENDS, unmoved_s=0.1, most_s=0.3)  # type: ignore[arg-type]
+    await check_projected(report, None, ENDS, unmoved_s=0.1, most_s=0.3)
     assert report.rules == [PROJECTED] and report.counts["open"] == len(report.open)
     return report
 
