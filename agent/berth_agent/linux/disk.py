@@ -16,16 +16,19 @@ if TYPE_CHECKING:
 
 KIB = 2**10
 GIB = 2**30
+LOWEST = "19"
+"""Priority."""
 
 
 def sizes_bytes(folders: Iterable[str]) -> dict[str, int]:
     """Return the space that each folder takes, other disks left out; nothing of one that is gone.
 
-    A file with several names counts once. Raises OSError where the machine has no `du`.
+    A file with several names counts once. It may take minutes, at the lowest priority. Raises
+    OSError where the machine has no `du`.
     """
     if not (paths := list(folders)):
         return {}
-    output = _call("du", "-skx", "--", *paths)
+    output = _call("nice", "-n", LOWEST, "du", "-skx", "--", *paths)
     sizes = (line.partition("\t") for line in output.splitlines())
     return {path: int(size) * KIB for size, _, path in sizes}
 

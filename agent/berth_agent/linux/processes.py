@@ -53,14 +53,19 @@ def children() -> list[int]:
 
 def descendants(spared: int = 0) -> list[int]:
     """Return all living processes below this one, without the child `spared` and those below it."""
-    below: dict[int, list[int]] = {}
+    return below((os.getpid(),), spared)
+
+
+def below(roots: Iterable[int], spared: int = 0) -> list[int]:
+    """Return all living processes below others, without `spared` and those below it."""
+    children_of: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         fields = _stat(int(entry)) if entry.isdecimal() else None
         if fields is not None and fields[0] not in DEAD:
-            below.setdefault(int(fields[1]), []).append(int(entry))
-    listed, pending = [], [os.getpid()]
+            children_of.setdefault(int(fields[1]), []).append(int(entry))
+    listed, pending = [], [*roots]
     while pending:
-        pids = [pid for pid in below.get(pending.pop(), ()) if pid != spared]
+        pids = [pid for pid in children_of.get(pending.pop(), ()) if pid != spared]
         listed += pids
         pending += pids
     return listed

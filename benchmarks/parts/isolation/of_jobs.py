@@ -75,6 +75,15 @@ def fills_disk(tenants: TwoTenants) -> str:
     return ""
 
 
+def fills_disk_without_a_name(tenants: TwoTenants) -> str:
+    """The job ends for a file that it has deleted and keeps open."""
+    size_mib = round(tenants.node.disk_gib * 1024) + 256
+    script = f"exec 3> {FILLER}; rm {FILLER}; head -c {size_mib}M /dev/zero >&3 && exec sleep 600"
+    row = tenants.ended(tenants.submit(tenants.red, script))
+    reason = tenants.failure(row)
+    return "" if reason == "disk_limit" else f"it ended as {row['phase']} {reason}".strip()
+
+
 def fills_log(tenants: TwoTenants) -> str:
     """The output on the node is cut, and its end can be read."""
     # Long lines: what is kept is streamed at `lines_per_s`.
@@ -254,6 +263,7 @@ CASES = (
     forks_without_end,
     fills_memory,
     fills_disk,
+    fills_disk_without_a_name,
     fills_log,
     ignores_sigterm,
     leaves_its_session,

@@ -130,6 +130,20 @@ def test_a_job_that_fills_the_disk_ends_and_what_it_wrote_goes_at_once(
         assert node.step(other)
 
 
+def test_a_job_that_deletes_the_file_that_it_fills_ends_too(double: ExecutorDouble) -> None:
+    """No name of it is left to be measured."""
+    with a_node(double, start=False) as node:
+        node.settings["disk_gib"] = 1 / 16
+        node.join(double.url)
+        node.start()
+        double.wait(lambda: double.joined is not None)
+        script = "exec 3> large; rm large; head -c 80M /dev/zero >&3; echo full; exec sleep 600"
+        run(double, script, W, grace_s=60.0)
+        failure = double.wait_for("exited", W).failure
+        assert failure.reason == "disk_limit"
+        assert "in files that it has deleted and keeps open" in failure.detail
+
+
 def test_a_hostile_executor_ends_no_worker_and_no_agent(
     double: ExecutorDouble, node: NodeBench
 ) -> None:
