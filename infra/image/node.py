@@ -5,6 +5,7 @@ root there, so that each tenant's jobs have a user, folders and limits of their 
 """
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -35,11 +36,18 @@ def main(gateway: str, ca: str, config: Path = CONFIG, token: Path = TOKEN) -> i
 
 
 def take_over(data: Path) -> None:
-    """Make the data folder root's, with what an agent of an earlier release left in it."""
-    if data.stat().st_uid != os.geteuid():
-        for folder, _, names in os.walk(data):
-            for path in (folder, *(f"{folder}/{name}" for name in names)):
-                os.lchown(path, os.geteuid(), os.getegid())
+    """Make the data folder root's, with what an agent of an earlier release left in it.
+
+    By a program of the image: a tree that a job has made may be deeper than a path is long, and
+    than Python recurses. It follows no link, and the folder itself comes last: a run that was cut
+    off begins anew. Raises CalledProcessError.
+    """
+    own_uid, own_gid = os.geteuid(), os.getegid()
+    if data.stat().st_uid != own_uid:
+        owner, entries = f"{own_uid}:{own_gid}", [entry.path for entry in os.scandir(data)]
+        for path in entries:
+            subprocess.run(["chown", "-hRP", owner, "--", path], check=True)
+        os.chown(data, own_uid, own_gid)
     data.chmod(PASSABLE)
 
 
