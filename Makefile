@@ -36,7 +36,7 @@ dev: .venv/developed ## Add the dependencies of the tests.
 	touch $@
 
 .venv/developed: .venv/installed requirements-dev.lock
-	@echo "Installing the packages of the tests into .venv, once; it takes some minutes." >&2
+	@echo "Installing the packages of the tests into .venv (0.7 GB, once); it takes some minutes." >&2
 	$(PIP) install --quiet --require-hashes -r requirements-dev.lock
 	touch $@
 
