@@ -22,17 +22,6 @@ class Needs(NamedTuple):
     requested: PerGpu
 
 
-def first_that_fit(jobs: Iterable[Needs], gpus: int) -> list[Needs]:
-    """Return the longest beginning of the order that has so many GPUs or fewer."""
-    taken: list[Needs] = []
-    for job in jobs:
-        gpus -= job.gpus
-        if gpus < 0:
-            break
-        taken.append(job)
-    return taken
-
-
 def proportional(
     capacity: Sequence[HostCapacity], jobs: Iterable[Needs]
 ) -> Mapping[str, HostShare]:

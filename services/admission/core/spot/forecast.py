@@ -35,10 +35,6 @@ class DemandForecast:
 
     futures_gpus: Floats
 
-    def organisation_upper_gpus(self, level: float) -> Floats:
-        """Return the quantile of each organisation's highest demand, [organisations, hours]."""
-        return upper(self.futures_gpus, level)
-
     def upper_gpus(self, level: float) -> Floats:
         """Return the quantile of the pool's highest demand until each hour ahead, [hours]."""
         return upper(self.futures_gpus.sum(1), level)

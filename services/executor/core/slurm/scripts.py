@@ -26,13 +26,11 @@ def output_name(rank: int) -> str:
     return f"rank-{rank}.out"
 
 
-def end_name(rank: int) -> str:
-    """Return the file of a line `exit_code ran_ms ended_ms reason`."""
-    return f"rank-{rank}.end"
-
-
 def parse_end(line: bytes) -> RankEnd | None:
-    """Return the end that a wrapper noted; None for anything else, as the tenant may write it."""
+    """Return the end of a line `exit_code ran_ms ended_ms reason`, which a wrapper notes.
+
+    None for anything else, as the tenant may write it.
+    """
     match = END.fullmatch(line)
     if match is None:
         return None

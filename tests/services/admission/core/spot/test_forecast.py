@@ -10,6 +10,7 @@ from services.admission.core.spot.forecast import (
     DemandForecast,
     SeasonalDemand,
     pinball_loss,
+    upper,
 )
 
 STEP_S = 300
@@ -65,7 +66,7 @@ def test_organisations_that_peak_at_different_times_are_not_added_up() -> None:
     futures[:, 0, 0] = futures[:, 1, 1] = 100.0
     forecast = DemandForecast(futures)
     assert forecast.upper_gpus(0.9)[0] == 100
-    assert forecast.organisation_upper_gpus(0.9)[:, 0].tolist() == [100, 100]
+    assert upper(futures, 0.9)[:, 0].tolist() == [100, 100]
 
 
 def test_an_unusual_level_is_lost_as_far_as_it_was_in_the_past() -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.slurm.scripts import (
     batch_script,
-    end_name,
     environment_script,
     hosts,
     output_name,
@@ -58,8 +57,9 @@ def test_a_walltime_is_kept_by_the_wrapper() -> None:
     assert "timeout" not in worker_script(with_launch(), "/s/g")
 
 
-def test_files_are_named_by_rank() -> None:
-    assert (output_name(3), end_name(3)) == ("rank-3.out", "rank-3.end")
+def test_the_wrapper_writes_the_output_that_is_read() -> None:
+    assert output_name(3) == "rank-3.out"
+    assert "rank-$RANK.out" in worker_script(with_launch(), "/s/g")
 
 
 def test_a_note_of_an_end_is_read_and_what_a_tenant_writes_instead_is_none() -> None:
