@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from services.failslow.core.health.score import PartHealth
 from services.failslow.core.mitigation.costs import CostBook
+from services.failslow.core.mitigation.deficits import DeficitBook
 from services.failslow.core.mitigation.durations import DurationBook
 from services.failslow.core.mitigation.levels import BY_NAME
 from services.failslow.core.mitigation.migration import FollowedMigration
@@ -65,10 +66,10 @@ class Episode:
     due_s: float | None = None
     may_restart: bool = False
 
-    def loss_at(self, now_s: float) -> GangLoss:
+    def loss_at(self, now_s: float, deficit_s: float = 0.0) -> GangLoss:
         worst = max((fault.slowdown for fault in self.faults.values()), default=0.0)
         lost_s = self.lost_s + max(0.0, now_s - self.at_s) * lost_share(worst)
-        return GangLoss(now_s - self.began_s, lost_s, 0.0, self.planned)
+        return GangLoss(now_s - self.began_s, lost_s, deficit_s, self.planned)
 
 
 @dataclass(slots=True)
@@ -81,6 +82,7 @@ class MitigationState:
     durations: DurationBook = field(default_factory=DurationBook)
     health: dict[str, PartHealth] = field(default_factory=dict)
     costs: CostBook = field(default_factory=CostBook)
+    deficits: DeficitBook = field(default_factory=DeficitBook)
     migrations: dict[str, FollowedMigration] = field(default_factory=dict)
     """Migrations and restarts of which the end is not accounted yet, by job."""
     restarted: dict[str, None] = field(default_factory=dict)
@@ -92,9 +94,10 @@ class MitigationState:
     ) -> None:
         episode = self.episodes.setdefault(job_id, Episode(tenant, attempt, now_s, now_s))
         self._advance(episode, now_s)
+        self.deficits.pause(job_id, now_s)
         episode.faults[fault.fault_id] = fault
         episode.began_by_fault_s[fault.fault_id] = now_s
-        self._schedule(episode)
+        self._schedule(job_id)
         self.health.setdefault(fault.node_id, PartHealth()).note_fault(
             fault.fault_id, fault.slowdown, now_s
         )
@@ -108,9 +111,10 @@ class MitigationState:
         del episode.faults[fault_id]
         self.durations.note(now_s - episode.began_by_fault_s.pop(fault_id), ended=ended)
         if episode.faults:
-            self._schedule(episode)
+            self._schedule(job_id)
         else:
             del self.episodes[job_id]
+            self.deficits.resume(job_id, now_s)
 
     def lost_by_s(self, job_id: str, fault_id: str, now_s: float) -> float:
         """Return what the faults of a gang have cost, where this is the last open one of them."""
@@ -122,8 +126,8 @@ class MitigationState:
     def assume(self, migration_s: float) -> None:
         """Take over the cost of a migration that the pool's settings assume."""
         self.costs.assumed_s["migrate"] = migration_s
-        for episode in self.episodes.values():
-            self._schedule(episode)
+        for job_id in self.episodes:
+            self._schedule(job_id)
 
     def take_back(self, node_id: str, fault_id: str, now_s: float) -> None:
         """Note that a fault was a false alarm."""
@@ -137,7 +141,17 @@ class MitigationState:
         if episode is not None:
             self._advance(episode, now_s)
             episode.planned += (plan.plan.level,)
-            self._schedule(episode)
+            self._schedule(plan.job_id)
+
+    def note_framework(self, plan: OpenPlan, now_s: float) -> None:
+        """Note that the framework has applied a level; the job is slow until its faults end."""
+        episode = self.episodes.get(plan.job_id)
+        if episode is None:
+            return
+        self._advance(episode, now_s)
+        worst = max((fault.slowdown for fault in episode.faults.values()), default=0.0)
+        self.deficits.charge(plan.job_id, plan.plan.cost_s, worst, now_s, is_slow=True)
+        self._schedule(plan.job_id)
 
     def offer_restart(self, job_id: str, now_s: float) -> None:
         """Let a restart be planned for a gang that could not leave its slow nodes."""
@@ -146,7 +160,7 @@ class MitigationState:
             return
         self._advance(episode, now_s)
         episode.may_restart = True
-        self._schedule(episode)
+        self._schedule(job_id)
 
     def note_restart(self, job_id: str) -> None:
         self.restarted[job_id] = None
@@ -161,19 +175,21 @@ class MitigationState:
         episode = self.episodes[job_id]
         if episode.due_s is None:
             return None
-        return self._plan(episode, episode.due_s)
+        return self._plan(job_id, episode.due_s)
 
-    def _plan(self, episode: Episode, now_s: float) -> MitigationPlan | None:
-        faults = tuple(episode.faults.values())
+    def _plan(self, job_id: str, now_s: float) -> MitigationPlan | None:
+        episode = self.episodes[job_id]
+        faults, deficit_s = tuple(episode.faults.values()), self.deficits.at(job_id, now_s)
         planner = Planner(WITHOUT_ROOM if episode.may_restart else APPLICABLE, self.costs)
-        return planner.plan(faults, episode.loss_at(now_s), self.durations.survival())
+        return planner.plan(faults, episode.loss_at(now_s, deficit_s), self.durations.survival())
 
-    def _schedule(self, episode: Episode) -> None:
+    def _schedule(self, job_id: str) -> None:
         """Find the first time from the last change on at which a plan is worth its cost."""
+        episode = self.episodes[job_id]
         time_s, step_s = episode.at_s, FIRST_LOOK_S
         episode.due_s = None
         for _ in range(LOOKS):
-            if self._plan(episode, time_s) is not None:
+            if self._plan(job_id, time_s) is not None:
                 episode.due_s = time_s
                 return
             time_s, step_s = time_s + step_s, step_s * LOOK_GROWTH

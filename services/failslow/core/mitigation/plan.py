@@ -82,8 +82,7 @@ class Planner:
             return None
         options = self.options(faults, shape or GangShape())
         situation = Situation(loss.elapsed_s, slowdown, loss.lost_s, loss.deficit_s, loss.applied)
-        dearest_s = max((option.cost_s for option in options), default=0.0)
-        choice = choose(situation, options, survival, dearest_s)
+        choice = choose(situation, options, survival, self.dearest_s(faults))
         if choice.level == "nothing":
             return None
         level = next(level for level in self.levels if level.name == choice.level)
@@ -100,6 +99,12 @@ class Planner:
             rule=choice.rule,
             evidence=_evidence(faults, loss, survival),
         )
+
+    def dearest_s(self, faults: Sequence[OpenFault]) -> float:
+        """Return the cost of the dearest level of all that help one of the faults."""
+        reasons = {fault.reason for fault in faults}
+        helping = (level.name for level in LEVELS if reasons & level.helps)
+        return max((self.costs.of(name).cost_s for name in helping), default=0.0)
 
     def options(self, faults: Sequence[OpenFault], shape: GangShape) -> tuple[Option, ...]:
         """Return what each level would leave, of those that help one of the faults."""

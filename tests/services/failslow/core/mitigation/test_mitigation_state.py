@@ -60,6 +60,44 @@ def test_durations_and_health_outlive_the_episode() -> None:
     assert state.health["n0"].score(170) == pytest.approx(1)
 
 
+def levels_due(state: MitigationState) -> list[str]:
+    """Return the levels that are planned for the job one after another."""
+    levels: list[str] = []
+    while (plan := state.due_plan("j")) is not None:
+        levels.append(plan.level)
+        at_s = state.episodes["j"].due_s
+        assert at_s is not None
+        state.note_plan(OpenPlan(f"p{len(levels)}", "j", "acme", 1, plan), at_s)
+    return levels
+
+
+def test_levels_that_have_not_paid_for_themselves_and_the_next_cost_no_more_than_one() -> None:
+    """The dearest level is a restart, of 300 s; a migration is 120 s, advice 5 s."""
+
+    def after(costs_s: float, healthy_s: float) -> list[str]:
+        state = MitigationState()
+        state.deficits.charge("j", costs_s, 0.5, 0, is_slow=False)
+        state.open_fault("j", "acme", 2, fault(0), healthy_s)
+        return levels_due(state)
+
+    assert after(170, 0) == ["redistribute", "migrate"]
+    assert after(240, 0) == ["redistribute"]
+    assert after(300, 0) == []
+    assert after(240, 240) == ["redistribute", "migrate"], "a third of each second was saved"
+
+
+def test_advice_that_was_followed_counts_too() -> None:
+    state = with_faults(0.5)
+    plan = state.due_plan("j")
+    assert plan is not None
+    state.note_framework(OpenPlan("p", "j", "acme", 1, plan), 120)
+    assert state.deficits.at("j", 500) == plan.cost_s
+    state.close_fault("j", "j/1/0/1", 500, ended=True)
+    assert state.deficits.at("j", 509) == pytest.approx(plan.cost_s - 3)
+    state.note_framework(OpenPlan("p", "other", "acme", 1, plan), 120)
+    assert state.deficits.at("other", 500) == 0
+
+
 def test_unknown_ids_change_nothing() -> None:
     state = MitigationState()
     state.take_back("n", "f", 1)
