@@ -17,7 +17,7 @@ from benchmarks.parts.failslow.goals import goals_of
 from benchmarks.parts.failslow.healthy import healthy_figures
 from benchmarks.parts.failslow.page import write_files
 from benchmarks.parts.failslow.real import real_figures
-from benchmarks.parts.failslow.saved import mitigated, pipeline, pipeline_gap, policies
+from benchmarks.parts.failslow.saved import mitigated, pipeline, pipeline_gap, policies, room
 from shared.process.progress import ReportLine
 from simulator.failslow.files import read_series
 from simulator.failslow.suite import JITTERS, JOBS_PER_SEED, REPORTED, draw_falcon, draw_suite
@@ -90,6 +90,7 @@ def of_seeds(options: FailSlowOptions, report_line: ReportLine) -> Json:
         "real": real_figures(),
         "mitigated": mitigated(),
         "policies": policies(),
+        "room": room(),
         "pipeline": pipeline(),
         "pipeline_gap": pipeline_gap(options.seeds),
         "observations_per_s": observations_per_s(list(draw_suite(1, seeds, options.jobs))),

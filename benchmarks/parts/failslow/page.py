@@ -100,6 +100,8 @@ def lines_of(result: dict[str, Any]) -> Iterator[str]:
     yield f"Beside the least that an exact solver proves they take {gap['mean']:.2%} longer in the"
     yield f"mean of {gap['cases']} small cases, and {gap['worst']:.2%} at worst."
     yield ""
+    yield from _room(result["room"])
+    yield ""
     yield "## Speed"
     yield ""
     yield f"{result['observations_per_s']:,} iterations per second of one core, 300 jobs at once."
@@ -126,6 +128,22 @@ def _policies(policies: dict[str, dict[str, float]]) -> Iterator[str]:
     for kind, faults in (("long", "production-like"), ("short", "short")):
         ordered = sorted(policies, key=lambda name: policies[name][kind])
         yield f"From worst to best, {faults}: {', '.join(POLICY_NAMES[n] for n in ordered)}."
+
+
+def _room(pools: list[dict[str, float]]) -> Iterator[str]:
+    yield "## Room in a full pool"
+    yield ""
+    yield "A gang of four nodes leaves a slow one, of a pool whose other nodes run small jobs, with"
+    yield "a queue that has no end: for the next node that becomes free, before the queue, as Berth"
+    yield "does, or by a swap with a small job at once, which is not built. Slowdown removed beside"
+    yield "a gang that stays, with the loss of the job that gets the slow node"
+    yield "(`simulator/failslow/room.py`)."
+    yield ""
+    yield "| nodes | median run time of small jobs, min | next free node | swap |"
+    yield "|---|---|---|---|"
+    for own in pools:
+        pool = f"{own['nodes']} | {own['median_run_s'] / 60:.0f}"
+        yield f"| {pool} | {own['next_free_node']:.1%} | {own['swap']:.1%} |"
 
 
 def _table(scores: dict[str, dict[str, dict[str, Any]]]) -> Iterator[str]:

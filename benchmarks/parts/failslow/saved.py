@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simulator.failslow.mitigation import figures as mitigation_figures
 from simulator.failslow.mitigation import rows
+from simulator.failslow.room import room_rows
 from simulator.pipeline import figures as pipeline_figures
 from simulator.pipeline import gap_figures
 from simulator.pipeline.study import EXACT_SEEDS
@@ -19,6 +20,11 @@ def mitigated() -> Figures:
 def policies() -> dict[str, Figures]:
     """Return the share of the lost time that each policy removes, by policy."""
     return rows()
+
+
+def room() -> list[Figures]:
+    """Return what ways to find room in a full pool remove, by the pool."""
+    return room_rows()
 
 
 def pipeline() -> Figures:
