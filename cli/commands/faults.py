@@ -102,7 +102,7 @@ def approve(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Approve a plan: Berth migrates the workers, or you apply it in the training framework."""
+    """Approve a plan of Berth, or say that you did what it advises for the training framework."""
     client = api(data)
     body: Json = {"reason": reason, **pool_field(pool)}
     answer = await_answer(client, client.post(f"/v1/faults/plans/{part(plan)}/approve", body))

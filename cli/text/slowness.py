@@ -18,7 +18,8 @@ ACTIONS = {
 }
 PLACED = "job.placed.v1"
 PLANNED, APPLIED = "mitigation.planned.v1", "mitigation.applied.v1"
-PLAN_ENDED = "mitigation.cleared.v1"
+CARRIED_OUT = "mitigation.carried-out.v1"
+PLAN_ENDED, TURNED_DOWN = "mitigation.cleared.v1", "mitigation.turned-down.v1"
 LEVELS = {
     "redistribute": "give slow workers fewer micro-batches (in the training framework)",
     "adapt_schedule": "adapt the pipeline schedule (in the training framework)",
@@ -27,6 +28,14 @@ LEVELS = {
     "migrate": "migrate the workers of {nodes}",
     "restart": "restart from a checkpoint",
 }
+OBSTACLES = {
+    "no_room": "no other node has room; the job leaves before queued jobs start once one has",
+    "not_running": "the job did not run, or stopped already",
+    "not_there": "the job runs on none of these nodes",
+    "no_checkpoints": "the job states no checkpoint_interval_s",
+    "node_cordoned": "one of its nodes is cordoned, and would not take it again",
+}
+"""Why placement does not carry out a plan. It says `over` of one that has ended meanwhile."""
 ENDS = {"recovered": "it recovered", "job_ended": "the job's attempt ended"}
 UNKNOWN = "no slowdown is known; jobs that report their iterations are judged"
 ALONE = (
@@ -94,10 +103,17 @@ def _paragraph(suspicion: Row, timeline: Sequence[Row], as_of: int) -> Iterator[
         yield f"  cause: {_cause(fault)}"
     yield f"  done: {'; '.join(_actions(timeline, since, until)) or 'nothing'}"
     yield from _plans(str(fault["fault_id"]), timeline)
-    if end is None and fault.get("cause") in ("unknown", "communication"):
+    is_unclear = fault.get("cause") in ("unknown", "communication")
+    if end is None and is_unclear and not _names_worker(timeline):
         yield f"  {MEASURE.format(job=str(fault['fault_id']).partition('/')[0])}"
     if end is not None:
         yield f"  end: {_end(end)}"
+
+
+def _names_worker(timeline: Sequence[Row]) -> bool:
+    """Return whether a worker is suspected and no measurement has to find it."""
+    faults = [_data(row) for row in timeline if row["type"] == SUSPECTED and _data(row)["node_id"]]
+    return any(_end_of(str(fault["fault_id"]), timeline) is None for fault in faults)
 
 
 def _subject(fault: Row) -> str:
@@ -153,14 +169,7 @@ def _actions(timeline: Sequence[Row], since: int, until: int) -> Iterator[str]:
 
 
 def _plans(fault_id: str, timeline: Sequence[Row]) -> Iterator[str]:
-    """Return a line per plan that helps the fault, and whether it was approved or how to."""
-    tries: dict[str, list[Row]] = {}
-    ends: dict[str, str] = {}
-    for row in timeline:
-        if row["type"] == APPLIED:
-            tries.setdefault(str(_data(row)["plan_id"]), []).append(row)
-        elif row["type"] == PLAN_ENDED:
-            ends[str(_data(row)["plan_id"])] = str(_data(row).get("reason") or "")
+    """Return lines per plan that helps the fault: what it does, and what has become of it."""
     for row in timeline:
         plan = _data(row)
         if row["type"] != PLANNED or fault_id not in cast("Sequence[str]", plan["fault_ids"]):
@@ -171,19 +180,28 @@ def _plans(fault_id: str, timeline: Sequence[Row]) -> Iterator[str]:
         gain = _number(plan, "expected_gain_s")
         costs = f"{lost:.0f} s lost so far, {stop:.0f} s of stop, {gain:.0f} s expected gain"
         yield f"  plan {plan['plan_id']} at {clock(row['at'])}: {level}; {costs}"
-        name = str(plan["plan_id"])
-        yield _applied(name, tries.get(name, ()), ends.get(name))
+        own = [other for other in timeline if _data(other).get("plan_id") == plan["plan_id"]]
+        yield _applied(plan, own)
+        if obstacle := _turned_down(own):
+            yield obstacle
 
 
-def _applied(plan_id: str, tries: Sequence[Row], end: str | None) -> str:
-    """Return who applied the plan, or how to; one that has ended cannot be approved any more."""
-    if not tries and end is not None:
-        return f"    not applied; it is over: {ENDS.get(end, end)}"
+def _applied(plan: Row, rows: Sequence[Row]) -> str:
+    """Return who applied the plan, or how to; one that has ended cannot be approved any more.
+
+    Of what only the training framework can do an approval is the word that it was done.
+    """
+    is_advice = plan.get("actor") == "framework"
+    tries = [row for row in rows if row["type"] == APPLIED]
+    ends = [str(_data(row).get("reason") or "") for row in rows if row["type"] == PLAN_ENDED]
+    if not tries and ends:
+        return f"    not applied; it is over: {ENDS.get(ends[-1], ends[-1])}"
     if not tries:
-        return f"    not approved; berth faults approve {plan_id}"
+        waits = "advice; once it is done" if is_advice else "not approved"
+        return f"    {waits}: berth faults approve {plan['plan_id']}"
     first = tries[0]
     is_automatic = _data(first).get("by") == "automatic"
-    by = "applied without an operator" if is_automatic else "approved"
+    by = "applied without an operator" if is_automatic else "done" if is_advice else "approved"
     cordons = [_data(row) for row in tries if _data(row).get("cordons")]
     if _data(first).get("level") == "validate" and cordons:
         nodes = ", ".join(cast("Sequence[str]", cordons[-1]["node_ids"]))
@@ -191,6 +209,18 @@ def _applied(plan_id: str, tries: Sequence[Row], end: str | None) -> str:
     else:
         again = f", tried {len(tries)} times as there was no room" if len(tries) > 1 else ""
     return f"    {by} at {clock(first['at'])}{again}"
+
+
+def _turned_down(rows: Sequence[Row]) -> str:
+    """Return why placement has not carried out the plan, by its last word; empty if it has."""
+    answers = [row for row in rows if row["type"] in (TURNED_DOWN, CARRIED_OUT)]
+    if not answers or answers[-1]["type"] == CARRIED_OUT:
+        return ""
+    reason = str(_data(answers[-1])["reason"])
+    has_ended = any(row["type"] == PLAN_ENDED for row in rows)
+    if reason == "over" or (reason == "no_room" and has_ended):
+        return "    not carried out before it was over, as no other node had room"
+    return f"    not carried out at {clock(answers[-1]['at'])}: {OBSTACLES.get(reason, reason)}"
 
 
 def _end_of(fault_id: str, timeline: Sequence[Row]) -> Row | None:

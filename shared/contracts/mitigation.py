@@ -15,7 +15,12 @@ LevelName = Literal[
 `berth upgrade finish`."""
 RESTARTS_FROM = 1
 """First release that restarts a job by a plan."""
+TURNED_DOWN_FROM = 1
+"""First release in which placement says which plans it does not carry out."""
 Actor = Literal["framework", "berth"]
+TurnedDownReason = Literal[
+    "no_room", "not_running", "not_there", "no_checkpoints", "node_cordoned", "over"
+]
 
 
 @command
@@ -78,6 +83,32 @@ class MitigationApplied(Event):
 
 
 @event
+class MitigationTurnedDown(Event):
+    """Placement does not carry out an applied plan, or not before there is room.
+
+    A plan that waits for room is carried out before the queue is scanned, by what is repeated here.
+    """
+
+    TYPE: ClassVar[str] = "mitigation.turned-down.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "plan_id"
+    plan_id: str = Field(description="the plan")
+    job_id: str = Field(description="the job")
+    tenant: str = Field("", description="tenant that owns the job")
+    attempt: int = Field(ge=1, description="number of the attempt")
+    level: LevelName = Field(description="the level")
+    node_ids: tuple[str, ...] = Field(description="nodes of the slow workers that it helps")
+    fault_ids: tuple[str, ...] = Field((), description="faults that it helps")
+    cordons: bool = Field(False, description="whether nodes that the job leaves are cordoned")
+    reason: TurnedDownReason = Field(
+        description="`no_room` elsewhere; `not_running`: the job starts, stops or migrates; "
+        "`not_there`: it is on none of the nodes; `no_checkpoints`; `node_cordoned`: it could not "
+        "start again where it is; `over`: it waited for room until it was of no use"
+    )
+    waits: bool = Field(description="whether it is carried out once there is room")
+
+
+@event
 class MitigationCleared(Event):
     """A plan is of no use any more."""
 
@@ -87,7 +118,7 @@ class MitigationCleared(Event):
     plan_id: str = Field(description="the plan")
     job_id: str = Field(description="the job")
     tenant: str = Field("", description="tenant that owns the job")
-    reason: str = Field(description="recovered, dismissed or job_ended")
+    reason: str = Field(description="recovered, dismissed, job_ended or turned_down")
 
 
 @event

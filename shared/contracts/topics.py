@@ -116,6 +116,7 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
         "fault.cleared.v1",
         "fault.dismissed.v1",
         "mitigation.applied.v1",
+        "mitigation.cleared.v1",
         "node.health.v1",
     },
     "failslow": ACCESS_FACTS
@@ -135,6 +136,7 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
         "node.cordoned.v1",
         "node.uncordoned.v1",
         "node.problem-noted.v1",
+        "mitigation.turned-down.v1",
     },
     "throttle": ACCESS_FACTS | {"endpoint.configured.v2", "endpoint.deleted.v1"},
     "executor": JOB_ENDS

@@ -147,6 +147,7 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "mitigation.cleared": "mitigate",
         "mitigation.measured": "note",
         "mitigation.planned": "mitigate",
+        "mitigation.turned-down": "mitigate",
         "node.approved": "access",
         "node.cordoned": "node",
         "node.credential-renewed": "access",

@@ -18,6 +18,7 @@ from services.failslow.core.plans.migrations import follow_migrations
 from services.failslow.core.plans.planning import (
     due_at,
     end_plans,
+    end_turned_down,
     ledger_ms,
     makes_plans,
     plan_due,
@@ -129,6 +130,7 @@ def note_placement(state: FailSlowState, inputs: Sequence[Input], now: int) -> I
     for item in placement:
         yield from note_gpu_problems(state, item, now)
         yield from follow_migrations(state, item, now)
+        yield from end_turned_down(state, item)
     yield from end_watch(state, changes, now)
 
 

@@ -40,7 +40,7 @@ def carry_out(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> I
         yield resize_job(pool, resize, view.now)
     if view.rank_rules and (view.rank_rules.is_paused or stopped):
         yield from report_pause(pool, view)
-    if pool.waiting or pool.open_round or pool.can_grow():
+    if pool.waiting or pool.open_round or pool.waiting_plans or pool.can_grow():
         yield Decision(
             construct(
                 RoundEnded,

@@ -9,7 +9,7 @@ from services.placement.core.answer import apply_answer
 from services.placement.core.gpu_rules import follow_dismissal
 from services.placement.core.lifecycle import arrays, gangs, health, injections, jobs, leases, ranks
 from services.placement.core.lifecycle.reports import on_report
-from services.placement.core.migration.leave import leave_slow_nodes
+from services.placement.core.migration.leave import end_wait_for_room, leave_slow_nodes
 from services.placement.core.node_commands import decide_command
 from services.placement.core.node_problems import note_problems
 from services.placement.core.pool.evolve import evolve
@@ -24,7 +24,7 @@ from shared.contracts.admission import (
 )
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.injections import EndInjection, InjectFault
-from shared.contracts.mitigation import MitigationApplied, NodeHealthScored
+from shared.contracts.mitigation import MitigationApplied, MitigationCleared, NodeHealthScored
 from shared.contracts.node_problems import NodeProblemsReported
 from shared.contracts.nodes import CordonNode, DeclareNodeLost, DrainNode, UncordonNode
 from shared.contracts.placement import JobHeld, JobPlaced
@@ -136,6 +136,8 @@ def on_failslow(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
             yield from health.note_score(pool, scored, item, now)
         case MitigationApplied() as applied:
             yield from leave_slow_nodes(pool, applied, item, now)
+        case MitigationCleared() as cleared:
+            yield from end_wait_for_room(pool, cleared, item)
 
 
 def on_other(pool: Pool, item: Input, now: int) -> Iterator[Decision]:

@@ -101,7 +101,7 @@ def test_a_plan_says_what_it_costs_and_how_to_approve_it() -> None:
     assert text[3].endswith(
         "migrate the workers of n7; 90 s lost so far, 60 s of stop, 300 s expected gain"
     )
-    assert text[4] == "    not approved; berth faults approve j1/1/migrate/1"
+    assert text[4] == "    not approved: berth faults approve j1/1/migrate/1"
     end = {"plan_id": "j1/1/migrate/1", "reason": "job_ended"}
     over = row("mitigation.cleared.v1", 1_020_000, **end)
     text = slowness_lines([suspected, planned, over], NOW)
@@ -111,6 +111,43 @@ def test_a_plan_says_what_it_costs_and_how_to_approve_it() -> None:
     again = row("mitigation.applied.v1", 1_060_000, plan_id="j1/1/migrate/1")
     twice = slowness_lines([suspected, planned, applied, again], NOW)[4]
     assert twice.endswith(", tried 2 times as there was no room")
+
+
+def test_advice_is_for_the_framework_and_its_approval_says_that_it_is_done() -> None:
+    suspected = row("fault.suspected.v1", 1_000_000, **WORKER)
+    planned = row("mitigation.planned.v1", 1_010_000, **{**PLAN, "actor": "framework"})
+    text = slowness_lines([suspected, planned], NOW)
+    assert text[4] == "    advice; once it is done: berth faults approve j1/1/migrate/1"
+    applied = row("mitigation.applied.v1", 1_020_000, plan_id="j1/1/migrate/1")
+    assert slowness_lines([suspected, planned, applied], NOW)[4].startswith("    done at ")
+
+
+def test_a_plan_that_placement_turns_down_says_why_until_it_is_carried_out() -> None:
+    applied = row("mitigation.applied.v1", 1_020_000, plan_id=PLAN["plan_id"])
+    before = [
+        row("fault.suspected.v1", 1_000_000, **WORKER),
+        row("mitigation.planned.v1", 1_010_000, **PLAN),
+        applied,
+    ]
+
+    def turned_down(reason: str, plan_id: object = PLAN["plan_id"]) -> dict[str, Any]:
+        return row("mitigation.turned-down.v1", 1_021_000, plan_id=plan_id, reason=reason)
+
+    lines = slowness_lines([*before, turned_down("no_room")], NOW)
+    assert lines[4].startswith("    approved at ")
+    assert lines[5].startswith("    not carried out at ")
+    assert lines[5].endswith(
+        ": no other node has room; the job leaves before queued jobs start once one has"
+    )
+    final = slowness_lines([*before, turned_down("no_checkpoints")], NOW)[5]
+    assert final.endswith(": the job states no checkpoint_interval_s")
+    over = slowness_lines([*before, turned_down("no_room"), turned_down("over")], NOW)
+    assert over[5] == "    not carried out before it was over, as no other node had room"
+    end = row("mitigation.cleared.v1", 1_030_000, plan_id=PLAN["plan_id"], reason="job_ended")
+    assert slowness_lines([*before, turned_down("no_room"), end], NOW)[5] == over[5]
+    done = row("mitigation.carried-out.v1", 1_030_000, plan_id=PLAN["plan_id"])
+    assert len(slowness_lines([*before, turned_down("no_room"), done], NOW)) == 5
+    assert len(slowness_lines([*before, turned_down("no_room", "another")], NOW)) == 5
 
 
 def test_a_plan_to_measure_names_the_nodes_and_what_its_verdict_cordoned() -> None:
@@ -165,6 +202,9 @@ def test_the_cause_has_its_part_and_confidence_or_is_unknown() -> None:
     unknown = slowness_lines([row("fault.suspected.v1", NOW, **{**JOB, "cause": "unknown"})], NOW)
     assert unknown[2] == "  cause: unknown (nothing shows it)"
     assert unknown[-1].startswith("  which node or link: berth nodes validate --job j1")
+    worker = row("fault.suspected.v1", NOW, **WORKER, cause="compute")
+    both = [row("fault.suspected.v1", NOW, **{**JOB, "cause": "unknown"}), worker]
+    assert not any("berth nodes validate" in line for line in slowness_lines(both, NOW))
 
 
 def test_a_pool_is_summed_up_in_gpu_hours() -> None:

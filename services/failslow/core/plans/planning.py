@@ -13,10 +13,13 @@ from shared.contracts.mitigation import (
     MitigationApplied,
     MitigationCleared,
     MitigationPlanned,
+    MitigationTurnedDown,
     NodeHealthScored,
 )
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
+
+TURNED_DOWN = "turned_down"
 
 
 def due_at(state: FailSlowState) -> int | None:
@@ -74,13 +77,24 @@ def end_plans(
     if job_id in state.mitigation.episodes:
         return
     for open_plan in [plan for plan in state.mitigation.plans.values() if plan.job_id == job_id]:
-        event = MitigationCleared(
-            plan_id=open_plan.plan_id,
-            job_id=open_plan.job_id,
-            tenant=open_plan.tenant,
-            reason=reason,
-        )
-        yield Decision(event, cause)
+        yield Decision(cleared(open_plan, reason), cause)
+
+
+def end_turned_down(state: FailSlowState, item: Input) -> Iterator[Decision]:
+    """End a plan that placement does not carry out; another level may follow.
+
+    A migration that waits for room stays, and so does one of which placement has dropped the wait.
+    """
+    match item.message:
+        case MitigationTurnedDown(waits=False, plan_id=plan_id, reason=reason) if reason != "over":
+            if (open_plan := state.mitigation.plans.get(plan_id)) is not None:
+                yield item.decision(cleared(open_plan, TURNED_DOWN))
+
+
+def cleared(open_plan: OpenPlan, reason: str) -> MitigationCleared:
+    return MitigationCleared(
+        plan_id=open_plan.plan_id, job_id=open_plan.job_id, tenant=open_plan.tenant, reason=reason
+    )
 
 
 def approve(state: FailSlowState, item: Input, command: ApproveMitigation) -> Iterator[Decision]:

@@ -26,6 +26,7 @@ from shared.contracts.base import Event
 from shared.contracts.clocks import ClockStepped
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.injections import FaultInjected, InjectionEnded
+from shared.contracts.mitigation import MitigationTurnedDown
 from shared.contracts.node_problems import NodeProblemNoted
 from shared.contracts.nodes import (
     NodeCordoned,
@@ -78,6 +79,7 @@ FOLDS: dict[type[Event], EventFold[Pool]] = {
     JobStopDeferred: fold_gangs.defer_stop,
     PreemptionPaused: fold_gangs.note_pause,
     JobStopRequested: fold_gangs.request_stop,
+    MitigationTurnedDown: fold_gangs.turn_down,
     JobAttemptFailed: fold_gangs.park,
     JobSucceeded: fold_gangs.end,
     JobFailed: fold_gangs.end,

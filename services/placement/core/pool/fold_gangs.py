@@ -28,6 +28,7 @@ from shared.contracts.attempts import (
 )
 from shared.contracts.construct import construct
 from shared.contracts.failures import WorkerFailure
+from shared.contracts.mitigation import MitigationTurnedDown
 from shared.contracts.nodes import WorkerStuckNoted
 from shared.contracts.placement import Allocation, JobPlaced, JobStopDeferred, PreemptionPaused
 from shared.ledger.decider import Fact
@@ -190,11 +191,20 @@ def request_stop(pool: Pool, event: JobStopRequested, fact: Fact) -> None:
         job.stop, job.stop_reason = event.reason, event.detail
 
 
+def turn_down(pool: Pool, event: MitigationTurnedDown, fact: Fact) -> None:
+    """Keep a plan that waits for room; of a job the last one counts."""
+    if event.waits:
+        pool.waiting_plans[event.job_id] = event
+    else:
+        pool.waiting_plans.pop(event.job_id, None)
+
+
 def stop(pool: Pool, job_id: str) -> Job:
     """Let the gang of a job stop; its GPUs stay taken until they are released."""
     job = pool.jobs[job_id]
     job.phase = "stopping"
     pool.starting.pop(job_id, None)
+    pool.waiting_plans.pop(job_id, None)
     return job
 
 

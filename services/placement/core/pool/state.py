@@ -17,6 +17,7 @@ from services.placement.core.pool.settings import times_of
 from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.clocks import ClockStepped
 from shared.contracts.injections import FaultInjected
+from shared.contracts.mitigation import MitigationTurnedDown
 from shared.contracts.nodes import NodeJoined
 from shared.contracts.pools import PoolConfigured, default_of
 from shared.contracts.terms import PoolTerms, silence_bound_ms, suspicion_bound_ms
@@ -85,6 +86,8 @@ class Pool:
     """Job id -> the victims whose GPUs are reserved for it."""
     migrations: dict[str, tuple[Slot, ...]] = field(default_factory=dict)
     """Job id -> the slots reserved for it while it migrates or is resized."""
+    waiting_plans: dict[str, MitigationTurnedDown] = field(default_factory=dict)
+    """Job id -> the plan by which it leaves slow nodes once other nodes have room."""
     elastic: dict[str, None] = field(default_factory=dict)
     """Running jobs that can be resized."""
     ranks: Ranks = field(default_factory=Ranks)
@@ -245,6 +248,7 @@ class Pool:
 
     def let_go(self, job: Job) -> None:
         """Count the job no longer among those on GPUs."""
+        self.waiting_plans.pop(job.job_id, None)
         if self.running.pop(job.job_id, None) is not None:
             self.tiers[job.tier] -= 1
 

@@ -10,7 +10,12 @@ from services.failslow.core.decide import FailSlow
 from services.failslow.core.state import FailSlowState
 from shared.contracts.attempts import JobMigrated, JobRequeued, JobStarted, JobSucceeded
 from shared.contracts.base import Event
-from shared.contracts.mitigation import MitigationApplied, MitigationPlanned
+from shared.contracts.mitigation import (
+    MitigationApplied,
+    MitigationCleared,
+    MitigationPlanned,
+    MitigationTurnedDown,
+)
 from shared.contracts.mitigation_account import (
     MitigationAccounted,
     MitigationCarriedOut,
@@ -110,6 +115,9 @@ def test_its_cost_is_learned_and_no_gain_is_claimed() -> None:
     assert cost.cost_s == pytest.approx(50)
     assert state.mitigation.costs.of("restart").cost_s == pytest.approx(300 + (50 - 300) / 4)
     assert state.mitigation.costs.of("migrate").cost_s == before_s
+    deficits, started_s = state.mitigation.deficits, (AT + 920_000) / 1000
+    assert deficits.at("j1", started_s) == pytest.approx(50)
+    assert 0 < deficits.at("j1", started_s + 60) < 50, "it pays for itself while the job runs well"
     done = JobSucceeded(job_id="j1", tenant="acme", attempt=2)
     events = run(FAILSLOW, state, [an_input(done, "placement")], AT + 2_000_000)
     (account,) = [event for event in events if isinstance(event, MitigationAccounted)]
@@ -125,3 +133,44 @@ def test_a_job_is_restarted_once_as_a_fault_that_comes_back_is_none_of_its_progr
     run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)], AT + 902_000)
     levels = applied_levels(list(woken(state)))
     assert "migrate" in levels and "restart" not in levels
+
+
+def turned_down(state: FailSlowState, plan_id: str, reason: str, *, waits: bool) -> list[Event]:
+    event = MitigationTurnedDown.model_validate(
+        {
+            "plan_id": plan_id,
+            "job_id": "j1",
+            "attempt": 1,
+            "level": plan_id.split("/")[2],
+            "node_ids": ("n2",),
+            "reason": reason,
+            "waits": waits,
+        }
+    )
+    return run(FAILSLOW, state, [an_input(event, "placement")], AT + 900_000)
+
+
+def plan_ids(state: FailSlowState) -> dict[str, str]:
+    return {plan.plan.level: plan_id for plan_id, plan in state.mitigation.plans.items()}
+
+
+def test_a_restart_that_placement_turns_down_is_over_and_not_planned_again() -> None:
+    state = slow_gang()
+    list(woken(state))
+    ids = plan_ids(state)
+    (end,) = turned_down(state, ids["restart"], "no_checkpoints", waits=False)
+    assert end == MitigationCleared(
+        plan_id=ids["restart"], job_id="j1", tenant="acme", reason="turned_down"
+    )
+    assert set(plan_ids(state)) == {"redistribute", "migrate"}
+    assert not state.mitigation.restarted, "it was not restarted"
+    assert "restart" not in applied_levels(list(woken(state)))
+    assert turned_down(state, ids["restart"], "no_checkpoints", waits=False) == []
+
+
+@pytest.mark.parametrize(("reason", "waits"), [("no_room", True), ("over", False)])
+def test_a_migration_that_waits_for_room_stays_a_plan(reason: str, waits: bool) -> None:
+    state = slow_gang()
+    list(woken(state))
+    assert turned_down(state, plan_ids(state)["migrate"], reason, waits=waits) == []
+    assert "migrate" in plan_ids(state)

@@ -44,6 +44,15 @@ def test_only_the_worker_on_the_slow_node_moves() -> None:
     assert after == ["c" if node == "a" else node for node in before]
 
 
+def test_a_gang_leaves_for_gpus_of_the_types_that_it_has() -> None:
+    pool = gang("a", "b")
+    pool.node("c", gpu_type="l40s")
+    assert applied(pool, "a") == []
+    pool.node("d")
+    (event,) = applied(pool, "a")
+    assert isinstance(event, JobMigrated) and "d" in event.to_nodes
+
+
 def test_without_room_elsewhere_the_job_stays() -> None:
     pool = gang("a", "b")
     assert applied(pool, "a") == []
