@@ -13,7 +13,6 @@ TENANTS = ("vision", "language", "speech", "robotics")
 ABUSER = "abuser"
 """A tenant that sends LLM requests without a pause, and no jobs."""
 
-JOBS = 200
 SHORTEST_WALL_S, LONGEST_WALL_S = 40.0, 110.0
 """Bounds of a replay of speed `auto`, so that a check ends within three minutes, with its start,
 verification and stop."""

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from berth_client import answers, calls
 from berth_client.bundles import uploading
@@ -17,8 +17,6 @@ from berth_client.waiting import ANSWER_S, LOOK_S, JobWait, is_answered
 
 if TYPE_CHECKING:
     pass
-
-T = TypeVar("T")
 
 
 class Client(Session):

@@ -21,7 +21,6 @@ SUBMISSIONS = submissions("").name
 FORMAT = 1
 LEVEL = 3
 LENGTH_BYTES = 4
-CHUNK_BYTES = 1 << 20
 
 
 class BadBackup(ValueError):

@@ -32,8 +32,6 @@ holds its lane, are computed at most once per second, and disappear with the lan
 are between 0 and 1, times are wall seconds.
 """
 
-COLUMNS = "| metric | kind | labels | meaning |\n|---|---|---|---|"
-
 
 def document() -> str:
     """Return the text of the document."""

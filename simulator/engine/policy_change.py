@@ -22,7 +22,6 @@ ERROR = 0.05
 """Probability of a change by chance, over all candidates together."""
 PAUSE_H = 24.0
 """Wall hours between two changes of a pool's policy."""
-HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)

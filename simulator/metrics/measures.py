@@ -139,15 +139,6 @@ def lost_share(outcome: ScheduleOutcome) -> float:
     return float((outcome.lost_s * outcome.gpus).sum()) / held if held > 0 else 0.0
 
 
-def busy_gpu_s(
-    begin_s: Floats, end_s: Floats, gpus: Floats, window_s: tuple[float, float]
-) -> float:
-    """Return GPU-seconds that runs [n] hold within the window; a run without end is NaN."""
-    low, high = window_s
-    until = np.where(np.isnan(end_s), high, np.minimum(end_s, high))
-    return float((np.maximum(until - np.maximum(begin_s, low), 0.0) * gpus).sum())
-
-
 def offered_load(
     submit_s: Floats,
     duration_s: Floats,

@@ -26,7 +26,6 @@ from simulator.workload.rows import WorkloadJob
 LEAST_JOBS = 20
 CARRIED_MS = 50
 """Clock ms by which a running job that is carried over arrives before the others."""
-LEAST_WORK_S = 0.001
 
 REPLAYED: dict[str, object] = {
     "backends": ("virtual",),

@@ -30,10 +30,11 @@ from services.publisher.core.position import decode as decode_place
 from services.throttle.relay.prefixes import prefix_hashes
 from services.throttle.relay.prompt_size import prompt_size
 from services.throttle.relay.prompt_text import prompt_text
-from services.throttle.relay.request import ROUTES, InvalidRequest, RequestBody, encode_body
+from services.throttle.relay.request import ROUTES, InvalidRequest, RequestBody
 from services.throttle.relay.sse import EventTooLarge
 from services.throttle.relay.stream_filter import StreamFilter
 from services.throttle.relay.usage import TokenCount
+from services.throttle.upstreams.body import ENCODER
 from shared.bus.logs.log import Entry
 from shared.contracts.access import KeyCreated
 from shared.contracts.codec import decode_command, encode
@@ -281,7 +282,7 @@ def llm_body(data: bytes) -> None:
         prompt_text(body.fields).encode(errors="surrogatepass")
         prefix_hashes(body.fields, b"key")
         # Bytes that are no UTF-8 are the engine's to refuse.
-        json.loads(encode_body(body.with_stream()).decode(errors="replace"))
+        json.loads(ENCODER.encode(body.with_stream()).decode(errors="replace"))
 
 
 def llm_stream(data: bytes) -> None:

@@ -14,10 +14,6 @@ def is_after(position: Position, applied: Position) -> bool:
     return (position.seq, position.index) > (applied.seq, applied.index)
 
 
-def latest(position: Position, applied: Position) -> Position:
-    return position if is_after(position, applied) else applied
-
-
 def decide(
     order: Order, incarnation: str, applied: Position, *, may_run: bool, is_held: bool
 ) -> Decision:

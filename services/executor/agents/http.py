@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from time import monotonic_ns
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
@@ -40,8 +39,6 @@ JSON = "application/json"
 WRITE_S = 20.0
 """Time for the body of a large answer."""
 
-log = logging.getLogger(__name__)
-M = TypeVar("M", bound=BaseModel)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 

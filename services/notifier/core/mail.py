@@ -86,11 +86,6 @@ def one_line(text: str) -> str:
     return CONTROL.sub(" ", text).strip()
 
 
-def header_text(text: str) -> str:
-    """Return the text as one line without encoded words, which would be decoded to line ends."""
-    return one_line(text).replace("=?", "= ?")
-
-
 def _counts(job: WatchedJob) -> list[str]:
     return [f"{end}: {count} of {job.size}" for end, count in sorted(job.ended.items())]
 

@@ -11,7 +11,6 @@ them everywhere.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from services.placement.core.migration.drain import leave_where_room
 from services.placement.core.pool.state import Pool
@@ -27,7 +26,6 @@ from shared.contracts.node_problems import (
 from shared.contracts.nodes import NodeCordoned, NodeUncordoned
 from shared.ledger.decider import Decision, Input, UnitStart
 
-SLOW: Final[NodeProblem] = "gpu_slow"
 MOST_UNUSABLE = 0.5
 """Share of a pool's nodes that are cordoned for GPUs that failed or differ; one always may be."""
 FINAL = (GPU_FAULT,)

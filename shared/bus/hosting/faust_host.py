@@ -6,7 +6,6 @@ Nothing depends on its offsets or acknowledgements: the input vector of the ledg
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
@@ -26,8 +25,6 @@ from shared.process.settings import Settings
 SEEK_BACK_EVERY_S = 2.0
 READY = "ready"
 READY_EVERY_S = 1.0
-
-log = logging.getLogger(__name__)
 
 
 class FaustHost:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth_agent.core.orders import decide, is_after, latest
+from berth_agent.core.orders import decide, is_after
 from berth_agent.messages import Order, Position
 from shared.contracts.agents import OrderKind
 
@@ -92,8 +92,3 @@ def test_each_order(kind: str, seq: int, may_run: bool, is_held: bool, expected:
     order = Order.from_json({**values, "allocation_id": "0/1/0/0"})
     applied = Position(seq=1, index=0)
     assert decide(order, OWN, applied, may_run=may_run, is_held=is_held) == expected
-
-
-@given(POSITIONS, POSITIONS)
-def test_the_latest_position_is_never_before_either(one: Position, other: Position) -> None:
-    assert not is_after(one, latest(one, other)) and not is_after(other, latest(one, other))

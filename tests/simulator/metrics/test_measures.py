@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulator.metrics.measures import busy_gpu_s, measure, offered_load
+from simulator.metrics.measures import measure, offered_load
 from simulator.metrics.outcome import ScheduleOutcome
 
 NAN = float("nan")
@@ -81,12 +81,6 @@ def test_an_empty_window_has_no_figures() -> None:
     assert measures.window.jobs == 0
     assert math.isnan(measures.window.jct_s.mean)
     assert math.isnan(measures.utilisation)
-
-
-def test_only_gpu_time_within_the_window_is_busy() -> None:
-    begin, end = np.array([0.0, 50.0, 90.0, 5.0]), np.array([20.0, 60.0, NAN, 9.0])
-    gpus = np.array([1.0, 2.0, 4.0, 8.0])
-    assert busy_gpu_s(begin, end, gpus, (10.0, 100.0)) == 10 + 20 + 40
 
 
 def test_the_offered_load_is_the_work_submitted_in_the_window() -> None:

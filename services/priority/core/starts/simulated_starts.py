@@ -37,7 +37,6 @@ REPORTED_SPREAD = 0.1
 """Share by which a reported rest may be wrong: placement records a new one where it differs by so
 much."""
 LEAST_S = 1.0
-_EDGES: Floats = np.arange(BINS + 1, dtype=np.float64)
 JobClass: TypeAlias = tuple[float, int]
 """GPUs, and a bucket of the estimate under EASY."""
 

@@ -12,8 +12,9 @@ from aiohttp import web
 
 from services.throttle.relay import assemble
 from services.throttle.relay.assemble import AnswerAssembler, MalformedStream
-from services.throttle.relay.request import RequestBody, Route, encode_body
+from services.throttle.relay.request import RequestBody, Route
 from services.throttle.relay.sse import SseParser
+from services.throttle.upstreams.body import ENCODER
 from simulator.emulator.options import EmulatorOptions
 from simulator.emulator.server import EngineEmulator
 from tests.patience import PATIENCE_S
@@ -249,10 +250,10 @@ async def test_the_emulated_engine_gives_the_same_answer(
         aiohttp.ClientSession(timeout=limit) as session,
     ):
         url = f"http://127.0.0.1:{port}/v1/{route}"
-        async with session.post(url, data=encode_body(body.fields)) as response:
+        async with session.post(url, data=ENCODER.encode(body.fields)) as response:
             whole = await response.json()
         parser, answer = SseParser(), AnswerAssembler(route)
-        async with session.post(url, data=encode_body(body.with_stream())) as response:
+        async with session.post(url, data=ENCODER.encode(body.with_stream())) as response:
             async for piece in response.content.iter_any():
                 for item in parser.feed(piece):
                     answer.add(item)

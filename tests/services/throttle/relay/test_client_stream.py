@@ -20,10 +20,11 @@ from aiohttp import web
 
 from services.throttle.relay.client_stream import BrokenStream, ClientGone, ClientStream, relay
 from services.throttle.relay.errors import refuse
-from services.throttle.relay.request import RequestBody, Route, encode_body
+from services.throttle.relay.request import RequestBody, Route
 from services.throttle.relay.sse import EventTooLarge
 from services.throttle.relay.stream_filter import StreamFilter
 from services.throttle.relay.usage import TokenCount
+from services.throttle.upstreams.body import ENCODER
 from simulator.emulator.faults import FaultRates
 from simulator.emulator.options import EmulatorOptions
 from simulator.emulator.server import EngineEmulator
@@ -54,7 +55,7 @@ class Proxy:
         self.counts.append(count)
         headers = {k: v for k, v in request.headers.items() if k.lower() == "x-berth-fault"}
         url = f"{self._engine}/v1/{route}"
-        data = encode_body(body.with_stream())
+        data = ENCODER.encode(body.with_stream())
         async with self._session.post(url, data=data, headers=headers) as answer:
             client = ClientStream(request, {"x-proxy": "yes"})
             pieces = answer.content.iter_any()

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from services.throttle.relay.request import ROUTES, InvalidRequest, RequestBody, Route, encode_body
+from services.throttle.relay.request import ROUTES, InvalidRequest, RequestBody, Route
+from services.throttle.upstreams.body import ENCODER
 
 CHAT: dict[str, Any] = {"model": "org/M", "messages": [{"role": "user", "content": "hi"}]}
 TEXT: dict[str, Any] = {"model": "org/M", "prompt": "hi"}
@@ -25,7 +26,7 @@ def decode(route: Route, **fields: Any) -> RequestBody:
 
 
 def sent(body: RequestBody) -> Any:
-    return json.loads(encode_body(body.with_stream()))
+    return json.loads(ENCODER.encode(body.with_stream()))
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -43,7 +44,7 @@ def test_the_least_body_of_each_route_is_accepted(route: Route) -> None:
 def test_what_the_proxy_does_not_read_keeps_its_bytes() -> None:
     odd = b'[ 1.50, 1e400 ,"\\u00e9\\/",{"a" : 18446744073709551616} ]'
     raw = b'{"x":%s, "model":"m" , "messages" : [ {"role":"user"} ],"logit_bias":{"5": -1.0}}' % odd
-    encoded = encode_body(RequestBody.decode("chat/completions", raw).with_stream())
+    encoded = ENCODER.encode(RequestBody.decode("chat/completions", raw).with_stream())
     assert odd in encoded
     assert b'"messages":[ {"role":"user"} ]' in encoded
     assert b'"logit_bias":{"5": -1.0}' in encoded
