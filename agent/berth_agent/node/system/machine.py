@@ -17,7 +17,6 @@ from berth_agent.node.config import Config
 REPLACED = ("/tmp", "/var/tmp", "/dev/shm")
 """Folders that all users may write: a job sees its own in their place."""
 
-GIB = 2**30
 PROBE_S = 20.0
 COUNTS_PIDS = (5, 14)
 """The kernel from which limits of processes count by user namespace."""
