@@ -1,4 +1,5 @@
-"""`python -m infra.lint [PATH...]`: check words, names, imports, lengths, places of tests."""
+"""`python -m infra.lint [PATH...]`: check words, names and their use, imports, lengths, places of
+tests."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from infra.lint import alone, classes, cores, length, mirror, words
+from infra.lint import alone, classes, cores, length, mirror, unused, words
 from infra.lint.source import Source, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +39,7 @@ def findings(sources: Iterable[Source], files: Collection[str]) -> list[str]:
             *cores.check(product),
             *length.check(product),
             *mirror.check(product, files),
+            *unused.check(product),
         ]
     )
 
