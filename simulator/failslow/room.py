@@ -19,7 +19,6 @@ from services.failslow.core.mitigation.policy import lost_share
 from simulator.failslow.faults import DETECTED_AFTER, ITERATION_S, DrawnFault, faults_of
 
 Way = Literal["stays", "next free node", "swap"]
-WAYS: tuple[Way, ...] = ("stays", "next free node", "swap")
 GANG_NODES = 4
 MIGRATION_S = 120.0
 CHECKPOINT_S = 600.0
