@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,9 +14,15 @@ from services.executor.core.engines.contract import (
     RankEnd,
 )
 from services.executor.core.kubernetes.ends import lost_failure, rank_ends
-from services.executor.core.kubernetes.names import pod_name
+from services.executor.core.kubernetes.names import gang_name, pod_name
 from services.executor.core.kubernetes.pods import PodSeen
-from services.executor.core.kubernetes.records import FORBIDDEN, STARTED, GangRecord
+from services.executor.core.kubernetes.records import (
+    FORBIDDEN,
+    OPEN,
+    STARTED,
+    GangRecord,
+    new_record,
+)
 
 REFUSED_WAITS = frozenset(
     {
@@ -50,6 +56,17 @@ class KubernetesGang(NamedTuple):
         return tuple(pod for pod in self.living if not pod.node and not pod.is_deleted)
 
     @property
+    def is_orphaned(self) -> bool:
+        """True where the API has no record of the pods: a late executor created them, or it was
+        removed by hand."""
+        return not self.record.version
+
+    @property
+    def has_begun(self) -> bool:
+        """True where a pod was bound, which none is before its gang is started."""
+        return any(pod.node for pod in self.pods.values())
+
+    @property
     def owner(self) -> str:
         return f"pods {self.record.namespace}/{self.record.name}-*"
 
@@ -61,18 +78,53 @@ class Pods:
     by_key: Mapping[PodKey, PodSeen]
 
     def of(self, record: GangRecord) -> KubernetesGang:
-        """Return the gang of a record; a pod counts if it has the identity of the record too."""
+        """Return the gang of a record.
+
+        A pod of the name counts if it has the uid that the record has, before the start the
+        identity.
+        """
+        if not record.namespace:
+            return KubernetesGang(record, self._with_identity(record.identity))
         pods = {}
         for rank in range(record.workers):
             pod = self.by_key.get((record.namespace, pod_name(record.name, rank)))
-            if pod is not None and (pod.identity, pod.rank) == (record.identity, rank):
+            if pod is not None and _is_of(pod, record, rank):
                 pods[rank] = pod
         return KubernetesGang(record, pods)
+
+    def _with_identity(self, identity: str) -> dict[int, PodSeen]:
+        """Return pods of a gang that was forbidden before it was submitted, and so has none."""
+        pods = self.by_key.values()
+        return {pod.rank: pod for pod in pods if pod.identity == identity and _is_named(pod)}
+
+    def orphaned(self, records: Collection[str]) -> Iterator[KubernetesGang]:
+        """Yield the gangs of pods that Berth created and that have none of these records."""
+        gangs: dict[tuple[str, str], dict[int, PodSeen]] = {}
+        for pod in self.by_key.values():
+            if pod.identity and pod.name.rpartition("-")[0] not in records and _is_named(pod):
+                gangs.setdefault((pod.namespace, pod.identity), {})[pod.rank] = pod
+        for (namespace, identity), pods in gangs.items():
+            yield KubernetesGang(new_record(identity, namespace, 0, OPEN), pods)
+
+
+def _is_of(pod: PodSeen, record: GangRecord, rank: int) -> bool:
+    if record.uids:
+        return rank < len(record.uids) and pod.uid == record.uids[rank]
+    return (pod.identity, pod.rank) == (record.identity, rank)
+
+
+def _is_named(pod: PodSeen) -> bool:
+    """Return whether a pod has the name of its identity and its rank."""
+    return pod.name == pod_name(gang_name(pod.identity), pod.rank)
 
 
 def job_of(gang: KubernetesGang) -> EngineJob:
     """Return a gang as a job of the engine."""
     record = gang.record
+    if gang.is_orphaned:
+        is_bound = any(pod.node for pod in gang.living)
+        phase = EnginePhase.RUNNING if is_bound else EnginePhase.PENDING
+        return replace(_job(gang, phase), is_partial=True)
     if record.decided == STARTED:
         return _ended(gang) if not gang.living else _running(gang)
     if record.decided == FORBIDDEN:

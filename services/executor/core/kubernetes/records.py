@@ -14,6 +14,7 @@ from services.executor.core.kubernetes.names import (
     IDENTITY,
     MANAGED_BY,
     NAMESPACE,
+    UIDS,
     WORLD_SIZE,
     gang_name,
 )
@@ -35,7 +36,12 @@ class GangRecord:
     workers: int
     decided: str
     version: str
-    """`resourceVersion`: a change of the record names the one that it changes."""
+    """`resourceVersion`: a change of the record names the one that it changes; empty: the API has
+    no such record."""
+    uid: str = ""
+    """Of the Lease: a change of one that was removed meanwhile makes no new one."""
+    uids: tuple[str, ...] = ()
+    """Uids of its pods by rank, once it is started: what else a pod carries may be changed."""
 
 
 def record_of(row: Row) -> GangRecord:
@@ -50,23 +56,35 @@ def record_of(row: Row) -> GangRecord:
         workers=int(workers) if workers.isdecimal() else 0,
         decided=str(spec.get("holderIdentity") or OPEN),
         version=str(metadata.get("resourceVersion", "")),
+        uid=str(metadata.get("uid", "")),
+        uids=tuple(filter(None, str(annotations.get(UIDS, "")).split(","))),
     )
 
 
-def record_manifest(
-    identity: str, namespace: str, workers: int, decided: str, version: str = ""
-) -> dict[str, Any]:
-    """Return a record; with a version, it replaces that one and no other."""
-    metadata: dict[str, Any] = {
-        "name": gang_name(identity),
-        "labels": {MANAGED_BY: BERTH},
-        "annotations": {IDENTITY: identity, NAMESPACE: namespace, WORLD_SIZE: str(workers)},
+def new_record(identity: str, namespace: str, workers: int, decided: str) -> GangRecord:
+    """Return a record that the API does not have yet."""
+    return GangRecord(gang_name(identity), identity, namespace, workers, decided, version="")
+
+
+def record_manifest(record: GangRecord) -> dict[str, Any]:
+    """Return the object of a record; one with a version replaces that one and no other."""
+    annotations = {
+        IDENTITY: record.identity,
+        NAMESPACE: record.namespace,
+        WORLD_SIZE: str(record.workers),
     }
-    if version:
-        metadata["resourceVersion"] = version
+    if record.uids:
+        annotations[UIDS] = ",".join(record.uids)
+    metadata: dict[str, Any] = {
+        "name": record.name,
+        "labels": {MANAGED_BY: BERTH},
+        "annotations": annotations,
+    }
+    if record.version:
+        metadata |= {"resourceVersion": record.version, "uid": record.uid}
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": metadata,
-        "spec": {"holderIdentity": decided},
+        "spec": {"holderIdentity": record.decided},
     }

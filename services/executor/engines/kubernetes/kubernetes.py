@@ -127,16 +127,14 @@ class KubernetesEngine:
         for record in list(self.records.items.values()):
             gang = pods.of(record)
             gangs.append(await self._completed(gang) if record.identity in identities else gang)
-        return gangs
+        return [*gangs, *pods.orphaned(self._record_names())]
 
     async def _completed(self, gang: KubernetesGang) -> KubernetesGang:
-        """Return a gang that is started with the pods that the watch does not show as its own.
-
-        It may be late, and who may write pods of the namespace may have changed what they carry.
-        """
-        record, missing = gang.record, dict[int, PodSeen]()
+        """Return a gang that is started with its pods that the watch, which may be late, lacks."""
+        record = gang.record
         if record.decided != STARTED:
             return gang
+        pods = {pod.key: pod for pod in gang.pods.values()}
         for rank in set(range(record.workers)) - gang.pods.keys():
             name = pod_name(record.name, rank)
             try:
@@ -145,8 +143,9 @@ class KubernetesEngine:
                 if error.status != NOT_FOUND:
                     raise
                 continue
-            missing[rank] = pod_of(row)
-        return gang._replace(pods={**gang.pods, **missing})
+            pod = pod_of(row)
+            pods[pod.key] = pod
+        return Pods(pods).of(record)
 
     async def _outputs(self, gang: KubernetesGang) -> dict[str, tuple[str, ...]]:
         """Return the last lines of the workers of a gang that failed, once none lives."""
@@ -159,7 +158,8 @@ class KubernetesEngine:
     async def act(self, action: Action) -> Failure | None:
         match action:
             case Submit(gang=gang):
-                return self.refusal(gang) or await self._writer.submit(gang)
+                seen = self._gang(gang_name(gang.identity))
+                return self.refusal(gang) or await self._writer.submit(gang, seen)
             case Start(gang=gang, ref=ref):
                 await self._writer.start(gang, self._gang(ref))
             case Forbid(identity=identity):
@@ -177,9 +177,15 @@ class KubernetesEngine:
         return None if gang is None else await self._completed(gang)
 
     def _gang(self, ref: str) -> KubernetesGang | None:
-        """Return a gang as the watches show it, None if there is no record of it."""
-        record = self.records.items.get((self._home, ref))
-        return None if record is None else Pods(self.pods.items).of(record)
+        """Return a gang as the watches show it, None if there is neither record nor pod of it."""
+        record, pods = self.records.items.get((self._home, ref)), Pods(self.pods.items)
+        if record is not None:
+            return pods.of(record)
+        orphaned = pods.orphaned(self._record_names())
+        return next((gang for gang in orphaned if gang.record.name == ref), None)
+
+    def _record_names(self) -> frozenset[str]:
+        return frozenset(name for _, name in self.records.items)
 
     async def read_output(self, identity: str, rank: int, offset: int) -> bytes:
         gang = self._gang(gang_name(identity))

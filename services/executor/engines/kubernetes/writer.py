@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
 
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.kubernetes.gangs import KubernetesGang
@@ -16,14 +18,23 @@ from services.executor.core.kubernetes.manifests import (
     pod_manifest,
     service_manifest,
 )
-from services.executor.core.kubernetes.names import ENDED, FINALIZER, gang_name, pod_name
+from services.executor.core.kubernetes.names import (
+    ENDED,
+    FINALIZER,
+    IDENTITY,
+    RANK,
+    gang_name,
+    pod_name,
+)
 from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.core.kubernetes.records import (
     FORBIDDEN,
     OPEN,
     STARTED,
     GangRecord,
+    new_record,
     record_manifest,
+    record_of,
 )
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi, Row
@@ -49,14 +60,20 @@ class GangWriter:
         self._namespace_of = namespace_of
         self._options = options
 
-    async def submit(self, gang: EngineGang) -> Failure | None:
-        """Create the record of a gang, and its pods, which are bound to no node yet."""
+    async def submit(self, gang: EngineGang, seen: KubernetesGang | None) -> Failure | None:
+        """Create the record of a gang, and its pods, which are bound to no node yet.
+
+        A gang that is decided gets no pods: this executor may be late. `seen` has pods where the
+        API has no record of them.
+        """
         namespace = self._namespace_of(gang.launch.tenant)
         workers = gang.launch.world_size
+        decided = STARTED if seen is not None and seen.has_begun else OPEN
         try:
-            manifest = record_manifest(gang.identity, namespace, workers, OPEN)
-            await self._ensure(self._records, manifest)
-            await self._create_pods(gang, namespace)
+            manifest = record_manifest(new_record(gang.identity, namespace, workers, decided))
+            record = record_of(await self._ensure(self._records, manifest))
+            if record.decided == OPEN:
+                await self._create_pods(gang, record.namespace)
         except ApiRefusal as error:
             permanent = error.status == INVALID
             detail = f"Kubernetes: {error}"[:1024]
@@ -70,11 +87,10 @@ class GangWriter:
         pod = pod_manifest(gang, first, namespace, self._options, None)
         created = await self._ensure(f"{core}/pods", pod)
         name = pod_name(gang_name(gang.identity), first.launch.rank)
-        if created is None:
-            created = await self._api.read(f"{core}/pods/{name}")
         owner = owner_reference(name, str(created["metadata"]["uid"]))
         if needs_service(gang, self._options):
-            await self._ensure(f"{core}/services", service_manifest(gang, owner))
+            service = self._api.create(f"{core}/services", service_manifest(gang, owner))
+            await self._unless_there(service)
         await _together(
             self._ensure(
                 f"{core}/pods", pod_manifest(gang, worker, namespace, self._options, owner)
@@ -82,10 +98,30 @@ class GangWriter:
             for worker in others
         )
 
-    async def _ensure(self, path: str, manifest: Row) -> Row | None:
+    async def _ensure(self, path: str, manifest: Row) -> Row:
+        """Create an object of a gang, or return the one that is there already.
+
+        Raises EngineAway, and ApiRefusal, also where one of its name has another identity.
+        """
+        created = await self._unless_there(self._api.create(path, manifest))
+        if created is not None:
+            return created
+        name = manifest["metadata"]["name"]
+        try:
+            there = await self._api.read(f"{path}/{name}")
+        except ApiRefusal as error:
+            if error.status != NOT_FOUND:
+                raise
+            raise EngineAway(f"{name} was removed meanwhile") from None
+        if _marks(there) != _marks(manifest):
+            words = f"{manifest['kind']} {name} is there, and is none of Berth's"
+            raise ApiRefusal(CONFLICT, "AlreadyExists", words)
+        return there
+
+    async def _unless_there(self, creation: Awaitable[Row]) -> Row | None:
         """Create an object; return None if one of its name is there already."""
         try:
-            return await self._api.create(path, manifest)
+            return await creation
         except ApiRefusal as error:
             if error.reason != "AlreadyExists":
                 raise
@@ -93,7 +129,7 @@ class GangWriter:
 
     async def start(self, gang: EngineGang, seen: KubernetesGang | None) -> None:
         """Decide that the gang starts, and bind its pods; without effect if it was forbidden."""
-        if seen is None or not await self._decide(seen.record, STARTED):
+        if seen is None or not await self._decide_start(seen):
             return
         nodes = {worker.launch.rank: worker.node_id for worker in gang.workers}
         await _together(
@@ -101,6 +137,15 @@ class GangWriter:
             for rank, pod in seen.pods.items()
             if not pod.node and not pod.is_over
         )
+
+    async def _decide_start(self, seen: KubernetesGang) -> bool:
+        """Return whether the gang is started, with the uids of its pods in its record."""
+        if seen.record.decided != OPEN:
+            return seen.record.decided == STARTED
+        if not seen.is_whole or len(seen.living) < len(seen.pods):
+            return False
+        uids = tuple(seen.pods[rank].uid for rank in range(seen.record.workers))
+        return await self._decide(replace(seen.record, decided=STARTED, uids=uids))
 
     async def _bind(self, pod: PodSeen, node: str) -> None:
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
@@ -110,32 +155,51 @@ class GangWriter:
 
     async def forbid(self, identity: str, seen: KubernetesGang | None) -> None:
         """Decide that the gang never starts; without effect if it has."""
-        if seen is not None:
-            await self._decide(seen.record, FORBIDDEN)
+        if seen is not None and not seen.is_orphaned:
+            if seen.record.decided == OPEN:
+                await self._decide(replace(seen.record, decided=FORBIDDEN))
             return
-        manifest = record_manifest(identity, "", 0, FORBIDDEN)
-        await self._ignoring(self._ensure(self._records, manifest))
+        record = new_record(identity, "", 0, FORBIDDEN)
+        if seen is not None:
+            decided = STARTED if seen.has_begun else FORBIDDEN
+            namespace, workers = seen.record.namespace, max(seen.pods) + 1
+            record = new_record(identity, namespace, workers, decided)
+        await self._ignoring(self._api.create(self._records, record_manifest(record)), CONFLICT)
 
-    async def _decide(self, record: GangRecord, decided: str) -> bool:
-        """Write a decision once; return whether that is the decision. Raises EngineAway."""
-        if record.decided != OPEN:
-            return record.decided == decided
-        manifest = record_manifest(
-            record.identity, record.namespace, record.workers, decided, record.version
-        )
-        return await self._ignoring(
-            self._api.replace(f"{self._records}/{record.name}", manifest), NOT_FOUND, CONFLICT
-        )
+    async def _decide(self, record: GangRecord) -> bool:
+        """Write the decision of an open record; return whether it is that. Raises EngineAway."""
+        path = f"{self._records}/{record.name}"
+        change = self._api.replace(path, record_manifest(record))
+        return await self._ignoring(change, NOT_FOUND, CONFLICT)
 
     async def end(self, seen: KubernetesGang | None, grace_s: float) -> None:
-        """Delete the pods of a gang: SIGTERM now, SIGKILL after the grace."""
+        """Delete the pods of a gang: SIGTERM now, SIGKILL after the grace.
+
+        A gang that is open is forbidden first. One that is started keeps its pods until their ends
+        are read; of others those that no kubelet has go at once.
+        """
         if seen is None:
             return
-        is_over = seen.record.decided == FORBIDDEN
+        if seen.is_orphaned:
+            # They may lie where Berth has no rights any more, which must hold up no other gang.
+            with suppress(EngineAway):
+                await self._end_pods(seen, grace_s, has_started=False)
+            return
+        has_started = seen.record.decided == STARTED
+        if seen.record.decided == OPEN:
+            has_started = seen.has_begun
+            decided = STARTED if has_started else FORBIDDEN
+            if not await self._decide(replace(seen.record, decided=decided)):
+                return
+        await self._end_pods(seen, grace_s, has_started=has_started)
+
+    async def _end_pods(self, seen: KubernetesGang, grace_s: float, *, has_started: bool) -> None:
         await _together(
-            self._remove(pod) if is_over else self._delete(pod, grace_s)
+            self._delete(pod, grace_s)
+            if not pod.is_over and (pod.node or has_started)
+            else self._remove(pod)
             for pod in seen.pods.values()
-            if is_over or not pod.is_over
+            if not (pod.is_over and has_started)
         )
 
     async def forget(self, seen: KubernetesGang | None) -> None:
@@ -182,6 +246,12 @@ class GangWriter:
                 raise EngineAway(f"{error.status}: {error}") from None
             return False
         return True
+
+
+def _marks(row: Row) -> tuple[str | None, ...]:
+    """Return what an object of a gang is known by, beside its name."""
+    annotations = row["metadata"].get("annotations") or {}
+    return tuple(annotations.get(key) for key in (IDENTITY, RANK))
 
 
 def _path(pod: PodSeen) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from services.executor.core.engines.contract import EnginePhase
 from services.executor.core.kubernetes.gangs import Pods, foreign_jobs, job_of, progress_of
 from services.executor.core.kubernetes.pods import pod_of
@@ -74,6 +76,38 @@ def test_an_image_that_cannot_be_pulled_is_a_refusal() -> None:
 def test_a_pod_of_the_name_with_another_identity_is_none_of_the_gang() -> None:
     forged = pod_of(pod_row(FIRST.name))
     assert gang(OPEN, forged, SECOND).pods.keys() == {1}
+
+
+def test_a_gang_that_is_started_is_known_by_the_uids_of_its_pods() -> None:
+    record = replace(gang(STARTED).record, uids=("uid-" + FIRST.name, "uid-of-an-earlier-pod"))
+    bare = pod_of(pod_row(FIRST.name))
+    assert bare.identity == ""
+    pods = {pod.key: pod for pod in (bare, gang_pod(1))}
+    assert Pods(pods).of(record).pods == {0: bare}, "what it carries may be changed, not its uid"
+
+
+def test_pods_without_a_record_are_a_gang_that_is_submitted_again_or_ends() -> None:
+    pods = Pods({pod.key: pod for pod in (FIRST, gang_pod(1), pod_of(pod_row("other")))})
+    [lost] = pods.orphaned(())
+    assert lost.pods.keys() == {0, 1} and lost.is_orphaned and lost.has_begun
+    job = job_of(lost)
+    assert (job.ref, job.is_partial, job.phase) == (GANG, True, EnginePhase.RUNNING)
+    assert job.gpu_counts == {"n1": 1} and progress_of(lost, {}).ready == ""
+    assert list(pods.orphaned({GANG})) == []
+    [waits] = Pods({FIRST.key: FIRST}).orphaned(())
+    assert job_of(waits).phase is EnginePhase.PENDING and not waits.has_begun
+
+
+def test_a_pod_that_has_not_the_name_of_its_identity_is_in_no_gang() -> None:
+    annotations = {"berth/identity": FIRST.identity, "berth/rank": "0"}
+    forged = pod_of(pod_row("berth-other-0", metadata={"annotations": annotations}))
+    assert list(Pods({forged.key: forged}).orphaned(())) == []
+
+
+def test_a_gang_that_was_forbidden_before_it_was_submitted_has_late_pods_all_the_same() -> None:
+    record = replace(gang(FORBIDDEN).record, namespace="", workers=0)
+    late = Pods({FIRST.key: FIRST}).of(record)
+    assert late.pods == {0: FIRST} and job_of(late).phase is EnginePhase.RUNNING
 
 
 def test_pods_of_others_are_counted_while_they_hold_gpus() -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from services.executor.core.kubernetes.records import OPEN, STARTED, record_manifest, record_of
+from dataclasses import replace
+
+from services.executor.core.kubernetes.records import (
+    OPEN,
+    STARTED,
+    new_record,
+    record_manifest,
+    record_of,
+)
 from tests.services.executor.core.kubernetes.objects import GANG, IDENTITY_TEXT
+
+OPENED = new_record(IDENTITY_TEXT, "berth-ada", 3, OPEN)
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
-    manifest = record_manifest(IDENTITY_TEXT, "berth-ada", 3, STARTED, "7")
-    record = record_of(manifest)
-    assert (record.name, record.identity, record.workers) == (GANG, IDENTITY_TEXT, 3)
-    assert (record.namespace, record.decided, record.version) == ("berth-ada", STARTED, "7")
+    started = replace(OPENED, decided=STARTED, version="7", uid="u", uids=("a", "b", "c"))
+    assert record_of(record_manifest(started)) == started
+    assert (started.name, started.namespace, started.workers) == (GANG, "berth-ada", 3)
 
 
 def test_a_new_record_has_no_version_and_one_without_a_holder_is_open() -> None:
-    manifest = record_manifest(IDENTITY_TEXT, "berth-ada", 3, OPEN)
-    assert "resourceVersion" not in manifest["metadata"]
+    manifest = record_manifest(OPENED)
+    assert not {"resourceVersion", "uid"} & manifest["metadata"].keys()
     assert record_of({"metadata": {"name": "x"}}).decided == OPEN

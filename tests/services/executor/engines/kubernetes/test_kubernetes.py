@@ -1,12 +1,8 @@
-"""The engine on a real API server: its rights and those of others, owners, compaction."""
+"""The engine on a real API server: its rights, its owners, compaction."""
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,80 +16,13 @@ from services.executor.core.engines.contract import (
     Submit,
 )
 from services.executor.core.engines.gangs import EngineGang
-from services.executor.core.kubernetes.manifests import PodOptions
-from services.executor.core.kubernetes.names import IDENTITY, RANK, gang_name
-from services.executor.engines.engine import EngineAway
-from services.executor.engines.kubernetes.access import access_of
-from services.executor.engines.kubernetes.api import KubernetesApi
+from services.executor.core.kubernetes.names import gang_name
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
-from tests.kubernetes_cluster import (
-    ADMIN,
-    EXECUTOR,
-    IMAGE,
-    MANIFESTS,
-    TENANT,
-    ApiError,
-    KubernetesCluster,
-    control_plane,
-    missing,
-)
+from tests.kubernetes_cluster import EXECUTOR, ApiError, KubernetesCluster
 from tests.patience import PATIENCE_S
-from tests.services.executor.core.engines.looks import gang_of, placed_history
+from tests.services.executor.engines.kubernetes.real_api import NAMESPACE, PODS, pods_of, seen
 
 pytestmark = [pytest.mark.process, pytest.mark.parts]
-NAMESPACE = "berth-vision"
-PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[KubernetesCluster]:
-    if reason := missing():
-        pytest.skip(reason)
-    with (
-        tempfile.TemporaryDirectory(prefix="bk", dir="/tmp") as folder,
-        control_plane(Path(folder)) as running,
-    ):
-        for name in ("executor", "tenant", "admission"):
-            running.apply((MANIFESTS / f"{name}.yaml").read_text())
-        yield running
-
-
-@pytest.fixture
-async def engine(cluster: KubernetesCluster) -> AsyncIterator[KubernetesEngine]:
-    api = KubernetesApi(access_of(cluster.kubeconfig(EXECUTOR)))
-    made = KubernetesEngine(api, "berth", lambda tenant: NAMESPACE, PodOptions(IMAGE))
-    task = asyncio.create_task(made.run())
-    yield made
-    task.cancel()
-    await asyncio.wait([task])
-
-
-@pytest.fixture
-def gang(request: pytest.FixtureRequest) -> EngineGang:
-    """Return a gang of three workers, of another placement in each test."""
-    gang = gang_of(placed_history())
-    return EngineGang(f"{gang.identity}/{request.node.name}", gang.workers)
-
-
-async def seen(engine: KubernetesEngine, gang: EngineGang, count: int) -> EnginePhase | None:
-    """Wait until the watches show that many pods of the gang; return its phase."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            await asyncio.sleep(0.05)
-            name = gang_name(gang.identity)
-            pods = [pod for _, pod in engine.pods.items if pod.startswith(name)]
-            try:
-                state = await engine.observe([gang.identity])
-            except EngineAway:
-                continue
-            if len(pods) == count:
-                jobs = state.jobs_of(gang.identity)
-                return jobs[0].phase if jobs else None
-
-
-def pods_of(cluster: KubernetesCluster, gang: EngineGang) -> list[Any]:
-    name = gang_name(gang.identity)
-    return [p for p in cluster.pods(NAMESPACE) if p["metadata"]["name"].startswith(name)]
 
 
 async def test_a_gang_is_there_unbound_and_its_first_pod_owns_the_rest(
@@ -218,38 +147,3 @@ def test_the_executor_may_do_no_more_than_it_needs(
     with pytest.raises(ApiError) as refused:
         cluster.request(method, path, token=EXECUTOR)
     assert refused.value.status == 403
-
-
-def test_no_other_user_makes_a_pod_that_counts_as_berths(cluster: KubernetesCluster) -> None:
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "mallory", "namespace": NAMESPACE},
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": "system:aggregate-to-edit",
-        },
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],
-    }
-    cluster.request(
-        "POST",
-        f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings",
-        role,
-        ADMIN,
-    )
-    marks = {IDENTITY: "berth:here:gpu:1/5/0", RANK: "0"}
-    plain = {"metadata": {"name": "plain"}, "spec": {"containers": [{"name": "c", "image": IMAGE}]}}
-    cluster.request("POST", PODS, plain, TENANT)
-    forged = {**plain, "metadata": {"name": "forged", "annotations": marks}}
-    for method, path, body, kind in (
-        ("POST", PODS, forged, "application/json"),
-        (
-            "PATCH",
-            f"{PODS}/plain",
-            {"metadata": {"annotations": marks}},
-            "application/merge-patch+json",
-        ),
-    ):
-        with pytest.raises(ApiError, match="by Berth's executor alone"):
-            cluster.request(method, path, body, TENANT, kind)

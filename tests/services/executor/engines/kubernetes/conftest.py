@@ -1,0 +1,56 @@
+"""A control plane for the tests of this folder that need one, and an engine on it."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from services.executor.core.engines.gangs import EngineGang
+from services.executor.core.kubernetes.manifests import PodOptions
+from services.executor.engines.kubernetes.access import access_of
+from services.executor.engines.kubernetes.api import KubernetesApi
+from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
+from tests.kubernetes_cluster import (
+    EXECUTOR,
+    IMAGE,
+    MANIFESTS,
+    KubernetesCluster,
+    control_plane,
+    missing,
+)
+from tests.services.executor.core.engines.looks import gang_of, placed_history
+from tests.services.executor.engines.kubernetes.real_api import NAMESPACE
+
+
+@pytest.fixture(scope="package")
+def cluster() -> Iterator[KubernetesCluster]:
+    if reason := missing():
+        pytest.skip(reason)
+    with (
+        tempfile.TemporaryDirectory(prefix="bk", dir="/tmp") as folder,
+        control_plane(Path(folder)) as running,
+    ):
+        for name in ("executor", "tenant", "admission"):
+            running.apply((MANIFESTS / f"{name}.yaml").read_text())
+        yield running
+
+
+@pytest.fixture
+async def engine(cluster: KubernetesCluster) -> AsyncIterator[KubernetesEngine]:
+    api = KubernetesApi(access_of(cluster.kubeconfig(EXECUTOR)))
+    made = KubernetesEngine(api, "berth", lambda tenant: NAMESPACE, PodOptions(IMAGE))
+    task = asyncio.create_task(made.run())
+    yield made
+    task.cancel()
+    await asyncio.wait([task])
+
+
+@pytest.fixture
+def gang(request: pytest.FixtureRequest) -> EngineGang:
+    """Return a gang of three workers, of another placement in each test."""
+    gang = gang_of(placed_history())
+    return EngineGang(f"{gang.identity}/{request.node.name}", gang.workers)
