@@ -40,12 +40,12 @@ def pods_of(cluster: KubernetesCluster, gang: EngineGang) -> list[Any]:
     return [p for p in cluster.pods(NAMESPACE) if p["metadata"]["name"].startswith(name)]
 
 
-def may_edit(cluster: KubernetesCluster, user: str) -> None:
-    """Let a user create and change pods of the tenant's namespace, as tenants may."""
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole"}
+def own_namespace(cluster: KubernetesCluster, user: str) -> None:
+    """Give a user every right in the tenant's namespace, as some sites give to tenants."""
+    group = "rbac.authorization.k8s.io"
     binding = {
         "metadata": {"name": user, "namespace": NAMESPACE},
-        "roleRef": {**role, "name": "system:aggregate-to-edit"},
-        "subjects": [{"apiGroup": role["apiGroup"], "kind": "User", "name": user}],
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
     }
     cluster.request("POST", BINDINGS, binding, ADMIN)
