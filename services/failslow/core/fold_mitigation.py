@@ -125,8 +125,6 @@ def note_plan(state: FailSlowState, event: MitigationPlanned, fact: Fact) -> Non
 def apply_plan(state: FailSlowState, event: MitigationApplied, fact: Fact) -> None:
     if (open_plan := state.mitigation.plans.get(event.plan_id)) is not None:
         open_plan.tries += 1
-        if event.actor == "framework":
-            state.mitigation.note_framework(open_plan, state.cluster_s(fact.at))
         open_plan.tried_s, open_plan.cordons = state.cluster_s(fact.at), event.cordons
         if event.level == "migrate" and open_plan.tries > 1 and may_restart(state, event.job_id):
             state.mitigation.offer_restart(event.job_id, open_plan.tried_s)
@@ -196,9 +194,7 @@ def measure_migration(state: FailSlowState, event: MitigationMeasured, fact: Fac
     if (migration := state.mitigation.migrations.get(event.job_id)) is not None:
         migration.started_s = now_s
         migration.cost_s, migration.gpus = event.cost_s, event.gpus
-        state.mitigation.deficits.charge(
-            event.job_id, event.cost_s, migration.slowdown, now_s, is_slow=False
-        )
+        state.mitigation.deficits.charge(event.job_id, event.cost_s, migration.slowdown, now_s)
 
 
 def account_migration(state: FailSlowState, event: MitigationAccounted, fact: Fact) -> None:

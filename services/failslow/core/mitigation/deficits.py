@@ -39,15 +39,12 @@ class DeficitBook:
         deficit = self.jobs.get(job_id)
         return deficit.at(now_s) if deficit else 0.0
 
-    def charge(
-        self, job_id: str, cost_s: float, slowdown: float, now_s: float, *, is_slow: bool
-    ) -> None:
-        """Add the cost of a level against a slowdown, which the job has still or not any more."""
+    def charge(self, job_id: str, cost_s: float, slowdown: float, now_s: float) -> None:
+        """Add the cost of a level against a slowdown; the job runs well from now on."""
         self.pause(job_id, now_s)
         deficit = self.jobs.setdefault(job_id, Deficit())
         deficit.cost_s += cost_s
-        deficit.share = lost_share(slowdown)
-        deficit.since_s = None if is_slow else now_s
+        deficit.share, deficit.since_s = lost_share(slowdown), now_s
         while len(self.jobs) > JOBS_KEPT:
             del self.jobs[next(iter(self.jobs))]
 

@@ -143,16 +143,6 @@ class MitigationState:
             episode.planned += (plan.plan.level,)
             self._schedule(plan.job_id)
 
-    def note_framework(self, plan: OpenPlan, now_s: float) -> None:
-        """Note that the framework has applied a level; the job is slow until its faults end."""
-        episode = self.episodes.get(plan.job_id)
-        if episode is None:
-            return
-        self._advance(episode, now_s)
-        worst = max((fault.slowdown for fault in episode.faults.values()), default=0.0)
-        self.deficits.charge(plan.job_id, plan.plan.cost_s, worst, now_s, is_slow=True)
-        self._schedule(plan.job_id)
-
     def offer_restart(self, job_id: str, now_s: float) -> None:
         """Let a restart be planned for a gang that could not leave its slow nodes."""
         episode = self.episodes.get(job_id)
