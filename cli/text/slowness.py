@@ -44,6 +44,7 @@ ALONE = (
     "GPU types and size"
 )
 MEASURE = "which node or link: berth nodes validate --job {job}, once it has left its nodes"
+ONE_NODE = "all of it runs on {node}: it is that node, or the program"
 NOT_PLACED = "it has not run yet"
 
 
@@ -105,9 +106,18 @@ def _paragraph(suspicion: Row, timeline: Sequence[Row], as_of: int) -> Iterator[
     yield from _plans(str(fault["fault_id"]), timeline)
     is_unclear = fault.get("cause") in ("unknown", "communication")
     if end is None and is_unclear and not _names_worker(timeline):
-        yield f"  {MEASURE.format(job=str(fault['fault_id']).partition('/')[0])}"
+        own = _nodes(timeline)
+        job = str(fault["fault_id"]).partition("/")[0]
+        yield f"  {ONE_NODE.format(node=own[0]) if len(own) == 1 else MEASURE.format(job=job)}"
     if end is not None:
         yield f"  end: {_end(end)}"
+
+
+def _nodes(timeline: Sequence[Row]) -> list[str]:
+    """Return the nodes that the job was placed on last."""
+    placed = [_data(row) for row in timeline if row["type"] == PLACED]
+    allocations = cast("Sequence[Row]", placed[-1]["allocations"]) if placed else ()
+    return sorted({str(allocation["node_id"]) for allocation in allocations})
 
 
 def _names_worker(timeline: Sequence[Row]) -> bool:

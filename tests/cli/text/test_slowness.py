@@ -203,6 +203,9 @@ def test_the_cause_has_its_part_and_confidence_or_is_unknown() -> None:
     assert unknown[2] == "  cause: unknown (nothing shows it)"
     assert unknown[-1].startswith("  which node or link: berth nodes validate --job j1")
     worker = row("fault.suspected.v1", NOW, **WORKER, cause="compute")
+    placed = row("job.placed.v1", 1, allocations=[{"rank": 0, "node_id": "n7"}])
+    alone = row("fault.suspected.v1", NOW, **{**JOB, "cause": "unknown"})
+    assert slowness_lines([placed, alone], NOW)[-1].startswith("  all of it runs on n7: ")
     both = [row("fault.suspected.v1", NOW, **{**JOB, "cause": "unknown"}), worker]
     assert not any("berth nodes validate" in line for line in slowness_lines(both, NOW))
 
