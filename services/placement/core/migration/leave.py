@@ -56,8 +56,10 @@ def leave_where_room_now(pool: Pool, now: int) -> Iterator[Decision]:
     """Migrate the jobs that wait for room to leave slow nodes, if they have it by now.
 
     They come before the queue: each gives back as many GPUs as it takes, and a gang that stalls
-    wastes all that it has.
+    wastes all that it has. A pool without mitigation lets none leave.
     """
+    if pool.settings is None or pool.settings.mitigation == "off":
+        return
     for job_id, plan in list(pool.waiting_plans.items()):
         job = pool.jobs[job_id]
         if target := room_without(pool, job, plan.node_ids, now):

@@ -21,7 +21,7 @@ PLAN = "j/1/migrate/1"
 
 def full(*, release: int = 1) -> Lane:
     """Return a full pool: a gang on `a` and `b`, another job on `c`, and one that waits."""
-    pool = lane("a", "b", "c", release=release)
+    pool = lane("a", "b", "c", release=release, mitigation="approve")
     pool.run(job("j", 8, workers=2), job("x", 8))
     pool.submit(job("next", 8))
     assert pool.job("next").phase == "waiting"
@@ -105,6 +105,14 @@ def test_a_plan_that_is_over_waits_no_longer() -> None:
     assert (event.reason, event.waits) == ("over", False)
     events = a_node_is_freed(pool)
     assert [event.job_id for event in only(JobPlaced, events)] == ["next"]
+
+
+def test_without_mitigation_no_gang_leaves_any_more() -> None:
+    pool = full()
+    apply(pool, pool.nodes_of("j")[0])
+    pool.pool(release=1, mitigation="off")
+    assert only(JobMigrated, a_node_is_freed(pool)) == []
+    assert pool.job("next").phase == "placed"
 
 
 def test_a_job_that_ends_has_no_plan_that_waits() -> None:
