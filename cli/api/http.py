@@ -62,8 +62,8 @@ class Api(Client):
     def put(self, path: str, body: Mapping[str, object], query: Query | None = None) -> Json:
         return self._of("PUT", path, query, body)
 
-    def patch(self, path: str, body: Mapping[str, object]) -> Json:
-        return self._of("PATCH", path, body=body)
+    def patch(self, path: str, body: Mapping[str, object], query: Query | None = None) -> Json:
+        return self._of("PATCH", path, query, body=body)
 
     def delete(self, path: str, query: Query | None = None) -> Json:
         return self._of("DELETE", path, query)

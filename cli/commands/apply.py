@@ -19,10 +19,7 @@ from cli.input.manifest import SIGNING_FILE, Declared, read_manifest
 from cli.text.output import emit, lines, text_of
 
 QUOTA_SETTINGS = 3
-FIXED = {
-    "key": "a key does not change: `berth keys revoke`, and another name, is allowed",
-    "webhook": "a webhook does not change: `berth webhooks delete`, or another name, is allowed",
-}
+FIXED = {"key": "a key does not change: `berth keys revoke`, and another name, is allowed"}
 """Kinds whose objects are made and deleted, and what is possible in place of a change."""
 UNORDERED = {"webhook": ("events", "pools")}
 """Settings that are sets, by kind."""
@@ -151,7 +148,7 @@ def diff_lines(change: Difference) -> list[str]:
     if change.declared.kind == "secret" and action == "unchanged" and change.present:
         action = "present, value not compared; --replace-secrets sets it"
     elif change.present and SIGNING_FILE in change.declared.settings:
-        action = "unchanged, signing secret not compared"
+        action += ", signing secret not compared"
     shown = [f"{change.declared.title}: {action}"]
     for name, value in sorted(change.settings.items()):
         old = f"{text_of(before.get(name))} -> " if change.present else ""
@@ -199,6 +196,9 @@ def _send(client: Api, change: Difference) -> Json:
             value = text_of_file(Path(str(settings["file"])))
             owner = {"tenant": declared.owner}
             return client.put(f"{path}/{part(declared.name)}", {"value": value}, owner)
+        case "webhook" if present is not None:
+            owner = {"tenant": declared.owner}
+            return client.patch(f"{path}/{part(declared.name)}", settings, owner)
         case "webhook":
             body = {name: value for name, value in settings.items() if name != SIGNING_FILE}
             if file := settings.get(SIGNING_FILE):

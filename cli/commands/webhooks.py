@@ -11,14 +11,14 @@ import typer
 from cli.api.answers import api, pages, report, report_once
 from cli.api.http import Api, Json, part
 from cli.commands.secrets import text_of_file
-from cli.errors import Refused, Unreachable
+from cli.errors import BadInput, Refused, Unreachable
 from cli.input.arguments import AsJson, Data, Limit
 from cli.input.state_changes import parse_state_changes
 from cli.text.output import emit, table
 from cli.text.times import clock
 
 webhooks = typer.Typer(
-    no_args_is_help=True, help="Webhooks of tenants: create, list, delete, test."
+    no_args_is_help=True, help="Webhooks of tenants: create, list, set, delete, test."
 )
 
 RESULT_S = 30.0
@@ -88,6 +88,36 @@ def list_(
         "ERROR",
     )
     table(columns, (_cells(row) for row in rows), "no webhooks")
+
+
+@webhooks.command("set")
+def set_(
+    name: Name,
+    url: Annotated[str | None, typer.Option(help="Its new address.")] = None,
+    events: Annotated[
+        str | None, typer.Option(help="State changes that it gets from now on, as of `create`.")
+    ] = None,
+    pool: Annotated[
+        list[str] | None,
+        typer.Option(help="Pool of the jobs; may be repeated; `null` alone: every pool."),
+    ] = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Change the named settings of a webhook; what waits goes to the new address.
+
+    The signing secret stays. A webhook that was disabled works again once a test succeeds.
+    """
+    changes: Json = {} if url is None else {"url": url}
+    if events is not None:
+        changes["events"] = parse_state_changes(events, "--events")
+    if pool:
+        changes["pools"] = None if pool == ["null"] else pool
+    if not changes:
+        raise BadInput("no setting; --url, --events or --pool is allowed")
+    receipt = api(data).patch(f"/v1/webhooks/{part(name)}", changes, {"tenant": tenant})
+    report(as_json, receipt, f"{name}: {', '.join(changes)} changed")
 
 
 @webhooks.command()

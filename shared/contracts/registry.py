@@ -18,7 +18,7 @@ from shared.contracts.pools import RELEASE, PoolConfigured, PoolDeleted
 from shared.contracts.secret_registry import SecretRegistry
 from shared.contracts.secrets import SecretDeleted, SecretRewrapped, SecretStored
 from shared.contracts.webhook_registry import WebhookRegistry
-from shared.contracts.webhooks import WebhookCreated, WebhookDeleted
+from shared.contracts.webhooks import WebhookChanged, WebhookCreated, WebhookDeleted
 
 NO_HASH = "0" * 64
 """The hash of no secret: an unknown key id is refused as slowly as a wrong secret."""
@@ -107,7 +107,7 @@ class AccessView:
                 self._note_key(event)
             case SecretStored() | SecretRewrapped() | SecretDeleted():
                 self.secrets.apply(event)
-            case WebhookCreated() | WebhookDeleted():
+            case WebhookCreated() | WebhookChanged() | WebhookDeleted():
                 self.webhooks.apply(event)
             case _:
                 self.enrolled.apply(event)

@@ -13,6 +13,7 @@ from shared.contracts.endpoints import EndpointSettings, ModelName
 from shared.contracts.job_commands import SetQuota
 from shared.contracts.pools import PoolConfigured, PoolSettings
 from shared.contracts.releases import early_setting, held_settings
+from shared.contracts.webhooks import WebhookSettings
 
 U = TypeVar("U", bound="Update")
 CONDITION: Any = Field(
@@ -126,6 +127,21 @@ class UpdateQuota(Update):
     )
 
     _named = field_validator("guaranteed_gpus")(lambda value: required(value))
+
+
+@command
+@with_settings
+class UpdateWebhook(Update):
+    """Change the named settings of a webhook; absent: unchanged, null: the default."""
+
+    TYPE: ClassVar[str] = "webhook.update.v1"
+    OWNER: ClassVar[str] = "access"
+    SETTINGS: ClassVar[type[Model]] = WebhookSettings
+    ABOUT: ClassVar[frozenset[str]] = frozenset({"tenant", "name"})
+    tenant: Name = Field(description="the tenant")
+    name: Name = Field(description="the webhook")
+
+    _named = field_validator("url", "events", check_fields=False)(lambda value: required(value))
 
 
 def required(value: Any) -> Any:

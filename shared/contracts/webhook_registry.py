@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from shared.contracts.webhooks import WebhookCreated, WebhookDeleted
+from shared.contracts.webhooks import (
+    WebhookChanged,
+    WebhookCreated,
+    WebhookDeleted,
+    WebhookSettings,
+)
 
 
 @dataclass(slots=True)
@@ -27,9 +32,14 @@ class WebhookRegistry:
         """Delete all webhooks of a tenant."""
         self.by_tenant.pop(tenant, None)
 
-    def apply(self, event: WebhookCreated | WebhookDeleted) -> None:
+    def apply(self, event: WebhookCreated | WebhookChanged | WebhookDeleted) -> None:
         hooks = self.by_tenant.setdefault(event.tenant, {})
-        if isinstance(event, WebhookCreated):
-            hooks[event.name] = event
-        else:
-            hooks.pop(event.name, None)
+        match event:
+            case WebhookCreated():
+                hooks[event.name] = event
+            case WebhookChanged():
+                if (hook := hooks.get(event.name)) is not None:
+                    changes = {name: getattr(event, name) for name in WebhookSettings.model_fields}
+                    hooks[event.name] = hook.model_copy(update=changes)
+            case WebhookDeleted():
+                hooks.pop(event.name, None)

@@ -87,6 +87,18 @@ class WebhookCreated(WebhookSettings, Event):
 
 
 @event
+class WebhookChanged(WebhookSettings, Event):
+    """The webhook has these settings from now on, for what waits to be sent too."""
+
+    TYPE: ClassVar[str] = "webhook.changed.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
+    SUBJECT: ClassVar[str] = "name"
+    PUBLIC: ClassVar[bool] = False
+    tenant: Name = Field(description="the tenant")
+    changed_at: int = Field(ge=0, description="ms, when it was changed")
+
+
+@event
 class WebhookDeleted(Event):
     """The tenant has no webhook of that name any more."""
 

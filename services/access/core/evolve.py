@@ -26,7 +26,7 @@ from shared.contracts.pools import PoolConfigured, PoolDeleted
 from shared.contracts.rejected import InputRetryRequested, InputSkipped
 from shared.contracts.secrets import SecretDeleted, SecretRewrapped, SecretStored
 from shared.contracts.terminals import TerminalClosed, TerminalOpened
-from shared.contracts.webhooks import WebhookCreated, WebhookDeleted, WebhookTested
+from shared.contracts.webhooks import WebhookChanged, WebhookCreated, WebhookDeleted, WebhookTested
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
 from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, ignore
@@ -62,6 +62,7 @@ FOLDS: dict[type[Event], EventFold[AccessState]] = {
     SecretRewrapped: fold_registry,
     SecretDeleted: fold_registry,
     WebhookCreated: fold_registry,
+    WebhookChanged: fold_registry,
     WebhookDeleted: fold_registry,
     WebhookTested: ignore,
     TerminalOpened: ignore,

@@ -6,24 +6,28 @@ from services.access.core.outcomes import Denial, Grant, Outcome, deny_tenant
 from services.access.core.secrets import store_secret
 from shared.contracts.registry import AccessView
 from shared.contracts.secrets import SIGNING, SecretDeleted, StoreSecret
+from shared.contracts.updates import UpdateWebhook
 from shared.contracts.webhooks import (
     MAX_WEBHOOKS,
     CreateWebhook,
     DeleteWebhook,
     SendTestEvent,
+    WebhookChanged,
     WebhookCreated,
     WebhookDeleted,
     WebhookSettings,
     WebhookTested,
 )
 
-WebhookCommand = CreateWebhook | DeleteWebhook | SendTestEvent
+WebhookCommand = CreateWebhook | UpdateWebhook | DeleteWebhook | SendTestEvent
 
 
 def decide_webhook(view: AccessView, command: WebhookCommand, now: int) -> Outcome:
     match command:
         case CreateWebhook():
             return create_webhook(view, command, now)
+        case UpdateWebhook():
+            return update_webhook(view, command, now)
         case DeleteWebhook():
             return delete_webhook(view, command)
         case SendTestEvent():
@@ -37,8 +41,8 @@ def create_webhook(view: AccessView, command: CreateWebhook, now: int) -> Outcom
         return deny_tenant(of, command.tenant)
     if command.name in hooks:
         return Denial(of, "webhook_exists", f"name: {command.name!r}: delete that webhook first")
-    if unknown := [pool for pool in command.pools if pool not in view.pools]:
-        return Denial(of, "unknown_pool", f"pools: {unknown[0]!r}: no such pool")
+    if denial := _deny_unknown_pool(view, of, command.pools):
+        return denial
     if len(hooks) >= MAX_WEBHOOKS:
         detail = f"name: {command.name!r}: {MAX_WEBHOOKS} webhooks per tenant are allowed"
         return Denial(of, "too_many_webhooks", detail)
@@ -51,6 +55,21 @@ def create_webhook(view: AccessView, command: CreateWebhook, now: int) -> Outcom
                 **settings, tenant=command.tenant, created_by=command.created_by, created_at=now
             )
             return Grant(of, created, () if stored is None else (stored,))
+
+
+def update_webhook(view: AccessView, command: UpdateWebhook, now: int) -> Outcome:
+    """Change what the command names; the signing secret and the figures stay."""
+    of, existing = _of(command), view.webhooks.get(command.tenant, command.name)
+    if existing is None:
+        return _deny_unknown(of, command.name)
+    changes = command.changes()
+    if denial := _deny_unknown_pool(view, of, changes.get("pools", ())):
+        return denial
+    kept = existing.model_dump(include=set(WebhookSettings.model_fields))
+    settings = {**kept, **changes}
+    if settings == kept:
+        return Grant(of, None)
+    return Grant(of, WebhookChanged(**settings, tenant=command.tenant, changed_at=now))
 
 
 def delete_webhook(view: AccessView, command: DeleteWebhook) -> Outcome:
@@ -82,6 +101,12 @@ def _signing_secret(command: CreateWebhook) -> StoreSecret:
 
 def _of(command: WebhookCommand) -> str:
     return f"{command.tenant}/{command.name}"
+
+
+def _deny_unknown_pool(view: AccessView, of: str, pools: tuple[str, ...]) -> Denial | None:
+    """Return the refusal of settings that name a pool which does not exist."""
+    unknown = [pool for pool in pools if pool not in view.pools]
+    return Denial(of, "unknown_pool", f"pools: {unknown[0]!r}: no such pool") if unknown else None
 
 
 def _deny_unknown(of: str, name: str) -> Denial:

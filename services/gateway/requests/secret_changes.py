@@ -15,11 +15,20 @@ from services.gateway.responses.problem import ApiError
 from services.gateway.wiring import Gateway
 from shared.contracts.registry import Bearer
 from shared.contracts.secrets import DeleteSecret, RewrapSecret, StoreSecret
+from shared.contracts.updates import UpdateWebhook
 from shared.contracts.webhooks import CreateWebhook, DeleteWebhook, SendTestEvent
 
 TRIES = 5
 """Attempts to store a secret while other gateways store secrets of the tenant."""
-Change = StoreSecret | RewrapSecret | DeleteSecret | CreateWebhook | DeleteWebhook | SendTestEvent
+Change = (
+    StoreSecret
+    | RewrapSecret
+    | DeleteSecret
+    | CreateWebhook
+    | UpdateWebhook
+    | DeleteWebhook
+    | SendTestEvent
+)
 Sealed = TypeVar("Sealed", StoreSecret, CreateWebhook)
 
 

@@ -1,4 +1,4 @@
-"""Webhooks of tenants: create, list, delete, test. Their signing secrets are shown once."""
+"""Webhooks of tenants: create, list, change, delete, test. Their signing secrets are shown once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from berth_client import answers
 from services.gateway.core.strict import parse_body
 from services.gateway.reads.database import Row
 from services.gateway.reads.paging import Limit, PageToken, page_of_entries
-from services.gateway.requests.authorization import authorize
+from services.gateway.requests.authorization import authorize, update_request
 from services.gateway.requests.body import json_body
 from services.gateway.requests.commands import accepted_response, command_route, json_response
 from services.gateway.requests.filters import check_tenant
@@ -31,6 +31,7 @@ from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Name
 from shared.contracts.registry import Bearer
 from shared.contracts.secrets import SIGNING
+from shared.contracts.updates import UpdateWebhook
 from shared.contracts.webhooks import (
     SECRET_BYTES,
     SECRET_PREFIX,
@@ -151,6 +152,19 @@ async def list_webhooks(
         return _row_of(hook, figures.get((hook.tenant, hook.name, hook.created_at), {}))
 
     return json_response(page_of_entries(hooks, row_of, after, limit, "id"))
+
+
+@router.patch("/{name}", **command_route(UpdateWebhook, 404, 409))
+async def update_webhook(request: Request, name: Webhook, tenant: OfTenant = None) -> Response:
+    """Change the named settings of a webhook and keep the others; null is the default.
+
+    What waits is sent to the new address. The signing secret and the figures stay.
+    """
+    gateway, bearer, owner = await _sender(request, tenant)
+    _, command = await update_request(request, UpdateWebhook, "submitter", tenant=owner, name=name)
+    await _require(gateway, owner, name)
+    require_finished(gateway.access.view, "a change of a webhook", "delete it and create it anew")
+    return accepted_response(await decided(request, bearer, command))
 
 
 @router.delete("/{name}", **command_route(None, 400, 404, 409, 413, 415, 422))

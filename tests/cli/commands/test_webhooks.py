@@ -39,6 +39,10 @@ class WebhooksApi:
         self.sent.append(("POST", path, body, query))
         return {"secret": "whsec_x"}
 
+    def patch(self, path: str, body: Any, query: Any) -> dict[str, Any]:
+        self.sent.append(("PATCH", path, body, query))
+        return {}
+
     def delete(self, path: str, query: Any) -> dict[str, Any]:
         self.sent.append(("DELETE", path, None, query))
         return {}
@@ -73,6 +77,25 @@ def test_a_secret_of_a_file_is_sent_and_not_printed(
     body = {"name": "ci", "url": "https://a.example.org/", "events": ["failed"]}
     assert api.sent[0][2] == {**body, "secret": "whsec_mine"}
     assert capsys.readouterr().out == "ci: created\n"
+
+
+def test_set_sends_what_is_named_alone(
+    api: WebhooksApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verbs.set_("ci", events="started", tenant="ada")
+    verbs.set_("ci", url="https://b.example.org/", pool=["null"])
+    assert api.sent == [
+        ("PATCH", "/v1/webhooks/ci", {"events": ["started"]}, {"tenant": "ada"}),
+        (
+            "PATCH",
+            "/v1/webhooks/ci",
+            {"url": "https://b.example.org/", "pools": None},
+            {"tenant": None},
+        ),
+    ]
+    assert capsys.readouterr().out == "ci: events changed\nci: url, pools changed\n"
+    with pytest.raises(BadInput, match="--url, --events or --pool is allowed"):
+        verbs.set_("ci")
 
 
 def test_create_names_the_state_changes_that_are_allowed(api: WebhooksApi) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from services.access.core.outcomes import Denial, Grant
 from services.access.core.webhooks import WebhookCommand, decide_webhook
 from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.registry import AccessView
 from shared.contracts.secrets import SealedValue, SecretDeleted, SecretStored, WrappedKey
+from shared.contracts.updates import UpdateWebhook
 from shared.contracts.webhooks import (
     MAX_WEBHOOKS,
     CreateWebhook,
     DeleteWebhook,
     SendTestEvent,
+    WebhookChanged,
     WebhookCreated,
     WebhookDeleted,
     WebhookTested,
@@ -68,6 +71,32 @@ def test_a_webhook_comes_with_its_signing_secret(view: AccessView) -> None:
     assert view.secrets.get("ada", "berth.webhook.ci") == stored
 
 
+def update(**changes: object) -> UpdateWebhook:
+    return UpdateWebhook.model_validate({"tenant": "ada", "name": "ci", **changes})
+
+
+def test_a_change_names_what_it_changes_and_keeps_the_rest(view: AccessView) -> None:
+    grant(view, create(events=["failed", "started"]))
+    changed = grant(view, update(url="https://b.example.org/")).event
+    assert isinstance(changed, WebhookChanged) and changed.changed_at == AT
+    hook = view.webhooks.get("ada", "ci")
+    assert hook is not None and hook.events == ("failed", "started")
+    assert (hook.url, hook.created_by) == ("https://b.example.org/", "key:a")
+    assert view.secrets.get("ada", "berth.webhook.ci") is not None
+
+
+def test_a_change_to_what_is_there_is_no_event(view: AccessView) -> None:
+    grant(view, create())
+    outcome = decide_webhook(view, update(events=["failed"], pools=None), AT)
+    assert outcome == Grant("ada/ci", None)
+
+
+@pytest.mark.parametrize("field", ["url", "events"])
+def test_what_has_no_default_needs_a_value(field: str) -> None:
+    with pytest.raises(ValidationError, match="a value is required"):
+        update(**{field: None})
+
+
 def test_a_webhook_is_deleted_with_its_signing_secret(view: AccessView) -> None:
     grant(view, create())
     deleted, others = grant(view, DeleteWebhook(tenant="ada", name="ci"))[1:]
@@ -88,7 +117,9 @@ def test_what_cannot_be_is_refused_with_its_reason(view: AccessView) -> None:
     assert reason(view, create(tenant="eve")) == "unknown_tenant"
     assert reason(view, DeleteWebhook(tenant="ada", name="ci")) == "unknown_webhook"
     assert reason(view, SendTestEvent(tenant="ada", name="ci")) == "unknown_webhook"
+    assert reason(view, update(url="https://b.example.org/")) == "unknown_webhook"
     grant(view, create())
+    assert reason(view, update(pools=["nowhere"])) == "unknown_pool"
     assert reason(view, create(version=2)) == "webhook_exists"
 
 

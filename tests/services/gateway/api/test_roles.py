@@ -76,6 +76,7 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("DELETE", "/v1/users/{user}/mail"): "submitter",
     ("GET", "/v1/webhooks"): "viewer",
     ("POST", "/v1/webhooks"): "submitter",
+    ("PATCH", "/v1/webhooks/{name}"): "submitter",
     ("DELETE", "/v1/webhooks/{name}"): "submitter",
     ("POST", "/v1/webhooks/{name}/test"): "submitter",
     ("POST", "/v1/keys"): "admin",

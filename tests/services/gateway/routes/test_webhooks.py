@@ -74,6 +74,11 @@ async def test_a_webhook_is_created_listed_tested_and_deleted(site: Site) -> Non
     assert (row["id"], row["url"], row["events"]) == ("ada/ci", HOOK["url"], ["failed"])
     assert (row["delivered"], row["test_result"]) == (0, "")
     assert "secret" not in row and "sealed" not in row
+    change = {"url": "https://b.example.org/"}
+    assert (await site.call("PATCH", "/v1/webhooks/ci", change))[0] == 202
+    _, page = await site.call("GET", "/v1/webhooks", key="ada-view")
+    (changed,) = page["items"]
+    assert changed == {**row, **change}
     assert (await site.call("POST", "/v1/webhooks/ci/test"))[0] == 202
     assert (await site.call("DELETE", "/v1/webhooks/ci"))[0] == 202
     assert (await site.call("DELETE", "/v1/webhooks/ci"))[0] == 404
@@ -108,6 +113,9 @@ async def test_a_tenant_sees_and_changes_its_own_webhooks_alone(site: Site) -> N
     _, page = await site.call("GET", "/v1/webhooks")
     assert "bob/own" not in [row["id"] for row in page["items"]]
     assert (await site.call("DELETE", "/v1/webhooks/own"))[0] == 404
+    assert (await site.call("PATCH", "/v1/webhooks/own", {"events": ["started"]}))[0] == 404
+    stolen = {"tenant": "bob", "url": "https://eve.example.org/"}
+    assert (await site.call("PATCH", "/v1/webhooks/own", stolen))[0] == 422
     assert (await site.call("GET", "/v1/webhooks?tenant=bob"))[0] == 403
     _, page = await site.call("GET", "/v1/webhooks?tenant=bob", key="op")
     assert [row["id"] for row in page["items"]] == ["bob/own"]
