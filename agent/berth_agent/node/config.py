@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from berth_agent import file_names
+from berth_agent.linux.seccomp import is_known
 
 DEFAULT_FILE = Path("/etc/berth-agent/config.toml")
 
@@ -54,6 +55,8 @@ class Config:
     cgroups: bool = True
     max_pids: int = 32768
     """Processes and threads of one worker."""
+    seccomp: bool = False
+    """Whether programs of jobs get a filter of system calls; those of images have the engine's."""
     output_mib: float = 64.0
     """Size at which the output of one worker is cut, MiB."""
     reserve_mib: float = 16.0
@@ -173,10 +176,13 @@ def _check(name: str, value: object, default: object) -> None:
         raise ConfigError(f"{name}: {value!r}; {type(default).__name__} is allowed")
     if name == "uid_first" and int(str(value)) < 0:
         raise ConfigError(f"uid_first: {value}; 0 or more is allowed")
-    if name == "image_mounts" and isinstance(value, dict):
-        _check_mounts(value)
-    if name == "umask":
-        _check_umask(str(value))
+    if check := CHECKS.get(name):
+        check(value)
+
+
+def _check_filter(value: bool) -> None:
+    if value and not is_known(machine := os.uname().machine):
+        raise ConfigError(f"seccomp: true; only false is allowed on {machine}")
 
 
 def _check_mounts(mounts: dict[str, str]) -> None:
@@ -189,6 +195,14 @@ def _check_mounts(mounts: dict[str, str]) -> None:
 def _check_umask(value: str) -> None:
     if not value or set(value) - set("01234567") or int(value, 8) > 0o777:
         raise ConfigError(f"umask: {value!r}; an octal number up to 777 is allowed")
+
+
+CHECKS: dict[str, Callable[[Any], None]] = {
+    "image_mounts": _check_mounts,
+    "seccomp": _check_filter,
+    "umask": _check_umask,
+}
+"""Rules of settings beside their types."""
 
 
 def _converted(value: Any, default: object) -> Any:

@@ -6,6 +6,7 @@ import os
 import select
 import time
 
+from berth_agent.linux import seccomp
 from berth_agent.linux.signals import signal
 
 TYPE_CHECKING = False
@@ -58,6 +59,16 @@ def become(uid: int | None, gid: int, groups: Sequence[int], umask: int) -> None
         os.setgid(gid)
         os.setuid(uid)
     os.umask(umask)
+
+
+def confine(spec: Spec) -> None:
+    """Give the process what a program of the worker is: its user, and its filter of calls.
+
+    Raises OSError.
+    """
+    take_identity(spec)
+    if spec.seccomp:
+        seccomp.install()
 
 
 def reset_signals() -> None:

@@ -40,6 +40,7 @@ class Spec:
         "private",
         "prolog",
         "reserve",
+        "seccomp",
         "secrets",
         "store",
         "token",
@@ -106,6 +107,8 @@ class Spec:
         """Folders that the worker reaches also where they are below one that is replaced."""
         self.max_pids: int = values.get("max_pids", 0)
         """Most processes of the user in the worker's own namespace; 0: no such limit."""
+        self.seccomp: bool = values.get("seccomp", False)
+        """Whether programs of the worker have a filter of system calls."""
         self.hook_s: float = values["hook_s"]
         """Longest s that a prolog, an epilog or a check may take."""
 

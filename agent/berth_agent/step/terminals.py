@@ -183,7 +183,7 @@ class _Program:
             self._enter_mounts()
             close_others({self._status})
             reset_oom_score()
-            child.take_identity(self._spec)
+            child.confine(self._spec)
             syscalls.set_death_signal(signal.SIGKILL)
             os.chdir(self._spec.cwd)
             variables = self._variables()

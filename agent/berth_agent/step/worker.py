@@ -181,7 +181,7 @@ class _Init:
                 os._exit(128 + signal.SIGTERM)
             os.setsid()
             reset_oom_score()
-            child.take_identity(self._spec)
+            child.confine(self._spec)
             bound_processes(self._spec.max_pids)
             syscalls.set_death_signal(signal.SIGKILL)
             if os.getppid() != init:

@@ -98,3 +98,15 @@ def test_a_job_runs_as_the_user_that_the_operator_names(double: ExecutorDouble) 
 def test_an_agent_that_gives_no_users_says_so(double: ExecutorDouble) -> None:
     with a_node(double, uid_first=0):
         assert double.wait_for("registration").labels["berth.user"] == "agent"
+
+
+def test_a_program_with_a_filter_of_calls_makes_no_namespace_and_gains_no_rights(
+    double: ExecutorDouble,
+) -> None:
+    with a_node(double, seccomp=True) as node:
+        seen = "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status"
+        run(double, f"{seen}; exec unshare --user --map-root-user true")
+        assert double.wait_for("exited", W).exit_code == 1
+        output = node.output(W)
+        assert output.split()[:4] == ["NoNewPrivs:", "1", "Seccomp:", "2"]
+        assert "Operation not permitted" in output

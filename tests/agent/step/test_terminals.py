@@ -115,6 +115,13 @@ def test_without_a_command_there_is_a_shell(bench: StepBench) -> None:
     assert "42\r\n" in ended.output and ended.status == f"S W{3 << 8}"
 
 
+def test_a_terminal_has_the_filter_of_calls_that_its_worker_has(bench: StepBench) -> None:
+    start(bench, seccomp=True)
+    terminal = opened(bench, "grep", "^Seccomp:", "/proc/self/status")
+    ended = terminal.end()
+    assert ended.output.split() == ["Seccomp:", "2"]
+
+
 def test_input_ends(bench: StepBench) -> None:
     start(bench)
     terminal = opened(bench, "sh", "-c", "wc -c; echo failed >&2; kill -SEGV $$")

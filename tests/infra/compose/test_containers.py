@@ -134,6 +134,8 @@ def test_the_agent_may_keep_jobs_apart_and_has_nothing_else_that_they_could_read
     """Jobs of several tenants are in its container: its rights are for their users and views."""
     run, config = RUN[AGENT], load_config(node.CONFIG, {})
     assert run["user"] == "0" and config.uid_first and config.private_tmp and config.cgroups
+    # Docker's filter permits all that SYS_ADMIN may do, to jobs as well.
+    assert config.seccomp
     assert {"SETUID", "SETGID", "SYS_ADMIN"} < set(run["cap_add"])
     assert config.max_pids * config.cpus * 2 < run["pids_limit"]
     assert run["secrets"] == ["ca_crt"] and "environment" not in run

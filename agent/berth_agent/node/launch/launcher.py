@@ -118,6 +118,7 @@ class Launcher:
                 "pid_namespace": self._kernel.pids,
                 "mounts": mounts,
                 "max_pids": self._config.max_pids if self._kernel.counts_pids else 0,
+                "seccomp": self._config.seccomp and not launch.image,
                 "kept": [private, sockets, os.path.normpath(cwd)],
                 "lease": f"{self._config.run}/{file_names.LEASE}",
                 "wake": f"{self._config.run}/{file_names.WAKE}",
