@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.parts.isolation.delegated_groups import delegated_groups
 from benchmarks.parts.stack import Bench
 from berth_agent.core.environment import DEFAULT_PATH
 from infra.machine.process import spawn
@@ -77,15 +78,16 @@ def confined_node(bench: Bench, token: str, name: str, uid: int) -> Iterator[Con
         env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(_copied(folder))}
         join = [*command, "join", bench.stack.gateway, "--node-id", name]
         subprocess.run(join, check=True, env=env, input=f"{token}\n".encode(), stdout=sys.stderr)
-        agent = spawn("berth-agent", [*command, "run"], log, env)
-        try:
-            yield node
-        except TimeoutError as error:
-            end = log.read_text().splitlines()[-LOG_LINES:]
-            raise TimeoutError("\n".join((str(error), *end))) from None
-        finally:
-            agent.stop()
-            kill_all(processes_below(node))
+        with delegated_groups(f"berth-isolation-{os.getpid()}", uid) as joining:
+            agent = spawn("berth-agent", [*joining, *command, "run"], log, env)
+            try:
+                yield node
+            except TimeoutError as error:
+                end = log.read_text().splitlines()[-LOG_LINES:]
+                raise TimeoutError("\n".join((str(error), *end))) from None
+            finally:
+                agent.stop()
+                kill_all(processes_below(node))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
