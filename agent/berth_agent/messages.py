@@ -91,6 +91,8 @@ class GpuReading(read.Message):
     """Its product name; empty: not known."""
     mig_instances: int | None = None
     """Instances that MIG splits it into; absent: MIG is off."""
+    mig_uuids: tuple[str, ...] = ()
+    """UUIDs of these instances, where the driver says them."""
     xids: tuple[int, ...] = ()
     """Its latest critical Xid errors since the boot."""
     lost: bool = False
@@ -115,6 +117,7 @@ class GpuReading(read.Message):
         "rows_failed": read.optional(read.boolean()),
         "name": read.text(longest=96),
         "mig_instances": read.optional(read.integer(minimum=0, maximum=64)),
+        "mig_uuids": read.items(read.text(longest=96), most=64),
         "xids": read.items(read.integer(minimum=0, maximum=100000), most=8),
         "lost": read.boolean(),
     }

@@ -46,6 +46,9 @@ class GpuReading(Model):
     mig_instances: int | None = Field(
         None, ge=0, le=64, description="instances that MIG splits it into; absent: MIG is off"
     )
+    mig_uuids: tuple[Annotated[str, Field(max_length=96)], ...] = Field(
+        (), max_length=64, description="UUIDs of these instances, where the driver says them"
+    )
     xids: tuple[Xid, ...] = Field(
         (), max_length=8, description="its latest critical Xid errors since the boot"
     )

@@ -186,9 +186,10 @@ def differences(
         if reading.name and not is_of_type(gpu_type, reading.name):
             yield f"gpu_type: {gpu_type} declared, GPU {reading.gpu} is {reading.name}"
         if reading.mig_instances is not None:
+            uuids = f" ({', '.join(reading.mig_uuids)})" if reading.mig_uuids else ""
             yield (
                 f"GPU {reading.gpu} is split by MIG into {reading.mig_instances} instances, which"
-                " are not placed: switch MIG off, or name it in unusable_gpus"
+                f" are not placed: switch MIG off, or name it in unusable_gpus{uuids}"
             )
 
 

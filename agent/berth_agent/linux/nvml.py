@@ -107,17 +107,19 @@ class Nvml:
         known = self._call(function, handle, text, ctypes.c_uint(TEXT_BYTES))
         return text.value.decode(errors="replace") if known else ""
 
-    def _mig_instances(self, handle: ctypes.c_void_p) -> int | None:
-        """Return the instances that MIG splits a GPU into; None where it is off or unknown."""
+    def _mig_instances(self, handle: ctypes.c_void_p) -> list[str] | None:
+        """Return the UUID of each instance that MIG splits a GPU into; None: off or unknown."""
         present, pending = ctypes.c_uint(), ctypes.c_uint()
         places = (ctypes.byref(present), ctypes.byref(pending))
         if not self._call("nvmlDeviceGetMigMode", handle, *places) or present.value != MIG_ON:
             return None
         most = self._number("nvmlDeviceGetMaxMigDeviceCount", handle) or 0
-        instance = ctypes.byref(ctypes.c_void_p())
+        instance, uuids = ctypes.c_void_p(), list[str]()
         name = "nvmlDeviceGetMigDeviceHandleByIndex"
-        places_of = (ctypes.c_uint(number) for number in range(min(most, MOST_GPUS)))
-        return sum(self._call(name, handle, place, instance) for place in places_of)
+        for number in range(min(most, MOST_GPUS)):
+            if self._call(name, handle, ctypes.c_uint(number), ctypes.byref(instance)):
+                uuids.append(self._text("nvmlDeviceGetUUID", instance))
+        return uuids
 
     def _nvlinks(self, handle: ctypes.c_void_p) -> tuple[int | None, int | None]:
         """Return the links, and those that are down; of a GPU on its own none is up."""
@@ -138,11 +140,13 @@ class Nvml:
         kinds = (ctypes.c_int(UNCORRECTED), ctypes.c_int(SINCE_DRIVER))
         nvlinks, nvlinks_down = self._nvlinks(handle)
         rows_pending, rows_failed = self._rows(handle)
+        instances = self._mig_instances(handle)
         return GpuReading(
             gpu=gpu,
             uuid=self._text("nvmlDeviceGetUUID", handle),
             name=self._text("nvmlDeviceGetName", handle),
-            mig_instances=self._mig_instances(handle),
+            mig_instances=None if instances is None else len(instances),
+            mig_uuids=tuple(filter(None, instances or ())),
             xids=self._xids.get(gpu, ()),
             nvlinks=nvlinks,
             nvlinks_down=nvlinks_down,

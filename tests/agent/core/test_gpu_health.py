@@ -93,6 +93,9 @@ def test_a_difference_names_what_is_declared_and_what_is_there() -> None:
     split = GpuReading(gpu=0, name="NVIDIA H100 80GB HBM3", mig_instances=7)
     [words] = differences(-1, "h100", (), (split,))
     assert words.startswith("GPU 0 is split by MIG into 7 instances, which are not placed")
+    named = GpuReading(gpu=0, mig_instances=2, mig_uuids=("MIG-a", "MIG-b"))
+    [words] = differences(-1, "h100", (), (named,))
+    assert words.endswith("name it in unusable_gpus (MIG-a, MIG-b)")
 
 
 def test_what_is_declared_unusable_or_not_at_all_does_not_differ() -> None:

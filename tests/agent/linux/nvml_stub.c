@@ -67,7 +67,15 @@ int nvmlDeviceGetRemappedRows(void *device, unsigned *correctable, unsigned *unc
   return of(device) ? SUCCESS : NOT_SUPPORTED;
 }
 
+static char instances[2][16] = {"MIG-0a", "MIG-3b"};
+
 int nvmlDeviceGetUUID(void *device, char *uuid, unsigned length) {
+  for (int n = 0; n < 2; n++) {
+    if (device == instances[n] && length >= 96) {
+      for (unsigned i = 0; i < 16; i++) uuid[i] = instances[n][i];
+      return SUCCESS;
+    }
+  }
   if (of(device) || length < 96) return NOT_SUPPORTED;
   for (unsigned n = 0; n < 8; n++) uuid[n] = "GPU-1a2b"[n];
   uuid[8] = 0;
@@ -90,7 +98,7 @@ int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *count) { *count = 7; 
 
 /* Instances 0 and 3. */
 int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **instance) {
-  *instance = device;
+  *instance = instances[index == 3];
   return index % 3 || index > 3 ? NOT_SUPPORTED : SUCCESS;
 }
 
