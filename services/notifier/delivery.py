@@ -18,7 +18,7 @@ from asyncpg import Connection, InterfaceError, PostgresError
 from services.notifier import store
 from services.notifier.core.mail import TARGET, message_of
 from services.notifier.core.pace import DISABLE_MS, delay_ms, is_too_old
-from services.notifier.core.signing import headers
+from services.notifier.core.signing import signature_headers
 from services.notifier.senders import MailSender, Outcome, WebhookSender
 from services.notifier.settings import NotifierSettings
 from services.notifier.store import Due
@@ -96,7 +96,7 @@ class Delivery:
         full = ["/".join(place) for place, count in busy.items() if count >= PER_TARGET]
         async with self._lock:
             with terminate_after(self._conn, ANSWER_S):
-                return await store.due(self._conn, now_ms(), self._in_flight, full, PER_TARGET)
+                return await store.read_due(self._conn, now_ms(), self._in_flight, full, PER_TARGET)
 
     async def _attempt(self, item: Due) -> None:
         try:
@@ -122,7 +122,7 @@ class Delivery:
         outcome = await self._post(item, hook.url)
         if item.is_test:
             result = outcome.error or "delivered"
-            await self._store(store.tested(self._conn, item, result, not outcome.error))
+            await self._store(store.note_test(self._conn, item, result, not outcome.error))
             return
         since_ms = await self._note(item, "webhook", outcome)
         if outcome.is_final or (outcome.error and now_ms() - since_ms >= DISABLE_MS):
@@ -134,7 +134,7 @@ class Delivery:
         if secret is None:
             return Outcome(NO_SECRET)
         body = item.body.encode()
-        signed = headers(secret, item.event_id, now_ms() // 1000, body)
+        signed = signature_headers(secret, item.event_id, now_ms() // 1000, body)
         head = {**signed, "content-type": CONTENT_TYPE, "user-agent": "Berth"}
         return await outcome_of(self._webhooks.send(url, head, body))
 
@@ -167,7 +167,7 @@ class Delivery:
         """Store how an attempt went; return since when all of the target have failed, ms."""
         now = now_ms()
         if not outcome.error:
-            await self._store(store.succeeded(self._conn, item, now))
+            await self._store(store.note_success(self._conn, item, now))
             self._observe(kind, "delivered")
             return now
         attempts = item.attempts + 1
@@ -180,7 +180,7 @@ class Delivery:
         retry_at = None if is_over else retry_at_ms
         async with self._lock:
             with terminate_after(self._conn, ANSWER_S):
-                failure = await store.failed(self._conn, item, now, outcome.error, retry_at)
+                failure = await store.note_failure(self._conn, item, now, outcome.error, retry_at)
         for _ in range(failure.given_up):
             self._observe(kind, "given_up")
         return failure.since_ms

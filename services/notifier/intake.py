@@ -84,8 +84,8 @@ class Intake:
         old = is_too_old(change.at_ms, now_ms())
         out = [to_webhook(change, hook) for hook in webhooks_for(change, self._view)]
         job = jobs.get(row_of(change.fields.job_id))
-        if job is not None and change.change is not None:
-            mailed = note(job, change.change)
+        if job is not None and change.state_change is not None:
+            mailed = note(job, change.state_change)
             if mailed is not None:
                 out.append(to_mail(job, change, mailed, self._base_url))
         return [] if old else out

@@ -183,7 +183,7 @@ async def save(
     return dropped
 
 
-async def due(
+async def read_due(
     conn: Connection, now_ms: int, in_flight: Iterable[str], full: Iterable[str], most: int
 ) -> list[Due]:
     """Return what is due, at most so many of each target, those of each target in turn.
@@ -204,7 +204,7 @@ async def postpone(conn: Connection, item: Due, due_at_ms: int) -> None:
     await conn.execute(POSTPONE, *item[:3], 0, due_at_ms)
 
 
-async def succeeded(conn: Connection, item: Due, now_ms: int) -> None:
+async def note_success(conn: Connection, item: Due, now_ms: int) -> None:
     async with conn.transaction():
         await conn.execute(REMOVE, *item[:3])
         await conn.execute(SUCCEEDED, item.tenant, item.target, now_ms)
@@ -217,7 +217,7 @@ class FailedTarget(NamedTuple):
     given_up: int = 0
 
 
-async def failed(
+async def note_failure(
     conn: Connection, item: Due, now_ms: int, error: str, retry_at_ms: int | None
 ) -> FailedTarget:
     """Note a failed attempt, with the time of the next one, None for none."""
@@ -242,7 +242,7 @@ async def disable(conn: Connection, item: Due, now_ms: int) -> None:
         await conn.execute(DISABLE, item.tenant, item.target, now_ms, given_up)
 
 
-async def tested(conn: Connection, item: Due, result: str, is_good: bool) -> None:
+async def note_test(conn: Connection, item: Due, result: str, is_good: bool) -> None:
     """Note the result of a test; a good one enables the webhook again."""
     async with conn.transaction():
         await conn.execute(REMOVE, *item[:3])

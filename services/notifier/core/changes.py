@@ -28,11 +28,11 @@ class Fields(msgspec.Struct):
 
 
 class Change(NamedTuple):
-    """An event that some receiver may get; `change` is None for one that is no state change."""
+    """An event that some receiver may get; `state_change` is None for one that is none."""
 
     event_id: str
     kind: str
-    change: StateChange | None
+    state_change: StateChange | None
     fields: Fields
     at_ms: int
     pool: str
@@ -70,7 +70,7 @@ def webhooks_for(change: Change, view: AccessView) -> list[WebhookCreated]:
     return [
         hook
         for hook in hooks.values()
-        if change.change in hook.events
+        if change.state_change in hook.events
         and (not hook.pools or change.pool in hook.pools)
         and change.at_ms >= hook.created_at
     ]

@@ -27,7 +27,7 @@ LABELS = {
 }
 
 
-class Letter(msgspec.Struct):
+class MailText(msgspec.Struct):
     """A mail without its address, which is resolved when it is sent."""
 
     subject: str
@@ -46,14 +46,14 @@ def to_mail(job: WatchedJob, change: Change, mailed: StateChange, base_url: str)
         *([url] if url else []),
         f"berth why {job.job_id}",
     ]
-    letter = Letter(f"{name[:SUBJECT_CHARS]}: {mailed}", "\n".join(lines) + "\n")
+    mail = MailText(f"{name[:SUBJECT_CHARS]}: {mailed}", "\n".join(lines) + "\n")
     return Notification(
         job.tenant,
         TARGET + job.user,
         0,
         change.event_id,
         change.at_ms,
-        msgspec.json.encode(letter).decode(),
+        msgspec.json.encode(mail).decode(),
     )
 
 
@@ -64,14 +64,14 @@ def message_of(body: str, event_id: str, at_ms: int, sender: str, address: str) 
     """
     if ENCODED_WORD in address:
         raise ValueError("an encoded word in an address")
-    letter = msgspec.json.decode(body, type=Letter)
+    mail = msgspec.json.decode(body, type=MailText)
     message = EmailMessage()
-    message["Subject"] = in_header(letter.subject)
+    message["Subject"] = in_header(mail.subject)
     message["From"], message["To"] = sender, address
     message["Date"] = formatdate(at_ms / 1000)
     message["Message-ID"] = f"<{event_id.replace('/', '.')}@{sender.rpartition('@')[2]}>"
     message["Auto-Submitted"] = "auto-generated"
-    message.set_content(letter.text)
+    message.set_content(mail.text)
     return message
 
 
@@ -95,7 +95,7 @@ def _facts(change: Change) -> list[str]:
     lines = []
     for field, label in LABELS.items():
         value = facts.get(field)
-        if value in (None, "", 0) and field != "exit_code" or value is None:
+        if value is None or (value in ("", 0) and field != "exit_code"):
             continue
         is_time = field == "ran_ms" and isinstance(value, int)
         text = f"{int(str(value)) / 1000:g} s" if is_time else one_line(str(value))

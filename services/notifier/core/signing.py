@@ -13,7 +13,7 @@ import hmac
 from shared.contracts.webhooks import SECRET_PREFIX
 
 
-def headers(secret: str, event_id: str, at_s: int, body: bytes) -> dict[str, str]:
+def signature_headers(secret: str, event_id: str, at_s: int, body: bytes) -> dict[str, str]:
     """Return the three headers: id, time in seconds, and HMAC-SHA256 of both and the body."""
     signed = b".".join((event_id.encode(), str(at_s).encode(), body))
     digest = hmac.digest(key_of(secret), signed, hashlib.sha256)

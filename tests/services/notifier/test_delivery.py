@@ -25,7 +25,10 @@ async def attempt(folder: Path, secret: AsyncMock, failed: AsyncMock) -> None:
     view = cast(Any, SimpleNamespace(is_active=lambda tenant: True))
     delivery = Delivery(MagicMock(), view, settings, TokenBuckets(MAILS), lambda *_: None)
     delivery._in_flight[ITEM.key] = ITEM
-    with patch.object(delivery, "_secret", secret), patch("services.notifier.store.failed", failed):
+    with (
+        patch.object(delivery, "_secret", secret),
+        patch("services.notifier.store.note_failure", failed),
+    ):
         try:
             await delivery._attempt(ITEM)
         finally:
@@ -65,7 +68,7 @@ async def test_one_attempt_at_a_time_is_made_at_a_webhook_that_fails(tmp_path: P
     due = AsyncMock(side_effect=[[*dead, *good], [dead[1], good[2]], InterfaceError("closed")])
     with (
         patch.object(delivery, "_attempt", attempt),
-        patch("services.notifier.store.due", due),
+        patch("services.notifier.store.read_due", due),
         pytest.raises(ExceptionGroup),
     ):
         await delivery.run()

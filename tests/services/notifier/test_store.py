@@ -31,7 +31,7 @@ async def test_dead_targets_with_many_due_rows_cost_a_few_rows_each(database: st
         await conn.execute(ROWS)
         await conn.execute("ANALYZE notification, notification_target")
         full = [f"t/w{i}" for i in range(1, 20)]
-        items = await store.due(conn, 10_000, ["t/w20/e1"], full, 2)
+        items = await store.read_due(conn, 10_000, ["t/w20/e1"], full, 2)
         assert [(item.target, item.event_id) for item in items] == [
             ("w20", "e2"),
             ("w0", "e1"),
@@ -52,7 +52,7 @@ START = 100 * GIVE_UP_MS
 
 
 async def due(conn: asyncpg.Connection, at_ms: int) -> list[store.Due]:
-    return await store.due(conn, at_ms, [], [], 2)
+    return await store.read_due(conn, at_ms, [], [], 2)
 
 
 async def test_a_webhook_that_fails_is_tried_by_one_row_after_a_pause_as_long_as_it_has_failed(
@@ -67,7 +67,7 @@ async def test_a_webhook_that_fails_is_tried_by_one_row_after_a_pause_as_long_as
         now, attempts = START, 0
         while items := await due(conn, now):
             assert attempts == 0 or all(item.probes for item in items)
-            failure = await store.failed(conn, items[0], now, "status 500", now + 1)
+            failure = await store.note_failure(conn, items[0], now, "status 500", now + 1)
             attempts += 1
             assert failure.since_ms == START
             pause = min(max(now - START, FIRST_MS), LONGEST_MS)
@@ -86,15 +86,15 @@ async def test_a_success_ends_the_pause_and_a_test_does_not_wait_for_it(database
         await conn.execute(store.TARGET, "t", "w", 1)
         await conn.execute(FIRST, START)
         first, second = await due(conn, START)
-        await store.failed(conn, first, START, "status 500", START + 1)
+        await store.note_failure(conn, first, START, "status 500", START + 1)
         assert await due(conn, START + 1) == []
         tested = Notification("t", "w", 1, "access/0/9/0", START, "{}")
         await store.save(conn, {}, [tested], {})
         (item,) = await due(conn, START + 1)
         assert (item.event_id, item.is_test, item.probes) == ("access/0/9/0", True, False)
-        await store.tested(conn, item, "status 500", False)
+        await store.note_test(conn, item, "status 500", False)
         assert await due(conn, START + 1) == []
-        await store.succeeded(conn, second, START + 2)
+        await store.note_success(conn, second, START + 2)
         assert [item.probes for item in await due(conn, START + 2)] == [False, False]
     finally:
         await conn.close()

@@ -79,7 +79,7 @@ def test_a_preemption_does_not_name_the_job_of_another_tenant() -> None:
 def test_other_events_are_none() -> None:
     started = JobStarted(job_id="j1", tenant="ada", attempt=1)
     record = record_of("placement", started, PoolConfigured(pool="gpu", partition=0))
-    assert [one.change for one in changes_of(record, "gpu", "")] == ["started"]
+    assert [one.state_change for one in changes_of(record, "gpu", "")] == ["started"]
 
 
 def test_the_pool_of_a_lane_is_known_after_it_was_deleted(view: AccessView) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from services.notifier.core.signing import headers, key_of
+from services.notifier.core.signing import key_of, signature_headers
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 BODY = b'{"test": 2432232314}'
 
 
 def test_the_published_example() -> None:
-    signed = headers(SECRET, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, BODY)
+    signed = signature_headers(SECRET, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, BODY)
     assert signed == {
         "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
         "webhook-timestamp": "1614265330",
