@@ -11,7 +11,12 @@ from services.executor.agents.lane import AgentLane
 from services.executor.agents.lane_relays import NodeHeartbeat
 from services.executor.core.engines.contract import EngineState, Forbid, Start, Submit
 from services.executor.core.engines.gangs import EngineGang, gangs_of
-from services.executor.core.engines.membership import Site, heard, problems, registrations
+from services.executor.core.engines.membership import (
+    Site,
+    problems,
+    registrations,
+    responding_nodes,
+)
 from services.executor.core.engines.memory import Memory
 from services.executor.core.engines.reconcile import Decided, Look, reconcile
 from services.executor.engines.engine import Engine, EngineAway
@@ -127,7 +132,7 @@ class EnginePool:
             engine.backend, self._installation(), self.lane.pool, self._settings.executor_id
         )
         await self._report(list(registrations(site, self.lane.state, observation)))
-        for node in heard(self.lane.state, observation):
+        for node in responding_nodes(self.lane.state, observation):
             relays.heartbeats.post(NodeHeartbeat(node.node_id, node.incarnation, None))
         changed = tuple(problems(site, self.lane.state, observation))
         relays.problems.post(changed, len(changed))

@@ -74,11 +74,13 @@ def work_on(site: Site, observation: EngineState, node_id: str) -> Work:
     return Work(len(others) < len(jobs), tuple(foreign))
 
 
-def registrations(site: Site, state: AgentPool, look: EngineState) -> Iterator[NodeRegistered]:
+def registrations(
+    site: Site, state: AgentPool, observation: EngineState
+) -> Iterator[NodeRegistered]:
     """Yield the registration of each node that has not joined, or not as it is now."""
-    for node in look.nodes.values():
+    for node in observation.nodes.values():
         known = state.nodes.get(node.node_id)
-        work = work_on(site, look, node.node_id)
+        work = work_on(site, observation, node.node_id)
         if not node.responds or work.has_own or (known is not None and known.workers):
             continue
         if known is None or known.lost is not None or known.capacity != capacity_of(node, work):
@@ -89,22 +91,23 @@ def capacity_of(node: EngineNode, work: Work) -> Capacity:
     return Capacity(node.gpu_type, node.gpus, node.cpus, node.mem_gib, work.gpus)
 
 
-def heard(state: AgentPool, look: EngineState) -> Iterator[AgentNode]:
-    """Yield the joined nodes that the engine hears."""
+def responding_nodes(state: AgentPool, observation: EngineState) -> Iterator[AgentNode]:
+    """Yield the joined nodes that the engine hears from."""
     for node_id, node in state.nodes.items():
-        seen = look.nodes.get(node_id)
+        seen = observation.nodes.get(node_id)
         if node.lost is None and seen is not None and seen.responds:
             yield node
 
 
-def problems(site: Site, state: AgentPool, look: EngineState) -> Iterator[ReportedProblem]:
+def problems(site: Site, state: AgentPool, observation: EngineState) -> Iterator[ReportedProblem]:
     """Yield the problems of joined nodes that began or are over.
 
     GPUs of others that a registration names are not offered. Those that came later, while Berth has
     workers there, keep new work off the node until it can join anew.
     """
-    for known in heard(state, look):
-        node, work = look.nodes[known.node_id], work_on(site, look, known.node_id)
+    for known in responding_nodes(state, observation):
+        node = observation.nodes[known.node_id]
+        work = work_on(site, observation, known.node_id)
         more = len(work.gpus) > len(known.capacity.unusable_gpus)
         present: dict[NodeProblem, str | None] = {
             "engine_drained": node.drained,
@@ -116,7 +119,7 @@ def problems(site: Site, state: AgentPool, look: EngineState) -> Iterator[Report
 def _registration(site: Site, state: AgentPool, node: EngineNode, work: Work) -> NodeRegistered:
     """Return the registration of a node on which nothing of Berth is.
 
-    The engine's own word for that is the proof that the old incarnation is over: the pid namespace
+    That the engine shows none is the proof that the old incarnation is over: the pid namespace
     stands for the engine, whose job nothing outlives.
     """
     generation = last_generation(state, node.node_id) + 1

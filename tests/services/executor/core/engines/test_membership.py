@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from services.executor.core.engines.contract import EnginePhase
-from services.executor.core.engines.membership import Site, heard, problems, registrations, work_on
+from services.executor.core.engines.membership import (
+    Site,
+    problems,
+    registrations,
+    responding_nodes,
+    work_on,
+)
 from shared.contracts.nodes import NodeLost
 from tests.services.executor.core.agents.history import UUID
 from tests.services.executor.core.engines.looks import (
@@ -64,7 +70,7 @@ def test_a_node_with_work_of_berth_or_without_a_sign_of_life_does_not_join_anew(
     assert list(registrations(SITE, lane().state, observed(own, n1=grown))) == []
     silent = engine_node("n1", gpus=4, responds=False)
     assert list(registrations(SITE, lane().state, observed(n1=silent))) == []
-    assert [node.node_id for node in heard(lane().state, observed(n1=silent))] == ["n2"]
+    assert [node.node_id for node in responding_nodes(lane().state, observed(n1=silent))] == ["n2"]
 
 
 def test_gpus_of_which_the_engine_shows_a_number_alone_are_the_first() -> None:
