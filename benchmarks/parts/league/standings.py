@@ -24,7 +24,7 @@ BETTER, WORSE, ALIKE = "better", "worse", "no difference"
 
 @dataclass(frozen=True, slots=True)
 class MeanChange:
-    """MeanChange of the mean completion time, and its interval; NaN: not known."""
+    """A change of the mean completion time, and its interval; NaN: not known."""
 
     change: float
     low: float
