@@ -8,7 +8,6 @@ the rank's own work. PyTorch is imported when the first of these objects is made
 from __future__ import annotations
 
 import importlib
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -16,8 +15,8 @@ from typing import Any
 
 from berth_reporter.clocks import Clock, CudaClock, HostClock
 from berth_reporter.iteration import Iteration
-from berth_reporter.pytorch import MOST_UNREAD
 from berth_reporter.reporter import TRAIN, Reporter, default_reporter
+from berth_reporter.unread import MarkedIteration, Moment, UnreadIterations
 
 BETWEEN_TWO = ("send", "recv", "isend", "irecv", "batch_isend_irecv")
 OF_ALL = (
@@ -35,21 +34,18 @@ OF_ALL = (
 )
 """Functions of `torch.distributed`; those that a version lacks are left out."""
 
-Moment = Any
 Span = tuple[Moment, Moment]
 
 
-class Running:
-    """An iteration that has ended for the program, and may still run on the GPU."""
+class CollectiveIteration(MarkedIteration):
+    """An iteration with the calls that were measured in it."""
 
-    __slots__ = ("begin", "end", "measured", "spans", "step", "steps_total")
+    __slots__ = ("spans",)
 
-    def __init__(self, step: int, steps_total: int | None, measured: Iteration, begin: Moment):
-        self.step = step
-        self.steps_total = steps_total
-        self.measured = measured
-        self.begin = begin
-        self.end: Moment = None
+    def __init__(
+        self, step: int, steps_total: int | None, measured: Iteration, begin: Moment
+    ) -> None:
+        super().__init__(step, steps_total, measured, begin)
         self.spans: list[tuple[str, Span]] = []
         """Phase of each call, with its begin and end."""
 
@@ -78,8 +74,8 @@ class CollectiveTimes:
         self._dist = importlib.import_module("torch.distributed")
         self._reporter = reporter or default_reporter()
         self._clock = clock or _clock(on_gpu)
-        self._current: Running | None = None
-        self._unread: deque[Running] = deque()
+        self._current: CollectiveIteration | None = None
+        self._unread = UnreadIterations(self._clock, self._reporter, self._report)
         self._depth = 0
         self._kept: dict[str, Any] = {}
         for names, phase in ((BETWEEN_TWO, "comm.p2p"), (OF_ALL, "comm.all")):
@@ -105,24 +101,21 @@ class CollectiveTimes:
     ) -> Iterator[Iteration]:
         """Measure and report the iteration in the body, unless the body raises."""
         measured = Iteration(samples, tokens, kind)
-        current = self._current = Running(step, steps_total, measured, self._clock.mark())
+        current = self._current = CollectiveIteration(
+            step, steps_total, measured, self._clock.mark()
+        )
         try:
             yield measured
         finally:
             self._current = None
         current.end = self._clock.mark()
-        self._unread.append(current)
-        self.flush()
+        self._unread.add(current)
 
     def flush(self) -> None:
         """Report the iterations that the device has reached, oldest first."""
-        while self._unread and self._clock.is_reached(self._unread[0].end):
-            self._report(self._unread.popleft())
-        while len(self._unread) > MOST_UNREAD:
-            self._unread.popleft()
-            self._reporter.lost += 1
+        self._unread.flush()
 
-    def _report(self, ended: Running) -> None:
+    def _report(self, ended: CollectiveIteration) -> None:
         between_s, measured = self._clock.between_s, ended.measured
         whole_s, waited_s = between_s(ended.begin, ended.end), 0.0
         for phase, span in ended.spans:

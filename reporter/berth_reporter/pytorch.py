@@ -8,7 +8,6 @@ there to the end of the backward pass it waits. PyTorch is imported when the hoo
 from __future__ import annotations
 
 import importlib
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,32 +15,25 @@ from typing import Any
 from berth_reporter.clocks import Clock, clock_of
 from berth_reporter.iteration import Iteration
 from berth_reporter.reporter import TRAIN, Reporter, default_reporter
+from berth_reporter.unread import MarkedIteration, Moment, UnreadIterations
 
 DEFAULT_HOOK = "torch.distributed.algorithms.ddp_comm_hooks.default_hooks"
-MOST_UNREAD = 16
-"""Iterations that a GPU has not finished; of more, the oldest are counted as lost."""
-
-Moment = Any
 CommHook = Callable[[Any, Any], Any]
 
 
-class Unread:
-    """An iteration that has ended for the program, and may still run on the GPU."""
+class BackwardIteration(MarkedIteration):
+    """An iteration with the end of its own work and that of its backward pass."""
 
-    __slots__ = ("begin", "end", "handed", "measured", "returned", "step", "steps_total")
+    __slots__ = ("handed", "returned")
 
     def __init__(
         self, step: int, steps_total: int | None, measured: Iteration, begin: Moment
     ) -> None:
-        self.step = step
-        self.steps_total = steps_total
-        self.measured = measured
-        self.begin = begin
+        super().__init__(step, steps_total, measured, begin)
         self.handed: Moment = None
         """When the last gradients were handed to the all-reduce."""
         self.returned: Moment = None
         """When the backward pass was over."""
-        self.end: Moment = None
 
 
 class DdpTimes:
@@ -64,8 +56,8 @@ class DdpTimes:
         self._hook = hook or importlib.import_module(DEFAULT_HOOK).allreduce_hook
         self._reporter = reporter or default_reporter()
         self._clock = clock or clock_of(torch, model)
-        self._current: Unread | None = None
-        self._unread: deque[Unread] = deque()
+        self._current: BackwardIteration | None = None
+        self._unread = UnreadIterations(self._clock, self._reporter, self._report)
         # PyTorch refuses a hook with annotations other than its own.
         model.register_comm_hook(state, lambda state, bucket: self._on_bucket(state, bucket))
 
@@ -97,7 +89,7 @@ class DdpTimes:
     ) -> Iteration:
         """Begin an iteration, for loops whose body cannot be a `with` block."""
         measured = Iteration(samples, tokens, kind)
-        self._current = Unread(step, steps_total, measured, self._clock.mark())
+        self._current = BackwardIteration(step, steps_total, measured, self._clock.mark())
         return measured
 
     def end(self) -> None:
@@ -106,18 +98,13 @@ class DdpTimes:
         if ended is None:
             return
         ended.end = self._clock.mark()
-        self._unread.append(ended)
-        self.flush()
+        self._unread.add(ended)
 
     def flush(self) -> None:
         """Report the iterations that the device has reached, oldest first."""
-        while self._unread and self._clock.is_reached(self._unread[0].end):
-            self._report(self._unread.popleft())
-        while len(self._unread) > MOST_UNREAD:
-            self._unread.popleft()
-            self._reporter.lost += 1
+        self._unread.flush()
 
-    def _report(self, ended: Unread) -> None:
+    def _report(self, ended: BackwardIteration) -> None:
         between_s, measured = self._clock.between_s, ended.measured
         if ended.handed is not None:
             measured.own_s = between_s(ended.begin, ended.handed)
@@ -134,7 +121,7 @@ class DdpTimes:
             self._after_backward(current)
         return self._hook(state, bucket)
 
-    def _after_backward(self, current: Unread) -> None:
+    def _after_backward(self, current: BackwardIteration) -> None:
         """Mark the end of the backward pass: DDP queues its own wait after this call, so that a
         callback has to queue the one that comes after it."""
 

@@ -17,7 +17,7 @@ import pytest
 
 from berth_agent.telemetry_receiver import Datagram
 from berth_reporter.collectives import CollectiveTimes
-from berth_reporter.pytorch import MOST_UNREAD
+from berth_reporter.unread import MOST_UNREAD
 from tests.e2e.test_training import PYTHON, missing
 from tests.patience import PATIENCE_S
 from tests.reporter.sent import Sent, sent_fixture

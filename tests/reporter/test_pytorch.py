@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from berth_reporter import Reporter
-from berth_reporter.pytorch import MOST_UNREAD, DdpTimes
+from berth_reporter.pytorch import DdpTimes
+from berth_reporter.unread import MOST_UNREAD
 from tests.reporter.sent import Sent, sent_fixture
 from tests.reporter.torch_double import GpuTime, Model, install
 
