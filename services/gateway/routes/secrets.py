@@ -28,7 +28,7 @@ from services.gateway.requests.updates import require_finished
 from services.gateway.responses.openapi import read_route
 from services.gateway.responses.problem import ApiError, not_found
 from services.gateway.routes.submissions import TENANT_REQUIRED, OfTenant, owner_of, sender_for
-from services.gateway.wiring import Gateway, gateway_of
+from services.gateway.wiring import gateway_of
 from shared.contracts.base import Model
 from shared.contracts.registry import Bearer
 from shared.contracts.secrets import (
@@ -73,7 +73,7 @@ async def rotate_secrets(request: Request) -> Response:
     await gateway.access.catch_up()
     rewraps = await gateway.sealing.rewraps(gateway.access.view)
     done = await asyncio.gather(
-        *(_rewrapped(request, gateway, bearer, command) for command in rewraps.commands)
+        *(_rewrapped(request, bearer, command) for command in rewraps.commands)
     )
     return json_response(
         {
@@ -140,9 +140,7 @@ async def delete_secret(request: Request, name: Secret, tenant: OfTenant = None)
     return accepted_response(await decided(request, bearer, command))
 
 
-async def _rewrapped(
-    request: Request, gateway: Gateway, bearer: Bearer, command: RewrapSecret
-) -> bool:
+async def _rewrapped(request: Request, bearer: Bearer, command: RewrapSecret) -> bool:
     """Have access take the key; False for a secret that was set or deleted meanwhile."""
     try:
         await decided(request, bearer, command)

@@ -188,16 +188,14 @@ def urgent_users(
     needs: Sequence[RetrainingNeed], limits: RetrainingLimits, retrained_per_s: float
 ) -> list[RetrainingNeed]:
     """Return the users, those due first, that miss their bound unless they are next."""
-    urgent, work = [], 0
-    last = 0
+    work, last = 0, 0
     by_due = sorted(needs, key=lambda need: (-need.stale_s, need.user))
     for place, need in enumerate(by_due, 1):
         work += need.batch_tokens
         needed_s = CAUTION * work / max(retrained_per_s, 1e-9)
         if limits.freshness_s - need.stale_s <= needed_s and need.stale_s > limits.freshness_s / 4:
             last = place
-    urgent = by_due[:last]
-    return urgent
+    return by_due[:last]
 
 
 def most_valuable(

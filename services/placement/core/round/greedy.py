@@ -38,7 +38,7 @@ def rank(view: View) -> Iterator[Job]:
 
 
 def allot(view: View, job: Job) -> Shape:
-    """Return the shape as submitted; an elastic job takes as many workers as fit in its range."""
+    """Return the shape as submitted; `complete.py` lets elastic jobs grow beyond it."""
     return job.shape
 
 

@@ -247,24 +247,22 @@ class QueueSimulation:
     def start_jobs(self) -> None:
         """Start all jobs that may start now."""
         reserved: Reservation | None = None
-        head = -1
         while self.free_gpus > 0.0 and self.classes:
             first = min(jobs[-1] for jobs in self.classes.values())
             if reserved is None and self.gpus[first] > self.free_gpus:
                 if self.mode == "strict":
                     return
                 if self.mode == "easy":
-                    head = first
                     released = ((max(self.now_s, end_s), gpus) for end_s, gpus in self.expected)
-                    reserved = reserve(self.gpus[head], self.free_gpus, released)
-            job = self.next_job(reserved, head)
+                    reserved = reserve(self.gpus[first], self.free_gpus, released)
+            job = self.next_job(reserved)
             if job < 0:
                 return
             self.start(job)
             if reserved is not None:
                 reserved.take(self.now_s + self.estimate_s[job], self.gpus[job])
 
-    def next_job(self, reserved: Reservation | None, head: int) -> int:
+    def next_job(self, reserved: Reservation | None) -> int:
         """Return the first job of all classes that may start, -1 if none may."""
         chosen = len(self.gpus)
         for (gpus, _), jobs in self.classes.items():
