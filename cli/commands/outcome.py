@@ -15,6 +15,8 @@ from cli.text.nodes import backend_text
 from cli.text.output import emit, report_line
 
 WAIT_S = 0.3
+LOOKS_BEFORE_NOTE = 10
+"""Looks after which a wait says what it waits for."""
 
 
 def follow_job(client: Api, ticket: Json, as_json: bool) -> int:
@@ -63,12 +65,19 @@ def mark_virtual(client: Api, job: str) -> None:
 
 
 def ended(client: Api, ticket: Json) -> dict[str, str]:
-    """Wait until all jobs of the ticket have ended; return their phases."""
+    """Wait until all jobs of the ticket have ended; return their phases.
+
+    A wait that takes a while says what it waits for, once, on stderr.
+    """
     await_answer(client, ticket)
     waiting = list(cast("list[str]", ticket["job_ids"]))
     phases: dict[str, str] = {}
     watch = Watch(client)
+    looks = 0
     while waiting:
+        looks += 1
+        if looks == LOOKS_BEFORE_NOTE:
+            report_line(f"waiting for {len(waiting)} to end: `berth why {waiting[0]}` says more")
         for job_id in list(waiting):
             phase = str((watch.look(f"/v1/jobs/{part(job_id)}") or {}).get("phase"))
             if phase in ENDS:

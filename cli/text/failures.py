@@ -60,7 +60,8 @@ REASONS = {
 
 
 MISSING_SHOWN = (
-    "it was not tried again on this node; it fails once 3 nodes, or all that could run it, say so"
+    "other nodes may have it: it is tried on up to 3 of them, where the pool has others, and then"
+    " fails"
 )
 
 

@@ -36,7 +36,9 @@ class BerthError(Exception):
         errors: Sequence[InvalidField] = (),
         retry_after_s: float | None = None,
     ) -> None:
-        super().__init__(": ".join(filter(None, (reason, detail, "; ".join(map(str, errors))))))
+        # A detail that begins with the reason says it already.
+        code = "" if detail.startswith(f"{reason} ") else reason
+        super().__init__(": ".join(filter(None, (code, detail, "; ".join(map(str, errors))))))
         self.status = status
         self.reason = reason
         self.detail = detail

@@ -68,10 +68,13 @@ _INTERPRETER_MISSING: Final = (
     "correct the first line of the script, or submit `INTERPRETER SCRIPT`; lines that end with "
     "CR LF are of Windows: `sed -i 's/\\r$//' SCRIPT`"
 )
+_PYTHON_MISSING: Final = "submit `python3`, or the full path of the Python of an environment there"
+_BRING_PROGRAM: Final = (
+    "send your files by `--upload DIR`, or name their folder on the nodes by `--workdir DIR`"
+)
 _SEE_NODE: Final = "an operator should look at the node"
 ADVICE: Final[Mapping[str, str]] = {
-    "command_missing": "install it on the nodes; a relative path starts at `--workdir`, "
-    "else in a private folder",
+    "command_missing": "install it on the nodes, or name an image that has it by `--image`",
     "command_forbidden": "let the job's user execute the program",
     "command_unusable": "submit a program for the nodes' machines; a script begins with `#!`",
     "no_command": "give a command after `--`",
@@ -86,8 +89,8 @@ ADVICE: Final[Mapping[str, str]] = {
     "out of order",
     "workdir_missing": "make it on every node of the pool, or submit without `--workdir`: "
     "workers get their own",
-    "workdir_forbidden": "open the named folder (`chmod o+x`), or submit without `--workdir`: "
-    "workers get their own",
+    "workdir_forbidden": "open the named folder (`chmod o+x`), or send your files by "
+    "`--upload DIR`",
     "workdir_unreachable": "an operator should look at the file system of the directory",
     "bundle_missing": "submit again with `--upload DIR`",
     "bundle_unreachable": "an operator should look at the executor's BERTH_BUNDLES and its log",
@@ -135,6 +138,8 @@ def advice(reason: str, output: Iterable[str] = (), workdir: str = "", detail: s
         return _OUT_OF_MEMORY
     if reason == "command_missing" and "interpreter" in detail:
         return _INTERPRETER_MISSING
+    if reason == "command_missing":
+        return _of_missing_command(detail.partition(":")[0])
     if reason != "exit_code":
         return ADVICE.get(reason, "")
     printed = "\n".join(output)
@@ -145,3 +150,10 @@ def advice(reason: str, output: Iterable[str] = (), workdir: str = "", detail: s
     if any(text in printed for text in _NO_MEMORY):
         return _USE_LESS
     return ADVICE[reason]
+
+
+def _of_missing_command(command: str) -> str:
+    if command == "python":
+        return _PYTHON_MISSING
+    is_relative = "/" in command and not command.startswith("/")
+    return _BRING_PROGRAM if is_relative else ADVICE["command_missing"]

@@ -103,7 +103,7 @@ def test_a_refusal_is_raised_at_once_with_status_field_value_and_rule(url: str) 
     error = raised.value
     assert (error.status, error.reason, error.detail) == (422, "invalid", "invalid request")
     assert (error.field, error.value, error.rule) == ("gang.workers", 0, "must be above 0")
-    assert str(error) == "invalid: invalid request: gang.workers: 0; must be above 0"
+    assert str(error) == "invalid request: gang.workers: 0; must be above 0"
     assert len(Gateway.requests) == 1
 
 

@@ -10,6 +10,15 @@ def test_every_reason_that_the_node_caused_has_advice() -> None:
     assert all(text and len(text) <= 90 for text in ADVICE.values())
 
 
+def test_a_command_that_is_missing_is_brought_or_named_otherwise() -> None:
+    python, script, program = (
+        advice("command_missing", detail=detail)
+        for detail in ("python: not in PATH", "./train.sh: not in /work", "/opt/x: not there")
+    )
+    assert "`python3`" in python and "--upload DIR" in script
+    assert program == ADVICE["command_missing"]
+
+
 def test_an_unknown_reason_has_no_advice() -> None:
     assert advice("disk_gone") == ""
 
