@@ -90,6 +90,7 @@ def _kubernetes(settings: ExecutorSettings) -> KubernetesEngine:
         settings.kubernetes_network,
         settings.kubernetes_priority_class,
         parse_tolerations(settings.kubernetes_tolerations),
+        settings.kubernetes_disk_gib,
     )
     return KubernetesEngine(
         KubernetesApi(access_of(settings.kubernetes_config)),

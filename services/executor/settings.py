@@ -135,6 +135,11 @@ class ExecutorSettings(ServerSettings):
         pattern=r"^([^,:=]+(=[^,:]*)?(:(NoSchedule|PreferNoSchedule|NoExecute))?(,|$))*$",
         description="key[=value][:effect],...: taints of nodes that the pods tolerate",
     )
+    kubernetes_disk_gib: float = Field(
+        default=100.0,
+        ge=0,
+        description="Files that a worker may have on the disk of its node, GiB; 0: no limit",
+    )
     kubernetes_poll_s: float = Field(
         default=1.0, ge=0.1, le=60, description="Longest time between two looks at Kubernetes, s"
     )

@@ -22,11 +22,16 @@ from services.executor.core.kubernetes.names import (
     TENANT,
     WORKER,
     gang_name,
+    label_value,
     pod_name,
 )
 from services.executor.core.kubernetes.nodes import Toleration
+from shared.contracts.agents import Launch
 
 SHM = "shm"
+LEAST_MEMORY_GIB = 1.0
+"""Limit of a worker that names no memory: as much as one has that leaves it to the default."""
+DISK = "ephemeral-storage"
 GPU_VARIABLES = frozenset({"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"})
 """Variables of a job that are left out: the device plugin sets them."""
 STAYS: tuple[dict[str, str], ...] = (
@@ -46,6 +51,8 @@ class PodOptions(NamedTuple):
     """`host`: the network of the node."""
     priority_class: str = ""
     tolerations: tuple[Toleration, ...] = ()
+    disk_gib: float = 0.0
+    """Files that a worker may have on the disk of its node, with its output; 0: no limit."""
 
 
 def needs_service(gang: EngineGang, options: PodOptions) -> bool:
@@ -98,7 +105,8 @@ def pod_manifest(
         "enableServiceLinks": False,
         "hostNetwork": options.network == "host",
         "tolerations": [*STAYS, *(_toleration(one) for one in options.tolerations)],
-        "volumes": [{"name": SHM, "emptyDir": {"medium": "Memory"}}],
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "volumes": [{"name": SHM, "emptyDir": {"medium": "Memory", "sizeLimit": _memory(launch)}}],
         "containers": [_container(gang, worker, namespace, options)],
     }
     if needs_service(gang, options):
@@ -109,8 +117,13 @@ def pod_manifest(
         spec["activeDeadlineSeconds"] = max(1, math.ceil(launch.walltime_s))
     metadata: Manifest = {
         "name": pod_name(name, launch.rank),
-        "labels": {MANAGED_BY: BERTH, GANG: name, JOB: launch.job_id, TENANT: launch.tenant},
-        "annotations": {IDENTITY: gang.identity, RANK: str(launch.rank)},
+        "labels": {
+            MANAGED_BY: BERTH,
+            GANG: name,
+            JOB: label_value(launch.job_id),
+            TENANT: launch.tenant,
+        },
+        "annotations": {IDENTITY: gang.identity, RANK: str(launch.rank), JOB: launch.job_id},
         "finalizers": [FINALIZER],
     }
     if owner is not None:
@@ -129,18 +142,12 @@ def _container(
     variables = {name: text for name, text in variables.items() if name not in GPU_VARIABLES}
     if not launch.gpus:
         variables["NVIDIA_VISIBLE_DEVICES"] = "void"
-    requests = {"memory": f"{math.ceil(launch.mem_gib * 1024)}Mi"} if launch.mem_gib else {}
-    limits = dict(requests)
-    if launch.cpus:
-        requests["cpu"] = f"{math.ceil(launch.cpus * 1000)}m"
-    if launch.gpus:
-        limits[GPU] = str(len(launch.gpus))
     container: Manifest = {
         "name": WORKER,
         "image": launch.image or options.image,
         "command": [literal(argument) for argument in launch.command],
         "env": [{"name": name, "value": literal(text)} for name, text in variables.items()],
-        "resources": {"requests": requests, "limits": limits},
+        "resources": _resources(launch, options),
         "volumeMounts": [{"name": SHM, "mountPath": "/dev/shm"}],
         "securityContext": {"allowPrivilegeEscalation": False},
         "terminationMessagePolicy": "File",
@@ -148,6 +155,31 @@ def _container(
     if launch.workdir:
         container["workingDir"] = launch.workdir
     return container
+
+
+def _resources(launch: Launch, options: PodOptions) -> Manifest:
+    """Return requests, which are what Berth counts, and limits; without a request there is 0.
+
+    What has a limit and no request would be requested up to its limit.
+    """
+    limits = {"memory": _memory(launch)}
+    requests = {"memory": limits["memory"] if launch.mem_gib else "0"}
+    if options.disk_gib:
+        limits[DISK] = _mib(options.disk_gib)
+        requests[DISK] = "0"
+    if launch.cpus:
+        requests["cpu"] = f"{math.ceil(launch.cpus * 1000)}m"
+    if launch.gpus:
+        limits[GPU] = str(len(launch.gpus))
+    return {"requests": requests, "limits": limits}
+
+
+def _memory(launch: Launch) -> str:
+    return _mib(launch.mem_gib or LEAST_MEMORY_GIB)
+
+
+def _mib(gib: float) -> str:
+    return f"{math.ceil(gib * 1024)}Mi"
 
 
 def literal(text: str) -> str:

@@ -10,6 +10,7 @@ IDENTITY = "berth/identity"
 RANK = "berth/rank"
 GANG = "berth/gang"
 JOB = "berth/job"
+"""Label, whose value takes not every id, and annotation with the whole id."""
 TENANT = "berth/tenant"
 ENDED = "berth/ended"
 """Annotation of a pod that Berth deletes: one that is deleted without it was deleted by others."""
@@ -24,12 +25,21 @@ FINALIZER = "berth/reported"
 GPU = "nvidia.com/gpu"
 WORKER = "worker"
 """Name of the container of a worker."""
+LABEL_PATTERN = "[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 NAMESPACE_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 
 
 def gang_name(identity: str) -> str:
     """Return the name of a gang in Kubernetes: an identity has characters that names may not."""
     return f"berth-{hashlib.sha256(identity.encode()).hexdigest()[:20]}"
+
+
+def label_value(text: str) -> str:
+    """Return the value of a label for a text: itself, or its beginning and its digest."""
+    if re.fullmatch(LABEL_PATTERN, text):
+        return text
+    begin = re.sub(r"[^A-Za-z0-9._-]", "_", text[:40]).lstrip("._-")
+    return f"{begin}-{hashlib.sha256(text.encode()).hexdigest()[:20]}".lstrip("-")
 
 
 def pod_name(gang: str, rank: int) -> str:

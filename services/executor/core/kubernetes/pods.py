@@ -12,6 +12,8 @@ from services.executor.core.kubernetes.names import ENDED, FINALIZER, GPU, IDENT
 from services.executor.core.kubernetes.quantities import parse_gib, parse_quantity
 
 Row = Mapping[str, Any]
+Amounts = tuple[float, float, float]
+"""GPUs, cores, GiB."""
 ENDED_PHASES = frozenset({"Succeeded", "Failed"})
 RANKS = re.compile("[0-9]{1,6}")
 
@@ -117,20 +119,43 @@ def pod_of(row: Row) -> PodSeen:
 
 
 def _resources(spec: Row) -> tuple[int, float, float]:
-    """Return GPUs, cores and GiB: the sum of its containers, or the largest one that begins it."""
-    sums = [0.0, 0.0, 0.0]
-    for container in spec.get("containers") or ():
-        for place, value in enumerate(_requests(container)):
-            sums[place] += value
+    """Return GPUs, cores and GiB that a pod holds at most, as Kubernetes counts them.
+
+    Its containers run at once, with all sidecars: those containers that begin it and are restarted
+    always. Another one that begins it runs alone, with the sidecars before it.
+    """
+    sidecars, most = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for container in spec.get("initContainers") or ():
-        for place, value in enumerate(_requests(container)):
-            sums[place] = max(sums[place], value)
-    return round(sums[0]), sums[1], sums[2]
+        own = _requests(container)
+        with_sidecars = _sum(sidecars, own)
+        most = _most(most, with_sidecars)
+        if container.get("restartPolicy") == "Always":
+            sidecars = with_sidecars
+    running = _sum(sidecars, *map(_requests, spec.get("containers") or ()))
+    own = _most(most, running)
+    if spec.get("resources"):
+        _, cpus, mem_gib = _requests(spec)
+        own = (own[0], cpus or own[1], mem_gib or own[2])
+    gpus, cpus, mem_gib = _sum(own, _quantities(spec.get("overhead") or {}))
+    return round(gpus), cpus, mem_gib
 
 
-def _requests(container: Row) -> tuple[float, float, float]:
+def _sum(*amounts: Amounts) -> Amounts:
+    gpus, cpus, mem_gib = map(sum, zip(*amounts, strict=True))
+    return gpus, cpus, mem_gib
+
+
+def _most(first: Amounts, second: Amounts) -> Amounts:
+    gpus, cpus, mem_gib = map(max, zip(first, second, strict=True))
+    return gpus, cpus, mem_gib
+
+
+def _requests(container: Row) -> Amounts:
     resources: Row = container.get("resources") or {}
-    requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return _quantities({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+
+
+def _quantities(requests: Row) -> Amounts:
     return (
         parse_quantity(requests.get(GPU)),
         parse_quantity(requests.get("cpu")),

@@ -16,7 +16,7 @@ from services.executor.core.kubernetes.manifests import (
     pod_manifest,
     service_manifest,
 )
-from services.executor.core.kubernetes.names import gang_name
+from services.executor.core.kubernetes.names import gang_name, label_value
 from services.executor.core.kubernetes.nodes import Toleration
 from tests.services.executor.core.engines.looks import gang_of, placed_history
 
@@ -58,6 +58,27 @@ def test_a_worker_gets_its_gpus_and_its_place() -> None:
     known = variables(made)
     assert (known["RANK"], known["WORLD_SIZE"], known["BERTH_NODE_ID"]) == ("1", "3", "n1")
     assert known["A"] == "1" and "PATH" not in known, "that of the image"
+
+
+def test_every_pod_has_limits_of_memory_and_disk_and_requests_what_berth_counts() -> None:
+    made = pod(mem_gib=0, options=PodOptions("x", disk_gib=2))["spec"]
+    resources = made["containers"][0]["resources"]
+    assert resources["limits"] == {
+        "memory": "1024Mi",
+        "ephemeral-storage": "2048Mi",
+        "nvidia.com/gpu": "1",
+    }
+    assert resources["requests"] == {"memory": "0", "ephemeral-storage": "0"}
+    assert made["volumes"][0]["emptyDir"] == {"medium": "Memory", "sizeLimit": "1024Mi"}
+    assert pod(mem_gib=0.5)["spec"]["volumes"][0]["emptyDir"]["sizeLimit"] == "512Mi"
+    assert made["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def test_a_job_id_that_is_no_label_is_in_an_annotation() -> None:
+    for job_id in ("j", "a" * 64, "a:b"):
+        metadata = pod(job_id=job_id)["metadata"]
+        assert metadata["annotations"]["berth/job"] == job_id
+        assert metadata["labels"]["berth/job"] == label_value(job_id)
 
 
 def test_a_job_names_no_gpus_of_others() -> None:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from services.executor.core.kubernetes.names import gang_name, is_namespace, pod_name
+from services.executor.core.kubernetes.names import (
+    LABEL_PATTERN,
+    gang_name,
+    is_namespace,
+    label_value,
+    pod_name,
+)
 
 
 def test_a_gang_has_one_name_which_kubernetes_takes() -> None:
@@ -18,3 +26,10 @@ def test_a_gang_has_one_name_which_kubernetes_takes() -> None:
 )
 def test_a_namespace_is_a_label_of_dns(name: str, is_one: bool) -> None:
     assert is_namespace(name) == is_one
+
+
+def test_every_id_has_a_value_of_a_label_of_its_own() -> None:
+    ids = ["a", "a" * 63, "a" * 64, "b" + "a" * 63, "a:b", "a_b", ":", "-a", "a.", ":" * 64]
+    values = [label_value(text) for text in ids]
+    assert values[:2] == ids[:2] and len(set(values)) == len(ids)
+    assert all(re.fullmatch(LABEL_PATTERN, value) for value in values)

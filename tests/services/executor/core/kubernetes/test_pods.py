@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from services.executor.core.kubernetes.pods import pod_of
 from tests.services.executor.core.kubernetes.objects import gang_pod, pod_row, terminated
 
@@ -13,6 +15,28 @@ def test_a_pod_holds_the_sum_of_its_containers_or_what_begins_it() -> None:
     row["spec"]["initContainers"] = [{"name": "i", "resources": {"limits": {"cpu": "4"}}}]
     pod = pod_of(row)
     assert (pod.gpus, pod.cpus, pod.mem_gib) == (5, 4, 1)
+
+
+def test_sidecars_run_beside_the_containers_and_those_that_begin_later() -> None:
+    def begins(cpus: int, **more: str) -> dict[str, Any]:
+        return {"name": "i", "resources": {"requests": {"cpu": str(cpus)}}, **more}
+
+    row = pod_row(gpus=0)
+    row["spec"]["initContainers"] = [
+        begins(6),
+        begins(2, restartPolicy="Always"),
+        begins(1),
+        begins(3, restartPolicy="Always"),
+    ]
+    assert pod_of(row).cpus == 6, "the first one, which is alone"
+    row["spec"]["initContainers"].append(begins(4))
+    assert pod_of(row).cpus == 9, "the last one, with both sidecars"
+    row["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "7"}}
+    assert pod_of(row).cpus == 12
+    row["spec"]["overhead"] = {"cpu": "500m", "memory": "1Gi"}
+    assert (pod_of(row).cpus, pod_of(row).mem_gib) == (12.5, 1)
+    row["spec"]["resources"] = {"requests": {"cpu": "10"}}
+    assert pod_of(row).cpus == 10.5, "of the pod as a whole"
 
 
 def test_a_pod_without_a_rank_is_not_one_of_berth() -> None:
