@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Any
 
 import aiohttp
 
 from services.executor.engines.engine import EngineAway
-from services.executor.engines.kubernetes.access import Access
+from services.executor.engines.kubernetes.access import Access, renewed
 
 LIMIT_S = 20.0
 SILENT_S = 120.0
-"""A watch or log of which no byte comes for so long is opened again; bookmarks come each minute."""
+"""A watch of which no byte comes for so long is opened again; bookmarks come each minute."""
+KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""In s and packets: of a log that is quiet for days the connection is known to live."""
+LONGEST_PAUSE_S = 60.0
+"""Of a `Retry-After`."""
 LINE_BYTES = 2**22
 """Longest line of a watch, which is one object."""
 PATCH = "application/merge-patch+json"
@@ -40,6 +46,7 @@ class KubernetesApi:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._session: aiohttp.ClientSession | None = None
+        self._paused_until_s = 0.0
 
     async def close(self) -> None:
         if self._session is not None:
@@ -64,7 +71,10 @@ class KubernetesApi:
     async def read_bytes(self, path: str, limit: int, **query: str) -> bytes:
         """Return the first bytes of an answer that is no JSON, such as a log."""
         async with self.stream(path, query) as response, asyncio.timeout(LIMIT_S):
-            return await response.content.read(limit)
+            try:
+                return await response.content.readexactly(limit)
+            except asyncio.IncompleteReadError as error:
+                return error.partial
 
     async def _request(
         self,
@@ -85,9 +95,10 @@ class KubernetesApi:
                     params=query,
                     data=None if body is None else json.dumps(body),
                     headers=self._headers(kind),
+                    ssl=self._access.tls or True,
                 ) as response,
             ):
-                await _check(response)
+                await self._check(response)
                 answer: Row = await response.json(content_type=None)
                 return answer
         except TimeoutError:
@@ -97,10 +108,17 @@ class KubernetesApi:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, query: Mapping[str, str], buffer_bytes: int = LINE_BYTES
+        self,
+        path: str,
+        query: Mapping[str, str],
+        buffer_bytes: int = LINE_BYTES,
+        silent_s: float | None = SILENT_S,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Open an answer without an end. Raises ApiRefusal, EngineAway."""
-        silence = aiohttp.ClientTimeout(sock_connect=LIMIT_S, sock_read=SILENT_S)
+        """Open an answer without an end; `silent_s` is the longest time between two of its bytes.
+
+        Raises ApiRefusal, EngineAway.
+        """
+        silence = aiohttp.ClientTimeout(sock_connect=LIMIT_S, sock_read=silent_s)
         try:
             async with self._open().get(
                 self._access.server + path,
@@ -108,15 +126,21 @@ class KubernetesApi:
                 headers=self._headers(),
                 timeout=silence,
                 read_bufsize=buffer_bytes,
+                ssl=self._access.tls or True,
             ) as response:
-                await _check(response)
+                await self._check(response)
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise EngineAway(f"GET {path}: {error or type(error).__name__}") from None
 
     def _open(self) -> aiohttp.ClientSession:
+        """Return the session, with the present credentials. Raises EngineAway in a pause."""
+        left_s = self._paused_until_s - monotonic()
+        if left_s > 0:
+            raise EngineAway(f"nothing is sent for {left_s:.1f} s, by the API's Retry-After")
+        self._access = renewed(self._access)
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=0, ssl=self._access.tls or True)
+            connector = aiohttp.TCPConnector(limit=0, socket_factory=_socket)
             self._session = aiohttp.ClientSession(
                 connector=connector, timeout=aiohttp.ClientTimeout(), trust_env=False
             )
@@ -127,17 +151,30 @@ class KubernetesApi:
         own = {"Authorization": f"Bearer {token}"} if token else {}
         return {"Content-Type": kind, "User-Agent": "berth-executor", **own}
 
+    async def _check(self, response: aiohttp.ClientResponse) -> None:
+        """Raises ApiRefusal and EngineAway for an answer that is an error."""
+        if response.status < 400:
+            return
+        text = (await response.content.read(4096)).decode(errors="replace")
+        reason, words = "", text
+        try:
+            answer = json.loads(text)
+            reason, words = str(answer.get("reason") or ""), str(answer.get("message") or text)
+        except (ValueError, AttributeError):
+            pass
+        if response.status in AWAY or response.status >= 500:
+            pause = response.headers.get("Retry-After", "")
+            if pause.isdecimal():
+                self._paused_until_s = monotonic() + min(float(pause), LONGEST_PAUSE_S)
+            raise EngineAway(f"{response.status}: {words[:300]}")
+        raise ApiRefusal(response.status, reason, words[:1000])
 
-async def _check(response: aiohttp.ClientResponse) -> None:
-    if response.status < 400:
-        return
-    text = (await response.content.read(4096)).decode(errors="replace")
-    reason, words = "", text
-    try:
-        answer = json.loads(text)
-        reason, words = str(answer.get("reason") or ""), str(answer.get("message") or text)
-    except (ValueError, AttributeError):
-        pass
-    if response.status in AWAY or response.status >= 500:
-        raise EngineAway(f"{response.status}: {words[:300]}")
-    raise ApiRefusal(response.status, reason, words[:1000])
+
+def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """Return a socket that notices a peer that is gone, also while nothing is sent."""
+    opened = socket.socket(*address[:3])
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE.items():
+        if hasattr(socket, name):
+            opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return opened

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +14,7 @@ from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi
 
 PAGE = "500"
 WATCH_S = "300"
-RETRY_S = 1.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 10.0
 GONE = 410
 Key = tuple[str, str]
 T = TypeVar("T")
@@ -42,10 +43,14 @@ class Watched(Generic[T]):
         """Why the content may be old; empty if it is not."""
         self.listed = 0
         """How often it was listed."""
+        self._taken = 0
+        """Changes and bookmarks."""
 
     async def run(self) -> None:
-        """List and watch until cancelled."""
+        """List and watch until cancelled, with growing pauses where that brings nothing."""
+        in_vain = 0
         while True:
+            taken = self._taken
             try:
                 if not self.version:
                     await self._list()
@@ -58,7 +63,9 @@ class Watched(Generic[T]):
                     self.version = ""
                 self.problem = f"{self._path}: {error}"
                 log.warning("watch broke", extra={"path": self._path, "reason": str(error)})
-                await asyncio.sleep(RETRY_S)
+            in_vain = 0 if self._taken > taken else in_vain + 1
+            if in_vain:
+                await pause(pause_s(in_vain))
 
     async def _list(self) -> None:
         """Read the whole collection, in pages of one version."""
@@ -91,6 +98,7 @@ class Watched(Generic[T]):
                 self._take(json.loads(line))
 
     def _take(self, change: dict[str, Any]) -> None:
+        self._taken += change["type"] != "ERROR"
         row = change["object"]
         if change["type"] == "ERROR":
             if row.get("code") == GONE:
@@ -103,6 +111,17 @@ class Watched(Generic[T]):
             self.items.pop(_key(row), None)
         else:
             self.items[_key(row)] = self._parse(row)
+
+
+def pause_s(in_vain: int) -> float:
+    """Return the pause after so many watches in a row that brought nothing."""
+    longest = LONGEST_PAUSE_S / FIRST_PAUSE_S
+    return FIRST_PAUSE_S * min(2.0 ** min(in_vain - 1, 30), longest)
+
+
+async def pause(length_s: float) -> None:
+    """Wait for about that time: executors that lost one API do not come back at one instant."""
+    await asyncio.sleep(length_s * random.uniform(0.75, 1.25))
 
 
 def _key(row: dict[str, Any]) -> Key:

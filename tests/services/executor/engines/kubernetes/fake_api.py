@@ -40,12 +40,15 @@ class FakeApi:
         self.watches: list[list[dict[str, Any]]] = []
         self.queries: list[dict[str, str]] = []
         self.status = 200
+        self.headers: dict[str, str] = {}
+        """Of an answer that is an error."""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         query = dict(request.query)
         self.queries.append(query)
         if self.status != 200:
-            return web.json_response({"message": "why", "reason": "Reason"}, status=self.status)
+            body = {"message": "why", "reason": "Reason"}
+            return web.json_response(body, status=self.status, headers=self.headers)
         if query.get("watch"):
             return await self._watch(request)
         page = self.items[int(query.get("continue", 0)) :]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from services.executor.engines.kubernetes.access import access_of
+from infra.security.certificates import make
+from services.executor.engines.kubernetes.access import access_of, renewed
 from shared.process.settings import BadSettings
 
 
@@ -48,3 +49,27 @@ def test_outside_of_a_pod_a_kubeconfig_is_needed(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(BadSettings, match="needed outside of a pod"):
         access_of(None)
+
+
+def test_credentials_that_are_replaced_are_read_anew(tmp_path: Path) -> None:
+    config = kubeconfig(tmp_path, {"token": "one"}, "https://127.0.0.1:1")
+    text = config.read_text().replace("server:", "certificate-authority: ca.crt\n    server:")
+    config.write_text(text)
+    make(tmp_path)
+    access = access_of(config)
+    assert renewed(access) is access
+    make(tmp_path / "anew")
+    (tmp_path / "anew" / "ca.crt").rename(tmp_path / "ca.crt")
+    anew = renewed(access)
+    assert anew.tls is not access.tls and renewed(anew) is anew
+    config.write_text(text.replace("one", "the next one"))
+    assert renewed(anew).bearer() == "the next one"
+
+
+def test_credentials_in_the_middle_of_a_replacement_stay_as_they_are(tmp_path: Path) -> None:
+    config = kubeconfig(tmp_path, {"token": "one"})
+    access = access_of(config)
+    config.write_text("{half")
+    assert renewed(access) is access
+    kubeconfig(tmp_path, {"token": "the next one"})
+    assert renewed(access).bearer() == "the next one"
