@@ -44,6 +44,10 @@ class Engine(Protocol):
         """
         ...
 
-    async def read_output(self, identity: str, rank: int, offset: int) -> bytes:
-        """Return output of a worker from that byte on, some of it; empty if there is none yet."""
+    async def read_output(self, identity: str, rank: int, offset: int) -> bytes | None:
+        """Return output of a worker from that byte on, some of it; empty if there is none yet.
+
+        None where the rest of a worker that has ended is not there yet. It waits for nothing that
+        may take long.
+        """
         ...

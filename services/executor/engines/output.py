@@ -62,6 +62,8 @@ class OutputRelay:
         rank = place.worker.launch.rank
         for _ in range(MOST_CHUNKS):
             chunk = await self._engine.read_output(place.identity, rank, place.offset)
+            if chunk is None:
+                return False
             lines, used = split_lines(chunk, MOST_LINES)
             if not used:
                 return True

@@ -118,14 +118,26 @@ def _is_named(pod: PodSeen) -> bool:
     return pod.name == pod_name(gang_name(pod.identity), pod.rank)
 
 
-def job_of(gang: KubernetesGang) -> EngineJob:
-    """Return a gang as a job of the engine."""
+def failed_pods(gang: KubernetesGang) -> list[PodSeen]:
+    """Return the pods of which the last lines are reported, once none of their gang lives."""
+    if gang.living or gang.record.decided != STARTED:
+        return []
+    return [pod for pod in gang.pods.values() if pod.end is not None and pod.end.exit_code]
+
+
+def job_of(gang: KubernetesGang, unread: Collection[str] = ()) -> EngineJob:
+    """Return a gang as a job of the engine; `unread` are uids of pods whose last lines still come.
+
+    Until they are there the gang is ending, so that its end is reported with them.
+    """
     record = gang.record
     if gang.is_orphaned:
         is_bound = any(pod.node for pod in gang.living)
         phase = EnginePhase.RUNNING if is_bound else EnginePhase.PENDING
         return replace(_job(gang, phase), is_partial=True)
     if record.decided == STARTED:
+        if any(pod.uid in unread for pod in gang.pods.values()):
+            return _job(gang, EnginePhase.ENDING)
         return _ended(gang) if not gang.living else _running(gang)
     if record.decided == FORBIDDEN:
         if not gang.pods:

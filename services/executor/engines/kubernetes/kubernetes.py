@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from itertools import chain
 
 from services.executor.core.engines.contract import (
     Action,
@@ -22,6 +23,7 @@ from services.executor.core.engines.unrunnable import unsupported
 from services.executor.core.kubernetes.gangs import (
     KubernetesGang,
     Pods,
+    failed_pods,
     foreign_jobs,
     job_of,
     progress_of,
@@ -101,14 +103,15 @@ class KubernetesEngine:
         except ApiRefusal as error:
             raise EngineAway(str(error)) from None
         progress = dict.fromkeys(identities, GangProgress())
-        for gang in gangs:
-            if gang.record.identity in progress:
-                outputs = await self._outputs(gang)
-                progress[gang.record.identity] = progress_of(gang, outputs)
+        current = [gang for gang in gangs if gang.record.identity in progress]
+        outputs = await self._logs.tails(chain.from_iterable(map(failed_pods, current)))
+        for gang in current:
+            progress[gang.record.identity] = progress_of(gang, outputs)
         pods = self.pods.items.values()
         own = {pod.key for gang in gangs for pod in gang.pods.values()}
         self._logs.keep({pod.uid for pod in pods if pod.key in own})
-        jobs = (*map(job_of, gangs), *foreign_jobs(pods, own))
+        unread = {pod.uid for gang in current for pod in failed_pods(gang)} - outputs.keys()
+        jobs = (*(job_of(gang, unread) for gang in gangs), *foreign_jobs(pods, own))
         return EngineState(self._nodes(), jobs, progress)
 
     def _nodes(self) -> dict[str, EngineNode]:
@@ -147,14 +150,6 @@ class KubernetesEngine:
             pods[pod.key] = pod
         return Pods(pods).of(record)
 
-    async def _outputs(self, gang: KubernetesGang) -> dict[str, tuple[str, ...]]:
-        """Return the last lines of the workers of a gang that failed, once none lives."""
-        if gang.living or gang.record.decided != STARTED:
-            return {}
-        failed = [pod for pod in gang.pods.values() if pod.end is not None and pod.end.exit_code]
-        tails = await asyncio.gather(*map(self._logs.tail, failed))
-        return {pod.uid: tail for pod, tail in zip(failed, tails, strict=True)}
-
     async def act(self, action: Action) -> Failure | None:
         match action:
             case Submit(gang=gang):
@@ -187,7 +182,7 @@ class KubernetesEngine:
     def _record_names(self) -> frozenset[str]:
         return frozenset(name for _, name in self.records.items)
 
-    async def read_output(self, identity: str, rank: int, offset: int) -> bytes:
+    async def read_output(self, identity: str, rank: int, offset: int) -> bytes | None:
         gang = self._gang(gang_name(identity))
         pod = gang.pods.get(rank) if gang is not None else None
-        return b"" if pod is None else await self._logs.read(pod, offset)
+        return b"" if pod is None else self._logs.read(pod, offset)

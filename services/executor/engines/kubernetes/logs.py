@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from services.executor.core.engines.output_lines import line_text
@@ -12,8 +12,10 @@ from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi
 
-END_S = 2.0
-"""Longest wait for the end of the log of a container that has ended."""
+TAIL_S = 5.0
+"""Longest time in which the last lines of a container that has ended are read."""
+TAIL_WAIT_S = 0.2
+"""Longest wait of a look for new ones; usually they are there by then."""
 HELD_BYTES = 512 * 1024
 CHUNK_BYTES = 64 * 1024
 TAIL_LINES, TAIL_BYTES, TAIL_CHARS = 20, 8192, 512
@@ -38,7 +40,7 @@ class _Stream:
     async def _follow(self, api: KubernetesApi, pod: PodSeen, skip: int) -> None:
         with suppress(EngineAway, ApiRefusal):
             query = {"container": WORKER, "follow": "true"}
-            async with api.stream(log_path(pod), query, CHUNK_BYTES) as response:
+            async with api.stream(log_path(pod), query, CHUNK_BYTES, None) as response:
                 async for chunk in response.content.iter_chunked(CHUNK_BYTES):
                     rest = chunk[skip:]
                     skip -= len(chunk) - len(rest)
@@ -62,10 +64,13 @@ class PodLogs:
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
         self._streams: dict[str, _Stream] = {}
-        self._tails: dict[str, tuple[str, ...]] = {}
+        self._tails: dict[str, asyncio.Task[tuple[str, ...]]] = {}
 
-    async def read(self, pod: PodSeen, offset: int) -> bytes:
-        """Return output of a worker from that byte on, as far as it came."""
+    def read(self, pod: PodSeen, offset: int) -> bytes | None:
+        """Return output of a worker from that byte on, as far as it came.
+
+        None where it has ended and the rest is not there yet.
+        """
         if pod.phase == "Pending":
             return b""
         stream = self._streams.get(pod.uid)
@@ -73,24 +78,31 @@ class PodLogs:
             self._drop(pod.uid)
             stream = self._streams[pod.uid] = _Stream(self._api, pod, offset)
         output = stream.take(offset)
-        if not output and pod.is_over:
-            await asyncio.wait([stream.task], timeout=END_S)
-            output = stream.take(offset)
-        if not output and stream.task.done() and not (pod.is_over and stream.is_complete):
+        if output or (pod.is_over and stream.is_complete):
+            return output
+        if stream.task.done():
             self._drop(pod.uid)
-        return output
+        return None if pod.is_over else b""
 
-    async def tail(self, pod: PodSeen) -> tuple[str, ...]:
-        """Return the last lines of a worker that has ended, read once. Raises EngineAway."""
-        if pod.uid not in self._tails:
-            self._tails[pod.uid] = await self._read_tail(pod)
-        return self._tails[pod.uid]
+    async def tails(self, pods: Iterable[PodSeen]) -> dict[str, tuple[str, ...]]:
+        """Return the last lines of workers that have ended, by uid, as far as they are read."""
+        begun = []
+        uids = []
+        for pod in pods:
+            uids.append(pod.uid)
+            if pod.uid not in self._tails:
+                self._tails[pod.uid] = asyncio.create_task(self._read_tail(pod))
+                begun.append(self._tails[pod.uid])
+        if begun:
+            await asyncio.wait(begun, timeout=TAIL_WAIT_S)
+        return {uid: self._tails[uid].result() for uid in uids if self._tails[uid].done()}
 
     async def _read_tail(self, pod: PodSeen) -> tuple[str, ...]:
         query = {"container": WORKER, "tailLines": str(TAIL_LINES), "limitBytes": str(TAIL_BYTES)}
         try:
-            text = await self._api.read_bytes(log_path(pod), TAIL_BYTES, **query)
-        except (ApiRefusal, EngineAway):
+            async with asyncio.timeout(TAIL_S):
+                text = await self._api.read_bytes(log_path(pod), TAIL_BYTES, **query)
+        except (ApiRefusal, EngineAway, TimeoutError):
             # The kubelet is away, or has no log of it: the end is reported without.
             return ()
         lines = text.removesuffix(b"\n").split(b"\n")
@@ -101,7 +113,8 @@ class PodLogs:
         """Drop what is held of other pods."""
         for uid in [uid for uid in self._streams if uid not in uids]:
             self._drop(uid)
-        self._tails = {uid: lines for uid, lines in self._tails.items() if uid in uids}
+        for uid in [uid for uid in self._tails if uid not in uids]:
+            self._tails.pop(uid).cancel()
 
     def _drop(self, uid: str) -> None:
         stream = self._streams.pop(uid, None)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from services.executor.core.engines.contract import EnginePhase
-from services.executor.core.kubernetes.gangs import Pods, foreign_jobs, job_of, progress_of
+from services.executor.core.kubernetes.gangs import (
+    Pods,
+    failed_pods,
+    foreign_jobs,
+    job_of,
+    progress_of,
+)
 from services.executor.core.kubernetes.pods import pod_of
 from services.executor.core.kubernetes.records import FORBIDDEN, OPEN, STARTED
 from tests.services.executor.core.kubernetes.objects import (
@@ -55,6 +61,15 @@ def test_one_failed_worker_fails_its_gang_and_a_gang_ends_with_its_last_worker()
     ended = gang(STARTED, ended_pod(0, 0), ended_pod(1, 0))
     assert job_of(ended).phase is EnginePhase.ENDED and not job_of(ended).lost_node
     assert {end.exit_code for end in progress_of(ended, {}).ends.values()} == {0}
+
+
+def test_a_gang_ends_once_the_last_lines_of_its_failed_workers_are_read() -> None:
+    failed = ended_pod(1, 3)
+    ended = gang(STARTED, ended_pod(0, 0), failed)
+    assert failed_pods(ended) == [failed]
+    assert failed_pods(gang(STARTED, gang_pod(0), failed)) == [], "one lives"
+    assert job_of(ended, {failed.uid}).phase is EnginePhase.ENDING
+    assert job_of(ended).phase is EnginePhase.ENDED
 
 
 def test_a_pod_that_is_gone_or_given_up_may_run_on() -> None:

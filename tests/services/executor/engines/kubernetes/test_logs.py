@@ -1,0 +1,97 @@
+"""Output of pods is read beside the looks: none waits for a kubelet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from services.executor.engines.kubernetes.access import Access
+from services.executor.engines.kubernetes.api import KubernetesApi
+from services.executor.engines.kubernetes.logs import PodLogs, log_path
+from tests.patience import until
+from tests.services.executor.core.kubernetes.objects import ended_pod, gang_pod
+
+
+class FakeKubelet:
+    """Has the log of one pod, of which it gives `parts`; between two of them it waits."""
+
+    def __init__(self, *parts: bytes) -> None:
+        self.parts = parts
+        self.goes_on = asyncio.Event()
+        self.requests = 0
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.requests += 1
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for part in self.parts:
+            await response.write(part)
+            await self.goes_on.wait()
+        return response
+
+
+@asynccontextmanager
+async def logs_of(kubelet: FakeKubelet) -> AsyncIterator[PodLogs]:
+    app = web.Application()
+    app.router.add_get(log_path(gang_pod(0)), kubelet.answer)
+    async with TestServer(app, host="127.0.0.1") as server:
+        api = KubernetesApi(Access(str(server.make_url("")).rstrip("/"), None))
+        logs = PodLogs(api)
+        try:
+            yield logs
+        finally:
+            logs.keep(())
+            kubelet.goes_on.set()
+            await api.close()
+
+
+async def test_the_rest_of_an_ended_worker_is_awaited_by_no_look() -> None:
+    kubelet = FakeKubelet(b"one\n", b"two\n")
+    over = ended_pod(0, 0)
+    async with logs_of(kubelet) as logs:
+        await until(lambda: logs.read(over, 0) == b"one\n")
+        assert logs.read(over, 4) is None, "there is more, which is not there yet"
+        kubelet.goes_on.set()
+        await until(lambda: logs.read(over, 4) == b"two\n")
+        await until(lambda: logs.read(over, 8) == b"")
+    assert kubelet.requests == 1
+
+
+async def test_a_worker_that_is_quiet_keeps_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    kubelet = FakeKubelet(b"one\n", b"two\n")
+    limits: list[float | None] = []
+    real = aiohttp.ClientTimeout
+
+    def timeout(**limit: Any) -> aiohttp.ClientTimeout:
+        limits.append(limit.get("sock_read"))
+        return real(**limit)
+
+    monkeypatch.setattr(aiohttp, "ClientTimeout", timeout)
+    async with logs_of(kubelet) as logs:
+        await until(lambda: logs.read(gang_pod(0), 0) == b"one\n")
+        assert logs.read(gang_pod(0), 4) == b""
+        kubelet.goes_on.set()
+        await until(lambda: logs.read(gang_pod(0), 4) == b"two\n")
+    assert set(limits) == {None}, "no silence ends a log"
+    assert kubelet.requests == 1, "one that was opened again may miss what was rotated away"
+
+
+async def test_last_lines_that_are_not_there_yet_hold_up_no_look() -> None:
+    kubelet = FakeKubelet(b"sorry\n")
+    over = ended_pod(0, 1)
+    async with logs_of(kubelet) as logs:
+        assert await logs.tails([over]) == {}
+        assert await logs.tails([over]) == {}
+        kubelet.goes_on.set()
+        async with asyncio.timeout(10):
+            while not (tails := await logs.tails([over])):
+                await asyncio.sleep(0.01)
+        assert tails == {over.uid: ("sorry",)}
+    assert kubelet.requests == 1
