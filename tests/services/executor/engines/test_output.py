@@ -16,10 +16,12 @@ class Growing:
     def __init__(self, chunks: int) -> None:
         self.chunks = chunks
         self.reads = 0
+        self.is_late = False
+        """Whether the rest is not there yet."""
 
-    async def read_output(self, identity: str, rank: int, offset: int) -> bytes:
+    async def read_output(self, identity: str, rank: int, offset: int) -> bytes | None:
         if self.chunks == 0:
-            return b""
+            return None if self.is_late else b""
         self.chunks -= 1
         self.reads += 1
         return b"more\n"
@@ -54,3 +56,15 @@ async def test_the_end_of_a_worker_waits_until_its_file_is_read() -> None:
     assert not posted[-1].is_last
     await relay.end(frozenset())
     assert posted[-1].is_last and posted[-1].first_line == 2 * MOST_CHUNKS + 1
+
+
+async def test_the_end_of_a_worker_waits_for_a_rest_that_is_not_there_yet() -> None:
+    growing = Growing(1)
+    growing.is_late = True
+    relay, posted = relay_of(growing)
+    await relay.relay(IDENTITY, gang_of(started_history()).workers[0])
+    await relay.end(frozenset())
+    assert [lines.is_last for lines in posted] == [False]
+    growing.chunks, growing.is_late = 1, False
+    await relay.end(frozenset())
+    assert posted[-1].is_last and posted[-1].first_line == 2
