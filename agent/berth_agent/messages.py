@@ -403,6 +403,8 @@ class Launch(read.Message):
 
     job_id: str
     """Job of the worker."""
+    first_job_id: str = ""
+    """Its id in its first pool; empty: it was not transferred."""
     tenant: str
     """Tenant that owns the job."""
     tenant_number: int | None = None
@@ -460,6 +462,7 @@ class Launch(read.Message):
 
     READERS: ClassVar = {
         "job_id": read.text(longest=96),
+        "first_job_id": read.text(longest=96),
         "tenant": read.text(longest=63),
         "tenant_number": read.optional(read.integer(minimum=0, maximum=2147483647)),
         "user": read.text(longest=63),

@@ -190,6 +190,9 @@ class Launch(Model):
     """Everything that a node needs to run one worker."""
 
     job_id: str = Field(max_length=96, description="job of the worker")
+    first_job_id: str = Field(
+        "", max_length=96, description="its id in its first pool; empty: it was not transferred"
+    )
     tenant: str = Field(max_length=63, description="tenant that owns the job")
     tenant_number: int | None = Field(
         None, ge=0, lt=2**31, description="its number in the installation; absent: unknown"

@@ -9,6 +9,7 @@ from pydantic import Field
 from shared.contracts.base import Event, JobId, event
 from shared.contracts.failures import Failure, WorkerFailure
 from shared.contracts.placement import Allocation
+from shared.contracts.transfers import TransferTarget
 
 
 @event
@@ -276,7 +277,7 @@ class JobFailed(Event):
 
 @event
 class JobCancelled(Event):
-    """The job ended because it was cancelled; by admission if it was not admitted yet."""
+    """The job was cancelled, or left its pool; by admission if it was not admitted yet."""
 
     TYPE: ClassVar[str] = "job.cancelled.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission", "placement")
@@ -287,3 +288,6 @@ class JobCancelled(Event):
     reason: str = Field("", description="reason as given in the command")
     ran_ms: int = Field(0, ge=0, description="wall ms of the last attempt")
     gpu_s: float = Field(0.0, ge=0, description="GPU-seconds of this attempt, wall")
+    transferred_to: TransferTarget | None = Field(
+        None, description="the pool in which it goes on, without having been cancelled"
+    )

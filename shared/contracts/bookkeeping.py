@@ -14,7 +14,9 @@ class JobEnd(Model):
     """The end of an admitted job."""
 
     job_id: JobId = Field(description="the job")
-    outcome: Literal["succeeded", "failed", "cancelled"] = Field(description="how it ended")
+    outcome: Literal["succeeded", "failed", "cancelled", "transferred"] = Field(
+        description="how it ended in this pool"
+    )
 
 
 @event

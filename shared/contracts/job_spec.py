@@ -11,6 +11,7 @@ from shared.contracts.base import JobId, Model, Name, Text
 from shared.contracts.bundles import BUNDLE
 from shared.contracts.secrets import REFERENCE
 from shared.contracts.state_changes import StateChange
+from shared.contracts.transfers import MOST_POOLS, Transferred
 
 PriorityClass = Literal["system", "high", "normal", "low"]
 PRIORITY_CLASSES: tuple[PriorityClass, ...] = ("system", "high", "normal", "low")
@@ -205,6 +206,16 @@ class JobSpec(Model):
         max_length=8,
         description="state changes of which its authenticated user gets a mail, of an array one "
         "mail at its end",
+    )
+
+    pools: tuple[Name, ...] | None = Field(
+        None,
+        max_length=MOST_POOLS,
+        description="pools in which it may run: it waits in the first, and is transferred to "
+        "another that can start it at once; absent: one pool alone",
+    )
+    transferred: Transferred | None = Field(
+        None, description="set by Berth: the pool that it comes from, and what it took along"
     )
 
     @field_validator("command")

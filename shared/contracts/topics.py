@@ -110,6 +110,7 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
         "job.admitted.v1",
         "job.readmitted.v1",
         "job.cancel-requested.v1",
+        "job.transfer-requested.v1",
         "queue.ranked.v1",
         "queue.reranked.v1",
         "fault.suspected.v1",

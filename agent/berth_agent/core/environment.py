@@ -67,6 +67,7 @@ def _of_gang(launch: Launch) -> dict[str, str]:
 def _of_berth(launch: Launch, node_id: str) -> dict[str, str]:
     variables = {
         "BERTH_JOB_ID": launch.job_id,
+        "BERTH_FIRST_JOB_ID": launch.first_job_id or launch.job_id,
         "BERTH_TENANT": launch.tenant,
         "BERTH_ATTEMPT": str(launch.attempt),
         "BERTH_NODE_ID": node_id,

@@ -34,15 +34,10 @@ def cancel_job(state: AdmissionState, item: Input, command: CancelJob) -> Iterat
                 JobCancelled(job_id=job_id, tenant=status.tenant, reason=command.reason)
             )
         case "admitted":
-            yield item.decision(
-                CancelRequested(
-                    job_id=job_id,
-                    tenant=status.tenant,
-                    command_id=item.id,
-                    principal=item.principal or None,
-                    reason=command.reason,
-                )
-            )
+            yield item.decision(cancel_request(item, command, status.tenant))
+        case "transferred":
+            yield accept_command(item, job_id, tenant=status.tenant)
+            yield item.decision(cancel_request(item, command, status.tenant))
         case "open":
             yield item.decision(
                 ArrayCancelRequested(
@@ -56,6 +51,17 @@ def cancel_job(state: AdmissionState, item: Input, command: CancelJob) -> Iterat
         case outcome:
             detail = f"job_id: {job_id!r}: already {outcome}"
             yield refuse_command(item, job_id, "already_finished", detail, tenant=status.tenant)
+
+
+def cancel_request(item: Input, command: CancelJob, tenant: str) -> CancelRequested:
+    """Return the request; that of a job that was transferred follows it to its pool."""
+    return CancelRequested(
+        job_id=command.job_id,
+        tenant=tenant,
+        command_id=item.id,
+        principal=item.principal or None,
+        reason=command.reason,
+    )
 
 
 def cancel_next_array_job(state: AdmissionState) -> tuple[Decision, int]:

@@ -11,6 +11,7 @@ from services.admission.core.reconsider import BUDGET_BYTES, next_due, reconside
 from services.admission.core.restate_placement import restate_placement
 from services.admission.core.state import AdmissionState
 from services.admission.core.submit import submit_job
+from services.admission.core.transfer import transfer_job
 from shared.contracts.admission import QuotaChanged
 from shared.contracts.base import Command
 from shared.contracts.job_commands import CancelJob, RejectSubmission, SetQuota, SubmitJob
@@ -18,6 +19,7 @@ from shared.contracts.pools import PoolConfigured, PoolDeleted
 from shared.contracts.rejected import InputRejected
 from shared.contracts.settings_version import version_of
 from shared.contracts.topics import CONSUMED_EVENTS
+from shared.contracts.transfers import TransferJob
 from shared.contracts.updates import UpdateQuota
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.clock_steps import note_steps
@@ -74,6 +76,8 @@ def execute(state: AdmissionState, item: Input, command: Command, now: int) -> I
             yield from submit_job(state, item, command, now)
         case CancelJob():
             yield from cancel_job(state, item, command)
+        case TransferJob():
+            yield from transfer_job(state, item, command)
         case SetQuota():
             yield from set_quota(state, item, command)
         case UpdateQuota():

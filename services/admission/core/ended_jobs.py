@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-Outcome = Literal["succeeded", "failed", "cancelled", "rejected"]
-OUTCOMES: tuple[Outcome, ...] = ("succeeded", "failed", "cancelled", "rejected")
+Outcome = Literal["succeeded", "failed", "cancelled", "rejected", "transferred"]
+OUTCOMES: tuple[Outcome, ...] = ("succeeded", "failed", "cancelled", "rejected", "transferred")
 
 ID_BYTES = 16
 DIGEST_CHARS = 10

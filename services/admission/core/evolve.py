@@ -27,8 +27,9 @@ from shared.contracts.bookkeeping import (
 from shared.contracts.clocks import ClockStepped
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
 from shared.contracts.pools import PoolConfigured, PoolDeleted
+from shared.contracts.transfers import JobTransferRequested
 from shared.ledger.decider import Fact
-from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, note_clock_step
+from shared.ledger.folds import INPUT_FOLDS, EventFold, folding, ignore, note_clock_step
 
 
 def remember_answer(
@@ -47,6 +48,7 @@ FOLDS: dict[type[Event], EventFold[AdmissionState]] = {
     JobCancelled: evolve_jobs.cancel,
     JobsReleased: evolve_jobs.release,
     CancelRequested: evolve_jobs.request_cancel,
+    JobTransferRequested: ignore,
     JobSizeNoted: evolve_jobs.resize,
     AttemptNoted: evolve_jobs.back_off,
     JobReadmitted: evolve_jobs.readmit,

@@ -89,7 +89,8 @@ def cancel(state: AdmissionState, event: JobCancelled, fact: Fact) -> None:
     job = remove_deferred(state, event.job_id)
     if job is not None:
         arrays.count_single(state, job.tenant, job.job_id, job.array_index, -1)
-        ended = EndedJob("cancelled", job.tenant, job.digest)
+        outcome: Outcome = "cancelled" if event.transferred_to is None else "transferred"
+        ended = EndedJob(outcome, job.tenant, job.digest)
         end_job(state, job.job_id, ended, job.array_index)
 
 

@@ -27,7 +27,7 @@ from shared.contracts.construct import construct
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.ledger.decider import Decision, Input
 
-EndOutcome: TypeAlias = Literal["succeeded", "failed", "cancelled"]
+EndOutcome: TypeAlias = Literal["succeeded", "failed", "cancelled", "transferred"]
 
 
 @dataclass(slots=True)
@@ -72,8 +72,10 @@ def collect_changes(state: AdmissionState, inputs: Sequence[Input]) -> Placement
                 add_end(state, changes, item, job_id, "succeeded")
             case JobFailed(job_id=job_id):
                 add_end(state, changes, item, job_id, "failed")
-            case JobCancelled(job_id=job_id):
+            case JobCancelled(job_id=job_id, transferred_to=None):
                 add_end(state, changes, item, job_id, "cancelled")
+            case JobCancelled(job_id=job_id):
+                add_end(state, changes, item, job_id, "transferred")
             case JobAttemptFailed() as failed if failed.job_id in state.admitted:
                 changes.attempts.append((item, failed))
             case JobResized() as resized if resized.job_id in state.admitted:

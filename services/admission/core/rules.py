@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-
 from services.admission.core.body import canonical_body
 from services.admission.core.verdict import Reject
 from shared.contracts.array_programs import without_program
 from shared.contracts.job_commands import SubmitJob
 from shared.contracts.job_spec import NO_RESOURCES, JobSpec
+from shared.contracts.pool_rules import (
+    Rule,
+    check_backends,
+    check_bundle,
+    check_command,
+    check_image,
+    check_simulated,
+)
 from shared.contracts.pools import PoolConfigured
+from shared.contracts.transfers import TRANSFERS_FROM
 from shared.contracts.validation import LEAST_NODES, LONGEST_S, MOST_NODES, VALIDATIONS_FROM
 
 MAX_ID_CHARS = 64
@@ -21,15 +27,6 @@ MAX_ARRAY_BYTES = 32 * 1024 * 1024
 
 ARRAYS_HELD_FROM = 1
 """The release whose pools know ranges of arrays and hold their jobs."""
-MAX_IMAGE_CHARS = 256
-IMAGE = re.compile(
-    r"(?:[a-z0-9.-]+(?::\d+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
-    r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
-    re.ASCII,
-)
-
-Rule = Callable[[JobSpec, PoolConfigured], str | None]
-"""Returns what is wrong, as field, value and rule; None if the spec keeps the rule."""
 
 
 def check_workers(spec: JobSpec, pool: PoolConfigured) -> str | None:
@@ -48,57 +45,9 @@ def check_spot(spec: JobSpec, pool: PoolConfigured) -> str | None:
     return None
 
 
-def check_backends(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """Return why the pool runs no jobs: only executors of earlier releases ran processes."""
-    if set(pool.backends) - {"process"}:
-        return None
-    return f"pool: {pool.pool!r}: its backend process is retired; configure it with agent"
-
-
-def check_command(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """Return why the job lacks a command; virtual pools need none."""
-    if spec.command or is_virtual(pool):
-        return None
-    return f"command: (): required in pool {pool.pool}, which runs processes"
-
-
 def check_resources(spec: JobSpec, pool: PoolConfigured) -> str | None:
     """Return why a job without GPUs, cores and memory is refused."""
     return None if spec.gang.has_resources else f"gang.gpus_per_worker: {NO_RESOURCES}"
-
-
-def check_image(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """Return why the pool cannot run the job's image; its nodes are looked at later."""
-    if not spec.image:
-        return None
-    if is_virtual(pool):
-        return f"image: {spec.image!r}: pool {pool.pool} simulates jobs, not images"
-    if len(spec.image) > MAX_IMAGE_CHARS or not IMAGE.fullmatch(spec.image):
-        rule = (
-            f"must be NAME, NAME:TAG or NAME@sha256:DIGEST of {MAX_IMAGE_CHARS} characters at most"
-        )
-        return f"image: {spec.image[:MAX_IMAGE_CHARS]!r}: {rule}"
-    return None
-
-
-def check_bundle(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """Return why the job cannot start with its bundle."""
-    if not spec.bundle:
-        return None
-    if is_virtual(pool):
-        return f"bundle: {spec.bundle!r}: pool {pool.pool} simulates jobs, which have no files"
-    if spec.workdir:
-        rule = "must be empty with a bundle, whose files are in the worker's own directory"
-        return f"workdir: {spec.workdir[:256]!r}: {rule}"
-    return None
-
-
-def check_simulated(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """Return why a job that says how it is simulated is refused: only virtual nodes do that."""
-    if spec.simulated is None or is_virtual(pool):
-        return None
-    behaviour = spec.simulated.model_dump(exclude_defaults=True)
-    return f"simulated: {behaviour}: must be absent in pool {pool.pool}, which runs processes"
 
 
 def check_validation(spec: JobSpec, pool: PoolConfigured) -> str | None:
@@ -129,17 +78,33 @@ def check_array(spec: JobSpec, pool: PoolConfigured) -> str | None:
     return f"{early[0]}: {early[1]}: must be absent until `berth upgrade finish`"
 
 
+def check_pools(spec: JobSpec, pool: PoolConfigured) -> str | None:
+    """Return why the job cannot have several pools, this one among them."""
+    if spec.pools is None:
+        return None if spec.transferred is None else "transferred: must be absent without `pools`"
+    named = ", ".join(spec.pools)
+    if pool.release < TRANSFERS_FROM:
+        return f"pools: {named}: must be absent until `berth upgrade finish`"
+    if pool.pool not in spec.pools or len(set(spec.pools)) < len(spec.pools):
+        return f"pools: {named}: must be different pools, and {pool.pool} one of them"
+    if spec.validates:
+        return f"pools: {named}: must be absent for a job that measures nodes"
+    return None
+
+
+def check_single(command: SubmitJob) -> str | None:
+    """Return why an array cannot have several pools: its jobs are counted in one."""
+    if command.spec.pools is None or (command.array_size == 1 and command.array_index is None):
+        return None
+    return f"pools: {', '.join(command.spec.pools)}: must be absent for the jobs of an array"
+
+
 def check_operator(command: SubmitJob) -> Reject | None:
     """Return why a tenant may not submit this: cordoned nodes are the operators'."""
     if not command.spec.validates or command.by_operator:
         return None
     nodes = ", ".join(command.spec.validates[:8])
     return Reject("above_bound", f"validates: {nodes}: must be absent; it is of operators alone")
-
-
-def is_virtual(pool: PoolConfigured) -> bool:
-    """Return whether the pool lets workers run on virtual nodes."""
-    return "virtual" in pool.backends
 
 
 RULES: tuple[Rule, ...] = (
@@ -153,6 +118,7 @@ RULES: tuple[Rule, ...] = (
     check_resources,
     check_validation,
     check_array,
+    check_pools,
 )
 
 
@@ -169,6 +135,8 @@ def check_rules(pool: PoolConfigured, command: SubmitJob, body_bytes: int) -> Re
     if len(last_id) > MAX_ID_CHARS:
         detail = f"job_id: {last_id!r}: at most {MAX_ID_CHARS} characters, array index included"
         return Reject("invalid_spec", detail)
+    if violation := check_single(command):
+        return Reject("invalid_spec", violation)
     for rule in RULES:
         violation = rule(command.spec, pool)
         if violation is not None:

@@ -22,9 +22,10 @@ def check_bounds(state: AdmissionState, command: SubmitJob, body_bytes: int) -> 
     """Return why the tenant may not submit this: field, value, rule and who can change it."""
     tenant = command.tenant
     bounds = bounds_of(state, tenant)
-    excess = find_excess(bounds, command.spec, command.pool, by_operator=command.by_operator)
-    if excess is not None:
-        return rejection(tenant, excess.setting, excess.field, repr(excess.value), excess.rule)
+    for pool in command.spec.pools or (command.pool,):
+        excess = find_excess(bounds, command.spec, pool, by_operator=command.by_operator)
+        if excess is not None:
+            return rejection(tenant, excess.setting, excess.field, repr(excess.value), excess.rule)
     if body_bytes > bounds.max_request_bytes:
         rule = f"at most {bounds.max_request_bytes} bytes"
         return rejection(tenant, "max_request_bytes", "spec", f"{body_bytes} bytes", rule)

@@ -7,7 +7,16 @@ from collections.abc import Iterator, Sequence
 from services.placement.core import run_round
 from services.placement.core.answer import apply_answer
 from services.placement.core.gpu_rules import follow_dismissal
-from services.placement.core.lifecycle import arrays, gangs, health, injections, jobs, leases, ranks
+from services.placement.core.lifecycle import (
+    arrays,
+    gangs,
+    health,
+    injections,
+    jobs,
+    leases,
+    ranks,
+    transfers,
+)
 from services.placement.core.lifecycle.reports import on_report
 from services.placement.core.migration.leave import end_wait_for_room, leave_slow_nodes
 from services.placement.core.node_commands import decide_command
@@ -34,6 +43,7 @@ from shared.contracts.reports import NodesHeard, NodesSilent
 from shared.contracts.reranking import QueueReranked
 from shared.contracts.solver_plan import PlanReady
 from shared.contracts.topics import CONSUMED_EVENTS
+from shared.contracts.transfers import JobTransferRequested
 from shared.ledger.clock_steps import note_steps
 from shared.ledger.decider import Decision, Fact, Input, Undecodable, WakeStart, as_unit
 
@@ -118,6 +128,8 @@ def on_admission(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
             yield from jobs.enqueue_again(pool, message, item)
         case CancelRequested() as message:
             yield from jobs.cancel(pool, message, item, now)
+        case JobTransferRequested() as message:
+            yield from transfers.transfer(pool, message, item)
 
 
 def on_access(pool: Pool, item: Input) -> Iterator[Decision]:

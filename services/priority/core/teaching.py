@@ -18,7 +18,10 @@ def teaches(state: PriorityState, entry: QueueEntry | None, end: End, ran_s: flo
     Of a job that failed or was cancelled at once, only that it outlived its prediction: its end
     says nothing of how long it would have run, but its run so far does. A later cancel teaches:
     where a tuner or a user ends most jobs, those are the times for which such jobs hold GPUs.
+    A job that left for another pool has not ended.
     """
+    if isinstance(end, JobCancelled) and end.transferred_to is not None:
+        return False
     if entry is None or state.pool is None or not state.pool.guard_predictions:
         return True
     is_cut_short = not isinstance(end, JobSucceeded) and ran_s < CUT_SHORT_S

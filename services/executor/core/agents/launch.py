@@ -35,6 +35,7 @@ def launches(
             construct(
                 Launch,
                 job_id=placed.job_id,
+                first_job_id=spec.transferred.first_job_id if spec.transferred else "",
                 tenant=placed.tenant,
                 user=spec.user,
                 attempt=placed.attempt,

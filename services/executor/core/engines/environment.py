@@ -31,6 +31,7 @@ def gang_variables(launch: Launch, defaults: Mapping[str, str] = OF_A_NODE) -> d
         # Without it CUDA numbers the fastest GPU first, and the indices mean other GPUs.
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "BERTH_JOB_ID": launch.job_id,
+        "BERTH_FIRST_JOB_ID": launch.first_job_id or launch.job_id,
         "BERTH_TENANT": launch.tenant,
         "BERTH_ATTEMPT": str(launch.attempt),
         "BERTH_NODES": str(launch.nodes),

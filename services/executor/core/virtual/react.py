@@ -64,13 +64,21 @@ def react(state: ExecutorState, fact: Fact) -> list[Effect]:
 def _on_job(state: ExecutorState, event: Event) -> None:
     match event:
         case JobEnqueued() as e:
-            state.jobs[e.job_id] = TrackedJob(e.tenant, e.spec)
+            state.jobs[e.job_id] = _tracked(e)
         case JobSucceeded() | JobFailed() | JobCancelled() as e:
             state.jobs.pop(e.job_id, None)
         case ArrayProgramNoted() | ArrayEnded() | NodeProblemNoted():
             pass  # Virtual workers run no program, and virtual nodes have no problems.
         case _:
             raise unknown_event("placement", event)
+
+
+def _tracked(e: JobEnqueued) -> TrackedJob:
+    """Return the job; a transferred one goes on from the checkpoint that it brought along."""
+    before = e.spec.transferred if e.attempt == 1 else None
+    if before is None:
+        return TrackedJob(e.tenant, e.spec)
+    return TrackedJob(e.tenant, e.spec, done_s=before.done_s, resumes=before.resumes)
 
 
 def _on_node(

@@ -32,10 +32,13 @@ _plain = Simulated()
 
 
 def work_s(job_id: str, spec: JobSpec) -> float:
-    """Return cluster seconds of work: from the spec, or log-normal (median 600, sigma 1) by id."""
+    """Return cluster seconds of work: from the spec, or log-normal (median 600, sigma 1) by id,
+    that of its first pool for a job that was transferred.
+    """
     if spec.simulated is not None and spec.simulated.duration_s is not None:
         return spec.simulated.duration_s
-    fraction = int.from_bytes(hashlib.sha256(job_id.encode()).digest()[:8]) / 2**64
+    first_id = spec.transferred.first_job_id if spec.transferred else job_id
+    fraction = int.from_bytes(hashlib.sha256(first_id.encode()).digest()[:8]) / 2**64
     return float(MEDIAN_S * 2.718281828459045 ** (SIGMA * _normal.inv_cdf(max(fraction, 1e-9))))
 
 

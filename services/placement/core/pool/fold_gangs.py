@@ -10,6 +10,7 @@ from services.placement.core.pool.job import Forecast, Job, WorkerAllocation
 from services.placement.core.pool.settings import times_of
 from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Pool
+from services.placement.core.pool.transferred import save_work
 from shared.contracts.attempts import (
     AllocationReleased,
     JobAttemptFailed,
@@ -211,6 +212,7 @@ def stop(pool: Pool, job_id: str) -> Job:
 def stop_for(pool: Pool, job_id: str, reason: str, by_job_id: str, at: int) -> None:
     """Note a preemption and its price; a job that it makes room for gets a reservation."""
     job = stop(pool, job_id)
+    save_work(pool, job, at)
     job.set_back(at, pool.time_scale)
     job.stop, job.stop_reason, job.makes_room_for = "preempted", reason, by_job_id
     if by_job_id:

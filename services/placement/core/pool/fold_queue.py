@@ -8,6 +8,7 @@ from services.placement.core.pool.queue_order import apply_ranks
 from services.placement.core.pool.ranks import NamedOrder, Ranks, named_order
 from services.placement.core.pool.shape import shape_of, tier_of
 from services.placement.core.pool.state import OpenRound, Pool
+from services.placement.core.pool.transferred import take_over
 from shared.contracts.admission import ArrayEnded
 from shared.contracts.attempts import JobRequeued
 from shared.contracts.job_names import program_of
@@ -46,7 +47,9 @@ def enqueue(pool: Pool, event: JobEnqueued, fact: Fact) -> None:
         pool.note_arrival(job.shape)
     job.cause = fact.id
     job.predicted_s = pool.ranks.run_s.get(event.job_id)
-    job.resumes, job.debt_ms, job.starts = False, 0, 0
+    job.resumes, job.debt_ms, job.starts, job.done_s = False, 0, 0, 0.0
+    if event.attempt == 1:
+        take_over(job)
     wait_again(pool, job, event.attempt, event.avoid_nodes, fact.at)
 
 

@@ -107,6 +107,8 @@ class Job:
     """Every worker that is gone exited with 0."""
     resumes: bool = False
     """An earlier start was preempted: each further one pays for the restart."""
+    done_s: float = 0.0
+    """Cluster s of work in its last checkpoint, of a job with several pools on virtual nodes."""
     debt_ms: int = 0
     """Cost of the last preemption: the work that was lost, and the restart after it."""
     restart_wall_ms: int = 0
