@@ -86,6 +86,6 @@ class Intake:
         job = jobs.get(row_of(change.fields.job_id))
         if job is not None and change.state_change is not None:
             mailed = note(job, change.state_change)
-            if mailed is not None:
+            if mailed is not None and not change.fields.transferred_to:
                 out.append(to_mail(job, change, mailed, self._base_url))
         return [] if old else out

@@ -123,7 +123,8 @@ class UsageChanges:
             for sum_of, amount in (("gpu_ms", gpu_ms), ("cost_millionths", cost)):
                 for at, part in split_by_day(begin, event.at, amount):
                     self._add(row, at, sum_of, part)
-        if column := COUNTED.get(event.type):
+        is_transfer = event.data.get("transferred_to") is not None
+        if not is_transfer and (column := COUNTED.get(event.type)):
             self._add(row, event.at, column, 1)
 
     def _add(self, row: PlacementRow, at: int, column: str, amount: int) -> None:

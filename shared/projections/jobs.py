@@ -49,6 +49,8 @@ class AdmissionRow:
     decided_at: BigInt = 0
     cancel_requested_at: BigInt = 0
     traceparent: str = ""
+    pools: str = ""
+    transferred_to: str = "null"
 
 
 @dataclass(slots=True)
@@ -83,6 +85,8 @@ class PlacementRow:
     progress_total: BigInt = 0
     expected_end_at: BigInt = 0
     """By its own reports, like the three before."""
+    pools: str = ""
+    transferred_to: str = "null"
 
 
 ADMISSION = RowTable("job_admission", AdmissionRow, "job_id")
@@ -114,6 +118,7 @@ def fold_admission(row: AdmissionRow, event: LedgerEvent) -> None:
             row.submitted_at = row.submitted_at or event.at
         case "job.cancelled.v1":
             row.state, row.reason = "cancelled", data.get("reason", "")
+            row.transferred_to = target_of(data)
         case "job.cancel-requested.v1":
             row.cancel_requested_at = event.at
             return
@@ -131,6 +136,18 @@ def describe_job(row: AdmissionRow, spec: Payload) -> None:
     row.workers = gang.get("workers", 1)
     row.gpus = row.workers * gang.get("gpus_per_worker", 1.0)
     row.spec = public_spec(spec)
+    row.pools = pools_of(spec)
+
+
+def pools_of(spec: Payload) -> str:
+    """Return the pools of a job that names several, as JSON; empty for other jobs."""
+    pools = spec.get("pools")
+    return msgspec.json.encode(pools).decode() if pools else ""
+
+
+def target_of(data: Payload) -> str:
+    """Return where a job goes that leaves its pool, as JSON; `null` for one that has ended."""
+    return msgspec.json.encode(data.get("transferred_to")).decode()
 
 
 def fold_placement(row: PlacementRow, event: LedgerEvent) -> None:
@@ -181,7 +198,8 @@ def used_gpu_ms(data: Payload) -> int:
 def enter_queue(row: PlacementRow, event: LedgerEvent) -> None:
     row.phase, row.attempt = "waiting", event.data["attempt"]
     if event.type == "job.enqueued.v1":
-        row.user_id = event.data["spec"].get("user", "")
+        spec = event.data["spec"]
+        row.user_id, row.pools = spec.get("user", ""), pools_of(spec)
     row.enqueued_at = row.enqueued_at or event.at
     row.waiting_since, row.placed_at, row.started_at = event.at, 0, 0
     forget_reports(row)
@@ -215,4 +233,5 @@ def end_job(row: PlacementRow, event: LedgerEvent) -> None:
     row.ended_at, row.reason = event.at, data.get("reason", "")
     row.exit_code = 0 if row.phase == "succeeded" else data.get("exit_code")
     row.ran_ms = data.get("ran_ms", 0)
+    row.transferred_to = target_of(data)
     row.held_reason, row.short_gpus = "", 0.0

@@ -121,7 +121,7 @@ def fold_usage(row: UsageRow, event: LedgerEvent) -> None:
         case "job.failed.v1":
             row.failed += 1
         case "job.cancelled.v1":
-            row.cancelled += 1
+            row.cancelled += event.data.get("transferred_to") is None
         case "job.preempted.v1":
             row.preempted += 1
         case "job.requeued.v1" | "job.attempt-failed.v1":

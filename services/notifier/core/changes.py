@@ -25,6 +25,8 @@ class Fields(msgspec.Struct):
     tenant: str = ""
     job_id: str = ""
     name: str = ""
+    transferred_to: dict[str, object] | None = None
+    """The pool in which the job goes on, if it left this one."""
 
 
 class Change(NamedTuple):
@@ -63,6 +65,8 @@ def changes_of(accepted: Accepted, pool: str, base_url: str) -> Iterator[Change]
 
 def webhooks_for(change: Change, view: AccessView) -> list[WebhookCreated]:
     """Return the webhooks of the event's own tenant that it is sent to."""
+    if change.fields.transferred_to:
+        return []
     hooks = view.webhooks.of(change.fields.tenant)
     if change.kind == WebhookTested.TYPE:
         hook = hooks.get(change.fields.name)

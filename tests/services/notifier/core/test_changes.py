@@ -6,9 +6,16 @@ import msgspec
 import pytest
 
 from services.notifier.core.changes import changes_of, pool_of_lane, to_webhook, webhooks_for
-from shared.contracts.attempts import JobFailed, JobPreempted, JobStarted, JobSucceeded
+from shared.contracts.attempts import (
+    JobCancelled,
+    JobFailed,
+    JobPreempted,
+    JobStarted,
+    JobSucceeded,
+)
 from shared.contracts.pools import PoolConfigured, PoolDeleted
 from shared.contracts.registry import AccessView
+from shared.contracts.transfers import TransferTarget
 from shared.contracts.webhooks import WebhookCreated, WebhookTested
 from tests.services.notifier.changes import BASE_URL, change, record_of
 
@@ -51,6 +58,17 @@ def test_only_the_webhooks_of_its_tenant_pool_and_time(view: AccessView) -> None
         ("ada", "here"),
     ]
     assert webhooks_for(change(JobSucceeded(job_id="j1", tenant="ada", attempt=1)), view) == []
+
+
+def test_a_job_that_goes_on_in_another_pool_has_not_ended(view: AccessView) -> None:
+    view.apply(hook("cancels", events=["cancelled"]))
+    target = TransferTarget(pool="b", job_id="j2")
+    left = JobCancelled(job_id="j1", tenant="ada", transferred_to=target)
+    assert webhooks_for(change(left, "placement", at=10), view) == []
+    ended = JobCancelled(job_id="j1", tenant="ada")
+    assert [one.name for one in webhooks_for(change(ended, "placement", at=10), view)] == [
+        "cancels"
+    ]
 
 
 def test_a_test_goes_to_its_webhook_alone(view: AccessView) -> None:
