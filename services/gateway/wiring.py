@@ -26,6 +26,7 @@ from services.gateway.settings import GatewaySettings
 from services.gateway.streams.hub import EventHub
 from services.gateway.streams.recent_lines import RecentLines
 from services.gateway.tokens import Tokens
+from services.gateway.transfers import Transfers
 from shared.bus.archive.opening import with_archive
 from shared.bus.clock import now_ms
 from shared.bus.fatal import supervise
@@ -94,6 +95,7 @@ class Gateway:
     bundles: Bundles
     recent_lines: RecentLines
     job_logs: JobLogStore | None
+    transfers: Transfers
     ring: OtlpRing = field(default_factory=lambda: OtlpRing(RING_SPANS))
     recent: RecentJobs = field(default_factory=RecentJobs)
     joins: JoinLimits = field(default_factory=JoinLimits)
@@ -112,7 +114,7 @@ class Gateway:
         A recorded simulation has no services, so nothing is sent.
         """
         reading = (self.access, self.outbox, self.hub, self.recent_lines)
-        sending = (self.ingress, self.denials, self.bundles)
+        sending = (self.ingress, self.denials, self.bundles, self.transfers)
         parts = reading if self.settings.recorded else (*reading, *sending)
         tasks = [supervise(part.run(), type(part).__name__) for part in parts]
         tasks.append(supervise(run_upkeep(self.telemetry.metrics), "upkeep"))
@@ -168,6 +170,7 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
         Bundles(settings),
         RecentLines(open_log, settings.partitions, job_logs),
         job_logs,
+        Transfers(access, outbox, database, open_log),
         recent=recent,
     )
 

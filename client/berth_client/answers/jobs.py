@@ -111,6 +111,8 @@ class JobDetail(Job):
     trace_id: str
     start: StartInterval | None
     """When a waiting job will start."""
+    transferred_to: dict[str, object] | None
+    """Pool and id to which a job is on its way that left its pool; else null."""
 
 
 class ArrayCounts(TypedDict):

@@ -85,8 +85,10 @@ def permitted(command: SubmitJob, bearer: Bearer, bounds: TenantBounds = UNBOUND
     """
     spec = command.spec
     remedy = f"of {bearer.principal}; an administrator makes another key (`berth keys create`)"
-    excess = find_excess(bounds_of_bearer(bearer), spec, command.pool, by_operator=False)
-    if excess is not None:
+    for pool in spec.pools or (command.pool,):
+        excess = find_excess(bounds_of_bearer(bearer), spec, pool, by_operator=False)
+        if excess is None:
+            continue
         rule = f"{excess.rule} by the bounds {remedy}"
         raise NotPermitted(FieldError(field=excess.field, value=excess.value, rule=rule))
     user = user_of(bearer)

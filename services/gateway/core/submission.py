@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.named_pools import with_pools
 from services.gateway.core.reserved_variables import variable_errors
 from services.gateway.core.strict import Body, parse_body
 from shared.contracts.base import JobId, Model, Name, Text
@@ -123,7 +124,8 @@ def submit_job(
 ) -> SubmitJob:
     """Return the command with tenant and pool of the sender; `key` applies if none is given."""
     check_tenant(body.tenant, sender)
-    pool = resolve_pool(body.pool, sender, pools)
+    spec, named = with_pools(body.spec, body.pool, body.array_size)
+    pool = resolve_pool(named, sender, pools)
     idempotency_key = body.idempotency_key or key
     return SubmitJob(
         job_id=derive_job_id(sender.tenant, pool, idempotency_key),
@@ -131,7 +133,7 @@ def submit_job(
         pool=pool,
         idempotency_key=idempotency_key,
         array_size=body.array_size,
-        spec=body.spec,
+        spec=spec,
         by_operator=by_operator,
     )
 

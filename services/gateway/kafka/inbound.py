@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from services.gateway.core.field_errors import InvalidBody, NotJson
 from services.gateway.core.key_bounds import NotPermitted, check_claim, check_mails
+from services.gateway.core.named_pools import check_pools
 from services.gateway.core.named_secrets import check_secrets
 from services.gateway.core.strict import parse_body, parse_object
 from services.gateway.core.submission import (
@@ -22,6 +23,7 @@ from services.gateway.core.submission import (
 from shared.contracts.identity import derive_command_id
 from shared.contracts.job_commands import CancelJob, RejectSubmission, SubmitJob
 from shared.contracts.llm import ServeLlmRequest
+from shared.contracts.pools import PoolConfigured
 from shared.ledger.cloudevents import CloudEvent, Malformed, decode
 
 LIMIT_BYTES = 64 * 1024
@@ -59,10 +61,11 @@ def route_submission(
     pools: Mapping[str, int],
     active: bool,
     secrets: Container[str] | None = None,
+    settings: Mapping[str, PoolConfigured] | None = None,
 ) -> RoutedCommand:
     """Return the command of the record; for an invalid one a RejectSubmission with the reason.
 
-    `secrets` are those of the sender; None: not known.
+    `secrets` are those of the sender, `settings` those of all pools; None: not known.
     """
     id = derive_command_id(record.topic, record.partition, record.offset)
     try:
@@ -70,6 +73,8 @@ def route_submission(
             raise Malformed("tenant: not registered or retired")
         event = decoded(record, LIMIT_BYTES)
         routed = _routed(id, event, sender, pools)
+        if isinstance(routed.command, SubmitJob):
+            check_pools(routed.command, settings or {})
         if isinstance(routed.command, SubmitJob) and secrets is not None:
             check_secrets(routed.command.spec.env, secrets, sender.tenant)
         return routed

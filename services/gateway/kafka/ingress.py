@@ -240,12 +240,12 @@ class Ingress:
             return route_request(value, sender, view)
         pools, is_active = self._access.pools(), view.is_active(tenant)
         secrets = known_secrets(view, tenant)
-        routed = route_submission(value, sender, pools, is_active, secrets)
+        routed = route_submission(value, sender, pools, is_active, secrets, view.pools)
         if isinstance(routed.command, RejectSubmission) and NAMES_A_SECRET in (record.value or b""):
             # It may have been set a moment ago; without the end of `access` the executor decides.
             is_read = await self._access.catch_up()
             secrets = known_secrets(view, tenant) if is_read else None
-            routed = route_submission(value, sender, pools, is_active, secrets)
+            routed = route_submission(value, sender, pools, is_active, secrets, view.pools)
         return routed
 
     async def _commit(self, consumer: AIOKafkaConsumer, polled: Records) -> None:

@@ -36,6 +36,7 @@ JSON_COLUMNS = frozenset(
         "terms",
         "failure",
         "unusable_gpus",
+        "transferred_to",
     }
 )
 """Stored as text, so that equal rows are equal bytes; returned as JSON."""

@@ -28,7 +28,7 @@ def begins(column: str, prefix: str) -> str:
 JOBS = f"""
 SELECT {JOB_COLUMNS} FROM job j LEFT JOIN pool p ON p.partition = j.partition
 WHERE ($1::text IS NULL OR j.tenant = $1) AND ($2::text IS NULL OR j.phase = $2)
-  AND {begins("j.name", "$3")}
+  AND j.transferred_to = 'null' AND {begins("j.name", "$3")}
   AND ($4::text IS NULL OR p.pool = $4)
   AND {begins("j.job_id", "($5 || '.')")}
   AND ($6::bigint IS NULL OR (j.submitted_at, j.job_id) < ($6, $7::text))
@@ -48,7 +48,7 @@ JOBS_OPEN = JOBS.replace(
 """The same of one of the phases of open jobs, of which there are few."""
 
 JOB = f"""
-SELECT {JOB_COLUMNS}, j.spec, j.partition, j.traceparent,
+SELECT {JOB_COLUMNS}, j.spec, j.partition, j.traceparent, j.transferred_to,
        (SELECT NULLIF(c.principal, '') FROM command c
         WHERE c.of IN (j.job_id, split_part(j.job_id, '.', 1)) AND c.tenant = j.tenant
           AND c.type = 'job.submit.v1' AND c.accepted AND NOT c.duplicate LIMIT 1) AS submitted_by
@@ -61,6 +61,7 @@ WITH page AS (
   SELECT {JOB_COLUMNS}, j.array_index = 0 AND strpos(j.job_id, '.') > 0 AS is_array
   FROM job j LEFT JOIN pool p ON p.partition = j.partition
   WHERE ($1::text IS NULL OR j.tenant = $1) AND {begins("j.name", "$2")}
+    AND j.transferred_to = 'null'
     AND ($3::text IS NULL OR p.pool = $3)
     AND {begins("j.job_id", "$4")}
     AND (j.array_index IS NULL OR j.array_index = 0 OR strpos(j.job_id, '.') = 0)

@@ -36,13 +36,13 @@ ORDER BY e.seq, e.idx LIMIT 1
 TIMELINE = """
 SELECT ledger || '/' || partition || '/' || seq || '/' || idx AS id, at, type, data, cause,
        traceparent
-FROM job_event WHERE ($1::text IS NULL OR tenant IN ($1, '')) AND job_id = $2
+FROM job_event WHERE ($1::text IS NULL OR tenant IN ($1, '')) AND job_id = ANY($2::text[])
 ORDER BY at, ledger, seq, idx LIMIT 10000
 """
 
 WHY = """
 SELECT at, until, type, data FROM why_waiting
-WHERE ($1::text IS NULL OR tenant IN ($1, '')) AND job_id = $2
+WHERE ($1::text IS NULL OR tenant IN ($1, '')) AND job_id = ANY($2::text[])
 ORDER BY at, ledger, seq, idx LIMIT 10000
 """
 

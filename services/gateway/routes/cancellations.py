@@ -12,6 +12,7 @@ from services.gateway.reads import queries
 from services.gateway.requests.authorization import authorize
 from services.gateway.requests.body import json_body
 from services.gateway.requests.commands import accepted_response, lane_of_pool, send_command
+from services.gateway.requests.current_job import stays
 from services.gateway.responses.openapi import problem_responses, request_body
 from services.gateway.responses.problem import ApiError, not_found, unavailable
 from services.gateway.routes.jobs import Job
@@ -49,6 +50,7 @@ async def cancel(request: Request, job_id: Job) -> Response:
     bearer = await authorize(request, "submitter")
     body = parse_body(CancelRequest, await json_body(request))
     lane = await _lane(gateway, bearer, job_id, body.pool)
+    job_id, lane = await _where(gateway, bearer, job_id, lane)
     command = CancelJob(job_id=job_id, tenant=bearer.tenant, reason=body.reason)
     return accepted_response(
         await send_command(
@@ -62,6 +64,19 @@ async def cancel(request: Request, job_id: Job) -> Response:
             pool=body.pool or "",
         )
     )
+
+
+async def _where(gateway: Gateway, bearer: Bearer, job_id: str, lane: int) -> tuple[str, int]:
+    """Return id and lane of the job where it is, in the pool to which it was transferred.
+
+    One that is on its way is cancelled where it was, and once it arrives. While Postgres is away
+    the job is taken to be where it was.
+    """
+    try:
+        last = next(reversed(await stays(gateway, bearer, job_id)), None)
+    except ApiError:
+        return job_id, lane
+    return (job_id, lane) if last is None else (last["job_id"], last["partition"])
 
 
 async def _lane(gateway: Gateway, bearer: Bearer, job_id: str, pool: str | None) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from itertools import pairwise
+from typing import Annotated, cast
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
@@ -14,6 +15,7 @@ from services.gateway.reads.paging import Limit, NamePart, TimeCursor, TimeToken
 from services.gateway.reads.queue_starts import interval_of
 from services.gateway.requests.authorization import authorize
 from services.gateway.requests.commands import json_response
+from services.gateway.requests.current_job import all_stays, current_row
 from services.gateway.requests.filters import check_job, check_pool, check_tenant
 from services.gateway.requests.left import gone, with_left
 from services.gateway.responses.openapi import read_route
@@ -94,10 +96,13 @@ def tenant_filter(bearer: Bearer, tenant: str | None) -> str | None:
 async def visible_job(
     request: Request, job_id: str, at_least: Role = "viewer"
 ) -> tuple[Gateway, Bearer, Body]:
-    """Return the job's row; raises ApiError 404 if the bearer may not see it."""
+    """Return the job's row in the pool where it is, which may have another id than the first.
+
+    Raises ApiError 404 if the bearer may not see it.
+    """
     gateway = gateway_of(request)
     bearer = await authorize(request, at_least)
-    row = await gateway.database.row(bearer, job_queries.JOB, bearer.tenant, job_id)
+    row = await current_row(gateway, bearer, job_id)
     if row is None:
         raise await gone(gateway, bearer, "job", "job_admission")
     return gateway, bearer, row
@@ -112,6 +117,7 @@ async def show(request: Request, job_id: Job) -> Response:
     the answer, or the last moment of a recorded simulation.
     """
     gateway, bearer, row = await visible_job(request, job_id)
+    job_id = str(row["job_id"])
     row["as_of"] = gateway.shown_ms()
     row["trace_id"] = trace_id(row)
     row["start"] = None
@@ -150,7 +156,9 @@ async def why(request: Request, job_id: Job) -> Response:
     otherwise null.
     """
     gateway, bearer, row = await visible_job(request, job_id)
+    job_id = str(row["job_id"])
     history = await _job_history(gateway, bearer, row, queries.WHY)
+    end_stays(cast("list[Body]", history["items"]))
     queue_position = await gateway.database.row(
         bearer, queries.QUEUE_POSITION, bearer.tenant, job_id
     )
@@ -166,6 +174,13 @@ async def why(request: Request, job_id: Job) -> Response:
             "backend": row["backend"],
         }
     )
+
+
+def end_stays(items: list[Body]) -> None:
+    """Let the last period in a pool that the job left end where that in the next one begins."""
+    for item, following in pairwise(items):
+        if item["until"] is None:
+            item["until"] = following["at"]
 
 
 async def stop_deferral(
@@ -219,9 +234,10 @@ async def _history_response(request: Request, job_id: str, sql: str) -> Response
 
 
 async def _job_history(gateway: Gateway, bearer: Bearer, job: Body, sql: str) -> Body:
-    """Return the events of the job; tenants see no other job's id in them."""
-    job_id = job["job_id"]
-    rows = await gateway.database.rows(bearer, sql, bearer.tenant, job_id)
+    """Return the events of the job in all of its pools; tenants see no other job's id in them."""
+    job_id = str(job["job_id"])
+    ids = [stay["job_id"] for stay in await all_stays(gateway, bearer, job)] or [job_id]
+    rows = await gateway.database.rows(bearer, sql, bearer.tenant, ids)
     for data in (row["data"] for row in rows):
         if isinstance(data, dict):
             add_advice(data, job.get("spec"))
@@ -253,6 +269,7 @@ def hide_others(data: Body) -> None:
 async def trace(request: Request, job_id: Job) -> Response:
     """List the retained spans of the job's start and of later decisions."""
     gateway, bearer, row = await visible_job(request, job_id)
+    job_id = str(row["job_id"])
     spans = [*gateway.ring.trace(trace_id(row)), *gateway.ring.by_job(job_id)]
     unique = list({(span.trace_id, span.span_id): span for span in spans}.values())
     if bearer.tenant is not None:

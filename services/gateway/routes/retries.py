@@ -44,6 +44,7 @@ async def retry(request: Request, job_id: Job) -> Response:
     are read. A repeat with the same `Idempotency-Key` has no effect.
     """
     gateway, bearer, row = await visible_job(request, job_id, "submitter")
+    job_id = str(row["job_id"])
     body = parse_body(RetryRequest, await json_body(request))
     check_owner(bearer, str(row["user_id"]))
     if row["phase"] not in ENDED_PHASES:
@@ -51,6 +52,7 @@ async def retry(request: Request, job_id: Job) -> Response:
         raise ApiError(409, "job_not_ended", f"phase: {row['phase']}: {rule}")
     sender = sender_for(gateway.access, bearer, str(row["tenant"]))
     spec = await _spec_of(gateway, bearer, row)
+    spec = spec.model_copy(update={"transferred": None})
     # A key is one of the repetitions of this job.
     key = str(uuid5(BERTH, f"{job_id}/{idempotency_key(request, body.idempotency_key)}"))
     if row["pool"] is None:

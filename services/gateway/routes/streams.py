@@ -155,6 +155,7 @@ async def logs(
         rule = "needs rank and attempt: lines of each worker have numbers of their own"
         raise InvalidBody([FieldError(field="from_line", value=from_line, rule=rule)])
     gateway, bearer, row = await visible_job(request, job_id)
+    job_id = str(row["job_id"])
     key = JobKey(int(str(row["partition"])), str(row["tenant"]), job_id)
     selection = Selection(tail, rank, attempt, from_line)
     output = JobOutput(gateway.recent_lines, gateway.job_logs, key, selection)

@@ -11,6 +11,7 @@ from berth_client.answers import SubmissionReceipt
 from services.gateway.access import AccessDirectory
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.key_bounds import NotPermitted, check_mails, permitted, user_of
+from services.gateway.core.named_pools import check_pools
 from services.gateway.core.named_secrets import check_secrets, known_secrets
 from services.gateway.core.submission import (
     FlatJobBody,
@@ -80,9 +81,11 @@ async def send_submission(
 ) -> Response:
     """Append the submission if the bearer's bounds permit it; return the response with its ids.
 
-    Raises NotPermitted, and InvalidBody for a secret or a bundle that its tenant does not have.
+    Raises NotPermitted, and InvalidBody for a pool that it could not run in, or a secret or bundle
+    that its tenant does not have.
     """
     command = permitted(command, bearer, gateway.access.view.bounds_of(command.tenant))
+    check_pools(command, gateway.access.view.pools)
     await require_address(gateway.access, bearer, command)
     await require_secrets(gateway.access, command)
     await require_bundle(gateway, command)

@@ -20,6 +20,7 @@ from services.gateway.reads import queries
 from services.gateway.reads.database import Row
 from services.gateway.requests.authorization import authorize, charge
 from services.gateway.requests.commands import decide_by_access, send_access_command
+from services.gateway.requests.current_job import current_id
 from services.gateway.responses.openapi import problem_responses
 from services.gateway.responses.problem import ApiError, not_found
 from services.gateway.routes.jobs import Job
@@ -94,6 +95,7 @@ async def open_terminal(request: Request, job_id: Job) -> Response:
     gateway, bearer = gateway_of(request), await authorize(request, "submitter")
     if request.headers.get("content-type", "") != MEDIA:
         raise ApiError(415, "unsupported_media_type", f"send {MEDIA}")
+    job_id = await current_id(gateway, bearer, job_id)
     row = await _running_job(gateway, bearer, job_id)
     received = frames(_chunks(request))
     opening = await _opening(received)
