@@ -49,6 +49,7 @@ from shared.verify.report import (
 )
 from shared.verify.row_store import RowStore
 from shared.verify.rules import Bounds, Rule, Violation
+from shared.verify.transfers import TransferRule
 from shared.verify.workers import ReadyWorkerRule
 
 READ_EVERY_S = 0.2
@@ -244,6 +245,7 @@ class VerifyRun:
             PublishedEventRule(published, bounds, removed, kept=kept),
             DeadLetterRule(inputs.undecodable, dead, bounds, removed, kept=kept),
             JobLifecycleRule(admission_seqs, bounds, kept),
+            TransferRule(bounds, kept),
             GpuCapacityRule(kept),
             ReleaseProofRule(),
             ReadyWorkerRule(inputs.ready, kept),
