@@ -18,9 +18,10 @@ from cli.input.arguments import AsJson, Data
 from cli.text.failures import failure_lines, failure_of, planned_failure, refusal_lines
 from cli.text.nodes import backend_text
 from cli.text.output import emit, lines, report_line, table
+from cli.text.phases import phase
 from cli.text.progress import progress_lines
 from cli.text.protections import deferral_lines
-from cli.text.reasons import deciding, phase, start_lines, words
+from cli.text.reasons import deciding, start_lines, words
 from cli.text.slowness import open_suspicions
 from cli.text.times import clock, span
 
@@ -99,7 +100,7 @@ def _period(row: Json) -> tuple[object, ...]:
     since, until, type_ = cast("int", row["at"]), row["until"], str(row["type"])
     lasted = span(until - since) if isinstance(until, int) else "-"
     facts = cast("Json", row["data"])
-    return clock(since), clock(until), lasted, phase(type_), words(type_, facts)
+    return clock(since), clock(until), lasted, phase(type_, facts), words(type_, facts)
 
 
 def trace(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:

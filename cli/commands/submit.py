@@ -14,7 +14,7 @@ from cli.commands.outcome import ended, explain_failures, follow_job, mark_virtu
 from cli.errors import BadInput
 from cli.input.arguments import AsJson, Data
 from cli.input.documents import Body
-from cli.input.job_file import merged, read, variables, with_array
+from cli.input.job_file import merged, parse_pools, read, variables, with_array
 from cli.input.numbers import parse_array
 from cli.input.state_changes import parse_state_changes
 from cli.text.output import report_line
@@ -33,7 +33,14 @@ def submit(
         ),
     ] = None,
     tenant: Annotated[str | None, typer.Option(help="Tenant that owns the job.")] = None,
-    pool: Annotated[str | None, typer.Option(help="Pool; defaults to the tenant's pool.")] = None,
+    pool: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POOL[,POOL...]",
+            help="Pool; defaults to the tenant's pool. Of several, separated by commas, the job "
+            "waits in the first, and goes to another that can start it at once.",
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Job name.")] = None,
     gpus: Annotated[float | None, typer.Option(help="GPUs per worker.")] = None,
     workers: Annotated[int | None, typer.Option(help="Number of workers.")] = None,
@@ -118,7 +125,8 @@ def submit(
 ) -> None:
     """Submit a job: `berth submit --tenant vision --gpus 2 -- python train.py`."""
     jobs = None if array is None else parse_array(array)
-    around = {"tenant": tenant, "pool": pool, "idempotency_key": key}
+    pools = parse_pools(pool)
+    around = {"tenant": tenant, "pool": pools[0] if pools else None, "idempotency_key": key}
     body = merged(
         read(file) if file else {},
         around,
@@ -133,6 +141,7 @@ def submit(
             },
             "env": variables(env or []),
             "gpu_types": gpu_type,
+            "pools": pools if len(pools) > 1 else None,
             "priority_class": priority,
             "depends_on": after,
             "workdir": workdir,

@@ -42,6 +42,14 @@ def with_array(body: Body, jobs: ArrayRange) -> Body:
     return {**body, "array_size": jobs.size, "spec": {**kept, **set_}}
 
 
+def parse_pools(text: str | None) -> list[str]:
+    """Return the pools of `--pool POOL,POOL`. Raises BadInput."""
+    pools = [] if text is None else text.split(",")
+    if not all(pools) or len(set(pools)) < len(pools):
+        raise BadInput(f"--pool: {text}; different names, separated by commas, are allowed")
+    return pools
+
+
 def variables(pairs: Sequence[str]) -> dict[str, str]:
     """Return the variables of `--env NAME=VALUE`. Raises BadInput."""
     split = [pair.partition("=") for pair in pairs]

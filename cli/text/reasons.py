@@ -7,30 +7,11 @@ from typing import cast
 
 from cli.text.failures import failure_of, failure_words
 from cli.text.nodes import loss_words, silence_of, worker_loss
+from cli.text.phases import transfer_words
 from cli.text.protections import PROTECTIONS
 from cli.text.times import age_ms, clock
 
 Data = Mapping[str, object]
-
-PHASES = {
-    "job.admitted.v1": "admitted",
-    "job.deferred.v1": "deferred",
-    "job.readmitted.v1": "admitted",
-    "job.rejected.v1": "rejected",
-    "job.enqueued.v1": "waiting",
-    "job.held.v1": "waiting",
-    "job.placed.v1": "starting",
-    "job.started.v1": "running",
-    "job.start-failed.v1": "stopping",
-    "job.preempted.v1": "stopping",
-    "job.migrated.v1": "migrating",
-    "job.resized.v1": "resizing",
-    "job.requeued.v1": "waiting",
-    "job.attempt-failed.v1": "backoff",
-    "job.cancelled.v1": "cancelled",
-    "job.succeeded.v1": "succeeded",
-    "job.failed.v1": "failed",
-}
 
 REASONS = {
     "quota": "the tenant's quota is used up",
@@ -69,12 +50,10 @@ IN_WORDS = frozenset((*PROTECTION, *RESERVATION, "faster_at"))
 """Details of a hold that have a sentence of their own."""
 
 
-def phase(type_: str) -> str:
-    return PHASES.get(type_, type_.split(".")[1])
-
-
 def words(type_: str, data: Data) -> str:
     """Return one line; an unknown reason is shown unchanged."""
+    if target := data.get("transferred_to"):
+        return transfer_words(cast("Data", target))
     if (line_of := WORDS.get(type_)) is not None:
         return line_of(data)
     return failure_words(failure) if (failure := failure_of(data)) else _because(data)

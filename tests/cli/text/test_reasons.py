@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import get_args
 
+from cli.text.phases import phase
 from cli.text.protections import PROTECTIONS
-from cli.text.reasons import deciding, phase, start_lines, wait_line, words
+from cli.text.reasons import deciding, start_lines, wait_line, words
 from cli.text.times import clock
 from services.placement.core.pool.job import ProtectionRule
 
