@@ -10,44 +10,9 @@ from cli.text.nodes import loss_words, silence_of, worker_loss
 from cli.text.phases import transfer_words
 from cli.text.protections import PROTECTIONS
 from cli.text.times import age_ms, clock
+from shared.contracts.wait_reasons import IN_WORDS, REASONS, because, numbers_of, value_text
 
 Data = Mapping[str, object]
-
-REASONS = {
-    "quota": "the tenant's quota is used up",
-    "spot_quota": "the spot quota is used up",
-    "array_limit": "as many jobs of its array are under way as may be at once",
-    "dependency": "a dependency has not succeeded yet",
-    "no_nodes": "the pool has no nodes yet, or they are still changing",
-    "backoff": "backoff before the next attempt",
-    "no_capacity": "too few GPUs are free",
-    "no_node_fits": "no node has room for one of its workers",
-    "behind_reservation": "GPUs are reserved for a job ahead of it",
-    "behind_head": "the job at the head of the queue does not fit, and no job may pass it",
-    "reserved_for_head": "it would delay the job at the head of the queue",
-    "draining": "its nodes are being drained, or occupied by other work (`berth nodes`)",
-    "disk_full": "its nodes take no new jobs until their disks have space again (`berth nodes`)",
-    "infeasible": "no pool capacity could ever run it",
-    "higher_class": "a job of a higher class needed the GPUs",
-    "spot_reclaimed": "its spot GPUs were reclaimed",
-    "outranked": "a job of a better rank needed the GPUs",
-    "node_drained": "its node was drained",
-    "node_lost": "its node was lost",
-    "migrated": "it continues on GPUs reserved for it",
-    "resized": "it continues with another number of workers",
-    "drain": "its node is drained",
-    "slow_node": "its node is slow",
-    "defragment": "defragmentation for larger jobs",
-    "balance": "load balancing",
-    "restart": "it restarts where it ran, as slow nodes had no room elsewhere",
-    "grow": "it grows into idle GPUs",
-    "shrink": "a waiting job can start on the released GPUs",
-}
-
-PROTECTION = ("protected_by", "protected_until", "deferred_stops")
-RESERVATION = ("reserved_until", "outlasted_by", "not_reserved_before")
-IN_WORDS = frozenset((*PROTECTION, *RESERVATION, "faster_at"))
-"""Details of a hold that have a sentence of their own."""
 
 
 def words(type_: str, data: Data) -> str:
@@ -56,7 +21,7 @@ def words(type_: str, data: Data) -> str:
         return transfer_words(cast("Data", target))
     if (line_of := WORDS.get(type_)) is not None:
         return line_of(data)
-    return failure_words(failure) if (failure := failure_of(data)) else _because(data)
+    return failure_words(failure) if (failure := failure_of(data)) else because(data)
 
 
 def _admitted(data: Data) -> str:
@@ -65,12 +30,12 @@ def _admitted(data: Data) -> str:
 
 def _migrated(data: Data) -> str:
     by = f" (for {data['by_job_id']})" if data.get("by_job_id") else ""
-    return f"to {_few(data.get('to_nodes'))}: {_because(data)}{by}"
+    return f"to {_few(data.get('to_nodes'))}: {because(data)}{by}"
 
 
 def _resized(data: Data) -> str:
     sizes = f"from {data.get('from_workers')} to {data.get('to_workers')} workers"
-    return f"{sizes}: {_because(data)}"
+    return f"{sizes}: {because(data)}"
 
 
 def _placed(data: Data) -> str:
@@ -83,12 +48,12 @@ def _held(data: Data) -> str:
     """Return why a job waits, what protects the jobs that it outranks, and what is reserved."""
     detail = data.get("detail")
     if not isinstance(detail, dict):
-        return _because(data)
+        return because(data)
     plain = {name: value for name, value in detail.items() if name not in IN_WORDS}
-    parts = [_because({**data, "detail": plain})]
+    parts = [because({**data, "detail": plain})]
     if "faster_at" in detail:
         text = "by its speeds and run time it is over sooner on faster GPUs, expected at {}"
-        parts = [_at(text, detail["faster_at"]), _numbers({**data, "detail": plain})]
+        parts = [_at(text, detail["faster_at"]), numbers_of({**data, "detail": plain})]
     if "protected_by" in detail:
         rule = str(detail["protected_by"])
         lower = f"jobs of lower rank {PROTECTIONS.get(rule, f'are protected by {rule}')}"
@@ -121,7 +86,7 @@ def _preempted(data: Data) -> str:
     )
     parts = ((data.get("lost_work_s"), "{} s of work"), (restart_s, restart))
     costs = [
-        text.format(_shown(cost_s))
+        text.format(value_text(cost_s))
         for cost_s, text in parts
         if isinstance(cost_s, (int, float)) and cost_s > 0
     ]
@@ -137,27 +102,6 @@ def _few(names: object) -> str:
     """Return the first names and the number of the rest."""
     shown = [str(name) for name in names] if isinstance(names, (list, tuple)) else []
     return ", ".join(shown[:4]) + (f" and {len(shown) - 4} more" if len(shown) > 4 else "")
-
-
-def _because(data: Data) -> str:
-    reason = str(data.get("reason") or "")
-    text = REASONS.get(reason, reason.replace("_", " "))
-    return "; ".join(part for part in (text, _numbers(data)) if part) or "-"
-
-
-def _numbers(data: Data) -> str:
-    """Return the numbers of a hold or an end."""
-    detail = data.get("detail")
-    named = {"detail": detail} if isinstance(detail, str) and detail else {}
-    numbers: dict[str, object] = dict(detail) if isinstance(detail, dict) else {**named}
-    for name in ("short_gpus", "exit_code", "attempt", "lost_work_s"):
-        if data.get(name) not in (None, "", 0, 0.0):
-            numbers.setdefault(name, data[name])
-    return ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in numbers.items())
-
-
-def _shown(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _seconds(ms: object) -> str:
@@ -220,7 +164,7 @@ def _queue_position(position: Data) -> str:
         "first": position.get("best_score"),
     }
     shown = ", ".join(
-        f"{name} {_shown(value)}" for name, value in scores.items() if value is not None
+        f"{name} {value_text(value)}" for name, value in scores.items() if value is not None
     )
     return (
         f"number {position['position']} of {waiting} in the queue, by {_ranker(position)}: {shown}"
@@ -242,7 +186,7 @@ def _placing(placing: Data) -> str:
     if placing.get("solver"):
         parts.append(f"solver {placing['solver']}")
     if placing.get("score") is not None:
-        parts.append(f"score {_shown(placing['score'])}{_model(placing)}")
+        parts.append(f"score {value_text(placing['score'])}{_model(placing)}")
     return ", ".join(parts)
 
 
@@ -257,7 +201,9 @@ def _terms(terms: object) -> list[str]:
     shown = {**terms}
     if isinstance(position := shown.get("position"), int | float):
         shown["position"] = position + 1  # An event counts from 0, all that is shown from 1.
-    return ["  " + ", ".join(f"{name} {_shown(value)}" for name, value in sorted(shown.items()))]
+    return [
+        "  " + ", ".join(f"{name} {value_text(value)}" for name, value in sorted(shown.items()))
+    ]
 
 
 def wait_line(status: Data, *, is_shown: bool) -> str:

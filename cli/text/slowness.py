@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from cli.text.reasons import REASONS
 from cli.text.times import clock, span
+from shared.contracts.wait_reasons import REASONS
 
 Row = Mapping[str, object]
 SUSPECTED, CLEARED, DISMISSED = "fault.suspected.v1", "fault.cleared.v1", "fault.dismissed.v1"
