@@ -16,6 +16,7 @@ from shared.contracts.topics import (
     READS,
     REQUESTS_READER,
     SUBMISSIONS_READER,
+    SUBMISSIONS_WRITER,
     SUBMITS,
     WRITER,
     submissions,
@@ -101,6 +102,8 @@ def _service(service: str) -> Iterator[Grant]:
     yield from (Grant(service, "write", "topic", topic) for topic in writes)
     if service == SUBMISSIONS_READER:
         yield Grant(service, "read", "topic", SUBMISSIONS, prefixed=True)
+    if service == SUBMISSIONS_WRITER:
+        yield Grant(service, "write", "topic", SUBMISSIONS, prefixed=True)
     if service == REQUESTS_READER:
         yield Grant(service, "read", "topic", REQUESTS, prefixed=True)
     if service == EVENTS_WRITER:

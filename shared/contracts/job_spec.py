@@ -28,6 +28,11 @@ CREDENTIAL_WORDS = ("password", "passwd", "secret", "token", "api_key", "apikey"
 ORDINARY = re.compile("tokeniz|tokens")
 """Parts of names, as of `TOKENIZERS_PARALLELISM` and `MAX_TOKENS`, that name no credential."""
 
+PODS_FROM = 1
+"""First release whose executors know jobs of `pods`."""
+MOST_PODS = 512
+PodUid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+
 
 class Gang(Model):
     """Workers of one shape that start together or not at all."""
@@ -199,6 +204,14 @@ class JobSpec(Model):
     )
     array_first: int = Field(
         0, ge=0, le=1_000_000, description="BERTH_ARRAY_INDEX of the first job of its array"
+    )
+
+    pods: tuple[PodUid, ...] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_PODS,
+        description="UIDs of the pods that are its workers, by rank: its tenant created them in "
+        "Kubernetes, and Berth binds them; absent: its executor makes the workers",
     )
 
     notify: tuple[StateChange, ...] = Field(

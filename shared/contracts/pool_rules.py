@@ -27,8 +27,8 @@ def check_backends(spec: JobSpec, pool: PoolConfigured) -> str | None:
 
 
 def check_command(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """Return why the job lacks a command; virtual pools need none."""
-    if spec.command or is_virtual(pool):
+    """Return why the job lacks a command; virtual pools need none, and pods have their own."""
+    if spec.command or spec.pods or is_virtual(pool):
         return None
     return f"command: (): required in pool {pool.pool}, which runs processes"
 

@@ -194,19 +194,22 @@ SUBMITS: dict[str, tuple[str, ...]] = {"failslow": ("commands",)}
 READS: dict[str, tuple[str, ...]] = {
     "placement": ("heartbeats",),
     "failslow": ("telemetry",),
-    "executor": ("access", "placement"),
+    "executor": ("access", "admission", "placement"),
     "publisher": (*LEDGERS, *CUSTODIAN, "events"),
     "projector": (*LEDGERS, "logs"),
     "gateway": ("access", "admission", "logs", "events"),
     "notifier": ("access", "admission", "placement"),
 }
 """Topics that a service reads beside its `INPUTS`, its own ledger and, if it decides, `access`.
-The gateway reads in `admission` the spec of a job that is to be repeated.
+The gateway reads in `admission` the spec of a job that is to be repeated, the executor why a job of
+pods waits there.
 The projector reads in `logs` the output of jobs, which it stores.
 The publisher reads the end of `events` when it resumes, and the bytes of dead letters."""
 
 SUBMISSIONS_READER = "gateway"
 """The service that reads every `submissions.<tenant>`."""
+SUBMISSIONS_WRITER = "executor"
+"""The service that writes to `submissions.<tenant>` the jobs of pods that the tenant created."""
 REQUESTS_READER = "gateway"
 """The service that reads every `requests.<tenant>`."""
 EVENTS_WRITER = "publisher"

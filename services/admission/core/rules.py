@@ -6,7 +6,7 @@ from services.admission.core.body import canonical_body
 from services.admission.core.verdict import Reject
 from shared.contracts.array_programs import without_program
 from shared.contracts.job_commands import SubmitJob
-from shared.contracts.job_spec import NO_RESOURCES, JobSpec
+from shared.contracts.job_spec import NO_RESOURCES, PODS_FROM, JobSpec
 from shared.contracts.pool_rules import (
     Rule,
     check_backends,
@@ -99,6 +99,23 @@ def check_single(command: SubmitJob) -> str | None:
     return f"pools: {', '.join(command.spec.pools)}: must be absent for the jobs of an array"
 
 
+def check_pods(spec: JobSpec, pool: PoolConfigured) -> str | None:
+    """Return why pods that exist cannot be the workers of the job."""
+    if spec.pods is None:
+        return None
+    if pool.release < PODS_FROM:
+        return f"pods: {len(spec.pods)}: must be absent until `berth upgrade finish`"
+    if "kubernetes" not in pool.backends:
+        return (
+            f"pods: {len(spec.pods)}: must be absent in pool {pool.pool}, which has no Kubernetes"
+        )
+    if spec.pools is not None:
+        return f"pods: {len(spec.pods)}: must be absent with `pools`: pods stay in their cluster"
+    if len(set(spec.pods)) != spec.gang.workers or spec.elastic is not None:
+        return f"gang.workers: {spec.gang.workers}: must be the number of different pods"
+    return None
+
+
 def check_operator(command: SubmitJob) -> Reject | None:
     """Return why a tenant may not submit this: cordoned nodes are the operators'."""
     if not command.spec.validates or command.by_operator:
@@ -119,6 +136,7 @@ RULES: tuple[Rule, ...] = (
     check_validation,
     check_array,
     check_pools,
+    check_pods,
 )
 
 

@@ -35,7 +35,10 @@ DESIGN: dict[str, tuple[set[str], set[str]]] = {
             "access",
         },
     ),
-    "executor": ({"reports", "heartbeats", "telemetry", "logs"}, {"placement", "access"}),
+    "executor": (
+        {"reports", "heartbeats", "telemetry", "logs", "submissions.*"},
+        {"placement", "admission", "access"},
+    ),
     "failslow": (
         {"failslow", "commands"},
         {"commands", "placement", "telemetry", "failslow", "access"},

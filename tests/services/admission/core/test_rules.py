@@ -115,6 +115,36 @@ def test_what_a_pool_cannot_do_is_refused(
     assert reject == (Reject("invalid_spec", detail) if detail else None)
 
 
+PODS = tuple(f"00000000-0000-0000-0000-00000000000{number}" for number in (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("pool", "spec", "words"),
+    [
+        ({}, {}, None),
+        ({"release": 0}, {}, "must be absent until `berth upgrade finish`"),
+        ({"backends": ("agent",)}, {}, "pods: 2: must be absent in pool main"),
+        ({}, {"gang": {"workers": 3}}, "gang.workers: 3: must be the number"),
+        ({}, {"pods": (PODS[0], PODS[0])}, "gang.workers: 2"),
+        ({}, {"elastic": {"min_workers": 1, "max_workers": 2}}, "gang.workers: 2"),
+    ],
+)
+def test_pods_are_workers_in_a_pool_of_kubernetes_one_each(
+    pool: dict[str, Any], spec: dict[str, Any], words: str | None
+) -> None:
+    values = {"name": "train", "gang": {"workers": 2}, "pods": PODS, **spec}
+    command = SubmitJob(
+        job_id="j1",
+        tenant="acme",
+        pool="main",
+        idempotency_key="k",
+        spec=JobSpec.model_validate(values),
+    )
+    own = {"backends": ("kubernetes",), "release": 1, **pool}
+    reject = check_rules(POOL.model_copy(update=own), command, 100)
+    assert reject is None if words is None else reject is not None and words in reject.detail
+
+
 MEASURED = {"validates": ("n1", "n2"), "gang": {"workers": 2}, "walltime_s": 60}
 
 
