@@ -112,6 +112,8 @@ def _on_placed(state: AgentPool, fact: Fact, e: JobPlaced) -> frozenset[str]:
         worker = AgentWorker(
             allocation_id, node.node_id, node.incarnation, launch, at, series=series
         )
+        if job.spec.pods and allocation.rank < len(job.spec.pods):
+            worker.pod = job.spec.pods[allocation.rank]
         state.workers[allocation_id] = node.workers[allocation_id] = worker
         state.of_job.setdefault(e.job_id, []).append(allocation_id)
         nodes.add(node.node_id)

@@ -78,6 +78,8 @@ class AgentWorker:
     stopped: OrderPosition | None = None
     master_port: int | None = None
     series: str = ""
+    pod: str = ""
+    """UID of the pod of its tenant that is this worker; empty: its executor makes one."""
 
     @property
     def source(self) -> OutputSource:

@@ -60,6 +60,11 @@ class EngineGang:
         return any(worker.stopped is not None for worker in self.workers)
 
     @property
+    def pods(self) -> tuple[str, ...]:
+        """Return the UIDs of the pods that are its workers already, none where Berth makes them."""
+        return tuple(worker.pod for worker in self.workers if worker.pod)
+
+    @property
     def nodes(self) -> tuple[str, ...]:
         """Return its nodes in the order of their lowest rank."""
         return tuple(dict.fromkeys(worker.node_id for worker in self.workers))

@@ -15,7 +15,7 @@ def unrunnable(gang: EngineGang) -> Failure | None:
     if not gang.is_whole:
         known = f"{len(gang.workers)} of {launch.world_size} workers are on nodes of the engine"
         return unsupported(f"{known}: its pool must have no other backend")
-    if not launch.command:
+    if not (launch.command or gang.pods):
         return Failure(reason="no_command", detail="command: empty", permanent=True)
     if launch.gpus and launch.gpu_milli != WHOLE_GPU:
         return unsupported(f"gpu_milli: {launch.gpu_milli}; whole GPUs are allowed", permanent=True)

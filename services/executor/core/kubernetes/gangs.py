@@ -67,8 +67,17 @@ class KubernetesGang(NamedTuple):
         return any(pod.node for pod in self.pods.values())
 
     @property
+    def adopted(self) -> tuple[str, ...]:
+        """Return the names of its pods by rank where a tenant created them, for a new record."""
+        if not any(map(is_adopted, self.pods.values())):
+            return ()
+        pods = (self.pods.get(rank) for rank in range(max(self.pods) + 1))
+        return tuple("-" if pod is None else pod.name for pod in pods)
+
+    @property
     def owner(self) -> str:
-        return f"pods {self.record.namespace}/{self.record.name}-*"
+        names = self.record.pods[0] if self.record.is_adopted else f"{self.record.name}-*"
+        return f"pods {self.record.namespace}/{names}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,7 @@ class Pods:
             return KubernetesGang(record, self._with_identity(record.identity))
         pods = {}
         for rank in range(record.workers):
-            pod = self.by_key.get((record.namespace, pod_name(record.name, rank)))
+            pod = self.by_key.get((record.namespace, record.pod_of(rank)))
             if pod is not None and _is_of(pod, record, rank):
                 pods[rank] = pod
         return KubernetesGang(record, pods)
@@ -95,13 +104,13 @@ class Pods:
     def _with_identity(self, identity: str) -> dict[int, PodSeen]:
         """Return pods of a gang that was forbidden before it was submitted, and so has none."""
         pods = self.by_key.values()
-        return {pod.rank: pod for pod in pods if pod.identity == identity and _is_named(pod)}
+        return {pod.rank: pod for pod in pods if pod.identity == identity and _is_berths(pod)}
 
     def orphaned(self, records: Collection[str]) -> Iterator[KubernetesGang]:
-        """Yield the gangs of pods that Berth created and that have none of these records."""
+        """Yield the gangs of pods that Berth created or adopted, without one of these records."""
         gangs: dict[tuple[str, str], dict[int, PodSeen]] = {}
         for pod in self.by_key.values():
-            if pod.identity and pod.name.rpartition("-")[0] not in records and _is_named(pod):
+            if _is_berths(pod) and gang_name(pod.identity) not in records:
                 gangs.setdefault((pod.namespace, pod.identity), {})[pod.rank] = pod
         for (namespace, identity), pods in gangs.items():
             yield KubernetesGang(new_record(identity, namespace, 0, OPEN), pods)
@@ -111,6 +120,17 @@ def _is_of(pod: PodSeen, record: GangRecord, rank: int) -> bool:
     if record.uids:
         return rank < len(record.uids) and pod.uid == record.uids[rank]
     return (pod.identity, pod.rank) == (record.identity, rank)
+
+
+def _is_berths(pod: PodSeen) -> bool:
+    """Return whether a pod has an identity, and the name that follows from it or Berth as its
+    scheduler."""
+    return bool(pod.identity) and (pod.request is not None or _is_named(pod))
+
+
+def is_adopted(pod: PodSeen) -> bool:
+    """Return whether a pod of Berth was created by its tenant."""
+    return _is_berths(pod) and not _is_named(pod)
 
 
 def _is_named(pod: PodSeen) -> bool:

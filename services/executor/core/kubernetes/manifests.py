@@ -104,7 +104,7 @@ def pod_manifest(
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "hostNetwork": options.network == "host",
-        "tolerations": [*STAYS, *(_toleration(one) for one in options.tolerations)],
+        "tolerations": [*STAYS, *(toleration_manifest(one) for one in options.tolerations)],
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "volumes": [{"name": SHM, "emptyDir": {"medium": "Memory", "sizeLimit": _memory(launch)}}],
         "containers": [_container(gang, worker, namespace, options)],
@@ -192,7 +192,7 @@ def grace_seconds(grace_s: float) -> int:
     return max(1, math.ceil(grace_s))
 
 
-def _toleration(toleration: Toleration) -> dict[str, str]:
+def toleration_manifest(toleration: Toleration) -> dict[str, str]:
     written = {"key": toleration.key, "operator": "Equal" if toleration.value else "Exists"}
     if toleration.value:
         written["value"] = toleration.value

@@ -9,12 +9,14 @@ from datetime import datetime
 from typing import Any
 
 from services.executor.core.kubernetes.names import ENDED, FINALIZER, GPU, IDENTITY, RANK, WORKER
+from services.executor.core.kubernetes.pod_requests import PodRequest, request_of
 from services.executor.core.kubernetes.quantities import parse_gib, parse_quantity
 
 Row = Mapping[str, Any]
 Amounts = tuple[float, float, float]
 """GPUs, cores, GiB."""
 ENDED_PHASES = frozenset({"Succeeded", "Failed"})
+DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 RANKS = re.compile("[0-9]{1,6}")
 
 
@@ -59,6 +61,10 @@ class PodSeen:
     waits_for: str
     """Why its container does not start yet, with the details."""
     end: Termination | None
+    container: str = WORKER
+    """The container whose output and exit code are those of the pod."""
+    request: PodRequest | None = None
+    """Its request, where it names Berth as its scheduler."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -87,7 +93,8 @@ def pod_of(row: Row) -> PodSeen:
     owners = metadata.get("ownerReferences") or ()
     # Whoever may write a pod may write this, so that no value of it may break the list of all.
     rank = RANKS.fullmatch(str(annotations.get(RANK, "")))
-    worker = _worker(status)
+    container = _container(metadata, spec)
+    worker = _worker(status, container)
     gpus, cpus, mem_gib = _resources(spec)
     conditions = status.get("conditions") or ()
     return PodSeen(
@@ -115,6 +122,8 @@ def pod_of(row: Row) -> PodSeen:
         message=str(status.get("message") or ""),
         waits_for=_waits_for(worker),
         end=_end(worker),
+        container=container,
+        request=request_of(row),
     )
 
 
@@ -163,11 +172,28 @@ def _quantities(requests: Row) -> Amounts:
     )
 
 
-def _worker(status: Row) -> Row:
-    statuses = status.get("containerStatuses") or ()
-    own: Row = next((s for s in statuses if s.get("name") == WORKER), {})
-    state: Row = own.get("state") or {}
-    return state
+def _container(metadata: Row, spec: Row) -> str:
+    """Return the name of the container that counts: a worker's own, or the one of the user."""
+    names = [str(one.get("name")) for one in spec.get("containers") or ()]
+    annotations: Row = metadata.get("annotations") or {}
+    chosen = str(annotations.get(DEFAULT_CONTAINER, ""))
+    return next((name for name in (WORKER, chosen, *names) if name in names), WORKER)
+
+
+def _worker(status: Row, name: str) -> Row:
+    """Return the state of the container, or of the first one that failed beside it."""
+    statuses = [*(status.get("containerStatuses") or ())]
+    statuses += status.get("initContainerStatuses") or ()
+    states = {str(one.get("name")): one.get("state") or {} for one in statuses}
+    own: Row = states.get(name) or {}
+    if not _exit_code(own) and status.get("phase") == "Failed":
+        return next((state for state in states.values() if _exit_code(state)), own)
+    return own
+
+
+def _exit_code(state: Row) -> int | None:
+    ended = state.get("terminated")
+    return None if ended is None else int(ended.get("exitCode") or 0)
 
 
 def _waits_for(state: Row) -> str:

@@ -14,9 +14,11 @@ from services.executor.core.kubernetes.names import (
     IDENTITY,
     MANAGED_BY,
     NAMESPACE,
+    PODS,
     UIDS,
     WORLD_SIZE,
     gang_name,
+    pod_name,
 )
 
 Row = Mapping[str, Any]
@@ -42,6 +44,17 @@ class GangRecord:
     """Of the Lease: a change of one that was removed meanwhile makes no new one."""
     uids: tuple[str, ...] = ()
     """Uids of its pods by rank, once it is started: what else a pod carries may be changed."""
+    pods: tuple[str, ...] = ()
+    """Names of its pods by rank, where its tenant created them."""
+
+    @property
+    def is_adopted(self) -> bool:
+        """True where its tenant created the pods, which outlive the gang."""
+        return bool(self.pods)
+
+    def pod_of(self, rank: int) -> str:
+        """Return the name of the pod of a rank."""
+        return self.pods[rank] if rank < len(self.pods) else pod_name(self.name, rank)
 
 
 def record_of(row: Row) -> GangRecord:
@@ -58,12 +71,16 @@ def record_of(row: Row) -> GangRecord:
         version=str(metadata.get("resourceVersion", "")),
         uid=str(metadata.get("uid", "")),
         uids=tuple(filter(None, str(annotations.get(UIDS, "")).split(","))),
+        pods=tuple(str(annotations.get(PODS, "")).split()),
     )
 
 
-def new_record(identity: str, namespace: str, workers: int, decided: str) -> GangRecord:
+def new_record(
+    identity: str, namespace: str, workers: int, decided: str, pods: tuple[str, ...] = ()
+) -> GangRecord:
     """Return a record that the API does not have yet."""
-    return GangRecord(gang_name(identity), identity, namespace, workers, decided, version="")
+    name = gang_name(identity)
+    return GangRecord(name, identity, namespace, workers, decided, version="", pods=pods)
 
 
 def record_manifest(record: GangRecord) -> dict[str, Any]:
@@ -73,6 +90,8 @@ def record_manifest(record: GangRecord) -> dict[str, Any]:
         NAMESPACE: record.namespace,
         WORLD_SIZE: str(record.workers),
     }
+    if record.pods:
+        annotations[PODS] = " ".join(record.pods)
     if record.uids:
         annotations[UIDS] = ",".join(record.uids)
     metadata: dict[str, Any] = {

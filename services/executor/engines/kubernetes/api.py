@@ -25,6 +25,8 @@ LONGEST_PAUSE_S = 60.0
 LINE_BYTES = 2**22
 """Longest line of a watch, which is one object."""
 PATCH = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+"""Of a patch that merges lists by their keys, such as conditions by their types."""
 AWAY = frozenset({401, 408, 429})
 """Statuses, with those of 500 and more, that say nothing about the request itself."""
 
@@ -62,8 +64,8 @@ class KubernetesApi:
     async def replace(self, path: str, manifest: Row) -> Row:
         return await self._request("PUT", path, manifest)
 
-    async def patch(self, path: str, change: Row) -> Row:
-        return await self._request("PATCH", path, change, kind=PATCH)
+    async def patch(self, path: str, change: Row, kind: str = PATCH) -> Row:
+        return await self._request("PATCH", path, change, kind=kind)
 
     async def delete(self, path: str, options: Row | None = None) -> Row:
         return await self._request("DELETE", path, options or {})

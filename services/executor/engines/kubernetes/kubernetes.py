@@ -29,11 +29,12 @@ from services.executor.core.kubernetes.gangs import (
     progress_of,
 )
 from services.executor.core.kubernetes.manifests import PodOptions
-from services.executor.core.kubernetes.names import gang_name, pod_name
+from services.executor.core.kubernetes.names import gang_name
 from services.executor.core.kubernetes.nodes import is_served, node_of
 from services.executor.core.kubernetes.pods import PodSeen, pod_of
 from services.executor.core.kubernetes.records import SELECTOR, STARTED, GangRecord, record_of
 from services.executor.engines.engine import EngineAway
+from services.executor.engines.kubernetes.adoption import PodAdoption
 from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi, Row
 from services.executor.engines.kubernetes.logs import PodLogs
 from services.executor.engines.kubernetes.watched import Watched
@@ -68,6 +69,7 @@ class KubernetesEngine:
         self.pods: Watched[PodSeen] = Watched(api, "/api/v1/pods", pod_of)
         self.records: Watched[GangRecord] = Watched(api, records, record_of, SELECTOR)
         self._logs = PodLogs(api)
+        self._adoption = PodAdoption(api, records, namespace_of, options.tolerations)
         self._writer = GangWriter(api, records, namespace_of, options)
 
     async def run(self) -> None:
@@ -84,7 +86,7 @@ class KubernetesEngine:
         if not self._namespace_of(tenant):
             detail = f"tenant {tenant}: no namespace of Kubernetes has this name; set one"
             return unsupported(detail, permanent=True)
-        if not (gang.launch.image or self._options.image):
+        if not (gang.pods or gang.launch.image or self._options.image):
             return unsupported("image: none; Kubernetes runs images alone", permanent=True)
         return None
 
@@ -139,7 +141,7 @@ class KubernetesEngine:
             return gang
         pods = {pod.key: pod for pod in gang.pods.values()}
         for rank in set(range(record.workers)) - gang.pods.keys():
-            name = pod_name(record.name, rank)
+            name = record.pod_of(rank)
             try:
                 row = await self._api.read(f"/api/v1/namespaces/{record.namespace}/pods/{name}")
             except ApiRefusal as error:
@@ -154,7 +156,10 @@ class KubernetesEngine:
         match action:
             case Submit(gang=gang):
                 seen = self._gang(gang_name(gang.identity))
-                return self.refusal(gang) or await self._writer.submit(gang, seen)
+                refusal = self.refusal(gang)
+                if refusal is None and gang.pods:
+                    return await self._adoption.adopt(gang, self.pods.items, seen)
+                return refusal or await self._writer.submit(gang, seen)
             case Start(gang=gang, ref=ref):
                 await self._writer.start(gang, self._gang(ref))
             case Forbid(identity=identity):

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from services.executor.core.engines.output_lines import line_text
-from services.executor.core.kubernetes.names import WORKER
 from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi
@@ -39,7 +38,7 @@ class _Stream:
 
     async def _follow(self, api: KubernetesApi, pod: PodSeen, skip: int) -> None:
         with suppress(EngineAway, ApiRefusal):
-            query = {"container": WORKER, "follow": "true"}
+            query = {"container": pod.container, "follow": "true"}
             async with api.stream(log_path(pod), query, CHUNK_BYTES, None) as response:
                 async for chunk in response.content.iter_chunked(CHUNK_BYTES):
                     rest = chunk[skip:]
@@ -98,7 +97,11 @@ class PodLogs:
         return {uid: self._tails[uid].result() for uid in uids if self._tails[uid].done()}
 
     async def _read_tail(self, pod: PodSeen) -> tuple[str, ...]:
-        query = {"container": WORKER, "tailLines": str(TAIL_LINES), "limitBytes": str(TAIL_BYTES)}
+        query = {
+            "container": pod.container,
+            "tailLines": str(TAIL_LINES),
+            "limitBytes": str(TAIL_BYTES),
+        }
         try:
             async with asyncio.timeout(TAIL_S):
                 text = await self._api.read_bytes(log_path(pod), TAIL_BYTES, **query)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 
 from services.executor.core.engines.gangs import EngineGang
-from services.executor.core.kubernetes.gangs import KubernetesGang
+from services.executor.core.kubernetes.gangs import KubernetesGang, is_adopted
 from services.executor.core.kubernetes.manifests import (
     PodOptions,
     binding_manifest,
@@ -37,11 +36,11 @@ from services.executor.core.kubernetes.records import (
     record_of,
 )
 from services.executor.engines.engine import EngineAway
+from services.executor.engines.kubernetes.adoption import path_of, release
 from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi, Row
+from services.executor.engines.kubernetes.together import together
 from shared.contracts.failures import Failure
 
-AT_ONCE = 16
-"""Requests of one gang in flight."""
 NOT_FOUND, CONFLICT, INVALID = 404, 409, 422
 
 
@@ -91,7 +90,7 @@ class GangWriter:
         if needs_service(gang, self._options):
             service = self._api.create(f"{core}/services", service_manifest(gang, owner))
             await self._unless_there(service)
-        await _together(
+        await together(
             self._ensure(
                 f"{core}/pods", pod_manifest(gang, worker, namespace, self._options, owner)
             )
@@ -132,7 +131,7 @@ class GangWriter:
         if seen is None or not await self._decide_start(seen):
             return
         nodes = {worker.launch.rank: worker.node_id for worker in gang.workers}
-        await _together(
+        await together(
             self._bind(pod, nodes[rank])
             for rank, pod in seen.pods.items()
             if not pod.node and not pod.is_over
@@ -163,7 +162,7 @@ class GangWriter:
         if seen is not None:
             decided = STARTED if seen.has_begun else FORBIDDEN
             namespace, workers = seen.record.namespace, max(seen.pods) + 1
-            record = new_record(identity, namespace, workers, decided)
+            record = new_record(identity, namespace, workers, decided, seen.adopted)
         await self._ignoring(self._api.create(self._records, record_manifest(record)), CONFLICT)
 
     async def _decide(self, record: GangRecord) -> bool:
@@ -194,10 +193,10 @@ class GangWriter:
         await self._end_pods(seen, grace_s, has_started=has_started)
 
     async def _end_pods(self, seen: KubernetesGang, grace_s: float, *, has_started: bool) -> None:
-        await _together(
+        await together(
             self._delete(pod, grace_s)
             if not pod.is_over and (pod.node or has_started)
-            else self._remove(pod)
+            else self._let_go(seen, pod)
             for pod in seen.pods.values()
             if not (pod.is_over and has_started)
         )
@@ -209,23 +208,30 @@ class GangWriter:
         if seen.living:
             await self.end(seen, 0.0)
             return
-        await _together(self._remove(pod) for pod in seen.pods.values())
+        await together(self._let_go(seen, pod) for pod in seen.pods.values())
         path = f"{self._records}/{seen.record.name}"
         options = {"preconditions": {"resourceVersion": seen.record.version}}
         await self._ignoring(self._api.delete(path, options), NOT_FOUND, CONFLICT)
 
     async def _delete(self, pod: PodSeen, grace_s: float) -> None:
         """Have the kubelet end a pod, whose object stays; a mark says that Berth did so."""
-        path = _path(pod)
+        path = path_of(pod)
         if not pod.is_deleted:
             mark = {"metadata": {"uid": pod.uid, "annotations": {ENDED: "true"}}}
             await self._ignoring(self._api.patch(path, mark), NOT_FOUND, CONFLICT)
         options = {"gracePeriodSeconds": grace_seconds(grace_s), "preconditions": {"uid": pod.uid}}
         await self._ignoring(self._api.delete(path, options), NOT_FOUND, CONFLICT)
 
+    async def _let_go(self, seen: KubernetesGang, pod: PodSeen) -> None:
+        """Remove a pod of which nothing runs, or give it back to the tenant that created it."""
+        if seen.record.is_adopted or is_adopted(pod):
+            await self._ignoring(release(self._api, pod), NOT_FOUND, CONFLICT)
+        else:
+            await self._remove(pod)
+
     async def _remove(self, pod: PodSeen) -> None:
         """Remove a pod of which nothing runs, with its object."""
-        path = _path(pod)
+        path = path_of(pod)
         if pod.is_kept:
             others = [name for name in pod.finalizers if name != FINALIZER]
             change = {"metadata": {"uid": pod.uid, "finalizers": others}}
@@ -252,21 +258,3 @@ def _marks(row: Row) -> tuple[str | None, ...]:
     """Return what an object of a gang is known by, beside its name."""
     annotations = row["metadata"].get("annotations") or {}
     return tuple(annotations.get(key) for key in (IDENTITY, RANK))
-
-
-def _path(pod: PodSeen) -> str:
-    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
-
-
-async def _together(requests: Iterable[Awaitable[object]]) -> None:
-    """Carry out requests, a few at a time; raise the first error once all are through."""
-    limit = asyncio.Semaphore(AT_ONCE)
-
-    async def one(request: Awaitable[object]) -> None:
-        async with limit:
-            await request
-
-    outcomes = await asyncio.gather(*map(one, requests), return_exceptions=True)
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException):
-            raise outcome

@@ -158,3 +158,12 @@ def test_jobs_of_an_array_run_its_program_that_is_recorded_once() -> None:
     assert (launch.command, launch.env) == (SPEC.command, SPEC.env)
     history.add(ArrayEnded(job_id="a", tenant="ada"))
     assert history.state.programs == {}
+
+
+def test_a_worker_is_the_pod_of_its_rank_where_the_job_has_pods() -> None:
+    uids = tuple(f"00000000-0000-0000-0000-00000000000{rank}" for rank in range(3))
+    enqueued = ENQUEUED.model_copy(update={"spec": SPEC.model_copy(update={"pods": uids})})
+    history = History(POOL, joined("n1"), joined("n2"), enqueued, PLACED)
+    workers = history.state.workers
+    assert tuple(workers[allocation(rank)].pod for rank in range(3)) == uids
+    assert not any(worker.pod for worker in running().state.workers.values())

@@ -36,3 +36,10 @@ def test_the_value_and_the_rule_are_named(launch: dict[str, Any], reason: str, w
     failure = unrunnable(gang(**launch))
     assert failure is not None and failure.reason == reason and words in failure.detail
     assert failure.permanent is ("world_size" not in launch)
+
+
+def test_pods_that_exist_have_their_own_command() -> None:
+    made = gang(command=())
+    for worker in made.workers:
+        worker.pod = "00000000-0000-0000-0000-000000000001"
+    assert unrunnable(made) is None

@@ -9,6 +9,7 @@ from services.executor.core.kubernetes.gangs import (
     Pods,
     failed_pods,
     foreign_jobs,
+    is_adopted,
     job_of,
     progress_of,
 )
@@ -22,6 +23,7 @@ from tests.services.executor.core.kubernetes.objects import (
     gang_pod,
     pod_row,
 )
+from tests.services.executor.core.kubernetes.user_pods import user_pod
 
 FIRST, SECOND = gang_pod(0, node="", phase="Pending"), gang_pod(1, node="", phase="Pending")
 
@@ -138,3 +140,12 @@ def test_pods_of_others_are_counted_while_they_hold_gpus() -> None:
     assert (first.owner, first.gpu_counts) == (f"pod {NAMESPACE}/a", {"n1": 1})
     assert (second.identity, second.gpu_counts) == ("", {"n1": 2})
     assert Pods({}).of(gang(OPEN).record).pods == {}
+
+
+def test_an_adopted_pod_without_a_record_is_in_a_gang_with_its_own_name() -> None:
+    annotations = {"berth/identity": FIRST.identity, "berth/rank": "1"}
+    adopted = user_pod("a", annotations=annotations)
+    [gang] = Pods({adopted.key: adopted}).orphaned(())
+    assert gang.pods == {1: adopted} and gang.adopted == ("-", "a")
+    assert is_adopted(adopted) and not is_adopted(gang_pod(1))
+    assert list(Pods({adopted.key: adopted}).orphaned((gang.record.name,))) == []

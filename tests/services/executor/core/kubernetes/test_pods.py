@@ -73,3 +73,21 @@ def test_a_pod_that_the_control_plane_ended_is_lost_unless_its_kubelet_confirmed
 def test_what_a_container_waits_for_has_reason_and_details() -> None:
     waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
     assert gang_pod(state=waiting).waits_for == "ImagePullBackOff: no such image"
+
+
+def test_the_container_of_a_users_pod_is_its_default_or_first_one() -> None:
+    row = pod_row()
+    row["spec"]["containers"] = [{"name": "a"}, {"name": "b"}]
+    assert pod_of(row).container == "a"
+    row["metadata"]["annotations"] = {"kubectl.kubernetes.io/default-container": "b"}
+    assert pod_of(row).container == "b"
+    assert gang_pod(0).container == "worker"
+
+
+def test_of_a_users_pod_that_failed_the_container_that_failed_counts() -> None:
+    states = {"a": terminated(0), "init": terminated(5)}
+    row = pod_row(phase="Failed", containerStatuses=[{"name": "a", "state": states["a"]}])
+    row["status"]["initContainerStatuses"] = [{"name": "init", "state": states["init"]}]
+    row["spec"]["containers"] = [{"name": "a"}]
+    end = pod_of(row).end
+    assert end is not None and end.exit_code == 5

@@ -26,3 +26,10 @@ def test_a_new_record_has_no_version_and_one_without_a_holder_is_open() -> None:
     manifest = record_manifest(OPENED)
     assert not {"resourceVersion", "uid"} & manifest["metadata"].keys()
     assert record_of({"metadata": {"name": "x"}}).decided == OPEN
+
+
+def test_the_record_of_a_tenants_pods_has_their_names_by_rank() -> None:
+    adopted = new_record(IDENTITY_TEXT, "berth-ada", 2, OPEN, ("b", "a"))
+    record = record_of(record_manifest(adopted))
+    assert record.is_adopted and [record.pod_of(rank) for rank in (0, 1)] == ["b", "a"]
+    assert not OPENED.is_adopted and OPENED.pod_of(1) == f"{GANG}-1"

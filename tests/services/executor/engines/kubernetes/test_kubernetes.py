@@ -16,9 +16,9 @@ from services.executor.core.engines.contract import (
     Submit,
 )
 from services.executor.core.engines.gangs import EngineGang
-from services.executor.core.kubernetes.names import gang_name
+from services.executor.core.kubernetes.names import IDENTITY, gang_name
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
-from tests.kubernetes_cluster import EXECUTOR, ApiError, KubernetesCluster
+from tests.kubernetes_cluster import EXECUTOR, IMAGE, ApiError, KubernetesCluster
 from tests.patience import PATIENCE_S
 from tests.services.executor.engines.kubernetes.real_api import NAMESPACE, PODS, pods_of, seen
 
@@ -147,3 +147,50 @@ def test_the_executor_may_do_no_more_than_it_needs(
     with pytest.raises(ApiError) as refused:
         cluster.request(method, path, token=EXECUTOR)
     assert refused.value.status == 403
+
+
+@pytest.fixture
+async def adopted(
+    cluster: KubernetesCluster, engine: KubernetesEngine, gang: EngineGang
+) -> list[str]:
+    """Return the paths of pods of a tenant that are the workers of the gang, once they are seen."""
+    paths = []
+    for worker in gang.workers:
+        name = f"own-{worker.launch.rank}-{gang_name(gang.identity)[-6:]}"
+        spec = {"schedulerName": "berth", "containers": [{"name": "c", "image": IMAGE}]}
+        made = cluster.request("POST", PODS, {"metadata": {"name": name}, "spec": spec})
+        worker.pod = made["metadata"]["uid"]
+        paths.append(f"{PODS}/{name}")
+    async with asyncio.timeout(PATIENCE_S):
+        while not set(gang.pods) <= {pod.uid for pod in engine.pods.items.values()}:
+            await asyncio.sleep(0.05)
+    return paths
+
+
+def marks_of(cluster: KubernetesCluster, path: str) -> tuple[bool, bool]:
+    """Return whether a pod has an identity, and whether it has Berth's finalizer."""
+    metadata = cluster.request("GET", path)["metadata"]
+    kept = "berth/reported" in metadata.get("finalizers", ())
+    return IDENTITY in metadata.get("annotations", {}), kept
+
+
+async def test_a_late_executor_adopts_no_pod_of_a_gang_that_is_decided(
+    cluster: KubernetesCluster, engine: KubernetesEngine, gang: EngineGang, adopted: list[str]
+) -> None:
+    await engine.act(Forbid(gang.identity))
+    assert await engine.act(Submit(gang)) is None
+    assert [marks_of(cluster, path) for path in adopted] == [(False, False)] * 3
+
+
+async def test_adopted_pods_of_which_the_record_is_gone_are_given_back(
+    cluster: KubernetesCluster, engine: KubernetesEngine, gang: EngineGang, adopted: list[str]
+) -> None:
+    name = gang_name(gang.identity)
+    assert await engine.act(Submit(gang)) is None
+    assert [marks_of(cluster, path) for path in adopted] == [(True, True)] * 3
+    cluster.request("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/berth/leases/{name}")
+    async with asyncio.timeout(PATIENCE_S):
+        while any(all(marks_of(cluster, path)) for path in adopted):
+            await engine.act(Kill(name))
+            await asyncio.sleep(0.05)
+    assert [marks_of(cluster, path) for path in adopted] == [(False, False)] * 3
