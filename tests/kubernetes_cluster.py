@@ -48,6 +48,7 @@ CONTROLLERS = (
     "taint-eviction-controller",
     "resourcequota-controller",
     "daemonset-controller",
+    "job-controller",
 )
 CONTAINERD = """\
 version = 2

@@ -37,6 +37,7 @@ KUBERNETES = frozenset(
         "kubernetes_namespaces",
         "kubernetes_nodes",
         "kubernetes_image",
+        "kubernetes_pods",
         "kubernetes_network",
         "kubernetes_priority_class",
         "kubernetes_tolerations",

@@ -1,4 +1,4 @@
-"""The placement ledger of one pool, read from the newest snapshot of its fold on."""
+"""A ledger of one pool, that of placement if no other is named, from its newest snapshot on."""
 
 from __future__ import annotations
 
@@ -31,12 +31,23 @@ S = TypeVar("S")
 class PoolLedger(Generic[S]):
     """Reads accepted records and stores snapshots of their fold `S`, which the caller keeps."""
 
-    def __init__(self, log: Log, partition: int, snapshots: Snapshots[S], metrics: Metrics) -> None:
+    def __init__(
+        self,
+        log: Log,
+        partition: int,
+        snapshots: Snapshots[S],
+        metrics: Metrics,
+        *,
+        ledger: str = LEDGER,
+        consumes: Callable[[str], bool] = is_consumed,
+    ) -> None:
+        """`consumes` takes a wire type; events of others are not decoded."""
         self._log = log
-        self._tp = TP(LEDGER, partition)
+        self._consumes = consumes
+        self._tp = TP(ledger, partition)
         self._snapshots = snapshots
         self._metrics = metrics
-        self._tail = LedgerTail(log, {LEDGER: [partition]})
+        self._tail = LedgerTail(log, {ledger: [partition]})
         self._read_s = time.monotonic()
         self._stored_seq = 0
         self._ignored = 0
@@ -48,7 +59,7 @@ class PoolLedger(Generic[S]):
             return None
         self._stored_seq = snapshot.cursor.seq
         cursors = {self._tp: snapshot.cursor}
-        self._tail = LedgerTail(self._log, {LEDGER: [self._tp.partition]}, cursors)
+        self._tail = LedgerTail(self._log, {self._tp.topic: [self._tp.partition]}, cursors)
         return snapshot.state
 
     async def start(self) -> None:
@@ -89,7 +100,7 @@ class PoolLedger(Generic[S]):
         batch = await self._tail.poll()
         if batch:
             self._read_s = time.monotonic()
-        self._metrics.inputs.labels(LEDGER).inc(len(batch))
+        self._metrics.inputs.labels(self._tp.topic).inc(len(batch))
         ignored, self._ignored = self._tail.ignored - self._ignored, self._tail.ignored
         self._metrics.ignored_records.labels("reader_rule").inc(ignored)
         return batch
@@ -97,14 +108,14 @@ class PoolLedger(Generic[S]):
     def facts(self, record: Record, events: Iterable[StoredEvent]) -> Iterator[Fact]:
         """Decode the consumed events of a record; a newer type is counted and skipped."""
         for index, stored in enumerate(events):
-            if not is_consumed(stored.type):
+            if not self._consumes(stored.type):
                 continue
             try:
                 event = decode_event(stored.type, bytes(stored.data))
             except UnknownType:
                 self._metrics.ignored_records.labels("unknown_type").inc()
                 continue
-            yield Fact(event, LEDGER, self._tp.partition, record.seq, index, record.at)
+            yield Fact(event, *self._tp, record.seq, index, record.at)
 
     async def keep_snapshots(self, state: Callable[[], S]) -> None:
         """Store a snapshot at once, so that repeated kills do not make each fold longer."""

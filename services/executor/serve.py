@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 from services.executor.agents.server import AgentServer
@@ -16,6 +17,7 @@ from services.executor.engines.engine import Engine
 from services.executor.engines.kubernetes.access import access_of
 from services.executor.engines.kubernetes.api import KubernetesApi
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
+from services.executor.engines.kubernetes.pod_intake import PodIntake
 from services.executor.engines.server import EngineServer
 from services.executor.engines.slurm.commands import SlurmCommands
 from services.executor.engines.slurm.slurm import SlurmEngine
@@ -61,10 +63,7 @@ def _executor(
                 settings, settings.slurm_pool, engine, lambda: _connect(settings), metrics
             )
         if settings.kubernetes_pool:
-            engine = _kubernetes(settings)
-            return EngineServer(
-                settings, settings.kubernetes_pool, engine, lambda: _connect(settings), metrics
-            )
+            return kubernetes_server(settings, lambda: _connect(settings), metrics)
         return AgentServer(settings, lambda: _connect(settings), metrics)
     nodes = _inventory(settings.nodes)
     return VirtualServer(settings, nodes, lambda: _connect(settings), metrics)
@@ -84,7 +83,10 @@ def _slurm(settings: ExecutorSettings, folder: Path) -> SlurmEngine:
     return SlurmEngine(commands, folder, partition, options_of, os.geteuid(), users)
 
 
-def _kubernetes(settings: ExecutorSettings) -> KubernetesEngine:
+def kubernetes_server(
+    settings: ExecutorSettings, connect: Callable[[], Log], metrics: Metrics
+) -> EngineServer:
+    """Return an executor whose pool Kubernetes runs; it serves pods of users where they are set."""
     options = PodOptions(
         settings.kubernetes_image,
         settings.kubernetes_network,
@@ -92,13 +94,17 @@ def _kubernetes(settings: ExecutorSettings) -> KubernetesEngine:
         parse_tolerations(settings.kubernetes_tolerations),
         settings.kubernetes_disk_gib,
     )
-    return KubernetesEngine(
-        KubernetesApi(access_of(settings.kubernetes_config)),
+    api = KubernetesApi(access_of(settings.kubernetes_config))
+    engine = KubernetesEngine(
+        api,
         settings.kubernetes_namespace,
         settings.kubernetes_namespace_of,
         options,
         settings.kubernetes_nodes,
     )
+    intake = PodIntake(settings, api, engine.pods, connect, metrics)
+    beside = intake.run if settings.kubernetes_pods else None
+    return EngineServer(settings, settings.kubernetes_pool, engine, connect, metrics, beside)
 
 
 def _connect(settings: ExecutorSettings) -> Log:

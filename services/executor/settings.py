@@ -140,6 +140,10 @@ class ExecutorSettings(ServerSettings):
         ge=0,
         description="Files that a worker may have on the disk of its node, GiB; 0: no limit",
     )
+    kubernetes_pods: bool = Field(
+        default=False,
+        description="Make jobs of pods with schedulerName berth in the namespaces of tenants",
+    )
     kubernetes_poll_s: float = Field(
         default=1.0, ge=0.1, le=60, description="Longest time between two looks at Kubernetes, s"
     )

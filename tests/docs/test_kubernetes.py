@@ -61,7 +61,9 @@ def test_the_page_does_what_it_says(cluster: KubernetesCluster) -> None:
         # No network of pods is set up here.
         "BERTH_KUBERNETES_NETWORK": "host",
     }
-    text = script().replace(PAGES_IMAGE, IMAGE).replace(MANIFESTS, f"{ROOT}/{MANIFESTS}")
+    own = "restartPolicy: Never\n"
+    text = re.sub(f"( +){own}", rf"\1{own}\1hostNetwork: true\n", script())
+    text = text.replace(PAGES_IMAGE, IMAGE).replace(MANIFESTS, f"{ROOT}/{MANIFESTS}")
     try:
         done = run(["bash", "-eu", "-o", "pipefail", "-c", text], environment, cluster.folder)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -69,6 +71,8 @@ def test_the_page_does_what_it_says(cluster: KubernetesCluster) -> None:
         run(["berth", "down"], environment, cluster.folder)
     assert re.search(r"rank 0 of 1 on GPUs GPU-\d,GPU-\d", done.stdout), done.stdout
     assert "g1" in done.stdout and "cancelled" in done.stdout
+    assert {*re.findall(r"^index (\d) on GPUs GPU-\d$", done.stdout, re.MULTILINE)} == {"0", "1"}
+    assert re.search(r"job [0-9a-f-]{36} of Berth: it was rejected: no pool capacity", done.stdout)
     assert re.search(r"berth-\w+-0 +1/1 +Running", done.stdout)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
+from services.executor.agents.lane import AgentLane
 from services.executor.engines.engine import Engine
 from services.executor.engines.pool import EnginePool
 from services.executor.settings import ExecutorSettings
@@ -12,8 +14,11 @@ from services.executor.soft_outbox import SoftOutbox
 from services.executor.virtual.pools import PoolDirectory
 from shared.bus.hosting.probe import probe_lag
 from shared.bus.logs.log import Log
+from shared.contracts.registry import AccessView
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
+
+Beside: TypeAlias = Callable[[AgentLane, Callable[[], AccessView]], Awaitable[None]]
 
 
 class EngineServer:
@@ -26,7 +31,10 @@ class EngineServer:
         engine: Engine,
         connect: Callable[[], Log],
         metrics: Metrics,
+        beside: Beside | None = None,
     ) -> None:
+        """`beside` is what goes on with the pool's lane while it is served, until cancelled."""
+        self._beside = beside
         self._settings = settings
         self._name = pool
         self._engine = engine
@@ -89,4 +97,10 @@ class EngineServer:
             self._metrics,
             lambda: self._directory.view.installation,
         )
-        await self._pool.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._pool.run())
+            if self._beside is not None:
+                group.create_task(self._keep_beside(self._beside, self._pool.lane))
+
+    async def _keep_beside(self, beside: Beside, lane: AgentLane) -> None:
+        await beside(lane, lambda: self._directory.view)
