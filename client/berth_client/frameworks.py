@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from math import ceil
 from pathlib import Path
 from typing import Any
 
-FRAMEWORKS = ("torchrun", "jax")
-NOT_BUILT = ("ray", "mpi")
-GPUS_PER_WORKER = 1.0
-"""The default of a job that does not say it."""
+FRAMEWORKS = ("torchrun", "jax", "ray")
+NOT_BUILT = ("mpi",)
+GPUS_PER_WORKER, CPUS_PER_WORKER, MEM_GIB_PER_WORKER = 1.0, 1.0, 1.0
+"""The defaults of a job that does not say it."""
+KEY, KEY_FILE = "GANG_KEY", "GANG_KEY_FILE"
+"""Variables with the secret by which the ranks of a gang know each other, or with its file."""
+KEY_RULE = (
+    f"several workers need --env {KEY}=secret://NAME, any text of `berth secrets set NAME`, "
+    f"or {KEY_FILE} where the pool has no secrets: they start programs in each other"
+)
 
 INTERPRETER = re.compile(r"python[0-9.]*")
 TORCHRUN = (
@@ -31,8 +38,8 @@ class BadFramework(ValueError):
 def launched(framework: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the spec of a job whose workers start its `command` by a launcher.
 
-    torchrun starts a process per GPU of a worker, jax one per worker with all of its GPUs. Raises
-    BadFramework.
+    torchrun starts a process per GPU of a worker, jax one per worker with all of its GPUs, and ray
+    the command once, on rank 0 of a Ray cluster of the workers. Raises BadFramework.
     """
     if framework in NOT_BUILT:
         raise BadFramework(f"{framework} is not built yet; {' or '.join(FRAMEWORKS)} is allowed")
@@ -41,9 +48,12 @@ def launched(framework: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     command = list(spec.get("command") or ())
     if not command:
         raise BadFramework(f"{framework} needs a command")
-    gpus = _whole_gpus(spec.get("gang") or {})
+    gang = spec.get("gang") or {}
+    if framework == "ray":
+        _check_key(spec, gang)
+        return {**spec, "command": ray_command(command, gang)}
     build = torchrun_command if framework == "torchrun" else jax_command
-    return {**spec, "command": build(command, gpus)}
+    return {**spec, "command": build(command, max(1, _whole_gpus(gang)))}
 
 
 def torchrun_command(command: Sequence[str], processes: int) -> list[str]:
@@ -65,8 +75,42 @@ def jax_command(command: Sequence[str], gpus: int) -> list[str]:
     is_script = bool(program) and not program[0].startswith("-")
     if not (is_module or is_script):
         raise BadFramework("jax runs a Python file or `-m MODULE`, without options of Python")
-    text = Path(__file__).with_name("launch_jax.py").read_text("utf-8")
-    return [interpreter or "python3", "-c", text, str(gpus), *program]
+    return [interpreter or "python3", "-c", _text("launch_jax"), str(gpus), *program]
+
+
+def ray_command(command: Sequence[str], gang: Mapping[str, Any]) -> list[str]:
+    """Return the command of a worker that is a node of Ray with the resources of the worker.
+
+    The Python of the command runs Ray, `python3` where it names none.
+    """
+    interpreter = _interpreter(command) or "python3"
+    cpus = max(1, int(_number(gang, "cpus_per_worker", CPUS_PER_WORKER)))
+    mem_gib = _number(gang, "mem_gib_per_worker", MEM_GIB_PER_WORKER)
+    resources = [str(_whole_gpus(gang)), str(cpus), f"{mem_gib:g}"]
+    program = [interpreter, *command] if command[0].endswith(".py") else list(command)
+    return [interpreter, "-c", *_modules("launch_ray"), *resources, *program]
+
+
+def _modules(launcher: str) -> list[str]:
+    """Return the arguments of Python that run a launcher of the whole gang."""
+    names = ("launch_program", "launch_gang", launcher)
+    texts = [word for name in names for word in (name, _text(name))]
+    return [_text("launch_modules"), *texts, "--"]
+
+
+def _text(module: str) -> str:
+    return Path(__file__).with_name(f"{module}.py").read_text("utf-8")
+
+
+def _check_key(spec: Mapping[str, Any], gang: Mapping[str, Any]) -> None:
+    """Raise BadFramework for workers without a secret in common; one worker alone needs none."""
+    env = spec.get("env") or {}
+    key = str(env.get(KEY, ""))
+    is_alone = gang.get("workers", 1) == 1 and not spec.get("elastic")
+    if key and not key.startswith("secret://"):
+        raise BadFramework(f"{KEY} is a secret: --env {KEY}=secret://NAME")
+    if not (is_alone or key or env.get(KEY_FILE)):
+        raise BadFramework(KEY_RULE)
 
 
 def _interpreter(command: Sequence[str]) -> str:
@@ -75,6 +119,11 @@ def _interpreter(command: Sequence[str]) -> str:
 
 
 def _whole_gpus(gang: Mapping[str, Any]) -> int:
-    """Return the GPUs that a worker sees, at least 1; the gateway refuses what is no number."""
-    gpus = gang.get("gpus_per_worker", GPUS_PER_WORKER)
-    return max(1, int(gpus)) if isinstance(gpus, int | float) else 1
+    """Return the GPUs that a worker sees: one of which it has a part counts as one."""
+    return ceil(_number(gang, "gpus_per_worker", GPUS_PER_WORKER))
+
+
+def _number(gang: Mapping[str, Any], name: str, default: float) -> float:
+    """Return a number of the gang, the default for what is none, which the gateway refuses."""
+    value = gang.get(name, default)
+    return float(value) if isinstance(value, int | float) else default

@@ -11,10 +11,17 @@ from pathlib import Path
 import pytest
 
 from berth_client import frameworks
-from berth_client.frameworks import BadFramework, jax_command, launched, torchrun_command
+from berth_client.frameworks import (
+    BadFramework,
+    jax_command,
+    launched,
+    ray_command,
+    torchrun_command,
+)
 from shared.contracts.job_spec import Gang, JobSpec
 
 GANG = {"RANK": "1", "WORLD_SIZE": "3", "MASTER_ADDR": "n1", "MASTER_PORT": "7000"}
+WITH_KEY = {"GANG_KEY": "secret://gang"}
 OF_THE_GANG = [
     *("-m", "torch.distributed.run", "--nnodes", "3", "--node_rank", "1"),
     *("--master_addr", "n1", "--master_port", "7000"),
@@ -40,12 +47,16 @@ sys.exit(7)
 """
 
 
-def test_the_default_of_gpus_is_that_of_the_contract() -> None:
-    assert Gang().gpus_per_worker == frameworks.GPUS_PER_WORKER
+def test_the_defaults_of_a_worker_are_those_of_the_contract() -> None:
+    gang = Gang()
+    assert gang.gpus_per_worker == frameworks.GPUS_PER_WORKER
+    assert gang.cpus_per_worker == frameworks.CPUS_PER_WORKER
+    assert gang.mem_gib_per_worker == frameworks.MEM_GIB_PER_WORKER
 
 
 def test_a_launched_job_is_an_ordinary_one_with_another_command() -> None:
-    spec = {"name": "a", "command": ["train.py"], "gang": {"workers": 2, "gpus_per_worker": 4}}
+    gang = {"workers": 2, "gpus_per_worker": 4}
+    spec = {"name": "a", "command": ["train.py"], "gang": gang, "env": WITH_KEY}
     for framework in frameworks.FRAMEWORKS:
         changed = JobSpec.model_validate(launched(framework, spec))
         before = JobSpec.model_validate(spec)
@@ -109,7 +120,9 @@ def test_a_jax_program_begins_in_its_cluster_and_may_ask_to_join_it_again(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("framework", "module"), [("torchrun", "torch"), ("jax", "jax")])
+@pytest.mark.parametrize(
+    ("framework", "module"), [("torchrun", "torch"), ("jax", "jax"), ("ray", "ray")]
+)
 def test_a_framework_that_is_not_installed_is_named(framework: str, module: str) -> None:
     if find_spec(module):
         pytest.skip(f"{module} is installed here")
@@ -123,9 +136,9 @@ def test_a_framework_that_is_not_installed_is_named(framework: str, module: str)
 @pytest.mark.parametrize(
     ("framework", "command", "rule"),
     [
-        ("ray", ["train.py"], "ray is not built yet; torchrun or jax is allowed"),
-        ("mpi", ["train.py"], "mpi is not built yet; torchrun or jax is allowed"),
-        ("horovod", ["train.py"], "'horovod'; torchrun or jax is allowed"),
+        ("mpi", ["train.py"], "mpi is not built yet; torchrun or jax or ray is allowed"),
+        ("horovod", ["train.py"], "'horovod'; torchrun or jax or ray is allowed"),
+        ("ray", [], "ray needs a command"),
         ("torchrun", [], "torchrun needs a command"),
         ("jax", ["python3", "-u", "train.py"], "without options of Python"),
         ("jax", ["python3"], "a Python file"),
@@ -135,6 +148,40 @@ def test_a_framework_that_is_not_installed_is_named(framework: str, module: str)
 def test_what_cannot_be_launched_is_refused(framework: str, command: list[str], rule: str) -> None:
     with pytest.raises(BadFramework, match=rule):
         launched(framework, {"command": command})
+
+
+@pytest.mark.parametrize(
+    ("gang", "resources"),
+    [
+        ({}, ["1", "1", "1"]),
+        ({"gpus_per_worker": 0.5, "cpus_per_worker": 0.5}, ["1", "1", "1"]),
+        ({"gpus_per_worker": 0, "cpus_per_worker": 3.5, "mem_gib_per_worker": 0}, ["0", "3", "0"]),
+        ({"gpus_per_worker": 8, "mem_gib_per_worker": 1.5}, ["8", "1", "1.5"]),
+    ],
+)
+def test_a_node_of_ray_has_the_resources_of_its_worker(
+    gang: dict[str, float], resources: list[str]
+) -> None:
+    command = ray_command(["/opt/bin/python", "train.py"], gang)
+    assert command[0] == "/opt/bin/python"
+    assert command[command.index("--") + 1 :] == [*resources, "/opt/bin/python", "train.py"]
+
+
+def test_a_file_is_run_by_python_on_a_cluster_and_anything_else_as_it_stands() -> None:
+    assert ray_command(["train.py", "--x"], {})[-3:] == ["python3", "train.py", "--x"]
+    assert ray_command(["./train"], {})[-2:] == ["1", "./train"]
+
+
+@pytest.mark.parametrize("several", [{"gang": {"workers": 2}}, {"elastic": {"min_workers": 1}}])
+def test_workers_that_run_what_rank_0_sends_need_a_secret(several: dict[str, object]) -> None:
+    spec = {"command": ["train.py"], **several}
+    with pytest.raises(BadFramework, match="GANG_KEY=secret://NAME"):
+        launched("ray", spec)
+    with pytest.raises(BadFramework, match="is a secret"):
+        launched("ray", {**spec, "env": {"GANG_KEY": "sesame"}})
+    launched("ray", {**spec, "env": WITH_KEY})
+    launched("ray", {**spec, "env": {"GANG_KEY_FILE": "/home/ada/key"}})
+    launched("ray", {"command": ["train.py"]})
 
 
 def test_commands_stay_within_the_bounds_of_the_contract() -> None:

@@ -1,4 +1,4 @@
-"""The page on frameworks has those that exist; `tests/e2e/test_training.py` runs its commands."""
+"""The page on frameworks has those that exist; tests of `tests/e2e` run its commands."""
 
 from __future__ import annotations
 

@@ -18,15 +18,16 @@ import pytest
 from infra.supervisor.stack import AGENT as OWN_AGENT
 from tests.e2e.agents.jobs import berth
 from tests.e2e.joined import JoinedNode, a_joined_node
+from tests.e2e.page_blocks import ROOT, blocks_of, run_block
 from tests.e2e.stand import Json, Stand, a_stand, eventually
-from tests.e2e.test_training import BLOCKS, ROOT, USER, missing, run_block
+from tests.e2e.test_training import USER, missing
 
 NODES = ("ddp-0", "ddp-1", "ddp-2", "ddp-3")
 POOL = "gpu"
 WITHIN_S = 300.0
 BATCH = "512"
 """Iterations of tens of ms, in which several periods of the stops fit."""
-ALLOW, DRILL = BLOCKS.findall((ROOT / "docs" / "operations" / "drills.md").read_text())
+ALLOW, DRILL = blocks_of("operations/drills.md")
 SLOW, SHOW, END = DRILL.splitlines()
 
 pytestmark = [pytest.mark.parts, pytest.mark.stack]

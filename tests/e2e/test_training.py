@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,14 @@ import pytest
 
 from berth_agent.core.environment import DEFAULT_PATH
 from infra.supervisor.stack import AGENT as OWN_AGENT
-from tests.e2e.agents.jobs import berth, output
+from tests.e2e.agents.jobs import berth
 from tests.e2e.joined import JoinedNode, a_joined_node
+from tests.e2e.page_blocks import ROOT, blocks_of, lines, run_block, submit_block
 from tests.e2e.stand import Json, Stand, a_stand, eventually
-from tests.operations.machines_page import environment
-from tests.patience import PATIENCE_S
 
-ROOT = Path(__file__).parents[2]
-BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PAGE = (ROOT / "docs" / "operations" / "training.md").read_text()
-RUN, DRAIN, URGENT = BLOCKS.findall(PAGE)
-TORCHRUN, JAX = BLOCKS.findall((ROOT / "docs" / "frameworks.md").read_text())
+RUN, DRAIN, URGENT = blocks_of("operations/training.md")
+TORCHRUN, JAX, *_ = blocks_of("frameworks.md")
+LOOPBACK = "--env GLOO_SOCKET_IFNAME=lo"
 PYTHON = shutil.which("python3", path=DEFAULT_PATH)
 NODES = ("train-1", "train-2", "train-3")
 POOL = "gpu"
@@ -96,35 +92,10 @@ def a_node(stand: Stand, name: str) -> Any:
     return a_joined_node(stand, POOL, name, gpus=2, **USER)
 
 
-def run_block(stand: Stand, block: str, changes: Mapping[str, str]) -> str:
-    """Run the commands of a block with these words changed; return what they print."""
-    for old, new in changes.items():
-        block = block.replace(old, new)
-    done = subprocess.run(
-        ["bash", "-eu", "-o", "pipefail", "-c", block],
-        env=environment(stand.stack.data_dir),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def submit(stand: Stand, block: str, shared: Path, **changes: str) -> str:
     """Submit the job of a block; all nodes are on this machine."""
-    local = {"berth submit": "berth submit --json --env GLOO_SOCKET_IFNAME=lo"}
-    here = {"/shared": str(shared), "--tenant vision": "--tenant ada"}
-    matched = re.search(r'"job_id": "([^"]+)"', run_block(stand, block, local | here | changes))
-    assert matched is not None
-    return matched[1]
-
-
-def lines(stand: Stand, job_id: str, pattern: str) -> list[tuple[str, ...]]:
-    """Return what matches; processes of one worker may write into one line."""
-    return [match.groups() for match in re.finditer(pattern, "\n".join(output(stand, job_id)))]
+    here = {"/shared": str(shared), "berth submit --json": f"berth submit --json {LOOPBACK}"}
+    return submit_block(stand, block, here | changes)
 
 
 def ended(stand: Stand, job_id: str) -> Json:

@@ -11,12 +11,13 @@ import pytest
 from infra.supervisor.stack import AGENT as OWN_AGENT
 from tests.e2e.agents.jobs import berth
 from tests.e2e.joined import JoinedNode, a_joined_node
+from tests.e2e.page_blocks import blocks_of, run_block
 from tests.e2e.stand import Stand, a_stand
-from tests.e2e.test_training import BLOCKS, ROOT, USER, run_block
+from tests.e2e.test_training import USER
 
 NODES = ("val-0", "val-1", "val-2")
 POOL = "gpu"
-(BLOCK,) = BLOCKS.findall((ROOT / "docs" / "operations" / "validation.md").read_text())
+(BLOCK,) = blocks_of("operations/validation.md")
 
 pytestmark = [pytest.mark.parts, pytest.mark.stack]
 
