@@ -38,13 +38,13 @@ from berth_client.answers.commands import (
     WebhookReceipt,
 )
 from berth_client.answers.estimates import StartInterval, StopDeferral
+from berth_client.answers.failures import JobFailure
 from berth_client.answers.jobs import (
     ArrayCounts,
     ArraySubmission,
     Job,
     JobDetail,
     JobEvent,
-    JobFailure,
     JobHistory,
     JobLine,
     JobLogs,

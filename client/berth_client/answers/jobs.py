@@ -7,6 +7,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from berth_client.answers.estimates import StartInterval, StopDeferral
+from berth_client.answers.failures import JobFailure
 
 Phase = Literal[
     "admitted",
@@ -21,23 +22,6 @@ Phase = Literal[
     "failed",
     "cancelled",
 ]
-
-
-class JobFailure(TypedDict):
-    """The first failure of a job's workers."""
-
-    reason: str
-    """Code in snake_case."""
-    detail: NotRequired[str]
-    output: NotRequired[list[str]]
-    """Last lines of the worker's output."""
-    permanent: NotRequired[bool]
-    """The same start fails again on every node."""
-    rank: NotRequired[int]
-    node_id: NotRequired[str]
-    exit_code: NotRequired[int | None]
-    advice: NotRequired[str]
-    """Advice to its user or an operator."""
 
 
 class JobRow(TypedDict):
