@@ -83,7 +83,7 @@ class Job(JobRow):
 
 
 class JobDetail(Job):
-    """A job with its specification."""
+    """A job with its specification; one on its way to another pool has `transferred_to`."""
 
     spec: dict[str, object]
     """Specification, without command and environment."""
@@ -96,7 +96,6 @@ class JobDetail(Job):
     start: StartInterval | None
     """When a waiting job will start."""
     transferred_to: dict[str, object] | None
-    """Pool and id to which a job is on its way that left its pool; else null."""
 
 
 class ArrayCounts(TypedDict):
@@ -264,8 +263,7 @@ class JobLogs(TypedDict):
 
 
 class JobUse(TypedDict):
-    """Sums over a group: a start counts, with its wait, when the job is placed, GPU time and cost
-    when the attempt has ended."""
+    """Sums over a group: starts and waits of placements, GPU time and cost of ended attempts."""
 
     tenant: NotRequired[str]
     user: NotRequired[str]
