@@ -25,10 +25,17 @@ def begins(column: str, prefix: str) -> str:
     return f"({prefix}::text IS NULL OR {text} >= {prefix} AND {text} < {prefix} || {AFTER})"
 
 
+STAYS_HERE = """
+    NOT EXISTS (SELECT FROM job_placement t WHERE t.job_id = j.job_id AND t.transferred_to <> 'null')
+    AND NOT EXISTS (SELECT FROM job_admission t
+                    WHERE t.job_id = j.job_id AND t.transferred_to <> 'null')
+"""
+"""The condition that a job has not left its pool: what leaves is listed where it goes on."""
+
 JOBS = f"""
 SELECT {JOB_COLUMNS} FROM job j LEFT JOIN pool p ON p.partition = j.partition
 WHERE ($1::text IS NULL OR j.tenant = $1) AND ($2::text IS NULL OR j.phase = $2)
-  AND j.transferred_to = 'null' AND {begins("j.name", "$3")}
+  AND {STAYS_HERE} AND {begins("j.name", "$3")}
   AND ($4::text IS NULL OR p.pool = $4)
   AND {begins("j.job_id", "($5 || '.')")}
   AND ($6::bigint IS NULL OR (j.submitted_at, j.job_id) < ($6, $7::text))
@@ -61,7 +68,7 @@ WITH page AS (
   SELECT {JOB_COLUMNS}, j.array_index = 0 AND strpos(j.job_id, '.') > 0 AS is_array
   FROM job j LEFT JOIN pool p ON p.partition = j.partition
   WHERE ($1::text IS NULL OR j.tenant = $1) AND {begins("j.name", "$2")}
-    AND j.transferred_to = 'null'
+    AND {STAYS_HERE}
     AND ($3::text IS NULL OR p.pool = $3)
     AND {begins("j.job_id", "$4")}
     AND (j.array_index IS NULL OR j.array_index = 0 OR strpos(j.job_id, '.') = 0)

@@ -62,7 +62,9 @@ DROP INDEX berth.dead_letter_by_time, berth.job_placement_line, berth.command_by
 DROP VIEW berth.job;
 ALTER TABLE berth.job_placement
     DROP COLUMN progressed_at, DROP COLUMN progress_step, DROP COLUMN progress_total,
-    DROP COLUMN expected_end_at, DROP COLUMN user_id;
+    DROP COLUMN expected_end_at, DROP COLUMN user_id, DROP COLUMN pools,
+    DROP COLUMN transferred_to;
+ALTER TABLE berth.job_admission DROP COLUMN pools, DROP COLUMN transferred_to;
 DROP TABLE berth.notification, berth.notification_target, berth.notification_job,
     berth.notification_cursor;
 DROP TABLE berth.llm_usage, berth.llm_open, berth.llm_backlog, berth.llm_fairness,

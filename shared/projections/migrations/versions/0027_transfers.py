@@ -22,10 +22,11 @@ CREATE INDEX job_admission_several ON job_admission (job_id)
 CREATE INDEX job_placement_several ON job_placement (job_id)
     WHERE pools <> '' AND phase = 'waiting';
 
-CREATE INDEX job_admission_transferred ON job_admission (decided_at)
+CREATE INDEX job_admission_transferred ON job_admission (job_id, decided_at)
     WHERE transferred_to <> 'null';
 
-CREATE INDEX job_placement_transferred ON job_placement (ended_at) WHERE transferred_to <> 'null';
+CREATE INDEX job_placement_transferred ON job_placement (job_id, ended_at)
+    WHERE transferred_to <> 'null';
 
 CREATE OR REPLACE VIEW job AS
 SELECT
