@@ -26,7 +26,8 @@ def begins(column: str, prefix: str) -> str:
 
 
 STAYS_HERE = """
-    NOT EXISTS (SELECT FROM job_placement t WHERE t.job_id = j.job_id AND t.transferred_to <> 'null')
+    NOT EXISTS (SELECT FROM job_placement t
+                WHERE t.job_id = j.job_id AND t.transferred_to <> 'null')
     AND NOT EXISTS (SELECT FROM job_admission t
                     WHERE t.job_id = j.job_id AND t.transferred_to <> 'null')
 """
