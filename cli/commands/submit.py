@@ -94,8 +94,8 @@ def submit(
         str | None,
         typer.Option(
             metavar="LAUNCHER",
-            help="Start the command across the gang by torchrun (a process per GPU), jax "
-            "or ray (once, on a Ray cluster of the workers).",
+            help="Start the command across the gang by torchrun (a process per GPU), jax, "
+            "ray (once, on a Ray cluster of the workers) or mpi (mpirun).",
         ),
     ] = None,
     walltime: Annotated[

@@ -12,16 +12,12 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-FRAMEWORKS = ("torchrun", "jax", "ray")
-NOT_BUILT = ("mpi",)
+FRAMEWORKS = ("torchrun", "jax", "ray", "mpi")
 GPUS_PER_WORKER, CPUS_PER_WORKER, MEM_GIB_PER_WORKER = 1.0, 1.0, 1.0
 """The defaults of a job that does not say it."""
 KEY, KEY_FILE = "GANG_KEY", "GANG_KEY_FILE"
 """Variables with the secret by which the ranks of a gang know each other, or with its file."""
-KEY_RULE = (
-    f"several workers need --env {KEY}=secret://NAME, any text of `berth secrets set NAME`, "
-    f"or {KEY_FILE} where the pool has no secrets: they start programs in each other"
-)
+KEY_RULE = f"several workers need --env {KEY}=secret://NAME (docs/frameworks.md#ray)"
 
 INTERPRETER = re.compile(r"python[0-9.]*")
 TORCHRUN = (
@@ -38,20 +34,19 @@ class BadFramework(ValueError):
 def launched(framework: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the spec of a job whose workers start its `command` by a launcher.
 
-    torchrun starts a process per GPU of a worker, jax one per worker with all of its GPUs, and ray
-    the command once, on rank 0 of a Ray cluster of the workers. Raises BadFramework.
+    torchrun starts a process per GPU of a worker, jax one per worker with all of its GPUs, ray the
+    command once, on rank 0 of a Ray cluster of the workers, and mpi a process per GPU or, without
+    GPUs, per core. Raises BadFramework.
     """
-    if framework in NOT_BUILT:
-        raise BadFramework(f"{framework} is not built yet; {' or '.join(FRAMEWORKS)} is allowed")
     if framework not in FRAMEWORKS:
         raise BadFramework(f"{framework!r}; {' or '.join(FRAMEWORKS)} is allowed")
     command = list(spec.get("command") or ())
     if not command:
         raise BadFramework(f"{framework} needs a command")
     gang = spec.get("gang") or {}
-    if framework == "ray":
+    if framework in OF_GANGS:
         _check_key(spec, gang)
-        return {**spec, "command": ray_command(command, gang)}
+        return {**spec, "command": OF_GANGS[framework](command, gang)}
     build = torchrun_command if framework == "torchrun" else jax_command
     return {**spec, "command": build(command, max(1, _whole_gpus(gang)))}
 
@@ -83,12 +78,25 @@ def ray_command(command: Sequence[str], gang: Mapping[str, Any]) -> list[str]:
 
     The Python of the command runs Ray, `python3` where it names none.
     """
-    interpreter = _interpreter(command) or "python3"
-    cpus = max(1, int(_number(gang, "cpus_per_worker", CPUS_PER_WORKER)))
     mem_gib = _number(gang, "mem_gib_per_worker", MEM_GIB_PER_WORKER)
-    resources = [str(_whole_gpus(gang)), str(cpus), f"{mem_gib:g}"]
+    resources = [str(_whole_gpus(gang)), str(_whole_cpus(gang)), f"{mem_gib:g}"]
+    return _of_the_gang("launch_ray", resources, command)
+
+
+def mpi_command(command: Sequence[str], gang: Mapping[str, Any]) -> list[str]:
+    """Return the command of a worker that is a host of MPI."""
+    return _of_the_gang("launch_mpi", [str(_whole_gpus(gang) or _whole_cpus(gang))], command)
+
+
+OF_GANGS = {"ray": ray_command, "mpi": mpi_command}
+"""Those whose rank 0 starts programs on the other ranks."""
+
+
+def _of_the_gang(launcher: str, words: Sequence[str], command: Sequence[str]) -> list[str]:
+    """Return a launcher of several modules with its own words, then the program to start."""
+    interpreter = _interpreter(command) or "python3"
     program = [interpreter, *command] if command[0].endswith(".py") else list(command)
-    return [interpreter, "-c", *_modules("launch_ray"), *resources, *program]
+    return [interpreter, "-c", *_modules(launcher), *words, *program]
 
 
 def _modules(launcher: str) -> list[str]:
@@ -121,6 +129,10 @@ def _interpreter(command: Sequence[str]) -> str:
 def _whole_gpus(gang: Mapping[str, Any]) -> int:
     """Return the GPUs that a worker sees: one of which it has a part counts as one."""
     return ceil(_number(gang, "gpus_per_worker", GPUS_PER_WORKER))
+
+
+def _whole_cpus(gang: Mapping[str, Any]) -> int:
+    return max(1, int(_number(gang, "cpus_per_worker", CPUS_PER_WORKER)))
 
 
 def _number(gang: Mapping[str, Any], name: str, default: float) -> float:

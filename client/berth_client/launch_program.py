@@ -15,15 +15,13 @@ STOP_S = 10.0
 
 
 class Program:
-    """A program in a session of its own, with a folder, its TMPDIR, that goes with it.
+    """A program in a session of its own, with a folder that goes with it.
 
     Berth signals the process group of a worker: this program goes on until its launcher ends it.
     What it writes is kept, and printed only where it fails.
     """
 
-    def __init__(
-        self, argv: Sequence[str], folder: str, env: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, argv: Sequence[str], folder: str, env: Mapping[str, str]) -> None:
         os.mkdir(folder, 0o700)
         self._folder, self._is_closed = folder, False
         self._output = os.path.join(folder, "output")
@@ -33,8 +31,7 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # The path of a worker's own is too long for the sockets of Ray's dashboard.
-                env={**os.environ, "TMPDIR": folder, **(env or {})},
+                env={**os.environ, **env},
                 start_new_session=True,
             )
 

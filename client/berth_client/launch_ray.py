@@ -87,7 +87,7 @@ class Cluster:
         # A node that came before the head has registered would end with an error.
         for member in self._gang.members.values():
             folder, own = new_folder("ray"), address_for_ray(member.address)
-            member.run(self._node([f"--address={address}"], own, folder), folder, {})
+            member.run(self._node([f"--address={address}"], own, folder), folder, _short(folder))
         if self._gang.members and (code := self._wait_for_nodes(self._gang.size)):
             return code
         print(f"Ray has {self._gang.size} nodes, its head at {address}", flush=True)
@@ -101,7 +101,8 @@ class Cluster:
         folder = new_folder("ray")
         start = ["--head", f"--port={port}", f"--ray-client-server-port={client}"]
         dashboard = [f"--dashboard-host={self._own}", f"--dashboard-port={self._dashboard}"]
-        self._head = Program(self._node([*start, *dashboard], self._own, folder), folder)
+        node = self._node([*start, *dashboard], self._own, folder)
+        self._head = Program(node, folder, _short(folder))
         os.environ["RAY_ADDRESS"] = address = f"{self._own}:{port}"
         os.environ["RAY_API_SERVER_ADDRESS"] = f"http://{self._own}:{self._dashboard}"
         return address
@@ -160,6 +161,14 @@ def resources(gpus: int, cpus: int, mem_gib: float) -> list[str]:
         objects = max(OBJECTS_MIN, int(size * OBJECTS))
         options += [f"--object-store-memory={objects}", f"--memory={max(0, size - objects)}"]
     return options
+
+
+def _short(folder: str) -> dict[str, str]:
+    """Return the variable without which sockets of the dashboard lie in the worker's own folder.
+
+    The path of that is too long for them, and the dashboard would hang.
+    """
+    return {"TMPDIR": folder}
 
 
 def address_for_ray(address: str) -> str:

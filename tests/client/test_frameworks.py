@@ -15,6 +15,7 @@ from berth_client.frameworks import (
     BadFramework,
     jax_command,
     launched,
+    mpi_command,
     ray_command,
     torchrun_command,
 )
@@ -136,8 +137,7 @@ def test_a_framework_that_is_not_installed_is_named(framework: str, module: str)
 @pytest.mark.parametrize(
     ("framework", "command", "rule"),
     [
-        ("mpi", ["train.py"], "mpi is not built yet; torchrun or jax or ray is allowed"),
-        ("horovod", ["train.py"], "'horovod'; torchrun or jax or ray is allowed"),
+        ("horovod", ["train.py"], "'horovod'; torchrun or jax or ray or mpi is allowed"),
         ("ray", [], "ray needs a command"),
         ("torchrun", [], "torchrun needs a command"),
         ("jax", ["python3", "-u", "train.py"], "without options of Python"),
@@ -182,6 +182,16 @@ def test_workers_that_run_what_rank_0_sends_need_a_secret(several: dict[str, obj
     launched("ray", {**spec, "env": WITH_KEY})
     launched("ray", {**spec, "env": {"GANG_KEY_FILE": "/home/ada/key"}})
     launched("ray", {"command": ["train.py"]})
+
+
+@pytest.mark.parametrize(
+    ("gang", "processes"),
+    [({"gpus_per_worker": 4, "cpus_per_worker": 8}, "4"), ({"gpus_per_worker": 0}, "1")],
+)
+def test_mpi_has_a_process_per_gpu_or_per_core(gang: dict[str, float], processes: str) -> None:
+    assert mpi_command(["./solve", "--x"], gang)[-3:] == [processes, "./solve", "--x"]
+    without = {**gang, "gpus_per_worker": 0, "cpus_per_worker": 8.5}
+    assert mpi_command(["./solve"], without)[-2:] == ["8", "./solve"]
 
 
 def test_commands_stay_within_the_bounds_of_the_contract() -> None:

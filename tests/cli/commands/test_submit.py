@@ -78,8 +78,8 @@ def test_a_launcher_starts_the_command_and_the_job_keeps_its_name(
     assert spec.command == tuple(torchrun_command(["python", "train.py"], 2))
     with serving(Gateway) as url:
         monkeypatch.setenv("BERTH_URL", url)
-        ran = CliRunner().invoke(app, ["submit", "--framework", "mpi", "--", "train.py"])
-    assert ran.exit_code and "--framework: mpi is not built yet" in str(ran.exception)
+        ran = CliRunner().invoke(app, ["submit", "--framework", "horovod", "--", "train.py"])
+    assert ran.exit_code and "--framework: 'horovod'" in str(ran.exception)
 
 
 def test_the_help_states_the_default_of_each_resource() -> None:
