@@ -7,7 +7,14 @@ from typing import Any
 
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.kubernetes.manifests import toleration_manifest
-from services.executor.core.kubernetes.names import FINALIZER, IDENTITY, JOB, RANK, TENANT
+from services.executor.core.kubernetes.names import (
+    FINALIZER,
+    IDENTITY,
+    JOB,
+    RANK,
+    TENANT,
+    label_value,
+)
 from services.executor.core.kubernetes.nodes import Toleration
 from services.executor.core.kubernetes.pods import PodSeen, pod_of
 
@@ -53,7 +60,7 @@ def adoption_change(
     return {
         "metadata": {
             "resourceVersion": row["metadata"]["resourceVersion"],
-            "labels": {JOB: gang.launch.job_id, TENANT: gang.launch.tenant},
+            "labels": {JOB: label_value(gang.launch.job_id), TENANT: gang.launch.tenant},
             "annotations": {IDENTITY: gang.identity, RANK: str(rank)},
             "finalizers": [*(name for name in pod.finalizers if name != FINALIZER), FINALIZER],
         },

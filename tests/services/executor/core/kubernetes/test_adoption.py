@@ -13,7 +13,7 @@ from services.executor.core.kubernetes.adoption import (
     pods_by_rank,
     release_change,
 )
-from services.executor.core.kubernetes.names import FINALIZER, IDENTITY, JOB, RANK
+from services.executor.core.kubernetes.names import FINALIZER, IDENTITY, JOB, RANK, label_value
 from services.executor.core.kubernetes.nodes import Toleration
 from tests.services.executor.core.engines.looks import gang_of, placed_history
 from tests.services.executor.core.kubernetes.user_pods import NAMESPACE, uid_of, user_pod, user_row
@@ -51,6 +51,14 @@ def test_a_worker_keeps_what_its_user_wrote_and_gets_what_berth_needs() -> None:
     assert metadata["finalizers"] == ["user/own", FINALIZER]
     assert metadata["resourceVersion"] == "7", "it applies to this version alone"
     assert change["spec"]["tolerations"] == [own, {"key": "nvidia.com/gpu", "operator": "Exists"}]
+
+
+def test_a_worker_gets_a_label_that_kubernetes_takes_whatever_the_id_of_its_job() -> None:
+    made = gang()
+    for worker in made.workers:
+        worker.launch = worker.launch.model_copy(update={"job_id": "a:b"})
+    change = adoption_change(user_row("a"), made, 0, TOLERATIONS)
+    assert change["metadata"]["labels"][JOB] == label_value("a:b") != "a:b"
 
 
 def test_a_pod_that_is_adopted_already_is_left_alone() -> None:
