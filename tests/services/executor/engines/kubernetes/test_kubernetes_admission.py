@@ -22,6 +22,7 @@ from tests.services.executor.engines.kubernetes.real_api import (
 )
 
 pytestmark = [pytest.mark.process, pytest.mark.parts]
+BINDINGS = f"/api/v1/namespaces/{NAMESPACE}/bindings"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 CONTAINERS = [{"name": "c", "image": IMAGE}]
@@ -39,6 +40,14 @@ def tenant(cluster: KubernetesCluster) -> str:
             cluster.request("POST", f"{PODS}?dryRun=All", forged, TENANT)
         except ApiError as error:
             if "berth-pods" in str(error):
+                break
+        sleep(0.05)
+    binding = binding_manifest(f"berth-{'0' * 20}-0", "u", "n1")
+    while monotonic() < end_s:
+        try:
+            cluster.request("POST", f"{BINDINGS}?dryRun=All", binding, TENANT)
+        except ApiError as error:
+            if "berth-bindings" in str(error):
                 break
         sleep(0.05)
     return TENANT
@@ -113,7 +122,7 @@ async def test_a_tenant_binds_no_pod_of_berth(
     [pod, *_] = pods_of(cluster, gang)
     name = pod["metadata"]["name"]
     binding = binding_manifest(name, pod["metadata"]["uid"], "n1")
-    for path in (f"{PODS}/{name}/binding", f"/api/v1/namespaces/{NAMESPACE}/bindings"):
+    for path in (f"{PODS}/{name}/binding", BINDINGS):
         with pytest.raises(ApiError, match="bound by Berth's executor alone"):
             cluster.request("POST", path, binding, tenant)
     assert "nodeName" not in pods_of(cluster, gang)[0]["spec"]
