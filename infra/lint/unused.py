@@ -20,6 +20,7 @@ KEPT = {
     ("agent/berth_agent/node/launch/unpack.py", "main"): "the text of a program of its own",
     ("agent/berth_agent/step/login_shell.py", "main"): "the text of a program of its own",
     ("benchmarks/parts/proxy/kills.py", "MUST_BE_ZERO"): "what a run is judged by",
+    ("client/berth_client/launch_mpi.py", "main"): "the text of a program of its own",
     ("client/berth_client/launch_ray.py", "main"): "the text of a program of its own",
     ("infra/kubernetes/build.py", "missing"): SET_UP,
     ("infra/supervisor/stack.py", "PARTS"): SET_UP,
