@@ -90,7 +90,7 @@ def test_the_recorded_day_has_everything_that_may_happen_to_a_job() -> None:
     # Virtual workers report neither checkpoints nor progress.
     silent = {"job.checkpointed.v1", "job.progressed.v1"}
     # The pool has not finished its upgrade.
-    gated = {"job.stop-deferred.v1"}
+    gated = {"job.stop-deferred.v1", "job.transfer-requested.v1"}
     assert wanted - seen.keys() == {"job.start-failed.v1", *silent, *gated}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.errors import BadInput
-from cli.input.job_file import merged, read, variables
+from cli.input.job_file import merged, parse_pools, read, variables
 
 
 def test_both_spellings_of_a_job_become_one(tmp_path: Path) -> None:
@@ -69,3 +69,14 @@ def test_a_value_that_is_given_twice_is_named(tmp_path: Path) -> None:
     path.write_text("name: x\ngang:\n  workers: 1\n  workers: 2\n")
     with pytest.raises(BadInput, match="given twice: workers; one value is allowed"):
         read(path)
+
+
+def test_pools_are_different_names_separated_by_commas() -> None:
+    assert parse_pools(None) == []
+    assert parse_pools("a,b") == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ["", "a,", "a,a"])
+def test_other_pools_are_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="separated by commas"):
+        parse_pools(text)
