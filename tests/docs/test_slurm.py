@@ -1,4 +1,4 @@
-"""The page on Slurm is run as it stands: a stack of `berth up`, on a real Slurm."""
+"""The page on Slurm is run as it stands, and behind it the one on mixed pools, on a real Slurm."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from tests.slurm_cluster import SlurmCluster, missing, slurm_cluster
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "slurm.md").read_text()
+MIXED = (ROOT / "docs" / "mixed-pools.md").read_text()
 FOLDER = "/shared/berth"
 
 
 def script() -> str:
-    return "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
+    return "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE + MIXED, re.DOTALL | re.MULTILINE))
 
 
 @pytest.fixture
@@ -70,6 +71,7 @@ def test_the_page_does_what_it_says(cluster: SlurmCluster) -> None:
     assert re.search(r"rank 0 of 2 on GPUs \d,\d", done.stdout), done.stdout
     assert re.search(r"rank 1 of 2 on GPUs \d,\d", done.stdout)
     assert "g1" in done.stdout and "cancelled" in done.stdout
+    assert "first known as" in done.stdout and "to pool local" in done.stdout, done.stdout
     ours = [line for line in ended if line.startswith("berth:")]
     assert len(ours) == 2, "one job of Slurm for each of Berth, as its comment says"
 

@@ -16,6 +16,8 @@ from services.executor.core.engines.gangs import EngineGang
 from shared.contracts.failures import Failure
 
 NO_FAILURE = Failure(reason="")
+CPU_TYPE, ANY_GPU_TYPE = "cpu", "gpu"
+"""GPU types of nodes without GPUs, and of GPUs whose type the engine does not name."""
 
 
 class EnginePhase(StrEnum):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 LINE_CHARS = 4096
+TAIL_BYTES, TAIL_LINES, TAIL_CHARS = 8192, 20, 512
+"""Bounds of the last lines that the end of a worker has: read, shown, and shown of each."""
 MARK = "\N{REPLACEMENT CHARACTER}"
 CONTROLS = {code: MARK for code in (*range(9), *range(10, 32), *range(127, 160))}
 """Control characters, which terminals obey; the file keeps them."""
@@ -27,3 +29,10 @@ def line_text(line: bytes) -> str:
     """Decode a line; bytes of other encodings become marks."""
     text = line[: 4 * LINE_CHARS].decode("utf-8", errors="replace").rstrip("\r")
     return text[:LINE_CHARS].translate(CONTROLS)
+
+
+def last_lines(output: bytes) -> tuple[str, ...]:
+    """Return the last lines of an output of which at most its last TAIL_BYTES are given."""
+    lines = output.removesuffix(b"\n").split(b"\n")
+    texts = tuple(line_text(line)[:TAIL_CHARS] for line in lines[-TAIL_LINES:])
+    return texts if any(texts) else ()

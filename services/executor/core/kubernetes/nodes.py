@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from services.executor.core.engines.contract import EngineNode
+from services.executor.core.engines.contract import ANY_GPU_TYPE, CPU_TYPE, EngineNode
 from services.executor.core.kubernetes.names import GPU
 from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.core.kubernetes.quantities import parse_gib, parse_quantity
@@ -14,9 +14,7 @@ from shared.contracts.job_spec import HAS_IMAGES, IMAGES_LABEL
 
 PRODUCT = "nvidia.com/gpu.product"
 """Label that NVIDIA's feature discovery writes."""
-NO_GPUS = "cpu"
-"""GPU type of a node without GPUs."""
-OF_SILENCE = frozenset(
+SILENCE_TAINTS = frozenset(
     {
         "node.kubernetes.io/not-ready",
         "node.kubernetes.io/unreachable",
@@ -63,7 +61,7 @@ def node_of(row: Row, tolerations: Iterable[Toleration], daemons: Iterable[PodSe
     return EngineNode(
         node_id=name,
         gpus=gpus,
-        gpu_type=_gpu_type(metadata.get("labels") or {}) if gpus else NO_GPUS,
+        gpu_type=_gpu_type(metadata.get("labels") or {}) if gpus else CPU_TYPE,
         cpus=max(0.0, parse_quantity(capacity.get("cpu")) - sum(pod.cpus for pod in daemons)),
         mem_gib=max(0.0, parse_gib(capacity.get("memory")) - sum(pod.mem_gib for pod in daemons)),
         address=_address(status) or name,
@@ -81,7 +79,7 @@ def is_served(row: Row) -> bool:
 
 def _gpu_type(labels: Row) -> str:
     product = str(labels.get(PRODUCT) or "").lower()
-    return product if NAME.fullmatch(product) else "gpu"
+    return product if NAME.fullmatch(product) else ANY_GPU_TYPE
 
 
 def _address(status: Row) -> str:
@@ -99,7 +97,7 @@ def _drained(spec: Row, tolerations: tuple[Toleration, ...]) -> str:
     words = ["cordoned"] if spec.get("unschedulable") else []
     for taint in spec.get("taints") or ():
         is_soft = taint.get("effect") == "PreferNoSchedule"
-        if is_soft or taint.get("key") in OF_SILENCE:
+        if is_soft or taint.get("key") in SILENCE_TAINTS:
             continue
         if not any(toleration.tolerates(taint) for toleration in tolerations):
             value = f"={taint['value']}" if taint.get("value") else ""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
-from services.executor.core.engines.contract import EngineJob, EngineNode
+from services.executor.core.engines.contract import ANY_GPU_TYPE, CPU_TYPE, EngineJob, EngineNode
 from services.executor.core.slurm.hostlist import expand_hosts, expand_indices
 from services.executor.core.slurm.states import (
     exit_code_of,
@@ -24,7 +24,6 @@ from shared.contracts.base import NAME
 MIB_PER_GIB = 1024
 GPU = re.compile(r"(?:^|,)gpu(?::([^:,(]+))?:(\d+)")
 HELD = re.compile(r"gpu(?::[^:,(]+)?:\d+\(IDX:([^)]*)\)")
-NO_GPUS = "cpu"
 """GPU type of a node without GPUs."""
 SILENT_STATES = frozenset({"DOWN", "NOT_RESPONDING", "UNKNOWN", "POWERED_DOWN", "POWERING_UP"})
 DRAINED_STATES = frozenset(
@@ -68,11 +67,11 @@ def _node(row: Row) -> EngineNode:
 
 def _gpus(gres: str) -> tuple[str, int]:
     """Return type and number: the type of the most GPUs where a node has several."""
-    kinds = [(kind or "gpu", int(count)) for kind, count in GPU.findall(gres)]
+    kinds = [(kind or ANY_GPU_TYPE, int(count)) for kind, count in GPU.findall(gres)]
     if not kinds:
-        return NO_GPUS, 0
+        return CPU_TYPE, 0
     kind = max(kinds, key=lambda pair: pair[1])[0].lower()
-    return (kind if NAME.fullmatch(kind) else "gpu"), sum(count for _, count in kinds)
+    return (kind if NAME.fullmatch(kind) else ANY_GPU_TYPE), sum(count for _, count in kinds)
 
 
 def jobs_of(answer: Row, users: Set[str]) -> tuple[EngineJob, ...]:

@@ -28,11 +28,9 @@ from services.executor.core.kubernetes.records import (
     record_of,
 )
 from services.executor.engines.engine import EngineAway
-from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi
+from services.executor.engines.kubernetes.api import CONFLICT, NOT_FOUND, ApiRefusal, KubernetesApi
 from services.executor.engines.kubernetes.together import together
 from shared.contracts.failures import Failure
-
-NOT_FOUND, CONFLICT = 404, 409
 
 
 class PodAdoption:

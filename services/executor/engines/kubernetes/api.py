@@ -33,6 +33,10 @@ AWAY = frozenset({401, 408, 429})
 Row = dict[str, Any]
 
 
+NOT_FOUND, CONFLICT, INVALID = 404, 409, 422
+"""Statuses of HTTP that the API of Kubernetes has for what is gone, newer or malformed."""
+
+
 class ApiRefusal(Exception):
     """The API does not do this: the status of HTTP, its reason and its words."""
 

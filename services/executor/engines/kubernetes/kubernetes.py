@@ -35,7 +35,7 @@ from services.executor.core.kubernetes.pods import PodSeen, pod_of
 from services.executor.core.kubernetes.records import SELECTOR, STARTED, GangRecord, record_of
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.adoption import PodAdoption
-from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi, Row
+from services.executor.engines.kubernetes.api import NOT_FOUND, ApiRefusal, KubernetesApi, Row
 from services.executor.engines.kubernetes.logs import PodLogs
 from services.executor.engines.kubernetes.watched import Watched
 from services.executor.engines.kubernetes.writer import GangWriter
@@ -43,7 +43,6 @@ from shared.contracts.failures import Failure
 from shared.contracts.nodes import Backend
 
 READY_PATH, READY_BYTES = "/readyz", 64
-NOT_FOUND = 404
 
 
 class KubernetesEngine:

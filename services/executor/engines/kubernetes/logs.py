@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
-from services.executor.core.engines.output_lines import line_text
+from services.executor.core.engines.output_lines import TAIL_BYTES, TAIL_LINES, last_lines
 from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi
@@ -17,7 +17,6 @@ TAIL_WAIT_S = 0.2
 """Longest wait of a look for new ones; usually they are there by then."""
 HELD_BYTES = 512 * 1024
 CHUNK_BYTES = 64 * 1024
-TAIL_LINES, TAIL_BYTES, TAIL_CHARS = 20, 8192, 512
 
 
 def log_path(pod: PodSeen) -> str:
@@ -104,13 +103,11 @@ class PodLogs:
         }
         try:
             async with asyncio.timeout(TAIL_S):
-                text = await self._api.read_bytes(log_path(pod), TAIL_BYTES, **query)
+                output = await self._api.read_bytes(log_path(pod), TAIL_BYTES, **query)
         except (ApiRefusal, EngineAway, TimeoutError):
             # The kubelet is away, or has no log of it: the end is reported without.
             return ()
-        lines = text.removesuffix(b"\n").split(b"\n")
-        texts = [line_text(line)[:TAIL_CHARS] for line in lines[-TAIL_LINES:]]
-        return tuple(texts) if any(texts) else ()
+        return last_lines(output)
 
     def keep(self, uids: Collection[str]) -> None:
         """Drop what is held of other pods."""

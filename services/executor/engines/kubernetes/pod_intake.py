@@ -30,7 +30,13 @@ from services.executor.core.kubernetes.pod_messages import condition_change, eve
 from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.adoption import path_of
-from services.executor.engines.kubernetes.api import STRATEGIC, ApiRefusal, KubernetesApi
+from services.executor.engines.kubernetes.api import (
+    CONFLICT,
+    NOT_FOUND,
+    STRATEGIC,
+    ApiRefusal,
+    KubernetesApi,
+)
 from services.executor.engines.kubernetes.pod_ledgers import PodLedger, pod_ledgers
 from services.executor.engines.kubernetes.together import together
 from services.executor.engines.kubernetes.watched import Watched
@@ -47,7 +53,6 @@ from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 
 SOURCE = "/berth/executor/kubernetes"
-NOT_THERE = frozenset({404, 409})
 
 log = logging.getLogger(__name__)
 
@@ -152,7 +157,7 @@ class PodIntake:
             path = f"/api/v1/namespaces/{pod.namespace}/events"
             await self._api.create(path, event_manifest(pod, message.text, at_ms))
         except ApiRefusal as error:
-            if error.status not in NOT_THERE:
+            if error.status not in (NOT_FOUND, CONFLICT):
                 raise
 
 

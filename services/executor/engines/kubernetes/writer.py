@@ -37,11 +37,16 @@ from services.executor.core.kubernetes.records import (
 )
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.adoption import path_of, release
-from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi, Row
+from services.executor.engines.kubernetes.api import (
+    CONFLICT,
+    INVALID,
+    NOT_FOUND,
+    ApiRefusal,
+    KubernetesApi,
+    Row,
+)
 from services.executor.engines.kubernetes.together import together
 from shared.contracts.failures import Failure
-
-NOT_FOUND, CONFLICT, INVALID = 404, 409, 422
 
 
 class GangWriter:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from services.executor.core.engines.contract import GangProgress
 from services.executor.core.engines.gangs import EngineGang
-from services.executor.core.engines.output_lines import line_text
+from services.executor.core.engines.output_lines import TAIL_BYTES, last_lines
 from services.executor.core.slurm.scripts import (
     BATCH,
     BEGUN,
@@ -35,7 +35,6 @@ from services.executor.engines.slurm.tenant_files import read_file, replace_file
 CHUNK_BYTES = 256 * 1024
 NOTE_BYTES = 256
 END_NAME = re.compile(r"rank-([0-9]{1,5})\.end")
-TAIL_BYTES, TAIL_LINES, TAIL_CHARS = 8192, 20, 512
 
 
 class GangFolder:
@@ -117,9 +116,7 @@ class GangFolder:
         """Return the last lines of a worker."""
         path = self.path / output_name(rank)
         begin = max(0, size_of(path) - TAIL_BYTES)
-        lines = read_file(path, TAIL_BYTES, begin).removesuffix(b"\n").split(b"\n")
-        texts = [line_text(line)[:TAIL_CHARS] for line in lines[-TAIL_LINES:]]
-        return tuple(texts) if any(texts) else ()
+        return last_lines(read_file(path, TAIL_BYTES, begin))
 
     def output(self, rank: int, offset: int) -> bytes:
         return read_file(self.path / output_name(rank), CHUNK_BYTES, offset)

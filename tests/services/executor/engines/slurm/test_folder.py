@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from services.executor.engines.slurm.folder import TAIL_LINES, GangFolder
+from services.executor.core.engines.output_lines import TAIL_LINES
+from services.executor.engines.slurm.folder import GangFolder
 from tests.services.executor.core.engines.looks import IDENTITY, gang_of, placed_history
 
 
