@@ -41,6 +41,7 @@ KUBERNETES = frozenset(
         "kubernetes_network",
         "kubernetes_priority_class",
         "kubernetes_tolerations",
+        "kubernetes_disk_gib",
         "kubernetes_poll_s",
         "kubernetes_pending_s",
     }

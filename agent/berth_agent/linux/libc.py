@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import os
-from _ctypes import FUNCFLAG_CDECL, FUNCFLAG_USE_ERRNO, CFuncPtr, _SimpleCData, dlopen, get_errno
+from _ctypes import (
+    FUNCFLAG_CDECL,
+    FUNCFLAG_USE_ERRNO,
+    Array,
+    CFuncPtr,
+    _SimpleCData,
+    dlopen,
+    get_errno,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +20,10 @@ if TYPE_CHECKING:
 
 class CInt(_SimpleCData):  # type: ignore[type-arg]
     _type_ = "i"
+
+
+class Char(_SimpleCData):  # type: ignore[type-arg]
+    _type_ = "c"
 
 
 class Size(_SimpleCData):  # type: ignore[type-arg]
@@ -40,6 +52,12 @@ def function(name: str, *types: type) -> Callable[..., int]:
     if types:
         call.argtypes = types
     return call
+
+
+def in_memory(content: bytes) -> Array[Char]:
+    """Return a copy whose address `_ctypes.addressof` gives, as long as it is held."""
+    fields = {"_type_": Char, "_length_": len(content)}
+    return type("Bytes", (Array,), fields).from_buffer_copy(content)  # type: ignore[attr-defined, no-any-return]
 
 
 def check(result: int) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import errno
 import os
-from array import array
+from _ctypes import addressof
 
-from berth_agent.linux.libc import check, function
+from berth_agent.linux.libc import check, function, in_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,10 +92,9 @@ def install() -> None:
     It gains no rights by programs any more, either, as those of `sudo`. Raises OSError.
     """
     code = program(os.uname().machine)
-    instructions = array("B", code)
-    address, _ = instructions.buffer_info()
+    instructions = in_memory(code)
     length = len(code) // INSTRUCTION_BYTES
-    header = length.to_bytes(2, "little") + bytes(6) + address.to_bytes(8, "little")
+    header = length.to_bytes(2, "little") + bytes(6) + addressof(instructions).to_bytes(8, "little")
     check(_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     check(_prctl(PR_SET_SECCOMP, FILTER, header))
 

@@ -100,9 +100,9 @@ async def test_the_hold_reasons_of_a_simulated_job_are_in_the_read_models(
         "SELECT job_id FROM job ORDER BY placed_at - submitted_at DESC NULLS LAST, job_id LIMIT 1"
     )
     ((name,),) = [tuple(row.values()) for row in await rows(database, folder, longest)]
-    events = await rows(database, folder, queries.WHY, None, name)
+    events = await rows(database, folder, queries.WHY, None, [name])
     assert "job.held.v1" in {row["type"] for row in events}
     assert all(row["until"] is None or row["until"] >= row["at"] for row in events)
-    line = [row["type"] for row in await rows(database, folder, queries.TIMELINE, None, name)]
+    line = [row["type"] for row in await rows(database, folder, queries.TIMELINE, None, [name])]
     last_placed = len(line) - 1 - line[::-1].index("job.placed.v1")
     assert line.index("job.admitted.v1") < line.index("job.held.v1") < last_placed
