@@ -96,7 +96,9 @@ def test_a_program_runs_in_the_workers_world(bench: StepBench, pid_namespace: bo
 @NAMESPACES
 def test_a_terminal_has_a_size_and_its_interrupt(bench: StepBench, pid_namespace: bool) -> None:
     start(bench, pid_namespace=pid_namespace)
-    script = "trap 'stty size; exit 5' INT; stty size; tty; echo $TERM; sleep 600"
+    # An interrupt ahead of the fork of a long sleep would be seen at its end alone.
+    waits = "while :; do sleep 0.1; done"
+    script = f"trap 'stty size; exit 5' INT; stty size; tty; echo $TERM; {waits}"
     terminal = opened(bench, "sh", "-c", script, tty=True)
     terminal.until("xterm\r\n")
     terminal.program.resize(10, 20)
