@@ -24,7 +24,6 @@ from shared.contracts.base import NAME
 MIB_PER_GIB = 1024
 GPU = re.compile(r"(?:^|,)gpu(?::([^:,(]+))?:(\d+)")
 HELD = re.compile(r"gpu(?::[^:,(]+)?:\d+\(IDX:([^)]*)\)")
-"""GPU type of a node without GPUs."""
 SILENT_STATES = frozenset({"DOWN", "NOT_RESPONDING", "UNKNOWN", "POWERED_DOWN", "POWERING_UP"})
 DRAINED_STATES = frozenset(
     {"DRAIN", "FAIL", "MAINTENANCE", "RESERVED", "POWERING_DOWN", "POWER_DOWN", "REBOOT_ISSUED"}

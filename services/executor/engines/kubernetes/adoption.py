@@ -22,13 +22,13 @@ from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.core.kubernetes.records import (
     OPEN,
     STARTED,
-    GangRecord,
     new_record,
     record_manifest,
     record_of,
 )
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.api import CONFLICT, NOT_FOUND, ApiRefusal, KubernetesApi
+from services.executor.engines.kubernetes.creation import ensure
 from services.executor.engines.kubernetes.together import together
 from shared.contracts.failures import Failure
 
@@ -62,7 +62,8 @@ class PodAdoption:
             members = pods_by_rank(gang, namespace, pods.values())
             names = tuple(pod.name for pod in members)
             new = new_record(gang.identity, namespace, gang.launch.world_size, decided, names)
-            if (await self._ensure_record(new)).decided == OPEN:
+            record = record_of(await ensure(self._api, self._records, record_manifest(new)))
+            if record.decided == OPEN:
                 await together(self._mark(gang, rank, pod) for rank, pod in enumerate(members))
         except Unadoptable as error:
             return Failure(reason="engine_cancelled", detail=str(error)[:1024], permanent=True)
@@ -71,15 +72,6 @@ class PodAdoption:
                 raise EngineAway(f"{error.status}: {error}") from None
             return Failure(reason="engine_refused", detail=f"Kubernetes: {error}"[:1024])
         return None
-
-    async def _ensure_record(self, record: GangRecord) -> GangRecord:
-        """Create a record, or return the one that is there already. Raises ApiRefusal."""
-        try:
-            return record_of(await self._api.create(self._records, record_manifest(record)))
-        except ApiRefusal as error:
-            if error.reason != "AlreadyExists":
-                raise
-        return record_of(await self._api.read(f"{self._records}/{record.name}"))
 
     async def _mark(self, gang: EngineGang, rank: int, pod: PodSeen) -> None:
         """Raises Unadoptable and ApiRefusal."""

@@ -17,14 +17,7 @@ from services.executor.core.kubernetes.manifests import (
     pod_manifest,
     service_manifest,
 )
-from services.executor.core.kubernetes.names import (
-    ENDED,
-    FINALIZER,
-    IDENTITY,
-    RANK,
-    gang_name,
-    pod_name,
-)
+from services.executor.core.kubernetes.names import ENDED, FINALIZER, gang_name, pod_name
 from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.core.kubernetes.records import (
     FORBIDDEN,
@@ -43,8 +36,8 @@ from services.executor.engines.kubernetes.api import (
     NOT_FOUND,
     ApiRefusal,
     KubernetesApi,
-    Row,
 )
+from services.executor.engines.kubernetes.creation import ensure, unless_there
 from services.executor.engines.kubernetes.together import together
 from shared.contracts.failures import Failure
 
@@ -75,7 +68,7 @@ class GangWriter:
         decided = STARTED if seen is not None and seen.has_begun else OPEN
         try:
             manifest = record_manifest(new_record(gang.identity, namespace, workers, decided))
-            record = record_of(await self._ensure(self._records, manifest))
+            record = record_of(await ensure(self._api, self._records, manifest))
             if record.decided == OPEN:
                 await self._create_pods(gang, record.namespace)
         except ApiRefusal as error:
@@ -89,47 +82,20 @@ class GangWriter:
         core = f"/api/v1/namespaces/{namespace}"
         first, *others = gang.workers
         pod = pod_manifest(gang, first, namespace, self._options, None)
-        created = await self._ensure(f"{core}/pods", pod)
+        created = await ensure(self._api, f"{core}/pods", pod)
         name = pod_name(gang_name(gang.identity), first.launch.rank)
         owner = owner_reference(name, str(created["metadata"]["uid"]))
         if needs_service(gang, self._options):
             service = self._api.create(f"{core}/services", service_manifest(gang, owner))
-            await self._unless_there(service)
+            await unless_there(service)
         await together(
-            self._ensure(
-                f"{core}/pods", pod_manifest(gang, worker, namespace, self._options, owner)
+            ensure(
+                self._api,
+                f"{core}/pods",
+                pod_manifest(gang, worker, namespace, self._options, owner),
             )
             for worker in others
         )
-
-    async def _ensure(self, path: str, manifest: Row) -> Row:
-        """Create an object of a gang, or return the one that is there already.
-
-        Raises EngineAway, and ApiRefusal, also where one of its name has another identity.
-        """
-        created = await self._unless_there(self._api.create(path, manifest))
-        if created is not None:
-            return created
-        name = manifest["metadata"]["name"]
-        try:
-            there = await self._api.read(f"{path}/{name}")
-        except ApiRefusal as error:
-            if error.status != NOT_FOUND:
-                raise
-            raise EngineAway(f"{name} was removed meanwhile") from None
-        if _marks(there) != _marks(manifest):
-            words = f"{manifest['kind']} {name} is there, and is none of Berth's"
-            raise ApiRefusal(CONFLICT, "AlreadyExists", words)
-        return there
-
-    async def _unless_there(self, creation: Awaitable[Row]) -> Row | None:
-        """Create an object; return None if one of its name is there already."""
-        try:
-            return await creation
-        except ApiRefusal as error:
-            if error.reason != "AlreadyExists":
-                raise
-            return None
 
     async def start(self, gang: EngineGang, seen: KubernetesGang | None) -> None:
         """Decide that the gang starts, and bind its pods; without effect if it was forbidden."""
@@ -257,9 +223,3 @@ class GangWriter:
                 raise EngineAway(f"{error.status}: {error}") from None
             return False
         return True
-
-
-def _marks(row: Row) -> tuple[str | None, ...]:
-    """Return what an object of a gang is known by, beside its name."""
-    annotations = row["metadata"].get("annotations") or {}
-    return tuple(annotations.get(key) for key in (IDENTITY, RANK))
