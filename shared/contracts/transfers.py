@@ -15,6 +15,8 @@ from shared.contracts.identity import derive_job_id
 TRANSFERS_FROM: Final = 1
 """First release whose pools know transfers: until `berth upgrade finish` none is made."""
 MOST_POOLS: Final = 8
+TRANSFERRED: Final = "transferred"
+"""Reason of the end that a transferred job has in the pool that it leaves."""
 
 
 class Transferred(Model):

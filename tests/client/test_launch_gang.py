@@ -86,7 +86,7 @@ def test_a_rank_without_rank_0_waits_for_berth() -> None:
 def test_a_rank_of_another_gang_runs_nothing(other: dict[str, str]) -> None:
     with gang_of("exec sleep 3600") as gang:
         first, stranger = gang.start(0, 2), gang.start(1, 2, **other)
-        # It connects before and says nothing, which keeps nobody else out.
+        # It connects first and sends nothing, which keeps no other rank out.
         silent = socket.socket()
         while silent.connect_ex(("127.0.0.1", gang.port)):
             assert first.poll() is None

@@ -11,6 +11,7 @@ from services.admission.core.dependencies import find_status
 from services.admission.core.state import AdmissionState
 from shared.contracts.attempts import JobCancelled
 from shared.contracts.transfers import (
+    TRANSFERRED,
     TRANSFERS_FROM,
     JobTransferRequested,
     TransferJob,
@@ -20,7 +21,6 @@ from shared.contracts.transfers import (
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 
-REASON = "transferred"
 TRANSFERABLE = frozenset({"quota", "spot_quota", "no_nodes"})
 """Reasons of deferral with which a job may be transferred: it waits for no other job."""
 
@@ -40,7 +40,7 @@ def transfer_job(state: AdmissionState, item: Input, command: TransferJob) -> It
             JobCancelled(
                 job_id=job_id,
                 tenant=status.tenant,
-                reason=REASON,
+                reason=TRANSFERRED,
                 transferred_to=_target(state, command, status.tenant),
             )
         )

@@ -8,10 +8,13 @@ from services.placement.core.lifecycle import ends
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.state import Pool
 from shared.contracts.attempts import JobCancelled
-from shared.contracts.transfers import JobTransferRequested, TransferTarget, transferred_job_id
+from shared.contracts.transfers import (
+    TRANSFERRED,
+    JobTransferRequested,
+    TransferTarget,
+    transferred_job_id,
+)
 from shared.ledger.decider import Decision, Input
-
-REASON = "transferred"
 
 
 def transfer(pool: Pool, message: JobTransferRequested, item: Input) -> Iterator[Decision]:
@@ -31,7 +34,7 @@ def transfer(pool: Pool, message: JobTransferRequested, item: Input) -> Iterator
             job_id=job.job_id,
             tenant=job.tenant,
             attempt=job.attempt,
-            reason=REASON,
+            reason=TRANSFERRED,
             transferred_to=target_of(job, message.to_pool),
         ),
     )

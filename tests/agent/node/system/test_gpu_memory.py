@@ -42,7 +42,7 @@ def test_the_next_agent_of_the_boot_knows_the_error_that_the_driver_gives_once(
 ) -> None:
     an_agent(tmp_path).note((FAILED,))
     again = an_agent(tmp_path)
-    assert again.health.conditions.fault is None, "nothing is said before a reading"
+    assert again.health.conditions.fault is None, "there is no condition before a reading"
     assert [reading.xids for reading in again.note((WELL,))] == [(79,)]
     assert again.health.conditions.fault == FALLEN
 
