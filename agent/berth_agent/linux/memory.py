@@ -19,16 +19,23 @@ def release_file_pages() -> None:
     Those that are used again come back from the page cache. A mapping with a page of its own,
     which was written to and is nowhere else, is left as it is.
     """
-    try:
-        with open("/proc/self/smaps", "rb") as smaps:
-            mappings = clean_file_mappings(smaps)
-    except OSError:
-        return
-    # The largest is the interpreter, which runs this loop: it comes last.
-    mappings.sort()
-    for size, start in mappings:
+    mappings = _own_mappings()
+    # The largest is the interpreter, which runs this loop: it comes last. What is still there after
+    # it brings pages back when it goes.
+    mappings.sort(reverse=True)
+    while mappings:
+        size, start = mappings.pop()
         # A mapping that is locked stays, which is no reason to fail.
         _advise(start, size, MADV_DONTNEED)
+
+
+def _own_mappings() -> list[tuple[int, int]]:
+    """Return the mappings of this process that can be released; none where they are not shown."""
+    try:
+        with open("/proc/self/smaps", "rb") as smaps:
+            return clean_file_mappings(smaps)
+    except OSError:
+        return []
 
 
 def clean_file_mappings(smaps: Iterable[bytes]) -> list[tuple[int, int]]:

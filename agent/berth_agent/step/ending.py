@@ -98,7 +98,7 @@ class LeaseWatch:
     def may_start(self, now_ms: int) -> bool:
         return not self.is_over(now_ms) and not self.is_doubtful(now_ms)
 
-    def terminate_at_ms(self, grace_s: float) -> int | None:
+    def terminate_at_ms(self, grace_ms: int) -> int | None:
         """Return when SIGTERM is due so that the grace lies before the deadline.
 
         A lease shorter than a minute leaves half of itself: else no worker could ever run.
@@ -106,4 +106,4 @@ class LeaseWatch:
         if self.deadline_ms is None:
             return None
         half_ms = GRACE_MS if self.length_ms is None else self.length_ms // 2
-        return self.deadline_ms - min(round(grace_s * 1000), GRACE_MS, half_ms)
+        return self.deadline_ms - min(grace_ms, GRACE_MS, half_ms)

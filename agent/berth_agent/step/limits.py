@@ -40,7 +40,7 @@ class Limits:
 
     def _apply_lease(self, lease: LeaseWatch, now_ms: int) -> None:
         """End the worker at the lease's deadline; its grace lies before that."""
-        terminate_ms = lease.terminate_at_ms(self._grace_ms / 1000)
+        terminate_ms = lease.terminate_at_ms(self._grace_ms)
         if lease.is_over(now_ms):
             self.ending.request("fenced", now_ms, 0)
         elif terminate_ms is not None and now_ms >= terminate_ms and lease.deadline_ms is not None:
@@ -62,7 +62,7 @@ class Limits:
     def next_ms(self, lease: LeaseWatch, now_ms: int) -> int:
         """Return the ms until the next known time at which something is due."""
         times = [self.ending.kill_at_ms, lease.deadline_ms]
-        times.append(lease.terminate_at_ms(self._grace_ms / 1000))
+        times.append(lease.terminate_at_ms(self._grace_ms))
         if self._walltime_ms is not None:
             over_ms = self._started_ms + self._walltime_ms
             times += [over_ms, over_ms - self._warning_ms]

@@ -53,10 +53,7 @@ class Terminals:
 
         While the worker is stopped nothing starts: it could continue the worker.
         """
-        try:
-            present = set(os.listdir(self._folder))
-        except FileNotFoundError:
-            present = set()
+        present = set(os.listdir(self._folder)) if os.access(self._folder, os.F_OK) else set()
         for name in () if held else sorted(present - self._known):
             if os.path.exists(f"{self._folder}/{name}/{file_names.REQUEST}"):
                 self._known.add(name)

@@ -30,6 +30,7 @@ class FolderWatch:
         self.folder = folder
         self._injection_path = f"{os.path.dirname(spec.lease)}/{file_names.INJECTION}"
         self._lease_path = spec.lease
+        self._tombstone_path = f"{folder}/{file_names.TOMBSTONE}"
         self._read_lease = False
         self._versions: dict[str, tuple[int, int]] = {}
         self.look()
@@ -44,7 +45,7 @@ class FolderWatch:
         injection = self._changed(self._injection_path)
         if injection is not None:
             self.injected = read_fault(injection)
-        tombstone = self._changed(f"{self.folder}/{file_names.TOMBSTONE}")
+        tombstone = self._changed(self._tombstone_path)
         if tombstone is not None:
             self.tombstone = tombstone
 
@@ -78,6 +79,9 @@ class FolderWatch:
 
     def _changed(self, path: str) -> dict[str, Any] | None:
         """Return the document if it was replaced since the last look."""
+        if not os.access(path, os.F_OK):
+            # Mostly so; an error for it would take more of the interpreter than all the rest.
+            return None
         try:
             status = os.stat(path)
             version = (status.st_ino, status.st_mtime_ns)
