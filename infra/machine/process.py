@@ -21,7 +21,9 @@ POLL_S = 0.05
 START_S = 180.0
 """Limit for the start of a part of a stack: far above what a busy machine needs."""
 LENT = Path("/proc/sys/net/ipv4/ip_local_port_range")
-LEAST_PORT = 20_000
+LEAST_PORT, END_PORT = 10_000, 20_000
+"""Ports of stacks, the second one excluded. Those from there on are what agents and engines promise
+to jobs, which bind them seconds later (`port_first` of the agent)."""
 GIVEN_FOR_S = 600.0
 """How long a port that was given to one process is given to no other of the same user."""
 
@@ -98,8 +100,8 @@ def free_ports(count: int) -> list[int]:
     """Return `count` different free loopback ports.
 
     Ports of the system's ephemeral range are left out: an outgoing connection could take one before
-    its service binds it. So are those that a process of this user was given lately, whose service
-    may not have bound them yet.
+    its service binds it. So are those that agents promise to jobs, and those that a process of this
+    user was given lately, whose service may not have bound them yet.
     """
     with _handed_out() as times:
         ports = _unused(count, times)
@@ -178,10 +180,11 @@ def _unused(count: int, taken: Container[int]) -> list[int]:
 
 
 def _unlent() -> Iterator[int]:
-    """Yield the ports below the ephemeral range at random; none if that range is unknown."""
+    """Yield the ports of stacks below the ephemeral range at random; none if that is unknown."""
     with suppress(OSError):
         lent_from = int(LENT.read_text().split()[0])
-        yield from random.sample(range(LEAST_PORT, lent_from), max(0, lent_from - LEAST_PORT))
+        ports = range(LEAST_PORT, min(lent_from, END_PORT))
+        yield from random.sample(ports, len(ports))
 
 
 def is_open(port: int) -> bool:

@@ -12,8 +12,19 @@ from pathlib import Path
 import psutil
 import pytest
 
+from berth_agent.node.config import Config
 from infra.machine import process
-from infra.machine.process import LENT, DidNotStart, free_ports, is_open, keep_ports, spawn
+from infra.machine.process import (
+    END_PORT,
+    LEAST_PORT,
+    LENT,
+    DidNotStart,
+    free_ports,
+    is_open,
+    keep_ports,
+    spawn,
+)
+from services.executor.core.engines.readiness import port_of
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
@@ -77,6 +88,31 @@ def test_a_free_port_is_none_that_an_outgoing_connection_may_get() -> None:
     ports = free_ports(50)
     assert len(set(ports)) == 50
     assert max(ports) < int(LENT.read_text().split()[0])
+
+
+def test_no_stack_gets_a_port_that_a_job_may_have_been_promised() -> None:
+    config = Config()
+    promised = {*range(config.port_first, config.port_first + config.port_count)}
+    promised |= {port_of(str(job)) for job in range(config.port_count)}
+    assert not promised & {*range(LEAST_PORT, END_PORT)}
+    assert min(free_ports(50)) >= LEAST_PORT and max(free_ports(50)) < END_PORT
+
+
+@pytest.mark.parametrize(
+    ("lent", "ports"),
+    [
+        ("32768 60999", range(LEAST_PORT, END_PORT)),
+        ("10002 65535", range(LEAST_PORT, 10_002)),
+        ("1024 65535", range(0)),
+    ],
+)
+def test_ports_of_stacks_lie_below_those_that_the_kernel_lends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lent: str, ports: range
+) -> None:
+    monkeypatch.setattr(process, "LENT", tmp_path / "range")
+    (tmp_path / "range").write_text(lent.replace(" ", "\t") + "\n")
+    assert sorted(process._unlent()) == list(ports)
+    assert len(set(free_ports(4))) == 4
 
 
 def test_a_port_that_was_given_is_not_given_again_before_its_service_may_have_bound_it(

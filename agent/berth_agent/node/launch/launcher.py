@@ -27,6 +27,7 @@ from berth_agent.step.checks import StartRefused
 from berth_agent.step.spec import Spec
 
 MIB = 2**20
+LENT = "/proc/sys/net/ipv4/ip_local_port_range"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -216,12 +217,24 @@ def _is_passable(value: str) -> bool:
 def free_port(first: int, count: int, taken: Container[int]) -> int | None:
     """Return a port of the range on which nothing listens, and that no other gang was given.
 
-    The range lies outside that of the ports the kernel chooses for clients.
+    Ports that the kernel chooses for clients come last: one could have it before rank 0 binds it.
     """
-    for port in random.sample(range(first, first + count), count):
+    lent = _lent_ports()
+    ports = random.sample(range(first, first + count), count)
+    for port in sorted(ports, key=lambda port: port in lent):
         if port not in taken and _is_free(port):
             return port
     return None
+
+
+def _lent_ports() -> range:
+    """Return the ports that the kernel chooses for clients; none if it does not say."""
+    try:
+        with open(LENT) as file:
+            first, last = map(int, file.read().split())
+    except (OSError, ValueError):
+        return range(0)
+    return range(first, last + 1)
 
 
 def _is_free(port: int) -> bool:

@@ -14,10 +14,11 @@ from berth_agent.node.config import Config
 from berth_agent.node.files.allocation import AllocationFolder
 from berth_agent.node.files.folders import Folders
 from berth_agent.node.files.scratch import Scratch
+from berth_agent.node.launch import launcher
 from berth_agent.node.launch.bundles import Bundles
 from berth_agent.node.launch.containers import Containers
 from berth_agent.node.launch.images import Engine
-from berth_agent.node.launch.launcher import Launcher
+from berth_agent.node.launch.launcher import Launcher, free_port
 from berth_agent.node.launch.spare_step import SpareStep
 from berth_agent.node.system.login import LoginEnvironments
 from berth_agent.node.system.machine import Kernel
@@ -105,3 +106,16 @@ def test_of_the_machine_a_container_keeps_what_the_operator_allows_and_no_workdi
     spec = bench.specify(workdir="/tmp/run")
     assert "/tmp/run" in spec.kept and spec.workdir == spec.cwd == "/tmp/run"
     assert spec.owner == spec.uid
+
+
+def test_a_port_of_a_gang_is_one_that_the_kernel_lends_to_no_client(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lent = tmp_path / "range"
+    monkeypatch.setattr(launcher, "LENT", str(lent))
+    lent.write_text("20100\t60999\n")
+    assert {free_port(20_000, 10_000, ()) or 0 for _ in range(20)} <= {*range(20_000, 20_100)}
+    lent.write_text("1024\t65535\n")
+    assert free_port(20_000, 100, ()) in range(20_000, 20_100)
+    lent.unlink()
+    assert free_port(20_000, 2, {20_000}) in (20_001, None)
