@@ -78,7 +78,8 @@ def test_the_archive_holds_the_agent_alone(built: dict[str, Path]) -> None:
     path = built[".pyzberth-agent"]
     with zipfile.ZipFile(path) as archive:
         names = {name for name in archive.namelist() if not name.endswith("/")}
-    assert names == {"__main__.py", *modules("berth_agent")}
+    sources = modules("berth_agent")
+    assert names == {"__main__.py", *sources, *(f"{source}c" for source in sources)}
     assert os.access(path, os.X_OK)
     assert not path.with_suffix(".new").exists()
 
@@ -94,6 +95,21 @@ def test_the_archive_needs_the_standard_library_alone(built: dict[str, Path]) ->
     code += "print(berth_agent.__file__)"
     done = run(sys.executable, "-I", "-S", "-c", code)
     assert done.stdout.strip() == f"{archive}/berth_agent/__init__.py"
+
+
+def test_modules_of_the_archive_are_compiled_and_another_python_reads_the_sources(
+    built: dict[str, Path], tmp_path: Path
+) -> None:
+    archive, foreign = built[".pyzberth-agent"], tmp_path / "foreign.pyz"
+    with zipfile.ZipFile(archive) as own, zipfile.ZipFile(foreign, "w") as changed:
+        for name in own.namelist():
+            content = own.read(name)
+            # The first bytes of bytecode name the version that reads it.
+            changed.writestr(name, b"\0\0\r\n" + content[4:] if name.endswith("c") else content)
+    code = "import sys; sys.path.insert(0, sys.argv[1])\nimport berth_agent.step.main as step\n"
+    code += "print(step.__spec__.loader.get_filename(step.__name__))"
+    read = [run(sys.executable, "-I", "-c", code, path).stdout for path in (archive, foreign)]
+    assert [Path(line.strip()).suffix for line in read] == [".pyc", ".py"]
 
 
 @pytest.mark.skipif(NO_COMMAND, reason="this version of the agent has no command yet")
