@@ -178,11 +178,12 @@ class RealNode:
         return [*(self.state / "allocations").glob("*"), *(self.run / "telemetry").glob("*")]
 
     def _groups_of_workers(self) -> list[Path]:
-        return [group for parent in self._groups() for group in parent.glob("*/")]
+        return [group for parent in self._groups() for group in groups_below(parent)]
 
     def _groups(self) -> list[Path]:
         """Return the control groups below which those of the workers are."""
-        return list(CGROUPS.rglob(f"berth-{self.node_id}-*"))
+        prefix = f"berth-{self.node_id}-"
+        return [group for group in groups_below(CGROUPS) if group.name.startswith(prefix)]
 
     async def remove(self) -> None:
         """End everything of the node and remove its control groups."""
@@ -196,7 +197,7 @@ class RealNode:
                     process.kill()
             await asyncio.sleep(0.05)
         for parent in self._groups():
-            for group in (*parent.glob("*/"), parent):
+            for group in (*reversed(groups_below(parent)), parent):
                 with suppress(OSError):
                     group.rmdir()
 
@@ -208,6 +209,11 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return document
+
+
+def groups_below(folder: Path) -> list[Path]:
+    """Return the folders below one; groups of workers go meanwhile, at which `rglob` raises."""
+    return [Path(above, name) for above, names, _ in os.walk(folder) for name in names]
 
 
 def environ(process: psutil.Process) -> dict[str, str]:
