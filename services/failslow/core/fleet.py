@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from shared.contracts.breaker import NodesNoted
@@ -23,6 +24,8 @@ class Fleet:
     """Those of the cordoned nodes that are schedulable again when they join anew."""
     ordered: dict[str, str] = field(default_factory=dict)
     """Node that an applied plan cordons -> the plan, until placement has cordoned it."""
+    reported_by: dict[str, str] = field(default_factory=dict)
+    """Node that is out of use by the reports of one tenant alone -> the tenant."""
     is_breaker_open: bool = False
 
     @property
@@ -37,6 +40,7 @@ class Fleet:
         for node_id in event.uncordoned:
             self.cordoned.pop(node_id, None)
             self.leaving.pop(node_id, None)
+            self.reported_by.pop(node_id, None)
         for node_id in event.cordoned:
             self.cordoned[node_id] = None
             self.leaving.pop(node_id, None)
@@ -44,11 +48,20 @@ class Fleet:
         self.leaving |= dict.fromkeys(event.leaving)
         self._forget_oldest()
 
-    def order(self, plan_id: str, nodes: tuple[str, ...]) -> None:
-        """Note that an applied plan cordons these nodes."""
-        self.ordered |= {node: plan_id for node in nodes if node not in self.cordoned}
+    def order(self, plan_id: str, nodes: Iterable[str], alone: str = "") -> None:
+        """Note that an applied plan cordons these nodes, by the reports of `alone` if not empty."""
+        new = [node for node in nodes if node not in self.cordoned]
+        self.ordered |= dict.fromkeys(new, plan_id)
+        if alone:
+            self.reported_by |= dict.fromkeys(new, alone)
+
+    def held_by(self, tenant: str) -> set[str]:
+        """Return the nodes that are out of use by the reports of the tenant alone."""
+        return {node for node in self.out_of_use if self.reported_by.get(node) == tenant}
 
     def end_order(self, plan_id: str) -> None:
+        for node in [node for node, plan in self.ordered.items() if plan == plan_id]:
+            self.reported_by.pop(node, None)
         self.ordered = {node: plan for node, plan in self.ordered.items() if plan != plan_id}
 
     def _forget_oldest(self) -> None:
@@ -56,6 +69,7 @@ class Fleet:
         for node_id in gone[: max(0, len(gone) - CORDONS_KEPT)]:
             del self.cordoned[node_id]
             self.leaving.pop(node_id, None)
+            self.reported_by.pop(node_id, None)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from services.failslow.core.health.score import PartHealth
 from services.failslow.core.mitigation.migration import FollowedMigration, level_of
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
 from services.failslow.core.mitigation.plan import MitigationPlan, OpenFault
+from services.failslow.core.plans.confirmation import is_confirmed
 from services.failslow.core.plans.measuring import LEAST_NODES, layout_of
 from services.failslow.core.state import (
     VALIDATIONS_KEPT,
@@ -126,10 +127,13 @@ def apply_plan(state: FailSlowState, event: MitigationApplied, fact: Fact) -> No
     if (open_plan := state.mitigation.plans.get(event.plan_id)) is not None:
         open_plan.tries += 1
         open_plan.tried_s, open_plan.cordons = state.cluster_s(fact.at), event.cordons
+        open_plan.by = event.by
         if event.level == "migrate" and open_plan.tries > 1 and may_restart(state, event.job_id):
             state.mitigation.offer_restart(event.job_id, open_plan.tried_s)
     if event.cordons:
-        state.fleet.order(event.plan_id, event.node_ids)
+        for node_id in event.node_ids:
+            alone = "" if is_confirmed(state, node_id, event.tenant) else event.tenant
+            state.fleet.order(event.plan_id, (node_id,), alone)
     elif event.level == "validate":
         begin_validation(state, event, fact)
 

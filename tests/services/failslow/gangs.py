@@ -42,8 +42,12 @@ def placed(
     attempt: int = 1,
     tenant: str = "acme",
     preemptible: bool = True,
+    first: int = 0,
 ) -> Input:
-    allocations = tuple(Allocation(rank=r, node_id=f"n{r}", gpus=(0,)) for r in range(workers))
+    """A gang on as many nodes, from `n<first>` on."""
+    allocations = tuple(
+        Allocation(rank=r, node_id=f"n{first + r}", gpus=(0,)) for r in range(workers)
+    )
     message = JobPlaced(
         job_id=job_id,
         tenant=tenant,
@@ -57,14 +61,14 @@ def placed(
 
 
 def times(
-    windows: Sequence[Sequence[float]], job_id: str = "j1", *, own: bool = False
+    windows: Sequence[Sequence[float]], job_id: str = "j1", *, own: bool = False, first: int = 0
 ) -> tuple[IterationTimes, ...]:
     """One entry per worker, ranks in order; `own`: they are times of own work."""
     return tuple(
         IterationTimes(
             job_id=job_id,
             allocation_id=f"0/9/0/{rank}",
-            node_id=f"n{rank}",
+            node_id=f"n{first + rank}",
             rank=rank,
             iteration_s=tuple(window),
             own_s=tuple(window) if own and all(0 <= s <= 1e9 for s in window) else (),
@@ -73,8 +77,9 @@ def times(
     )
 
 
-def iterated(*windows: Sequence[float], job_id: str = "j1") -> Input:
-    return an_input(WorkersIterated(times=times(windows, job_id, own=True)), "local")
+def iterated(*windows: Sequence[float], job_id: str = "j1", first: int = 0) -> Input:
+    rows = times(windows, job_id, own=True, first=first)
+    return an_input(WorkersIterated(times=rows), "local")
 
 
 def report(at: int, *values: float, job_id: str = "j1", executor: str = "e1") -> TelemetryReported:

@@ -8,6 +8,7 @@ same plan after a restart.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from services.failslow.core.health.score import PartHealth
 from services.failslow.core.mitigation.costs import CostBook
@@ -45,6 +46,8 @@ class OpenPlan:
     tried_s: float = 0.0
     """Cluster time of the last one."""
     cordons: bool = False
+    by: Literal["operator", "automatic"] = "operator"
+    """An operator, or the pool."""
 
     @property
     def is_applied(self) -> bool:

@@ -11,14 +11,17 @@ from math import inf
 
 from services.failslow.core.mitigation.breaker import Breaker
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
+from services.failslow.core.plans.confirmation import may_cordon
 from services.failslow.core.plans.measuring import VERDICT_S
 from services.failslow.core.plans.planning import applied
 from services.failslow.core.state import FailSlowState
 from shared.contracts.breaker import BreakerChanged
+from shared.contracts.mitigation import MitigationApplied
 from shared.ledger.decider import Decision
 
 MEASURED = "measured"
 """Rule of the plans that follow from the verdict of a measurement."""
+ONE_TENANT = "not cordoned: jobs of one tenant alone have reported these nodes as slow"
 
 
 def settle_plans(state: FailSlowState, now_s: float) -> Iterator[Decision]:
@@ -32,13 +35,22 @@ def settle_plans(state: FailSlowState, now_s: float) -> Iterator[Decision]:
                 continue
             if has_room(state, open_plan):
                 gang = state.gangs.get(open_plan.job_id)
-                yield Decision(
-                    applied(open_plan, is_automatic=True), "", gang.traceparent if gang else ""
-                )
+                yield Decision(by_pool(state, open_plan), "", gang.traceparent if gang else "")
             else:
                 blocked = blocked or open_plan.plan_id
     if bool(blocked) != state.fleet.is_breaker_open:
         yield Decision(breaker_of(state, blocked))
+
+
+def by_pool(state: FailSlowState, open_plan: OpenPlan) -> MitigationApplied:
+    """Return that the pool applies the plan; one tenant's reports alone cordon some nodes only."""
+    plan = open_plan.plan
+    if plan.level != "migrate":
+        return applied(open_plan, by="automatic")
+    most = breaker(state).most(len(state.fleet.nodes))
+    if may_cordon(state, open_plan.tenant, plan.node_ids, most):
+        return applied(open_plan, by="automatic", cordons=True)
+    return applied(open_plan, reason=ONE_TENANT, by="automatic")
 
 
 def may_apply(open_plan: OpenPlan) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil
+from typing import Literal
 
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
 from services.failslow.core.plans.measuring import first_due_s
@@ -111,9 +112,13 @@ def approve(state: FailSlowState, item: Input, command: ApproveMitigation) -> It
 
 
 def applied(
-    open_plan: OpenPlan, *, reason: str = "", is_automatic: bool = False
+    open_plan: OpenPlan,
+    *,
+    reason: str = "",
+    by: Literal["operator", "automatic"] = "operator",
+    cordons: bool = False,
 ) -> MitigationApplied:
-    """Return that the plan is applied, by an operator or by the pool, which also cordons."""
+    """Return that the plan is applied, by an operator or by the pool, which may also cordon."""
     return MitigationApplied(
         plan_id=open_plan.plan_id,
         job_id=open_plan.job_id,
@@ -124,8 +129,8 @@ def applied(
         node_ids=open_plan.plan.node_ids,
         reason=reason,
         fault_ids=open_plan.plan.fault_ids,
-        by="automatic" if is_automatic else "operator",
-        cordons=is_automatic and open_plan.plan.level == "migrate",
+        by=by,
+        cordons=cordons,
     )
 
 

@@ -76,7 +76,8 @@ def pause_s(open_plan: OpenPlan) -> float:
 
 def again(open_plan: OpenPlan) -> MitigationApplied:
     """Return that the plan is applied, as it was the first time."""
-    return applied(open_plan, reason=f"try {open_plan.tries + 1}", is_automatic=open_plan.cordons)
+    reason = f"try {open_plan.tries + 1}"
+    return applied(open_plan, reason=reason, by=open_plan.by, cordons=open_plan.cordons)
 
 
 def _is_waiting(state: FailSlowState, open_plan: OpenPlan) -> bool:

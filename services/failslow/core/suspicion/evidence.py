@@ -21,6 +21,9 @@ from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersI
 
 REMEMBERED = 8
 FRESH_MS = 30_000
+MOST_PROCESSES = 16
+"""Processes of one worker that are followed, as many as an agent passes on; a program names them
+itself, so one that names ever new ones pushes out its own."""
 Process = tuple[str, int | None]
 """Allocation of the worker, and rank of the process in its training where it is known."""
 
@@ -39,12 +42,17 @@ class ReportWindow:
     layout: dict[str, int] = field(default_factory=dict)
 
 
+WorkerWindows = dict[int | None, ReportWindow]
+"""Windows of the processes of one worker."""
+
+
 class Evidence:
     """Collects reports, and selects the gangs about which the decider has something to decide."""
 
     def __init__(self, limits: Thresholds) -> None:
         self._limits = limits
-        self._windows: dict[str, dict[Process, ReportWindow]] = {}
+        self._windows: dict[str, dict[str, WorkerWindows]] = {}
+        """By job and allocation."""
         self._touched: dict[str, None] = {}
         self._notes = NodeNotes()
 
@@ -78,9 +86,11 @@ class Evidence:
 
     def _note(self, times: IterationTimes, at: int) -> None:
         own = own_work(times) if is_plausible(own_times(times)) else None
-        windows = self._windows.setdefault(times.job_id, {})
-        window = windows.setdefault((times.allocation_id, times.process), ReportWindow())
-        if own is None or at <= window.at:
+        if own is None:
+            return
+        workers = self._windows.setdefault(times.job_id, {})
+        window = window_of(workers.setdefault(times.allocation_id, {}), times.process)
+        if at <= window.at:
             return
         window.at = at
         window.medians.append(own.net_s)
@@ -89,9 +99,16 @@ class Evidence:
         window.is_own, window.layout = bool(times.own_s), times.layout
         self._touched[times.job_id] = None
 
+    def _of_job(self, job_id: str) -> dict[Process, ReportWindow]:
+        return {
+            (allocation_id, process): window
+            for allocation_id, own in self._windows.get(job_id, {}).items()
+            for process, window in own.items()
+        }
+
     def _times(self, job_id: str, gang: GangState) -> tuple[IterationTimes, ...]:
         """Return the times of a gang's processes, without those that stopped reporting."""
-        windows = self._windows.get(job_id, {})
+        windows = self._of_job(job_id)
         newest = max((window.at for window in windows.values()), default=0)
         workers = {worker.allocation_id: worker for worker in gang.workers.values()}
         return tuple(
@@ -104,7 +121,7 @@ class Evidence:
         self, job_id: str, gang: GangState, verdict: GangVerdict
     ) -> dict[str, tuple[str, ...]]:
         """Return what the nodes of slow workers measured of themselves, by node."""
-        at = max(window.at for window in self._windows[job_id].values())
+        at = max(window.at for window in self._of_job(job_id).values())
         nodes = dict.fromkeys(gang.workers[rank].node_id for rank in verdict.slow)
         return {node: notes for node in nodes if (notes := self._notes.of(node, at))}
 
@@ -113,9 +130,19 @@ class Evidence:
 
         Most workers are not slow, so that the median is of such a one.
         """
-        windows = self._windows.get(job_id, {}).values()
+        windows = self._of_job(job_id).values()
         errors = [median_low(list(window.errors)[-reports:]) for window in windows if window.errors]
         return median_low(errors) if errors else 0.0
+
+
+def window_of(own: WorkerWindows, process: int | None) -> ReportWindow:
+    """Return the window of a process; where there are too many, the stalest one makes room."""
+    window = own.get(process)
+    if window is None:
+        if len(own) == MOST_PROCESSES:
+            del own[min(own, key=lambda known: own[known].at)]
+        window = own[process] = ReportWindow()
+    return window
 
 
 def by_process(entry: tuple[Process, ReportWindow]) -> tuple[int, int]:

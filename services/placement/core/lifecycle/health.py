@@ -18,6 +18,8 @@ MEMORY_S = 3600.0
 """Cluster seconds that a node stays suspect after the job that suffered there has ended."""
 FORGOTTEN_PER_STEP = 100
 HEALTHY = 1.0
+LARGEST_SLOWDOWN = 10.0
+"""Bound on what a suspicion counts for: jobs report their own times, which may be any numbers."""
 HISTORY = "history"
 """Stands in the place of a suspicion's id for the history of faults of the node."""
 HISTORY_WEIGHT = 0.1
@@ -76,6 +78,7 @@ def restate_health(
     until: int | None = None,
 ) -> Decision:
     """Return the node's health with this slowdown; `item`: the message that leads to it, if any."""
+    slowdown = min(slowdown, LARGEST_SLOWDOWN)
     others = pool.board.slow.get(node_id, {})
     worst = max([slowdown, *(s for f, s in others.items() if f != fault_id)])
     event = NodeHealthNoted(

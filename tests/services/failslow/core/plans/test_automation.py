@@ -147,6 +147,28 @@ def test_a_second_plan_waits_while_the_first_node_is_not_back() -> None:
     assert [event.is_open for event in breakers(events)] == [True]
 
 
+def test_one_tenants_reports_alone_cordon_half_of_the_share() -> None:
+    """Of twelve nodes four may be out of use, two of them by one tenant's reports."""
+    state = given(FAILSLOW, AUTOMATIC.model_copy(update={"mitigation_share": 0.34}))
+    run(FAILSLOW, state, [placed("all", workers=12)])
+    cordons = [lies_about(state, f"a{place}", place) for place in (0, 4, 8)]
+    assert cordons == [True, True, False]
+    assert state.fleet.held_by("acme") == {"n2", "n6"}
+    assert lies_about(state, "b1", 8, tenant="zeta"), "another tenant's job has confirmed it"
+    assert state.fleet.out_of_use == {"n2", "n6", "n10"}
+    placement(state, NodeCordoned(node_id="n2"))
+    placement(state, NodeUncordoned(node_id="n2"))
+    assert state.fleet.held_by("acme") == {"n6"}
+
+
+def lies_about(state: FailSlowState, job_id: str, first: int, tenant: str = "acme") -> bool:
+    """Return whether the plan of a gang that reports its third worker as slow cordons the node."""
+    run(FAILSLOW, state, [placed(job_id, tenant=tenant, first=first)])
+    run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY, job_id=job_id, first=first)])
+    (event,) = applied(until_no_plan_is_due(state))
+    return event.cordons
+
+
 def test_a_restored_state_decides_the_same() -> None:
     state = slow_gang()
     placement(state, NodeCordoned(node_id="n0"))

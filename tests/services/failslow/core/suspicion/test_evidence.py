@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hypothesis import given as for_all
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.measures.peers import Thresholds
 from services.failslow.core.state import FailSlowState
-from services.failslow.core.suspicion.evidence import FRESH_MS, Evidence
+from services.failslow.core.suspicion.evidence import FRESH_MS, MOST_PROCESSES, Evidence
 from shared.contracts.base import Event
 from shared.contracts.faults import FaultCleared, FaultSuspected
 from shared.contracts.reports import TelemetryReported
@@ -108,3 +110,20 @@ def test_times_of_jobs_that_are_not_watched_are_not_kept() -> None:
     state.gangs.clear()
     assert evidence.take_news(state) == []
     assert evidence._windows == {}
+
+
+def test_a_worker_that_names_ever_new_processes_pushes_out_its_own_alone() -> None:
+    evidence, state = Evidence(Thresholds()), pool()
+    decide_on(state, evidence, slow_reports(2))
+    for at in range(3, 400):
+        flood = times_of_processes(at, range(1000 * at, 1000 * at + 16))
+        evidence.add(flood, state.gangs)
+    kept = evidence._windows["j1"]
+    assert [len(kept[f"0/9/0/{rank}"]) for rank in range(4)] == [MOST_PROCESSES, 1, 1, 1]
+
+
+def times_of_processes(at: int, processes: Iterable[int]) -> TelemetryReported:
+    """Reports of processes of the first worker."""
+    (first, *_) = report(at, 1.0).times
+    rows = tuple(first.model_copy(update={"process": number}) for number in processes)
+    return TelemetryReported(executor_id="e1", at=at, times=rows)

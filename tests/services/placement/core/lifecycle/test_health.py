@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from services.placement.core.lifecycle.health import HISTORY_S, MEMORY_S
+from services.placement.core.lifecycle.health import HISTORY_S, LARGEST_SLOWDOWN, MEMORY_S
 from services.placement.core.pool.state import Pool
 from shared.contracts.base import Event
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
@@ -48,6 +48,12 @@ def test_a_suspicion_is_restated_with_the_health_of_its_node() -> None:
         NodeHealthNoted(node_id="n1", fault_id="j/1/0/n1", slowdown=2.5, health=0.4)
     ]
     assert (pool.state.board.health("n1"), pool.state.board.health("n2")) == (0.4, 1.0)
+
+
+def test_a_job_that_reports_huge_times_makes_its_node_ten_times_as_slow_at_most() -> None:
+    pool = lane("n1")
+    suspect(pool, "n1", 1e15)
+    assert pool.state.board.health("n1") == 1 / LARGEST_SLOWDOWN
 
 
 def test_the_worst_of_several_suspicions_counts() -> None:
