@@ -11,6 +11,7 @@ import typer
 
 from cli.api.answers import report
 from cli.api.target import data_dir
+from cli.commands.ledgers import archived_stack
 from cli.errors import BadInput, Refused
 from cli.input.arguments import AsJson, Data
 from cli.text.output import report_line
@@ -18,11 +19,16 @@ from cli.text.output import report_line
 if TYPE_CHECKING:
     from infra.supervisor.running import RunningStack
     from shared.backup.files import BackupManifest
+    from shared.bus.archive.archive import Archive
     from shared.process.connection import Connection
 
 
 def backup(
     folder: Annotated[Path, typer.Argument(help="New or empty directory.")],
+    tail: Annotated[
+        bool,
+        typer.Option("--tail", help="Only what the archive does not have; a restore needs both."),
+    ] = False,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
@@ -30,25 +36,34 @@ def backup(
     from infra.supervisor.running import load
     from shared.backup.files import BadBackup
 
+    stack = archived_stack(data) if tail else load(data_dir(data))
     try:
-        manifest = asyncio.run(_save(load(data_dir(data)), folder))
+        manifest = asyncio.run(_save(stack, folder, tail))
     except BadBackup as error:
         raise Refused(str(error)) from None
-    result = {"folder": str(folder), "records": manifest.records, "partitions": len(manifest.parts)}
-    report(
-        as_json,
-        result,
-        f"{manifest.records} records of {len(manifest.parts)} partitions in {folder}",
-    )
+    partitions = len(manifest.parts)
+    result = {"folder": str(folder), "records": manifest.records, "partitions": partitions}
+    text = f"{manifest.records} records of {partitions} partitions in {folder}"
+    if tail:
+        result["archived"] = manifest.archived
+        text += f"; {manifest.archived} are only in {stack.archive}"
+    report(as_json, result, text)
 
 
 def restore(
     folder: Annotated[Path, typer.Argument(help="Directory of a backup.")],
     data: Annotated[Path, typer.Option(help="New data directory.")],
+    archive: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER|s3://...", help="Of `berth backup --tail`: the archive of that stack."
+        ),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Restore a backup into a new data directory; start it with `berth up`."""
     from shared.backup.files import BadBackup, open_backup
+    from shared.ledger.errors import ArchiveUnreachable, BadArchive
 
     if data.exists() and any(data.iterdir()):
         raise Refused(f"{data}: directory is not empty; choose a new one")
@@ -56,24 +71,48 @@ def restore(
         manifest = open_backup(folder)
     except BadBackup as error:
         raise BadInput(str(error)) from None
+    records = manifest.records + manifest.archived
+    source = _opened(archive, manifest)
     if not as_json:
-        report_line(f"restoring {manifest.records} records")
+        report_line(f"restoring {records} records")
     try:
-        _restored(folder, data, manifest)
-    except BadBackup as error:
+        _restored(folder, data, manifest, source)
+    except (BadBackup, BadArchive, ArchiveUnreachable) as error:
         raise Refused(str(error)) from None
-    result = {"data": str(data), "records": manifest.records}
+    result = {"data": str(data), "records": records}
     report(as_json, result, f"restored; start it with `berth up --broker kafka --data {data}`")
 
 
-async def _save(stack: RunningStack, folder: Path) -> BackupManifest:
+def _opened(archive: str, manifest: BackupManifest) -> Archive | None:
+    """Return the archive that the tails of a backup need, None for a whole one. Raises BadInput."""
+    from shared.backup.files import BadBackup
+    from shared.backup.tails import check_archive
+    from shared.bus.archive.archive import Archive
+    from shared.bus.archive.opening import open_store
+    from shared.ledger.errors import ArchiveUnreachable
+
+    if not manifest.archived:
+        return None
+    if not archive:
+        raise BadInput("the backup has only tails: `--archive` names the archive of its stack")
+    try:
+        opened = Archive(open_store(archive))
+        check_archive(opened, manifest)
+    except (BadBackup, ArchiveUnreachable) as error:
+        raise BadInput(f"--archive: {error}") from None
+    return opened
+
+
+async def _save(stack: RunningStack, folder: Path, tail: bool) -> BackupManifest:
+    from cli.stack.archived import archived_chains
     from shared.backup.save import save, saved_topics
     from shared.bus.archive.opening import with_archive
     from shared.bus.logs.kafka import KafkaLog
 
     log = with_archive(KafkaLog(stack.connection("verify"), client="berth-backup"), stack.archive)
     topics = saved_topics(stack.partitions, await _tenants(stack))
-    return await save(log, topics, stack.partitions, folder)
+    chains = await asyncio.to_thread(archived_chains, stack) if tail else {}
+    return await save(log, topics, stack.partitions, folder, chains)
 
 
 async def _tenants(stack: RunningStack) -> list[str]:
@@ -88,7 +127,7 @@ async def _tenants(stack: RunningStack) -> list[str]:
     return sorted(view.tenants)
 
 
-def _restored(folder: Path, data: Path, manifest: BackupManifest) -> None:
+def _restored(folder: Path, data: Path, manifest: BackupManifest, archive: Archive | None) -> None:
     """Copy the records into a broker that runs without services."""
     from infra.supervisor import supervise
     from infra.supervisor.stack import STEPS
@@ -99,12 +138,12 @@ def _restored(folder: Path, data: Path, manifest: BackupManifest) -> None:
     )
     stack = supervise.up(options)
     try:
-        _load(stack, folder, manifest.tenants)
+        _load(stack, folder, manifest.tenants, archive)
     finally:
         supervise.down(data)
 
 
-def _load(stack: RunningStack, folder: Path, tenants: list[str]) -> None:
+def _load(stack: RunningStack, folder: Path, tenants: list[str], archive: Archive | None) -> None:
     from cli.stack.bring_up import make_topics
     from infra.broker.topics import connect
     from infra.security.acls import restorer
@@ -117,15 +156,15 @@ def _load(stack: RunningStack, folder: Path, tenants: list[str]) -> None:
             writer = replace(stack.connection("admin"), user=RESTORE, password=password)
             # Wait until the broker lets the new user in: the copy does not.
             connect(writer).close()
-            asyncio.run(_copy(writer, folder))
+            asyncio.run(_copy(writer, folder, archive))
     finally:
         admin.close()
 
 
-async def _copy(writer: Connection, folder: Path) -> None:
+async def _copy(writer: Connection, folder: Path, archive: Archive | None) -> None:
     from shared.backup.load import load
     from shared.backup.writer import KafkaRestorer
     from shared.bus.logs.kafka import KafkaLog
 
     async with KafkaRestorer(writer) as restorer:
-        await load(folder, KafkaLog(writer, client="berth-restore"), restorer)
+        await load(folder, KafkaLog(writer, client="berth-restore"), restorer, archive)

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from infra.supervisor.running import RunningStack
 from shared.bus.archive.archive import Archive
 from shared.bus.archive.archiver import Archiver, ArchiverOptions
+from shared.bus.archive.archiving import archived_partitions
+from shared.bus.archive.chain import Chain
 from shared.bus.archive.opening import open_store
 from shared.bus.clock import now_ms
 from shared.bus.logs.kafka import KafkaLog
@@ -72,6 +74,12 @@ async def archive_now(stack: RunningStack, tps: Iterable[TP]) -> int:
         return sum([await archiver.archive(tp, await log.end(tp)) for tp in tps])
     finally:
         await log.stop()
+
+
+def archived_chains(stack: RunningStack) -> dict[TP, Chain]:
+    """Return what is archived of each partition; blocks."""
+    archive = Archive(open_store(stack.archive))
+    return {tp: archive.refresh(tp) for tp in archived_partitions(stack.partitions)}
 
 
 async def started_log(stack: RunningStack) -> KafkaLog:

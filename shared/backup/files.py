@@ -19,6 +19,8 @@ from shared.process.durable_files import sha256_of_file
 MANIFEST = "manifest.json"
 SUBMISSIONS = submissions("").name
 FORMAT = 1
+FORMAT_OF_TAILS = 2
+"""Of a backup that goes on behind an archive; versions that know no tails refuse it."""
 LEVEL = 3
 LENGTH_BYTES = 4
 
@@ -27,8 +29,20 @@ class BadBackup(ValueError):
     """The folder holds no complete backup; the message names the file and the error."""
 
 
+class ArchivedBefore(BaseModel):
+    """The entry of an archive behind which a file begins: its number, and its own sha256."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    n: int = Field(ge=0)
+    sha256: str
+
+
 class BackupPart(BaseModel):
-    """The file of one partition: offsets `first` to `next` - 1, without a gap."""
+    """The file of one partition: offsets `first` to `next` - 1, without a gap.
+
+    The records before `first` of a tail are in the archive up to the entry `archived`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -38,6 +52,7 @@ class BackupPart(BaseModel):
     next: int = Field(ge=0)
     file: str
     sha256: str
+    archived: ArchivedBefore | None = None
 
     @property
     def tp(self) -> TP:
@@ -55,7 +70,13 @@ class BackupManifest(BaseModel):
 
     @property
     def records(self) -> int:
+        """Return the number of records in the files."""
         return sum(part.next - part.first for part in self.parts)
+
+    @property
+    def archived(self) -> int:
+        """Return the number of records that only the archive has."""
+        return sum(part.first for part in self.parts if part.archived is not None)
 
     @property
     def tenants(self) -> list[str]:
@@ -111,7 +132,7 @@ class PartWriter:
 def finish(folder: Path, manifest: BackupManifest) -> None:
     """Complete a backup by writing its manifest atomically."""
     scratch = folder / f"{MANIFEST}.new"
-    scratch.write_text(manifest.model_dump_json(indent=1) + "\n")
+    scratch.write_text(manifest.model_dump_json(indent=1, exclude_none=True) + "\n")
     scratch.replace(folder / MANIFEST)
 
 
@@ -126,8 +147,11 @@ def open_backup(folder: Path) -> BackupManifest:
         ) from None
     except ValidationError as error:
         raise BadBackup(f"{path}: {error.errors()[0]['msg']}") from None
-    if manifest.format != FORMAT:
-        raise BadBackup(f"{path}: unknown format {manifest.format}; this version reads {FORMAT}")
+    if manifest.format not in (FORMAT, FORMAT_OF_TAILS):
+        raise BadBackup(
+            f"{path}: unknown format {manifest.format}; this version reads {FORMAT} and"
+            f" {FORMAT_OF_TAILS}"
+        )
     for part in manifest.parts:
         _check(folder, part)
     return manifest

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 
-from shared.backup.files import BackupManifest, BadBackup, PartWriter, finish
+from shared.backup.files import (
+    FORMAT,
+    FORMAT_OF_TAILS,
+    BackupManifest,
+    BadBackup,
+    PartWriter,
+    finish,
+)
+from shared.backup.tails import with_archived
+from shared.bus.archive.chain import Chain
 from shared.bus.logs.log import Entry, Log
 from shared.contracts.topics import LEDGERS, LOSSY_INPUTS, TOPICS, submissions
 from shared.ledger.partition import TP
@@ -16,6 +26,7 @@ from shared.ledger.record import next_of
 WAIT_S = 1.0
 SILENT_POLLS = 30
 """Polls without a record after which the log counts as broken: due records are acknowledged."""
+NO_CHAINS: Mapping[TP, Chain] = MappingProxyType({})
 
 
 def saved_topics(partitions: int, tenants: Iterable[str]) -> dict[str, int]:
@@ -26,9 +37,15 @@ def saved_topics(partitions: int, tenants: Iterable[str]) -> dict[str, int]:
 
 
 async def save(
-    log: Log, topics: Mapping[str, int], partitions: int, folder: Path
+    log: Log,
+    topics: Mapping[str, int],
+    partitions: int,
+    folder: Path,
+    chains: Mapping[TP, Chain] = NO_CHAINS,
 ) -> BackupManifest:
     """Write a backup into `folder`, which must be new or empty; return its manifest.
+
+    Of the partitions with `chains` of an archive only what follows their last entries is copied.
 
     Each partition is copied to the end that it had at the beginning, and further until no copied
     ledger record refers to an input offset beyond the copy. The inputs of a record were appended
@@ -40,17 +57,21 @@ async def save(
     _prepare(folder)
     await log.start()
     try:
-        begins, until = await _bounds(log, topics)
+        begins, until = await _bounds(log, topics, chains)
         with ExitStack() as files:
             writers = {
                 tp: files.enter_context(PartWriter(folder, tp, first))
                 for tp, first in begins.items()
             }
-            await _copy(log, writers, until)
+            await _copy(log, writers, until, chains)
     finally:
         await log.stop()
-    parts = tuple(writer.part() for _, writer in sorted(writers.items()))
-    manifest = BackupManifest(partitions=partitions, parts=parts)
+    parts = tuple(
+        with_archived(writer.part(), chains.get(tp)) for tp, writer in sorted(writers.items())
+    )
+    has_tails = any(part.archived for part in parts)
+    form = FORMAT_OF_TAILS if has_tails else FORMAT
+    manifest = BackupManifest(format=form, partitions=partitions, parts=parts)
     finish(folder, manifest)
     return manifest
 
@@ -61,20 +82,30 @@ def _prepare(folder: Path) -> None:
         raise BadBackup(f"{folder}: not empty; a backup needs a new or empty folder")
 
 
-async def _bounds(log: Log, topics: Mapping[str, int]) -> tuple[dict[TP, int], dict[TP, int]]:
+async def _bounds(
+    log: Log, topics: Mapping[str, int], chains: Mapping[TP, Chain]
+) -> tuple[dict[TP, int], dict[TP, int]]:
     begins: dict[TP, int] = {}
     ends: dict[TP, int] = {}
     for tp in (TP(name, lane) for name, count in topics.items() for lane in range(count)):
         begins[tp], ends[tp] = await log.begin(tp), await log.end(tp)
+        if chain := chains.get(tp):
+            if ends[tp] < chain.next:
+                raise BadBackup(f"{tp.key}: ends at {ends[tp]}, and its archive at {chain.next}")
+            begins[tp] = chain.next
+            continue
         if begins[tp] and tp.topic in TOPICS and tp.topic not in LOSSY_INPUTS:
             raise BadBackup(f"{tp.key}: begins at {begins[tp]}; its first records are deleted")
     return begins, ends
 
 
-async def _copy(log: Log, writers: Mapping[TP, PartWriter], until: dict[TP, int]) -> None:
+async def _copy(
+    log: Log, writers: Mapping[TP, PartWriter], until: dict[TP, int], chains: Mapping[TP, Chain]
+) -> None:
     """Copy all partitions up to `until`, which grows with the references of ledger records."""
     names = {tp.key: tp for tp in writers}
-    readers = {tp: Reader(*tp) for tp in writers if tp.topic in LEDGERS}
+    cursors = {tp: chain.cursor for tp, chain in chains.items()}
+    readers = {tp: Reader(*tp, cursors.get(tp)) for tp in writers if tp.topic in LEDGERS}
     while due := {tp: w.next for tp, w in writers.items() if w.next < until[tp]}:
         # Offsets that become due while this feed reads are left to the next feed.
         ends = {tp: until[tp] for tp in due}

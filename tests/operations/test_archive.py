@@ -49,7 +49,7 @@ def test_the_page_does_what_it_says(home: Path, archive: str) -> None:
     """In S3 up to the rebuild from both tiers, which a backup reads as the rebuild does."""
     page = (PAGES / "archive.md").read_text()
     blocks = BLOCK.findall(page.partition("## Histories")[0] if "s3:" in archive else page)
-    assert len(blocks) == (4 if "s3:" in archive else 5)
+    assert len(blocks) == (4 if "s3:" in archive else 6)
     variables = {"ARCHIVE": archive, "BACKUP": str(home.parent / "backup")}
     done = subprocess.run(
         ["bash", "-eu", "-o", "pipefail", "-x", "-c", "\n".join(blocks)],

@@ -68,7 +68,7 @@ async def test_a_broker_with_records_is_refused(tmp_path: Path) -> None:
         (lambda b: (b / "commands-0.gz").write_bytes(gzip.compress(b"")), "sha256"),
         (lambda b: (b / MANIFEST).unlink(), "interrupted"),
         (lambda b: (b / MANIFEST).write_text("{"), "JSON"),
-        (lambda b: _edit(b, format=2), "unknown format 2"),
+        (lambda b: _edit(b, format=3), "unknown format 3"),
     ],
 )
 async def test_a_damaged_backup_is_refused(tmp_path: Path, damage: object, message: str) -> None:
