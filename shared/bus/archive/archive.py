@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
@@ -12,6 +13,7 @@ from shared.bus.archive.segment import (
     chain_of,
     check_name,
     checks_of,
+    decode_entry,
     encode_entry,
     entry_name,
     unpack,
@@ -21,6 +23,9 @@ from shared.bus.archive.walk import Walk
 from shared.bus.logs.log import Entry
 from shared.ledger.errors import BadArchive
 from shared.ledger.partition import TP
+
+READERS = 16
+"""Entries that are read from the store at once."""
 
 
 class CheckedMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,19 +48,49 @@ class Archive:
         self._store = store
         self._chains: dict[TP, Chain] = {}
 
+    def end(self, tp: TP) -> int:
+        """Return the first offset that is not archived, by the last entry of the chain.
+
+        The entries before it are not read: of a year there are thousands, and a reader that goes on
+        behind them needs none.
+        """
+        length = self._length(tp)
+        known = self._chains[tp]
+        if length == len(known):
+            return known.next
+        name = entry_name(tp, length - 1)
+        return decode_entry(self._body(name), name).next
+
     def refresh(self, tp: TP) -> Chain:
         """Read the entries that are new since the last call; return the chain."""
+        length = self._length(tp)
+        chain = self._chains[tp]
+        names = [entry_name(tp, n) for n in range(len(chain), length)]
+        if len(names) == 1:
+            chain.add(self._body(names[0]))
+        elif names:
+            # A store far away answers each in milliseconds, and of a year there are thousands.
+            pool = ThreadPoolExecutor(READERS)
+            try:
+                for body in pool.map(self._body, names):
+                    chain.add(body)
+            finally:
+                pool.shutdown(cancel_futures=True)
+        return chain
+
+    def _length(self, tp: TP) -> int:
+        """Return how many entries the store lists, not fewer than are known."""
         chain = self._chains.setdefault(tp, Chain(tp))
         names = self._store.names(chain_of(tp))
         check_numbers(tp, names)
         if len(names) < len(chain):
             raise BadArchive(f"{entry_name(tp, len(names))}: missing, and was there before")
-        while len(chain) < len(names):
-            name = entry_name(tp, len(chain))
-            if (body := self._store.get(name)) is None:
-                raise BadArchive(f"{name}: missing, and its store lists it")
-            chain.add(body)
-        return chain
+        return len(names)
+
+    def _body(self, name: str) -> bytes:
+        if (body := self._store.get(name)) is None:
+            raise BadArchive(f"{name}: missing, and its store lists it")
+        return body
 
     def records(self, entry: ArchiveEntry, offset: int = 0) -> Iterator[Entry]:
         """Yield the records of an entry's object from `offset` on."""
@@ -65,9 +100,14 @@ class Archive:
         """Store an object, then its entry; return whether the entry is in the chain.
 
         Another archiver may have been first. What an error leaves open, the store answers: it has
-        an entry with the name of its writer, or another, or none.
+        an entry with the name of its writer, or another, or none. Raises BadArchive for an object
+        of this name with other bytes: an entry would name what cannot be replaced.
         """
-        self._store.put_new(entry.object, body)
+        if not self._store.put_new(entry.object, body) and self._store.get(entry.object) != body:
+            raise BadArchive(
+                f"{entry.object}: has other bytes than its name says, and no entry names it yet:"
+                " remove it, and the next look makes it anew"
+            )
         name = entry_name(entry.tp, entry.n)
         if self._store.put_new(name, encode_entry(entry)):
             return True

@@ -110,7 +110,8 @@ class Archiving:
 
     async def _archive_due(self, archiver: Archiver, tp: TP, end: int) -> None:
         chain = await asyncio.to_thread(self._archive.refresh, tp)
-        age_s = (now_ms() - chain.end.made_ms) / 1000
+        # Of a clock that was ahead when an entry was made, the age is negative for that long.
+        age_s = abs(now_ms() - chain.end.made_ms) / 1000
         if chain.next < end and age_s >= self._pace.entry_every_s:
             await archiver.archive(tp, end)
 

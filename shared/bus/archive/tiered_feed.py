@@ -17,6 +17,8 @@ from shared.ledger.partition import TP
 class ArchiveReader(Protocol):
     """The archived tier of a log."""
 
+    async def archived_end(self, tp: TP) -> int: ...
+
     async def chain(self, tp: TP) -> Chain: ...
 
     def records(self, chain: Chain, offset: int) -> Iterator[Entry]: ...
@@ -76,17 +78,18 @@ class TieredFeed:
         if tp.topic not in ARCHIVED:
             return
         try:
-            chain = await self._archive.chain(tp)
+            archived = await self._archive.archived_end(tp)
         except ArchiveUnreachable:
             if offset <= 0 or await self._topics.begin(tp) > offset:
                 raise
             return
-        if (end := await self._topics.end(tp)) < chain.next:
+        if (end := await self._topics.end(tp)) < archived:
             raise TailLost(
-                f"{tp.key} ends at {end}, and its archive at {chain.next}: tail lost, or the"
+                f"{tp.key} ends at {end}, and its archive at {archived}: tail lost, or the"
                 " archive is newer than the log that was restored"
             )
-        if offset < chain.next:
+        if offset < archived:
+            chain = await self._archive.chain(tp)
             self._archived[tp] = self._archive.records(chain, offset)
 
     async def _take(self, tp: TP, max_records: int) -> list[Entry]:

@@ -52,11 +52,15 @@ class TieredLog:
         begin = await self.topics.begin(tp)
         if not begin or tp.topic not in ARCHIVED:
             return begin
-        chain = await self.chain(tp)
-        return 0 if len(chain) else begin
+        return 0 if await self.archived_end(tp) else begin
 
     async def end(self, tp: TP) -> int:
         return await self.topics.end(tp)
+
+    async def archived_end(self, tp: TP) -> int:
+        """Return the first offset that is not archived now."""
+        async with self._reading:
+            return await asyncio.to_thread(self._archive.end, tp)
 
     async def chain(self, tp: TP) -> Chain:
         """Return the chain as it is now."""

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from shared.bus.archive.archive import Archive
+from shared.bus.archive.folder_store import FolderStore
 from shared.ledger.errors import BadArchive
-from tests.shared.bus.archive.archives import LEDGER, NOW_MS, Installation
+from tests.shared.bus.archive.archives import INPUT, LEDGER, NOW_MS, Installation
 
 
 async def test_a_check_reads_back_all_and_marks_it(site: Installation) -> None:
@@ -38,6 +41,48 @@ async def test_a_check_notices_a_flipped_bit_and_a_missing_object(site: Installa
     path.unlink()
     with pytest.raises(BadArchive, match="missing"):
         Archive(site.store).check(LEDGER, NOW_MS)
+
+
+class Counting(FolderStore):
+    """A store that counts what is read."""
+
+    reads = 0
+
+    def get(self, name: str) -> bytes | None:
+        self.reads += 1
+        return super().get(name)
+
+
+async def test_the_end_of_a_long_chain_is_read_from_its_last_entry(site: Installation) -> None:
+    """A year has thousands of entries, and a start from a checkpoint needs where they end."""
+    site.write(20)
+    await site.archive(segment_bytes=1)
+    store = Counting(site.folder)
+    archive = Archive(store)
+    assert archive.end(INPUT) == 0
+    assert archive.end(LEDGER) == 40
+    assert store.reads == 1
+    assert (len(archive.refresh(LEDGER)), archive.end(LEDGER)) == (40, 40)
+    assert store.reads == 41
+
+
+async def test_an_object_that_is_there_with_other_bytes_gets_no_entry(
+    site: Installation, tmp_path: Path
+) -> None:
+    """A store that is not atomic has half of an upload under its name, and may not replace it."""
+    twin = Installation(tmp_path / "twin")
+    for each in (site, twin):
+        each.write(3)
+    await twin.archive()
+    half = site.folder / twin.object(0).relative_to(twin.folder)
+    half.parent.mkdir(parents=True)
+    half.write_bytes(twin.object(0).read_bytes()[:10])
+    with pytest.raises(BadArchive, match="other bytes than its name says"):
+        await site.archive()
+    assert len(Archive(site.store).refresh(LEDGER)) == 0
+    half.unlink()
+    assert await site.archive() == 1
+    assert Archive(site.store).check(LEDGER, 1) == 6
 
 
 async def test_a_missing_entry_is_noticed(site: Installation) -> None:

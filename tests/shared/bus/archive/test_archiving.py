@@ -41,6 +41,21 @@ async def test_an_entry_is_made_once_it_is_due(site: Installation) -> None:
     assert len(Archive(site.store).refresh(LEDGER)) == 1
 
 
+async def test_an_entry_that_a_clock_ahead_has_made_delays_the_next_one_by_no_more_than_the_pace(
+    site: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of the archiver's host was a year ahead, and was set back."""
+    pace_s, year_s = 6 * 3600, 365 * 86_400
+    task, bus = archiving(site, ArchivingPace(0.01, pace_s)), MemoryLog(site.broker)
+    monkeypatch.setattr("shared.bus.archive.archiving.now_ms", lambda: year_s * 1000)
+    for _ in range(2):
+        site.write(1)
+        await task.look(bus)
+    monkeypatch.setattr("shared.bus.archive.archiving.now_ms", lambda: pace_s * 1000)
+    await task.look(bus)
+    assert len(Archive(site.store).refresh(LEDGER)) == 2
+
+
 async def test_the_error_of_one_partition_leaves_the_others(
     site: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
