@@ -16,15 +16,15 @@ from shared.contracts.access import TenantRegistered
 from shared.contracts.endpoints import EndpointSettings
 from shared.contracts.llm import ServeLlmRequest
 from shared.contracts.registry import AccessView
+from tests.pages import blocks
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "endpoints.md").read_text()
 README = (ROOT / "services" / "throttle" / "README.md").read_text()
-FLAGS = re.DOTALL | re.MULTILINE
 OPTIONS = ROOT / "services" / "throttle" / "proxy" / "options.py"
 
 
-EXAMPLES = [json.loads(text) for text in re.findall(r"^```json\n(.*?)^```", PAGE, FLAGS)]
+EXAMPLES = [json.loads(text) for text in blocks(PAGE, "json")]
 
 
 def test_the_record_of_a_tenant_is_a_request() -> None:

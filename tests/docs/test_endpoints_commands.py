@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from shared.contracts.endpoints import ConfigureEndpoint, EndpointConfigured, Up
 from shared.contracts.llm import LlmRequestFinished
 from shared.contracts.updates import UpdateEndpoint
 from tests.docs.test_commands import commands_of
+from tests.pages import blocks
 from tests.patience import PATIENCE_S, until
 from tests.services.throttle.proxy.test_serve import engine
 from tests.services.throttle.shell import KEY, MODEL, ThrottleStack
@@ -31,9 +31,8 @@ VERBS = [words for words in commands_of(PAGE, "berth") if words[0] == "endpoints
 
 def block(language: str, marker: str) -> str:
     """Return the page's block of that language with the marker."""
-    blocks = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    (text,) = (text for text in blocks if marker in text)
-    return str(text)
+    (text,) = (text for text in blocks(PAGE.read_text(), language) if marker in text)
+    return text
 
 
 class GatewayEndpoints:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from berth_client.frameworks import FRAMEWORKS
+from tests.pages import blocks
 
 PAGE = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text()
 
@@ -16,5 +17,5 @@ def test_the_table_has_every_framework() -> None:
 
 
 def test_the_example_in_python_is_a_job() -> None:
-    [block] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    [block] = blocks(PAGE, "python")
     compile(block, "docs/frameworks.md", "exec")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.schedulers.registry import scheduler_classes
+from tests.pages import blocks
 
 PAGE = (Path(__file__).parents[2] / "docs" / "schedulers.md").read_text()
 
@@ -25,9 +26,9 @@ def test_the_table_has_every_scheduler_as_it_describes_itself() -> None:
 def test_the_example_is_short_and_prints_what_the_page_says(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(blocks[0].splitlines()) <= 31
-    exec("\n".join(blocks), {"__name__": "example"})  # noqa: S102
+    examples = blocks(PAGE, "python")
+    assert len(examples[0].splitlines()) <= 31
+    exec("\n".join(examples), {"__name__": "example"})  # noqa: S102
     stated = re.search(r"It prints ([\d.]+) and ([\d.]+) seconds\.", PAGE)
     assert stated is not None
     assert capsys.readouterr().out.split() == list(stated.groups())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from tests.pages import blocks
 
 PAGE = (Path(__file__).parents[2] / "docs" / "what-if.md").read_text()
 EXAMPLE = PAGE.partition("## An example")[2]
@@ -21,8 +21,8 @@ def test_the_example_prints_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (commands,) = re.findall(r"```sh\n(.*?)```", EXAMPLE, re.DOTALL)
-    (shown,) = re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)
+    (commands,) = blocks(EXAMPLE)
+    (shown,) = blocks(EXAMPLE, "text")
     for line in commands.replace("\\\n", " ").splitlines():
         done = CliRunner().invoke(app, shlex.split(line)[1:])
         assert done.exit_code == 0, done.output

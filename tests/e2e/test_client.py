@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from tests.e2e.stand import LOCAL_POOL, Stand
+from tests.pages import blocks
 
 pytestmark = pytest.mark.stack
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+EXAMPLES = blocks(PAGE, "python")
 PRINTED = (
     r"succeeded \['a100-\d'\]",
     r"\S+ \d+ \['job.admitted.v1'.*\n(.*\n)*.*'virtual'.* key:\S+",

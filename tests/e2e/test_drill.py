@@ -18,9 +18,10 @@ import pytest
 from infra.supervisor.stack import AGENT as OWN_AGENT
 from tests.e2e.agents.jobs import berth
 from tests.e2e.joined import JoinedNode, a_joined_node
-from tests.e2e.page_blocks import ROOT, blocks_of, run_block
+from tests.e2e.page_blocks import blocks_of, run_block
 from tests.e2e.stand import Json, Stand, a_stand, eventually
 from tests.e2e.test_training import USER, missing
+from tests.pages import ROOT
 
 NODES = ("ddp-0", "ddp-1", "ddp-2", "ddp-3")
 POOL = "gpu"

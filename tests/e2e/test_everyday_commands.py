@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 from cli.main import app
 from tests.docs.test_commands import parse
 from tests.e2e.stand import LOCAL_POOL, Stand, a_stand, eventually
+from tests.pages import blocks
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROW = re.compile(r"^\| `.+?` .*?\| `berth (.+?)` \|", re.MULTILINE)
-YAML = re.compile(r"^```yaml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 JOB_ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 FILES = {"from-slurm": ("job.yaml",), "from-kubectl": ("cluster.yaml", "gone.yaml", "job.yaml")}
 EXIT_CODES = {"apply -f cluster.yaml --dry-run": 1}
@@ -50,8 +50,8 @@ def test_the_commands_succeed_in_their_order(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BERTH_HOME", str(stand.stack.data_dir))
-    blocks = YAML.findall((DOCS / f"{page}.md").read_text())
-    for name, content in zip(FILES[page], blocks, strict=True):
+    manifests = blocks((DOCS / f"{page}.md").read_text(), "yaml")
+    for name, content in zip(FILES[page], manifests, strict=True):
         (tmp_path / name).write_text(content)
     ids = {"NODE": node_of(stand)}
     for command in commands_of(page):

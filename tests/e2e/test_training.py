@@ -17,8 +17,9 @@ from berth_agent.core.environment import DEFAULT_PATH
 from infra.supervisor.stack import AGENT as OWN_AGENT
 from tests.e2e.agents.jobs import berth
 from tests.e2e.joined import JoinedNode, a_joined_node
-from tests.e2e.page_blocks import ROOT, blocks_of, lines, run_block, submit_block
+from tests.e2e.page_blocks import blocks_of, lines, run_block, submit_block
 from tests.e2e.stand import Json, Stand, a_stand, eventually
+from tests.pages import ROOT
 
 RUN, DRAIN, URGENT = blocks_of("operations/training.md")
 TORCHRUN, JAX, *_ = blocks_of("frameworks.md")

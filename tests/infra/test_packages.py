@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -18,13 +17,13 @@ import pytest
 import berth_agent
 import berth_reporter
 from infra import packages
+from tests.pages import blocks
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
 
 ROOT = packages.ROOT
 NO_COMMAND = importlib.util.find_spec("berth_agent.cli") is None
-EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +126,7 @@ def test_the_readme_of_the_reporter_works_as_it_stands(
     built: dict[str, Path], tmp_path: Path
 ) -> None:
     folder = install(built[".whlberth_repor"], tmp_path / "site")
-    example = "\n".join(EXAMPLE.findall((ROOT / "reporter" / "README.md").read_text()))
+    example = "\n".join(blocks((ROOT / "reporter" / "README.md").read_text(), "python"))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.setblocking(False)
         receiver.bind(str(tmp_path / "telemetry"))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from infra.drills.hosts import Host
+from tests.pages import PAGE_S, ROOT, environment, shell
 
-PAGE = Path(__file__).parents[2] / "docs" / "operations" / "several-machines.md"
+PAGE = ROOT / "docs" / "operations" / "several-machines.md"
 BLOCK = re.compile(r"(?:<!-- ([a-z ]+) -->\n)?^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PAGE_S = 600
 
 
 def run_blocks(
@@ -25,7 +23,7 @@ def run_blocks(
     """
     script = "\n".join(text for mark, text in BLOCK.findall(PAGE.read_text()) if mark == place)
     assert script
-    command = ["bash", "-eu", "-o", "pipefail", "-c", script]
+    command = shell(script)
     done = subprocess.run(
         host.command(command) if host is not None else command,
         env=environment(home) | dict(variables),
@@ -37,11 +35,3 @@ def run_blocks(
     )
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
-
-
-def environment(home: Path) -> dict[str, str]:
-    """Return the environment of an operator's shell in the virtual environment."""
-    names = ("HOME", "LANG", "TMPDIR", "PYTHONPATH")
-    kept = {name: os.environ[name] for name in names if name in os.environ}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return kept | {"PATH": path, "BERTH_HOME": str(home)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,8 @@ import pytest
 from infra.broker import kafka
 from infra.supervisor import supervise
 from tests import s3_server
-from tests.operations.test_runbooks import BLOCK, PAGE_S, PAGES, runbook_environment
+from tests.operations.test_runbooks import PAGES, runbook_environment
+from tests.pages import blocks, run_shell
 
 pytestmark = [
     pytest.mark.parts,
@@ -48,17 +48,7 @@ def archive(home: Path, request: pytest.FixtureRequest) -> Iterator[str]:
 def test_the_page_does_what_it_says(home: Path, archive: str) -> None:
     """In S3 up to the rebuild from both tiers, which a backup reads as the rebuild does."""
     page = (PAGES / "archive.md").read_text()
-    blocks = BLOCK.findall(page.partition("## Histories")[0] if "s3:" in archive else page)
-    assert len(blocks) == (4 if "s3:" in archive else 6)
+    commands = blocks(page.partition("## Histories")[0] if "s3:" in archive else page)
+    assert len(commands) == (4 if "s3:" in archive else 6)
     variables = {"ARCHIVE": archive, "BACKUP": str(home.parent / "backup")}
-    done = subprocess.run(
-        ["bash", "-eu", "-o", "pipefail", "-x", "-c", "\n".join(blocks)],
-        env=runbook_environment(home) | variables,
-        cwd=home.parent,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=PAGE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:]
+    run_shell("\n".join(commands), runbook_environment(home) | variables, home.parent)

@@ -16,7 +16,8 @@ from infra.machine.process import free_ports
 from infra.postgres import server as postgres
 from infra.supervisor import supervise
 from tests.infra.postgres.tls_dsn import tls_dsn
-from tests.operations.machines_page import environment, run_blocks
+from tests.operations.machines_page import run_blocks
+from tests.pages import environment
 
 DEBIAN_HAS_POSTGRES = any(postgres.DEBIAN.glob("*/bin/postgres"))
 

@@ -22,6 +22,7 @@ from infra import packages
 from shared.contracts.failures import ADVICE
 from tests.agent import step_bench
 from tests.agent.step_bench import StepBench
+from tests.pages import blocks
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.process
@@ -34,10 +35,6 @@ HIDING = ("Protect", "Private", "Inaccessible", "ReadOnly", "SystemCall", "Restr
 """Beginnings of settings that change what workers see or may call."""
 NO_CONFIG = importlib.util.find_spec("berth_agent.node") is None
 SETTING = re.compile(r"^# (\w+ = .*)$", re.MULTILINE)
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
 def run(command: list[str], folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -64,7 +61,7 @@ def settings_of_the_unit() -> dict[str, str]:
 
 def test_the_page_does_what_it_says(tmp_path: Path) -> None:
     (tmp_path / "agent").symlink_to(ROOT / "agent")
-    script = "\n".join(blocks("sh"))
+    script = "\n".join(blocks(PAGE))
     site = tmp_path / "site"
     run(["bash", "-eux", "-c", script], tmp_path, PYTHONPATH=str(ROOT), PIP_TARGET=str(site))
     installed = {
@@ -76,7 +73,7 @@ def test_the_page_does_what_it_says(tmp_path: Path) -> None:
         "etc/berth-agent/config.toml",
     } <= installed
     receiver = TelemetryReceiver(str(tmp_path / "telemetry"), "5ecret", "0/1/0/0")
-    reports, reports_checkpoint = blocks("python")
+    reports, reports_checkpoint = blocks(PAGE, "python")
     environ = {"BERTH_TELEMETRY": str(tmp_path / "telemetry"), "BERTH_TELEMETRY_TOKEN": "5ecret"}
     for example in (reports, reports_checkpoint):
         run([sys.executable, "-c", example], tmp_path, PYTHONPATH=str(site), **environ)

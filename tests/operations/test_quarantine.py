@@ -15,10 +15,11 @@ import pytest
 from infra.supervisor import supervise
 from infra.supervisor.running import load
 from tests.e2e.stand import eventually
-from tests.operations.test_runbooks import BLOCK, PAGES, runbook_environment
+from tests.operations.test_runbooks import PAGES, runbook_environment
+from tests.pages import blocks, shell
 from tests.patience import PATIENCE_S
 
-BUILD, SEND, INSPECT, REMEDY = BLOCK.findall((PAGES / "quarantine.md").read_text())
+BUILD, SEND, INSPECT, REMEDY = blocks((PAGES / "quarantine.md").read_text())
 VARIABLES = "declare -p first second > variables 2> /dev/null || true"
 """Keeps the shell variables of a block for the next one."""
 WITHIN_S = 300
@@ -38,7 +39,7 @@ class Operator:
         kept = self.folder / "variables"
         before = f". {kept}\n" if kept.exists() else ""
         done = subprocess.run(
-            ["bash", "-eu", "-o", "pipefail", "-c", f"{before}{block}\n{VARIABLES}"],
+            shell(f"{before}{block}\n{VARIABLES}"),
             env=runbook_environment(self.data),
             cwd=self.folder,
             stdout=subprocess.PIPE,

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +10,7 @@ import pytest
 
 from infra.broker import kafka
 from infra.supervisor import supervise
+from tests.pages import blocks, environment, run_shell
 
 PAGES = Path(__file__).parents[2] / "docs" / "operations"
 ORDER = (
@@ -47,8 +44,6 @@ ELSEWHERE = {
     "validation": "tests/e2e/test_validation.py",
 }
 """Pages whose blocks run in other tests."""
-BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PAGE_S = 600
 
 pytestmark = [
     pytest.mark.parts,
@@ -75,23 +70,11 @@ def test_every_page_is_run_somewhere() -> None:
 
 @pytest.mark.parametrize("page", ORDER)
 def test_the_page_does_what_it_says(page: str, home: Path) -> None:
-    blocks = BLOCK.findall((PAGES / f"{page}.md").read_text())
-    assert blocks
-    done = subprocess.run(
-        ["bash", "-eu", "-o", "pipefail", "-x", "-c", "\n".join(blocks)],
-        env=runbook_environment(home),
-        cwd=home.parent,
-        capture_output=True,
-        text=True,
-        timeout=PAGE_S,
-        check=False,
-    )
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    commands = blocks((PAGES / f"{page}.md").read_text())
+    assert commands
+    run_shell("\n".join(commands), runbook_environment(home), home.parent)
 
 
 def runbook_environment(home: Path) -> dict[str, str]:
-    """Return the environment of an operator's shell in the virtual environment."""
-    names = ("HOME", "LANG", "TMPDIR", "PYTHONPATH")
-    kept = {name: os.environ[name] for name in names if name in os.environ}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return kept | {"PATH": path, "BERTH_HOME": str(home), "BACKUP": str(home.parent / "backup")}
+    """Return the environment of an operator's shell, with a folder for backups."""
+    return environment(home) | {"BACKUP": str(home.parent / "backup")}

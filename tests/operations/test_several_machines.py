@@ -28,7 +28,8 @@ from cli.commands.jobs import ENDS
 from infra.broker import kafka
 from infra.drills import hosts
 from infra.drills.hosts import Direction, Host, Network
-from tests.operations.machines_page import BLOCK, PAGE, PAGE_S, environment, run_blocks
+from tests.operations.machines_page import PAGE, run_blocks
+from tests.pages import PAGE_S, blocks, environment, shell
 from tests.patience import PATIENCE_S
 
 CONTROL, NODES = "control", ("one", "two")
@@ -312,8 +313,7 @@ def test_a_job_on_two_nodes_outlives_a_cut_that_is_shorter_than_its_lease(agents
 
 def test_after_a_restore_nodes_work_again_and_a_revocation_is_back(agents: Site) -> None:
     """The page of backups, with agents that keep their folders and obeyed what is not restored."""
-    blocks = BLOCK.findall((PAGE.parent / "backup.md").read_text())
-    script = [text for _, text in blocks]
+    script = blocks((PAGE.parent / "backup.md").read_text())
     run_script(agents, script[0])
     gang = ("--tenant", "ada", "--pool", "gpu", "--workers", "2", "--gpus", "1", "--json")
     later = str(agents.berth("submit", *gang, "--", "sleep", "100000")["job_id"])
@@ -338,6 +338,5 @@ def test_after_a_restore_nodes_work_again_and_a_revocation_is_back(agents: Site)
 def run_script(site: Site, script: str) -> None:
     """Run commands of an operator on the control plane."""
     backup = {"BACKUP": str(site.home.parent / "backup"), "CONTROL": site.control.address}
-    command = ["bash", "-eu", "-o", "pipefail", "-c", script]
-    done = site.control.run(command, environment(site.home) | backup, timeout_s=PAGE_S)
+    done = site.control.run(shell(script), environment(site.home) | backup, timeout_s=PAGE_S)
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
