@@ -6,11 +6,15 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 from infra.supervisor.stack import SERVICES
+from shared.contracts.releases import RELEASE_SETTINGS
 from shared.contracts.topics import INPUTS
 
 ROOT = Path(__file__).parents[2]
 ACCESS = ROOT / "services" / "access"
+PAGES_OF_SERVICES = sorted((ROOT / "services").glob("*/README.md"))
 
 
 def reasons_of(source: str) -> set[str]:
@@ -72,3 +76,18 @@ def test_the_readme_draws_every_service() -> None:
     picture = (ROOT / "README.md").read_text().partition("```mermaid\n")[2].partition("```")[0]
     names = {service.module.removeprefix("services.") for service in SERVICES}
     assert names <= set(re.findall(r"\w+", picture))
+
+
+def test_the_page_of_upgrades_names_every_setting_that_waits() -> None:
+    page = (ROOT / "docs" / "operations" / "upgrade.md").read_text()
+    row = page.partition("| a pool keeps it as it is |")[2].partition("(")[0]
+    settings = {name for names in RELEASE_SETTINGS.values() for name in names}
+    assert set(re.findall(r"`(\w+)`", row)) == settings
+
+
+@pytest.mark.parametrize("page", PAGES_OF_SERVICES, ids=lambda page: page.parent.name)
+def test_the_page_of_a_service_begins_with_reads_writes_state_and_failure(page: Path) -> None:
+    table = page.read_text().partition("| | |\n|---|---|\n")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)
+    assert {"reads", "writes", "state"} <= set(rows)
+    assert any(re.search(r"fails|down|killed", row) for row in rows)
