@@ -21,7 +21,7 @@ from berth_reporter import Reporter
 from shared.process.progress import ReportLine
 
 AT_MOST_US = 50.0
-"""CPU of a call that a training loop may be asked for."""
+"""CPU that a call may cost a training loop."""
 ROUND_CALLS = 8
 """Fewer than the queue of a socket holds by default (net.unix.max_dgram_qlen = 10)."""
 TOKEN = "0123456789abcdef" * 4

@@ -1,4 +1,4 @@
-"""`berth submit`: submit a job, and wait for its end if asked to."""
+"""`berth submit`: submit a job, and wait for its end with --wait or --follow."""
 
 from __future__ import annotations
 

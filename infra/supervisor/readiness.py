@@ -90,7 +90,7 @@ def refuse_ended(data_dir: Path) -> None:
 
 
 def is_serving(stack: RunningStack, name: str) -> bool:
-    """Return whether a process that runs does its work; a part is not asked."""
+    """Return whether a process that runs does its work; a part counts as doing it."""
     if name == AGENT:
         pids = {process.name: process.pid for process in control.processes(stack.data_dir)}
         return local_node.is_ready(stack, pids.get(name, 0))

@@ -1,7 +1,7 @@
 """Renews the certificates of a stack while it runs: `python -m infra.supervisor.renewal FOLDER`.
 
 Servers of Berth take a renewed certificate by themselves (`shared.http.server_certificate`), Kafka
-is asked to read it again.
+gets a request to read it again.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class ServeLlmRequest(Command):
         0, ge=0, le=MOST_TOKENS, description="tokens of the prompt that the application adds"
     )
     model: ModelName | None = Field(
-        None, description="adapter or alias that was asked for; absent: the endpoint's own name"
+        None, description="adapter or alias that was requested; absent: the endpoint's own name"
     )
     priority: int = Field(0, ge=0, le=15, description="classes that go before it")
     first_token_ms: int | None = Field(
@@ -168,7 +168,7 @@ class LlmRequestQueued(Event):
     prompt_tokens: int = Field(ge=0, description="tokens of the prompt, as reserved")
     max_output_tokens: int = Field(ge=0, description="limit of output tokens")
     system_tokens: int = Field(0, ge=0, description="tokens that the application adds")
-    model: str = Field("", description="adapter or alias that was asked for; empty: none")
+    model: str = Field("", description="adapter or alias that was requested; empty: none")
     priority: int = Field(0, ge=0, description="classes that go before it")
     first_token_by: int | None = Field(None, description="when its first token is due, ms")
     prefix: tuple[str, ...] = Field((), description="hashes of the blocks of its prompt")
@@ -242,7 +242,7 @@ class LlmRequestRejected(Event):
     endpoint: str = Field("", description="the endpoint; empty: written by an older version")
     application: str = Field("", description="application of the tenant")
     user: str = Field("", description="user of the application")
-    model: str = Field("", description="adapter or alias that was asked for; empty: none")
+    model: str = Field("", description="adapter or alias that was requested; empty: none")
 
 
 @event

@@ -23,7 +23,7 @@ class LlmRequestRow:
     application: str = ""
     user_id: str = ""
     model: str = ""
-    """Adapter or alias that was asked for; empty for the endpoint's own name."""
+    """Adapter or alias that was requested; empty for the endpoint's own name."""
     interaction: str = ""
     stage: int = 0
     state: str = ""

@@ -19,7 +19,7 @@ from benchmarks.parts.isolation.two_tenants import (
 MIB = 2**20
 FILLER = "filler"
 MEMORY_MIB = 700
-"""More than the quarter of a GiB that the job has asked for."""
+"""More than the quarter of a GiB that the job requests."""
 WORD = rb"[A-Za-z0-9._+/=-]{20,}"
 """A key or a password."""
 HASH_CHARS = 12

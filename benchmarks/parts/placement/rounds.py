@@ -48,7 +48,7 @@ class ContendedRound:
 
 
 class EnoughRounds(Exception):
-    """Ends a replay that has given as many rounds as wanted."""
+    """Ends a replay with as many rounds as it is to have."""
 
 
 def sources() -> list[tuple[str, float]]:

@@ -19,7 +19,7 @@ ARENA = """
 
 {requests:,} requests of {tenants} tenants (`{trace}`), a batch of 10,000 tokens. Gaps are in units
 of service (a prompt token 1, an output token 2): `max` and `mean` per second of a window of 60 s,
-summed over tenants, by how much each got less than the one with the most, or asked for less; the
+summed over tenants, by how much each got less than the one with the most, or requested less; the
 accumulated gap is the largest change of the difference of two services while both wait. `rpm`
 allows 20 requests per minute; what it refuses does not count in its gaps, so they only say that
 who is refused is not behind. `berth` does not throttle here.

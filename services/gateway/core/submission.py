@@ -109,7 +109,7 @@ def parse_submission(body: Body) -> JobBody:
 def check_spec(spec: JobSpec, prefix: str) -> None:
     """Raise InvalidBody for what no node could do: a worker without resources, variables of Berth.
 
-    It is asked of new submissions alone: specs that an earlier release took are still read.
+    It holds for new submissions alone: specs that an earlier release took are still read.
     """
     errors = variable_errors(spec.env, f"{prefix}env")
     if not spec.gang.has_resources:

@@ -1,7 +1,7 @@
 """Estimates the start of a job submitted now: that of its tenant's last waiting job of its size.
 
-A submission is answered when the broker has its command. Meanwhile the read model is asked, at most
-once a second for jobs that are alike, and nothing waits long for it.
+A submission is answered when the broker has its command. Meanwhile the read model is queried, at
+most once a second for jobs that are alike, and nothing waits long for it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WAIT_S = 0.05
 """Longest that a submission waits for the answer, from when its command is written."""
 KEPT_S = 1.0
 AWAY_S = 5.0
-"""While the read models do not answer they are not asked, and nothing waits for them."""
+"""While the read models do not answer they are not queried, and nothing waits for them."""
 MOST_KINDS = 10_000
 
 

@@ -106,7 +106,7 @@ def _merged(whole: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
 
 @dataclass(slots=True)
 class Limits:
-    """The conditions at which a terminal ends by itself; `is_allowed` is asked again and again."""
+    """The conditions at which a terminal ends by itself; `is_allowed` is checked repeatedly."""
 
     idle_s: float
     longest_s: float

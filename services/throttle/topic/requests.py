@@ -177,7 +177,7 @@ class TopicRequests:
         finish(started.ticket, end)
 
     async def _answer(self, started: StartedRequest) -> tuple[Answer, RequestEnd]:
-        """Return the answer and the end. Raises ErrorAnswer where no engine is asked."""
+        """Return the answer and the end. Raises ErrorAnswer where no engine gets the request."""
         try:
             has_topic = await self._answers.has_topic(started.request.tenant)
         except OutcomeUnknown:

@@ -50,7 +50,7 @@ class Breaker:
         return phase == "closed" or (phase == "half_open" and not self._has_trial)
 
     def is_resting(self, now: float) -> bool:
-        """Return whether the engine asked for a pause that is not over."""
+        """Return whether the engine requested a pause that is not over."""
         return now < self._resting_until
 
     def wait_s(self, now: float) -> float:

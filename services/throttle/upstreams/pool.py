@@ -94,7 +94,7 @@ class UpstreamPool:
 
     @property
     def away(self) -> str:
-        """Return why no upstream can serve; empty if one can, or only asked for a pause."""
+        """Return why no upstream can serve; empty if one can, or only requested a pause."""
         return self._members.away()
 
     @property

@@ -102,7 +102,7 @@ class PooledUpstream:
         return ""
 
     def is_pausing(self, now: float) -> bool:
-        """Return whether it gets no request only because it asked for a pause."""
+        """Return whether it gets no request only because it requested a pause."""
         is_well = not (self.drained or self._secret_reason or self.health_reason)
         return is_well and self.breaker.is_resting(now)
 

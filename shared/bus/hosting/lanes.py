@@ -204,7 +204,7 @@ class Lanes(Generic[S]):
         """
         for tp, offset in lane.next_offsets().items():
             if (begin := await self._topics.begin(tp)) > offset:
-                # The topics are asked first: a start need not depend on the archive.
+                # The topics are read first: a start need not depend on the archive.
                 begin = await self._client.begin(tp)
             if begin > offset:
                 if tp.topic not in LOSSY_INPUTS:

@@ -6,7 +6,7 @@ of several roles (ps, worker, evaluator) is as many gangs. Its submit is its job
 is documented as the submission.
 
 Where they lie in the folder too: `pai_group_tag_table.csv` gives the group, the tag of recurrent
-tasks, as the name, and the GPU type asked for (else the type given stands for it);
+tasks, as the name, and the GPU type requested (else the type given stands for it);
 `pai_instance_table.csv` (2 GB, read in blocks) gives the span in which instances really ran, since
 a task's own start is its launch, before its instances find GPUs.
 """

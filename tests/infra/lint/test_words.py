@@ -92,7 +92,9 @@ def test_a_section_banner_is_a_finding() -> None:
     assert findings("# A comment - with a dash.") == []
 
 
-@pytest.mark.parametrize("word", ["nobody", "tells", "asks", "wants", "wished"])
+@pytest.mark.parametrize(
+    "word", ["nobody", "tells", "telling", "asks", "asked", "wants", "wanted", "wished"]
+)
 def test_an_unclear_word_is_a_finding_in_comments_and_messages_of_the_product(word: str) -> None:
     text = f"# a node {word} it\nraise ValueError(f'{{x}}: {word} it')"
     assert findings(text) == [f"retired word in a {place}: {word}" for place in ("text", "comment")]

@@ -84,11 +84,11 @@ def _bound(name: str, node_id: str) -> socket.socket | None:
 
 def _holder(name: str) -> int | None:
     """Return the uid of the process that listens on the name; None for one that does not."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        asking.settimeout(CONNECT_S)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(CONNECT_S)
         try:
-            asking.connect(name)
-            packed = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
+            client.connect(name)
+            packed = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
         except OSError:
             return None
     uid: int = PEER.unpack(packed)[1]

@@ -27,7 +27,7 @@ WRITERS_KEPT = 4096
 """Processes that wrote the ledger, so many starts and takeovers of placement."""
 UNKNOWN_WRITER = "?"
 """In place of a writer that is forgotten. Without a name an agent would count as one of an older
-version, which is not asked for any."""
+version, which need not have one."""
 GONE_KEPT = 2048
 """Lost nodes without workers that are known each, the latest; fewer than placement keeps, so that
 `generation_floor` is never below its floor."""

@@ -207,7 +207,7 @@ def cordon_refusing(pool: Pool, node_id: str, failure: Failure, cause: str) -> I
 def change_cordon(
     pool: Pool, message: CordonNode | DrainNode | UncordonNode, item: Input
 ) -> Iterator[Decision]:
-    """Set or lift the cordon; no decision where the node is as asked for already.
+    """Set or lift the cordon; no decision where the node is so already.
 
     An operator's cordon replaces one that would end by itself.
     """

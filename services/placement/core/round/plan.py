@@ -103,5 +103,5 @@ class Plan:
         )
 
     def repeat_at(self, at: int) -> None:
-        """Request another round at `at` ms, or earlier if that was asked for already."""
+        """Request another round at `at` ms, or earlier if that was requested already."""
         self.again_at = at if self.again_at is None else min(self.again_at, at)

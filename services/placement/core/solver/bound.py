@@ -1,7 +1,7 @@
 """A quick bound on what any plan of a round can gain over greedy's.
 
 Most contended rounds leave nothing to gain: on equal nodes greedy's plan is nearly always the
-best one. The bound shows it at a fraction of the cost of a search, so that the solver is asked
+best one. The bound shows it at a fraction of the cost of a search, so that the solver is used
 only where it could win.
 """
 

@@ -95,7 +95,7 @@ def check_gang(instance: Instance, request: GangRequest, slots: tuple[Slot, ...]
         if slot.node_id not in allowed:
             yield f"{request.job_id} may not run on {slot.node_id}"
         if len(set(slot.gpus)) != request.gpus or slot[2:] != need:
-            yield f"{request.job_id} asked for another worker"
+            yield f"{request.job_id} requests another worker"
 
 
 def check_capacity(instance: Instance, plan: RoundPlan) -> Iterator[str]:

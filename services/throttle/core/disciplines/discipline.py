@@ -11,7 +11,7 @@ from services.throttle.core.disciplines.seam import EngineLoad, Guard, ServingOr
 
 @dataclass(slots=True)
 class Discipline:
-    """Any order with any guards. The guards are asked in turn; the first refusal holds.
+    """Any order with any guards. The guards are checked in turn; the first refusal holds.
 
     `at` is the recorded time of the event, `now` that of the decision, in wall ms. A request is
     one object from `enqueue` to `finish`; the state is plain data, which can be copied and

@@ -56,7 +56,7 @@ class SpentBudget:
         return (
             f"budget of {self._holder}: {number(self.limit)} {self.unit} "
             f"{describe_memory(self.memory)}, {number(self.used)} used, {number(self.held)} held "
-            f"by open requests, {number(self.price)} asked"
+            f"by open requests, {number(self.price)} needed"
         )
 
 

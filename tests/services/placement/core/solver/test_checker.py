@@ -61,7 +61,7 @@ def test_a_wait_is_for_a_release_with_room_that_the_job_may_wait_for() -> None:
         ((Start(1, (slot(0, 1),)),), "request 0 is first in the queue and does not start"),
         ((Start(0, (slot(0, 1), slot(2, 3))),), "a has 2 workers"),
         ((Start(0, (slot(0, 1, node="x"),)),), "a may not run on x"),
-        ((Start(0, (slot(0, 0),)),), "a asked for another worker"),
+        ((Start(0, (slot(0, 0),)),), "a requests another worker"),
         ((Start(0, (slot(0, 1),)), Start(1, (slot(1, 2),))), "n has not so much"),
     ],
 )

@@ -18,7 +18,7 @@ def test_a_spent_budget_is_named_with_all_figures() -> None:
     assert refusal == Throttled("user_tokens", 42_000)
     assert refusal.detail == (
         "budget of user 'mia': 1000 tokens within 60 s, 900 used, 50 held by open requests, "
-        "200 asked; enough is free again in 42 s"
+        "200 needed; enough is free again in 42 s"
     )
 
 
@@ -29,7 +29,7 @@ def test_requests_without_a_user_share_a_budget_that_says_so() -> None:
 def test_a_request_above_the_whole_budget_has_its_own_reason_for_good() -> None:
     refusal = replace(WINDOW, price=1001.0).refusal
     assert refusal == Throttled("above_budget", None)
-    assert "1001 asked; it is larger than the whole budget" in refusal.detail
+    assert "1001 needed; it is larger than the whole budget" in refusal.detail
 
 
 def test_a_budget_in_all_is_spent_for_good_unless_open_requests_hold_it() -> None:
