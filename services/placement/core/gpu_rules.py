@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core.migration.drain import leave_where_room
+from services.placement.core.migration.drain import migrate_off_node
 from services.placement.core.pool.state import Pool
 from shared.contracts.breaker import most_out_of_use
 from shared.contracts.faults import FaultDismissed
@@ -49,7 +49,7 @@ def follow_rules(pool: Pool, report: ReportedProblem, now: int, cause: str) -> I
     elif report.problem == GPU_FAULT and GPU_FAULT not in pool.cordoned_for.get(node_id, FINAL):
         yield Decision(with_fault(pool, report), cause)
     if report.problem == GPU_FAULT:
-        for moved in leave_where_room(pool, node_id, now, cause):
+        for moved in migrate_off_node(pool, node_id, now, cause):
             yield UnitStart(*moved)
 
 

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 from services.placement.core.carry_out import carry_out
 from services.placement.core.complete import complete_plan
-from services.placement.core.migration.leave import leave_where_room_now
+from services.placement.core.migration.leave import retry_waiting_plans
 from services.placement.core.migration.targets import land, targets_reserved
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.greedy import GREEDY, plan
@@ -21,7 +21,7 @@ NOTHING_RESERVED = nullcontext()
 def run(pool: Pool, now: int) -> Iterator[Decision]:
     """Run a round that is due; a contended one is opened for the solver instead."""
     yield from land(pool, now)
-    yield from leave_where_room_now(pool, now)
+    yield from retry_waiting_plans(pool, now)
     view = view_of(pool, now)
     with targets_reserved(pool) if pool.migrations else NOTHING_RESERVED:
         proposal = plan(view, GREEDY)

@@ -30,7 +30,7 @@ def drain(pool: Pool, node_id: str, now: int, cause: str) -> Iterator[Decision]:
             yield gangs.preempt_job(job, "node_drained", "", 0.0, cause)
 
 
-def leave_where_room(pool: Pool, node_id: str, now: int, cause: str) -> Iterator[Decision]:
+def migrate_off_node(pool: Pool, node_id: str, now: int, cause: str) -> Iterator[Decision]:
     """Migrate the jobs on a node out of use for which there is room now; the others go on."""
     jobs = [pool.jobs[job_id] for job_id in pool.board.nodes[node_id].jobs]
     for job_id, target in room_elsewhere(pool, jobs, now).items():

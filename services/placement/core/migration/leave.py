@@ -26,7 +26,7 @@ from shared.contracts.mitigation import (
 from shared.contracts.nodes import NodeCordoned
 from shared.ledger.decider import Decision, Input
 
-Plan = MitigationApplied | MitigationTurnedDown
+FaultPlan = MitigationApplied | MitigationTurnedDown
 
 
 def leave_slow_nodes(
@@ -52,7 +52,7 @@ def leave_slow_nodes(
         yield from turn_down(pool, message, job, "no_room", item.id)
 
 
-def leave_where_room_now(pool: Pool, now: int) -> Iterator[Decision]:
+def retry_waiting_plans(pool: Pool, now: int) -> Iterator[Decision]:
     """Migrate the jobs that wait for room to leave slow nodes, if they have it by now.
 
     They come before the queue: each gives back as many GPUs as it takes, and a gang that stalls
@@ -73,7 +73,7 @@ def end_wait_for_room(pool: Pool, message: MitigationCleared, item: Input) -> It
         yield from turn_down(pool, plan, pool.jobs[message.job_id], "over", item.id)
 
 
-def obstacle(pool: Pool, plan: Plan, job: Job | None) -> TurnedDownReason | None:
+def obstacle(pool: Pool, plan: FaultPlan, job: Job | None) -> TurnedDownReason | None:
     """Return why the plan cannot be carried out, whatever room there is; None if it can."""
     if job is None or job.attempt != plan.attempt:
         return "not_running"
@@ -87,7 +87,7 @@ def obstacle(pool: Pool, plan: Plan, job: Job | None) -> TurnedDownReason | None
 
 
 def turn_down(
-    pool: Pool, plan: Plan, job: Job | None, reason: TurnedDownReason, cause: str
+    pool: Pool, plan: FaultPlan, job: Job | None, reason: TurnedDownReason, cause: str
 ) -> Iterator[Decision]:
     """Record why a plan is not carried out; earlier releases cannot read it."""
     if pool.settings is None or pool.settings.release < TURNED_DOWN_FROM:
@@ -109,13 +109,13 @@ def turn_down(
 
 
 def migrate_off(
-    pool: Pool, job: Job, plan: Plan, target: list[Slot], now: int, cause: str
+    pool: Pool, job: Job, plan: FaultPlan, target: list[Slot], now: int, cause: str
 ) -> Iterator[Decision]:
     yield from cordon_left(pool, plan, cause, job.trace)
     yield migrate_job(pool, Migration(job, target, "slow_node"), now, cause)
 
 
-def cordon_left(pool: Pool, plan: Plan, cause: str, trace: str) -> Iterator[Decision]:
+def cordon_left(pool: Pool, plan: FaultPlan, cause: str, trace: str) -> Iterator[Decision]:
     """Cordon the slow nodes until an operator lifts it or dismisses one of the suspicions.
 
     That replaces a cordon that would end by itself, as an operator's does.
