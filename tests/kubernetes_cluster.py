@@ -16,6 +16,7 @@ import signal
 import ssl
 import subprocess
 import tarfile
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -24,6 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from infra.kubernetes import build
@@ -470,3 +472,15 @@ def kubernetes_cluster(folder: Path) -> Iterator[KubernetesCluster]:
         yield cluster
     finally:
         cluster.stop()
+
+
+@contextmanager
+def temporary_cluster() -> Iterator[KubernetesCluster]:
+    """Run a cluster in a folder of its own; the test is skipped where a program is missing."""
+    if reason := missing():
+        pytest.skip(reason)
+    with (
+        tempfile.TemporaryDirectory(prefix="bk", dir="/tmp") as folder,
+        kubernetes_cluster(Path(folder)) as cluster,
+    ):
+        yield cluster

@@ -11,10 +11,13 @@ import shutil
 import signal
 import stat
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import pytest
 
 from infra.machine.process import free_ports
 from tests.patience import PATIENCE_S
@@ -188,3 +191,15 @@ def slurm_cluster(folder: Path) -> Iterator[SlurmCluster]:
         yield cluster
     finally:
         cluster.stop()
+
+
+@contextmanager
+def temporary_cluster() -> Iterator[SlurmCluster]:
+    """Run a cluster in a folder of its own; the test is skipped where a program is missing."""
+    if reason := missing():
+        pytest.skip(reason)
+    with (
+        tempfile.TemporaryDirectory(prefix="bs", dir="/tmp") as folder,
+        slurm_cluster(Path(folder)) as cluster,
+    ):
+        yield cluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shared.schedulers.placing import FreeGpus, TypeAndGpus
+from shared.schedulers.placing import FreeGpus, TypeAndGpus, take
 from shared.schedulers.view import ClusterView, Placement, gpus_of
 
 
@@ -29,11 +29,6 @@ def first_fit(free: FreeGpus, largest: int, gpus: int) -> Placement:
             return ()
         taken.append((last, rest))
     return tuple(taken)
-
-
-def take(free: FreeGpus, placement: Placement) -> None:
-    for node, gpus in placement:
-        free[node] -= gpus
 
 
 def consolidated(view: ClusterView, allotments: Mapping[str, TypeAndGpus]) -> dict[str, Placement]:

@@ -68,17 +68,18 @@ def _place(
         is_same = gpus_of(held) == allotment.gpus and view.type_of(held) == allotment.gpu_type
         of_type = free[allotment.gpu_type]
         if is_same and held and all(of_type[node] >= gpus for node, gpus in held):
-            _take(of_type, held)
+            take(of_type, held)
             placements[job_id] = held
     for job_id, allotment in allotments.items():
         of_type = free[allotment.gpu_type]
         if job_id in placements or not 0 < allotment.gpus <= sum(of_type.values()):
             continue
         placements[job_id] = rule(of_type, allotment.gpus)
-        _take(of_type, placements[job_id])
+        take(of_type, placements[job_id])
     return placements
 
 
-def _take(free: FreeGpus, placement: Placement) -> None:
+def take(free: FreeGpus, placement: Placement) -> None:
+    """Take the GPUs of a placement from those that are free."""
     for node, gpus in placement:
         free[node] -= gpus

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.docs.engine_pages import assert_names_settings_and_reasons, run_page
-from tests.kubernetes_cluster import ADMIN, IMAGE, KubernetesCluster, kubernetes_cluster, missing
+from tests.kubernetes_cluster import ADMIN, IMAGE, KubernetesCluster, temporary_cluster
 from tests.pages import ROOT, blocks
 
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
@@ -22,12 +21,7 @@ MANIFESTS = "infra/kubernetes/manifests/"
 
 @pytest.fixture
 def cluster() -> Iterator[KubernetesCluster]:
-    if reason := missing():
-        pytest.skip(reason)
-    with (
-        tempfile.TemporaryDirectory(prefix="bk", dir="/tmp") as folder,
-        kubernetes_cluster(Path(folder)) as running,
-    ):
+    with temporary_cluster() as running:
         yield running
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from tests.docs.engine_pages import assert_names_settings_and_reasons, run_page
 from tests.pages import ROOT, blocks
-from tests.slurm_cluster import SlurmCluster, missing, slurm_cluster
+from tests.slurm_cluster import SlurmCluster, temporary_cluster
 
 PAGE = (ROOT / "docs" / "slurm.md").read_text()
 MIXED = (ROOT / "docs" / "mixed-pools.md").read_text()
@@ -22,12 +21,7 @@ FOLDER = "/shared/berth"
 
 @pytest.fixture
 def cluster() -> Iterator[SlurmCluster]:
-    if reason := missing():
-        pytest.skip(reason)
-    with (
-        tempfile.TemporaryDirectory(prefix="bs", dir="/tmp") as folder,
-        slurm_cluster(Path(folder)) as running,
-    ):
+    with temporary_cluster() as running:
         yield running
 
 

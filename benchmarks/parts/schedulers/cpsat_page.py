@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.parts.goals import met
 from benchmarks.parts.markdown import table
+from benchmarks.parts.schedulers.over_seeds import range_of
 
 HEAD = """
 ## Plans by CP-SAT
@@ -55,11 +56,11 @@ def cpsat_section(own: dict[str, Any]) -> Iterator[str]:
         racks=racks,
         nodes=nodes,
         share=own["share_nodes"],
-        seeds=_numbers(own["seeds"]),
+        seeds=range_of(own["seeds"]),
     )
     head = ("world", "planner", "mean JCT, h", "JCT to greedy", "goal", "calls", "better", "CPU, s")
     yield table(head, _rows(own["worlds"]))
-    yield FOOT.format(goal=own["goal"], chosen=_numbers(own["chosen_seeds"]))
+    yield FOOT.format(goal=own["goal"], chosen=range_of(own["chosen_seeds"]))
 
 
 def _rows(worlds: dict[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -81,7 +82,3 @@ def _rows(worlds: dict[str, Any]) -> Iterator[tuple[str, ...]]:
 def _gain(gain: dict[str, float]) -> str:
     mean, low, high = (0.0 - gain[key] for key in ("mean", "low", "high"))
     return f"{mean:+.1%} ({high:+.1%} to {low:+.1%})"
-
-
-def _numbers(seeds: list[int]) -> str:
-    return f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])

@@ -22,6 +22,11 @@ def interval(values: Sequence[float]) -> dict[str, Any]:
     }
 
 
+def range_of(seeds: Sequence[int]) -> str:
+    """Return the first and the last of consecutive seeds in words."""
+    return f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
+
+
 def gain_of(base: dict[str, Any], ours: dict[str, Any]) -> dict[str, float]:
     """Return how much lower our mean is than that of the base, paired by seed."""
     drawn = 1 - resampled(ours["values"]) / resampled(base["values"])

@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.parts.goals import met
 from benchmarks.parts.markdown import table
+from benchmarks.parts.schedulers.over_seeds import range_of
 
 HEAD = """
 ## Topology
@@ -49,14 +50,14 @@ def topology_section(own: dict[str, Any]) -> Iterator[str]:
         node=own["node_gb_per_s"],
         rack=own["rack_gb_per_s"],
         restart=own["restart_s"],
-        seeds=_numbers(own["seeds"]),
+        seeds=range_of(own["seeds"]),
     )
     head = ("network", "uplink, GB/s", "scheduler", "mean JCT, h", "restarts")
     yield table((*head, "communication"), _rows(own["networks"]))
     yield "\n"
     yield table(("goal", "result"), _goals(own))
     yield SETTINGS.format(
-        seeds=_numbers(own["chosen_seeds"]),
+        seeds=range_of(own["chosen_seeds"]),
         first=own["timers"]["first_s"],
         longest=own["timers"]["longest_s"],
         move=own["rules"]["worth_a_move"],
@@ -96,7 +97,3 @@ def _gain(network: dict[str, Any]) -> str:
     keys = ("mean", "low", "high", "least")
     mean, low, high, least = (0.0 - network["gain"][key] for key in keys)
     return f"{mean:+.1%} ({high:+.1%} to {low:+.1%}), least of a seed {least:+.1%}"
-
-
-def _numbers(seeds: list[int]) -> str:
-    return f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])

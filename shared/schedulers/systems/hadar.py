@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 from shared.performance.footprint import Footprint
 from shared.performance.rates import slowest_rate
 from shared.schedulers.hooks import Allotment, Allotments, Decides, Hooks, Memory, Need, Placements
-from shared.schedulers.placing import FreeGpus
+from shared.schedulers.placing import FreeGpus, take
 from shared.schedulers.view import CandidateJob, ClusterView, Placement, footprint_of, gpus_of
 
 ETA = 1.0
@@ -237,11 +237,6 @@ def fastest_rate(view: ClusterView, job: CandidateJob) -> float | None:
 def price_of(view: ClusterView, node: str, free: FreeGpus, prices: Prices) -> float:
     own = view.node_by_id[node]
     return prices.of(own.gpu_type, own.gpus - free[node], own.gpus)
-
-
-def take(free: FreeGpus, placement: Placement) -> None:
-    for node, gpus in placement:
-        free[node] -= gpus
 
 
 def note_work(view: ClusterView, memory: Memory) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
 from shared.performance.interleaving import GpuSharing, StageProfile, efficiency, group_iteration_s
-from shared.schedulers.consolidated import first_fit, free_of_type, take
+from shared.schedulers.consolidated import first_fit, free_of_type
 from shared.schedulers.hooks import (
     Allotment,
     Allotments,
@@ -22,6 +22,7 @@ from shared.schedulers.hooks import (
     Placements,
 )
 from shared.schedulers.pairing import best_pairs
+from shared.schedulers.placing import take
 from shared.schedulers.systems.srsf import Srsf, fitting
 from shared.schedulers.view import CandidateJob, ClusterView
 

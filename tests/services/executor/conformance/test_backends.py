@@ -6,7 +6,6 @@ A case that a backend cannot have is skipped with the reason, and not with less.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -21,12 +20,12 @@ from shared.contracts.reports import (
     WorkerRefused,
     WorkerStopped,
 )
-from tests import kubernetes_cluster
+from tests import kubernetes_cluster, slurm_cluster
 from tests.kubernetes_cluster import MANIFESTS, KubernetesCluster
 from tests.services.executor.conformance.kubernetes_stage import KubernetesStage
 from tests.services.executor.conformance.stages import EngineStage, SlurmStage, Stage, VirtualStage
 from tests.services.executor.facts import started
-from tests.slurm_cluster import GPUS, NODES, SlurmCluster, missing, slurm_cluster
+from tests.slurm_cluster import GPUS, NODES, SlurmCluster
 
 pytestmark = [pytest.mark.process, pytest.mark.parts]
 BACKENDS = ("virtual", "slurm", "kubernetes")
@@ -35,23 +34,13 @@ LONG = "echo begun; sleep 300"
 
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[SlurmCluster]:
-    if reason := missing():
-        pytest.skip(reason)
-    with (
-        tempfile.TemporaryDirectory(prefix="bs", dir="/tmp") as folder,
-        slurm_cluster(Path(folder)) as running,
-    ):
+    with slurm_cluster.temporary_cluster() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def kubernetes() -> Iterator[KubernetesCluster]:
-    if reason := kubernetes_cluster.missing():
-        pytest.skip(reason)
-    with (
-        tempfile.TemporaryDirectory(prefix="bk", dir="/tmp") as folder,
-        kubernetes_cluster.kubernetes_cluster(Path(folder)) as running,
-    ):
+    with kubernetes_cluster.temporary_cluster() as running:
         running.apply((MANIFESTS / "executor.yaml").read_text())
         running.apply((MANIFESTS / "admission.yaml").read_text())
         yield running

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from shared.contracts.attempts import JobCancelled, JobPreempted, JobSucceeded
 from shared.contracts.placement import JobHeld
 from shared.contracts.reports import WorkerReady
 from tests import kubernetes_cluster
-from tests.kubernetes_cluster import MANIFESTS, ApiError, KubernetesCluster
+from tests.kubernetes_cluster import MANIFESTS, ApiError, KubernetesCluster, temporary_cluster
 from tests.services.executor.engines.kubernetes.pod_stage import PodStage
 
 pytestmark = [pytest.mark.process, pytest.mark.parts]
@@ -21,12 +20,7 @@ LONG = "echo ran; sleep 300"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KubernetesCluster]:
-    if reason := kubernetes_cluster.missing():
-        pytest.skip(reason)
-    with (
-        tempfile.TemporaryDirectory(prefix="bk", dir="/tmp") as folder,
-        kubernetes_cluster.kubernetes_cluster(Path(folder)) as running,
-    ):
+    with temporary_cluster() as running:
         running.apply((MANIFESTS / "executor.yaml").read_text())
         running.apply((MANIFESTS / "admission.yaml").read_text())
         yield running

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from services.executor.core.slurm.submission import SlurmOptions
 from services.executor.engines.slurm.slurm import refusal_words
 from shared.contracts.reports import WorkerRefused
 from tests.services.executor.conformance.stages import SlurmStage
-from tests.slurm_cluster import missing, slurm_cluster
+from tests.slurm_cluster import temporary_cluster
 
 
 def test_a_refusal_has_slurms_own_words_once() -> None:
@@ -30,12 +29,7 @@ def test_a_refusal_has_slurms_own_words_once() -> None:
 async def test_a_job_runs_as_the_user_of_its_tenant_and_an_unknown_one_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if reason := missing():
-        pytest.skip(reason)
-    with (
-        tempfile.TemporaryDirectory(prefix="bs", dir="/tmp") as folder,
-        slurm_cluster(Path(folder)) as cluster,
-    ):
+    with temporary_cluster() as cluster:
         monkeypatch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
         stage = SlurmStage(tmp_path, cluster)
         stage.options = SlurmOptions("main", "daemon")
