@@ -57,6 +57,15 @@ def test_the_list_of_decisions_has_every_record_in_order() -> None:
     assert [name for _, name in rows if name] == files
 
 
+def test_the_list_of_results_has_every_page_and_figure() -> None:
+    folder = ROOT / "docs" / "results"
+    text = (folder / "README.md").read_text()
+    pages = {path.stem for path in folder.glob("*.md")} - {"README"}
+    assert set(re.findall(r"\((\w+)\.md\)", text)) == pages
+    figures = {path.stem for path in folder.glob("*.json")} - pages
+    assert set(re.findall(r"`(\w+)\.json`", text)) == figures
+
+
 def drawn_in_the_readme() -> set[tuple[str, str]]:
     """Return topic and reader of each labelled arrow of the picture: `a -- topic --> b & c`."""
     picture = (ROOT / "README.md").read_text().partition("```mermaid\n")[2].partition("```")[0]
