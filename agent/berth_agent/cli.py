@@ -22,7 +22,7 @@ from berth_agent.node import config as settings
 from berth_agent.node import run, status
 from berth_agent.node.config import Config, ConfigError
 from berth_agent.node.connection.http import RequestFailed, parse_address
-from berth_agent.node.credentials import claim, identity
+from berth_agent.node.credentials import claim, identity, trust
 from berth_agent.node.files.folder_access import make_passable
 from berth_agent.node.system import machine
 
@@ -122,7 +122,7 @@ def _check_gpus(config: Config) -> None:
 
 
 def _addresses(config: Config, options: argparse.Namespace) -> int:
-    """Change the addresses of the control plane, or show them."""
+    """Change the addresses and the CA of the control plane, or show the addresses."""
     present = identity.read_identity(config.state)
     executors = tuple(options.executor or ())
     _check_addresses((*executors, *filter(None, [options.gateway])))
@@ -131,6 +131,7 @@ def _addresses(config: Config, options: argparse.Namespace) -> int:
         gateway=options.gateway or present.gateway,
         executors=executors or present.executors,
         has_own_executors=bool(executors) or present.has_own_executors,
+        ca=trust.read(options.ca) if options.ca else present.ca,
     )
     if changed != present:
         identity.write_identity(config.state, changed)
@@ -246,12 +247,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     join.add_argument("--again", action="store_true", help="replace the present identity")
     moved = _command(
-        commands, "addresses", _addresses, "Show or change the addresses of the control plane."
+        commands,
+        "addresses",
+        _addresses,
+        "Show or change the addresses of the control plane and the CA of its servers.",
     )
     moved.add_argument("--gateway", help="URL of the gateway")
     moved.add_argument(
         "--executor", action="append", help="URL of an executor, instead of those that are named"
     )
+    moved.add_argument("--ca", help="PEM file of the installation's CA, instead of the present one")
     _command(commands, "run", _run, "Run the agent until it is stopped; jobs go on.")
     shown = _command(commands, "status", _status, "Show the state of the agent.")
     shown.add_argument("--json", action="store_true", help="print JSON")

@@ -1089,6 +1089,8 @@ class Joined(read.Message):
     """Ms, when the credential expires unless renewed."""
     installation: str = ""
     """Its id; empty: none is known."""
+    ca: str = ""
+    """PEM of the CA of the servers' certificates; empty: none is named."""
 
     READERS: ClassVar = {
         "node_id": read.text(shortest=1, longest=63, pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"),
@@ -1097,6 +1099,7 @@ class Joined(read.Message):
         "executors": read.items(read.text()),
         "expires_at": read.integer(),
         "installation": read.text(pattern=r"^[0-9a-f]{0,32}$"),
+        "ca": read.text(longest=65536),
     }
     REQUIRED: ClassVar = frozenset({"node_id", "pool", "approved", "executors", "expires_at"})
 

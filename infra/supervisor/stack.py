@@ -188,6 +188,7 @@ def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[
         own["BERTH_HOST"] = site.host
     if site.tls is not None and "http" in service.ports:
         own |= {"BERTH_TLS_CERT": str(site.tls.cert), "BERTH_TLS_KEY": str(site.tls.key)}
+        own |= {"BERTH_TLS_CA": str(site.tls.ca)} if service.user == "gateway" else {}
     taken = {f"BERTH_{name.upper()}": values[name] for name in service.takes if name in values}
     if service.decides and not site.idempotent:
         lanes = 1 if service.name == "access" else site.partitions

@@ -18,6 +18,11 @@ class GatewaySettings(OidcSettings):
     postgres: str = Field(
         default="", description="Address of the read models; reads answer 503 if not given"
     )
+    tls_ca: Path | None = Field(
+        default=None,
+        description="CA of the servers' certificates, PEM; nodes that joined with `--ca` take it "
+        "with their next renewal",
+    )
     linger_ms: int = Field(
         default=3, ge=0, le=1000, description="Time to gather commands for one append, in ms"
     )

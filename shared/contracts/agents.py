@@ -40,6 +40,7 @@ DISK_LABEL = "berth.disk"
 """Label of a node: what the files of a worker may take, such as `50 GiB`, else `shared`."""
 MAX_ORDERS = 500
 """Orders of one answer, confirmations included; the next request gets the rest."""
+MAX_CA_CHARS = 65_536
 MAX_LINES = 1000
 """Lines of one worker in one request."""
 InstallationId = Annotated[str, Field(pattern=r"^[0-9a-f]{0,32}$")]
@@ -498,6 +499,11 @@ class Joined(Model):
     executors: tuple[str, ...] = Field(description="base URLs of the pool's executors")
     expires_at: int = Field(description="ms, when the credential expires unless renewed")
     installation: InstallationId = Field("", description="its id; empty: none is known")
+    ca: str = Field(
+        "",
+        max_length=MAX_CA_CHARS,
+        description="PEM of the CA of the servers' certificates; empty: none is named",
+    )
 
 
 class BundleRequest(Model):

@@ -9,6 +9,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from berth_agent.messages import GpuReading
 from berth_agent.node.credentials import identity
 from berth_agent.node.credentials.identity import Identity, read_identity, write_identity
 from berth_agent.node.credentials.renewal import Credentials
+from infra.security.certificates import make
 from shared.contracts import agents as wire
 from tests.serving import Double, Quiet
 
@@ -218,6 +220,19 @@ def test_the_addresses_of_the_control_plane_are_changed(
     assert identity.executors == ("https://a:1", "https://b:1") and identity.has_own_executors
     assert main(["addresses", "--executor", "http://plain.example", *flags]) == 1
     assert read_identity(str(tmp_path)) == identity
+
+
+def test_another_ca_of_the_control_plane_is_taken_without_a_token(
+    gateway: GatewayDouble, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert join(gateway, tmp_path) == 0
+    make(tmp_path / "certificates")
+    flags, path = ("--state", str(tmp_path)), tmp_path / "certificates" / "ca.crt"
+    joined = read_identity(str(tmp_path))
+    assert main(["addresses", "--ca", str(path), *flags]) == 0
+    assert read_identity(str(tmp_path)) == replace(joined, ca=path.read_text())
+    assert main(["addresses", "--ca", str(tmp_path / "identity.json"), *flags]) == 1
+    assert "a PEM file of certificates is allowed" in capsys.readouterr().err
 
 
 def test_a_refusal_is_one_line(

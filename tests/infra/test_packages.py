@@ -93,7 +93,7 @@ def test_the_archive_needs_the_standard_library_alone(built: dict[str, Path]) ->
     code = f"import sys; sys.path.insert(0, {str(archive)!r}); import {imports}\n"
     code += "print(berth_agent.__file__)"
     done = run(sys.executable, "-I", "-S", "-c", code)
-    assert done.stdout.strip() == f"{archive}/berth_agent/__init__.py"
+    assert done.stdout.strip() == f"{archive}/berth_agent/__init__.pyc"
 
 
 def test_modules_of_the_archive_are_compiled_and_another_python_reads_the_sources(

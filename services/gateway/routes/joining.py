@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from pathlib import Path
 from time import monotonic_ns
 from typing import TypeVar
 
@@ -15,12 +18,14 @@ from services.gateway.responses.openapi import WITHOUT_KEY, problem_responses, r
 from services.gateway.responses.problem import ApiError, unauthenticated, unavailable
 from services.gateway.wiring import Gateway, gateway_of
 from shared.bus.clock import now_ms
-from shared.contracts.agents import AGENT_API, Joined, JoinRequest, RenewRequest
+from shared.contracts.agents import AGENT_API, MAX_CA_CHARS, Joined, JoinRequest, RenewRequest
 from shared.contracts.enrolment import EnrollNode, NodeTokenCreated, RenewNodeCredential
 from shared.contracts.keys import hash_secret, parse_bearer, parse_key
 from shared.contracts.node_registry import EnrolledNode, Refusal
 
 router = APIRouter(prefix=AGENT_API, tags=["nodes"])
+log = logging.getLogger(__name__)
+
 REFUSALS = problem_responses(400, 409, 413, 415, 422)
 M = TypeVar("M", bound=BaseModel)
 
@@ -48,7 +53,7 @@ async def join_node(request: Request) -> Response:
         hardware=body.hardware,
     )
     await decide_by_access(request, principal, command, body.node_id)
-    return _joined(gateway, body.node_id)
+    return await _joined(gateway, body.node_id)
 
 
 @router.post(
@@ -75,7 +80,7 @@ async def renew_credential(request: Request) -> Response:
         former_hardware=body.former_hardware,
     )
     await decide_by_access(request, principal, command, node.node_id)
-    return _joined(gateway, node.node_id)
+    return await _joined(gateway, node.node_id)
 
 
 def _open_gateway(request: Request) -> tuple[Gateway, str]:
@@ -113,7 +118,8 @@ async def _authenticated(gateway: Gateway, credential: str) -> EnrolledNode | Re
     return registry.authenticate(credential, now_ms())
 
 
-def _joined(gateway: Gateway, node_id: str) -> Response:
+async def _joined(gateway: Gateway, node_id: str) -> Response:
+    ca = await asyncio.to_thread(_read_ca, gateway.settings.tls_ca)
     node = gateway.access.view.enrolled.nodes[node_id]
     joined = Joined(
         node_id=node_id,
@@ -122,5 +128,16 @@ def _joined(gateway: Gateway, node_id: str) -> Response:
         executors=gateway.settings.executors,
         expires_at=node.expires_at,
         installation=gateway.access.view.installation,
+        ca=ca,
     )
     return Response(joined.model_dump_json(), media_type="application/json")
+
+
+def _read_ca(path: Path | None) -> str:
+    """Return the present CA, which a renewal replaces; empty if it is not named or not readable."""
+    try:
+        text = path.read_text(encoding="ascii") if path is not None else ""
+    except (OSError, ValueError) as error:
+        log.error("CA of nodes not readable", extra={"reason": str(error)})
+        return ""
+    return text if len(text) <= MAX_CA_CHARS else ""

@@ -104,6 +104,7 @@ def test_compose_gives_a_service_the_settings_of_the_supervisor(service: Service
         "BERTH_KAFKA_USER",
         "BERTH_KAFKA_PASSWORD_FILE",
         "BERTH_KAFKA_CA",
+        "BERTH_TLS_CA",
         "BERTH_TLS_CERT",
         "BERTH_TLS_KEY",
     ):

@@ -43,6 +43,7 @@ SET_BY_THE_STACK = {
     "postgres",
     "schema_name",
     "metrics_of",
+    "tls_ca",
     "node_executors",
     "recorded",
     "recorded_at",

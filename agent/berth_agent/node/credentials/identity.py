@@ -20,6 +20,7 @@ from berth_agent.messages import (
     RenewRequest,
 )
 from berth_agent.node.connection.http import Connection, RequestFailed, parse_address, tls_context
+from berth_agent.node.credentials import trust
 from berth_agent.node.system.machine import read_boot_id
 
 REQUEST_S = 30.0
@@ -50,7 +51,8 @@ class Identity:
     """ms since the Unix epoch."""
     approved: bool
     ca: str
-    """PEM of the installation's CA; empty: those that the system trusts."""
+    """PEM of the installation's CA, the present certificate first; empty: those that the system
+    trusts."""
     next_secret: str = ""
     """Secret whose renewal may have been accepted, although no answer arrived."""
     has_own_executors: bool = False
@@ -95,9 +97,7 @@ def write_identity(state: str, identity: Identity) -> None:
 
 def tls_of(identity: Identity) -> ssl.SSLContext:
     """Return the trust in the pinned CA, or in the system's."""
-    if not identity.ca:
-        return tls_context(None)
-    return ssl.create_default_context(cadata=identity.ca)
+    return trust.context_of(identity.ca) if identity.ca else tls_context(None)
 
 
 def join(
@@ -112,10 +112,10 @@ def join(
     """Join by a token and write the identity; its secret never leaves the node.
 
     The secret is on disk before its hash is sent: where the answer is lost, the same command joins
-    with it again, which the control plane takes for a repetition. Raises what `_read_ca` does,
+    with it again, which the control plane takes for a repetition. Raises what `trust.read` does,
     RequestFailed.
     """
-    pem = _read_ca(ca) if ca else ""
+    pem = trust.read(ca) if ca else ""
     connection = Connection(parse_address(gateway), tls_context(ca or None), "")
     try:
         secret, joined = _enrolled(connection, state, token, node_id, hardware)
@@ -132,7 +132,7 @@ def join(
         has_own_executors=bool(executors),
         expires_at=joined.expires_at,
         approved=joined.approved,
-        ca=pem,
+        ca=trust.with_newer(pem, joined.ca),
         installation=joined.installation or mark_of(gateway, pem),
     )
     write_identity(state, identity)
@@ -180,17 +180,6 @@ def _end_join(state: str) -> None:
     """Remove the secret of the join durably: it must not be there again once it is revoked."""
     Path(state, file_names.JOINING).unlink(missing_ok=True)
     files.sync_folder(state)
-
-
-def _read_ca(path: str) -> str:
-    """Return the PEM of the file. Raises OSError, ValueError."""
-    try:
-        pem = Path(path).read_text(encoding="ascii")
-        # An empty text would mean the CAs of the system.
-        ssl.create_default_context(cadata=pem or "-")
-    except (ssl.SSLError, ValueError):
-        raise ValueError(f"--ca: {path}; a PEM file of certificates is allowed") from None
-    return pem
 
 
 def _explained(gateway: str, failure: RequestFailed) -> RequestFailed:
@@ -257,6 +246,7 @@ def renew(identity: Identity, credential: str, machine: Sequence[str]) -> Identi
         executors=_renewed_executors(identity, joined),
         expires_at=joined.expires_at,
         approved=joined.approved,
+        ca=trust.with_newer(identity.ca, joined.ca),
     )
 
 

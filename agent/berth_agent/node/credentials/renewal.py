@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from berth_agent.linux.clocks import wall_ms
 from berth_agent.node.connection.http import RequestFailed, is_address
+from berth_agent.node.credentials import trust
 from berth_agent.node.credentials.executor_access import UNAUTHENTICATED, ExecutorAccess
 from berth_agent.node.credentials.identity import (
     Identity,
@@ -38,17 +39,22 @@ class Credentials:
         now_ms: int,
         machine: Callable[[], Sequence[str]] = hardware_hashes,
     ) -> None:
-        self.problem = ""
-        """Why the last renewal that was due failed."""
+        self._failure = ""
+        """Reason for which the last renewal that was due failed."""
         self._machine = machine
         self._state = state
         self._identity = identity
-        self._tls = tls_of(identity)
+        self._trust_renewed()
         self._read_ms = now_ms
         self._presents_next = False
         """The present secret was refused: the renewal to the next one was accepted, perhaps."""
         self._is_written = True
         self._executors, self._id = identity.executors, ""
+
+    @property
+    def problem(self) -> str:
+        """Reason for which the node will lose its access; empty if none is known."""
+        return self._failure or trust.problem(self._ca_end_ms, wall_ms())
 
     @property
     def identity(self) -> Identity:
@@ -96,16 +102,22 @@ class Credentials:
             self._keep(self._renewed())
             self._executors = self._identity.executors
         except (RequestFailed, OSError) as error:
-            problem = f"the credential is not renewed: {error}"
-            if problem != self.problem:
-                log.warning("%s", problem)
-            self.problem = problem
+            failure = f"the credential is not renewed: {error}"
+            if failure != self._failure:
+                log.warning("%s", failure)
+            self._failure = failure
             return False
-        self.problem = ""
+        self._failure = ""
+        self._trust_renewed()
         log.info("the credential is renewed")
         self._presents_next = False
         self._read_ms = now_ms
         return True
+
+    def _trust_renewed(self) -> None:
+        """Trust the CA of the present identity in connections from now on."""
+        self._tls = tls_of(self._identity)
+        self._ca_end_ms = trust.end_ms(self._tls) if self._identity.ca else None
 
     def _heard(self) -> Identity:
         """Return the identity with what executors have said."""

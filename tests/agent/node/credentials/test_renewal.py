@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from berth_agent.linux import files
 from berth_agent.node.credentials.identity import Identity, read_identity, write_identity
 from berth_agent.node.credentials.renewal import Credentials, renewed_ahead_ms
+from infra.security.certificates import make
 from services.access.core.enrolment import RENEWED_FOR_MS, renew
 from services.access.core.outcomes import Denial
 from shared.contracts.agents import RenewRequest
@@ -31,6 +33,7 @@ class AccessDouble(Double):
     def __init__(self, hardware: str = "") -> None:
         self.now_ms = 0
         self.answers = True
+        self.ca = ""
         self.registry = NodeRegistry()
         self.registry.apply(
             NodeEnrolled(
@@ -72,7 +75,7 @@ class AccessDouble(Double):
         if outcome.event is not None:
             self.registry.apply(outcome.event)
         joined = {"node_id": "n1", "pool": "gpu", "approved": True, "executors": []}
-        return 200, {**joined, "expires_at": node.expires_at}
+        return 200, {**joined, "expires_at": node.expires_at, "ca": self.ca}
 
     def knows(self, credential: str) -> bool:
         return not isinstance(self.registry.authenticate(credential, self.now_ms), Refusal)
@@ -204,6 +207,28 @@ def test_the_id_of_the_installation_that_an_executor_names_is_used_and_kept(
     credentials = agent()
     credentials.use_installation("")
     assert credentials.installation == "abc123"
+
+
+def test_a_renewal_brings_the_present_ca(
+    access: AccessDouble, agent: Callable[[], Credentials], tmp_path: Path
+) -> None:
+    older, newer = (make_ca(tmp_path / name, days) for name, days in (("a", 715), ("b", 0)))
+    write_identity(str(tmp_path), replace(read_identity(str(tmp_path)), ca=older))
+    credentials = agent()
+    assert "the CA that this node trusts ends in 14 days" in credentials.problem
+    access.ca = newer
+    assert credentials.renew_if_due(LIFE_MS - 6 * DAY_MS)
+    assert credentials.problem == ""
+    assert len(credentials.access().tls.get_ca_certs()) == 2
+    kept = read_identity(str(tmp_path)).ca
+    assert kept.startswith(newer.strip()) and older.strip() in kept
+
+
+def make_ca(folder: Path, days_ago: int) -> str:
+    """Return the certificate of a CA that was made so many days ago."""
+    made_at = datetime.now(UTC) - timedelta(days=days_ago)  # noqa: TID251
+    make(folder, now=made_at)
+    return (folder / "ca.crt").read_text()
 
 
 @pytest.mark.parametrize(

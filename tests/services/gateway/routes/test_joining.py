@@ -32,6 +32,7 @@ from tests.services.gateway.stack import (
 
 pytestmark = pytest.mark.process
 EXECUTOR = "https://10.0.0.1:7443"
+CA = "-----BEGIN CERTIFICATE-----\n"
 
 
 class Site(NamedTuple):
@@ -97,7 +98,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     broker, kafka = start_broker(folder)
     asyncio.run(_fill(kafka))
     access = start_access(folder, kafka)
-    gateway, url = start_gateway(folder, kafka, "", BERTH_NODE_EXECUTORS=EXECUTOR)
+    ca = folder / "ca.crt"
+    ca.write_text(CA)
+    gateway, url = start_gateway(
+        folder, kafka, "", BERTH_NODE_EXECUTORS=EXECUTOR, BERTH_TLS_CA=str(ca)
+    )
     try:
         asyncio.run(ready(url))
         yield Site(url, kafka)
@@ -126,9 +131,10 @@ async def test_a_node_joins_and_learns_where_its_executors_are(site: Site, token
     assert joined.pop("expires_at") > 1_700_000_000_000
     installation = joined.pop("installation")
     assert len(installation) == 12
+    assert joined.pop("ca") == CA
     assert joined == {"node_id": "n-1", "pool": "nodes", "approved": True, "executors": [EXECUTOR]}
     status, renewed = await site.renew("n-1.one", "two", hardware="hw")
-    assert (status, renewed["installation"]) == (200, installation)
+    assert (status, renewed["installation"], renewed["ca"]) == (200, installation, CA)
 
 
 async def test_identities_are_listed_by_pool(site: Site, token: str) -> None:

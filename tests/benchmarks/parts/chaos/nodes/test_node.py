@@ -1,4 +1,4 @@
-"""What a node left behind is listed while groups of workers come and go."""
+"""Groups and files that a node left behind are listed while groups of others go."""
 
 from __future__ import annotations
 
