@@ -296,7 +296,8 @@ def an_identity(gateway: GatewayDouble, expires_at: int) -> Identity:
 def test_a_credential_is_renewed_ahead_of_its_end(gateway: GatewayDouble, tmp_path: Path) -> None:
     now_ms = 1_000 * DAY_MS
     identity = an_identity(gateway, now_ms + 6 * DAY_MS)
-    credentials = Credentials(str(tmp_path), identity, now_ms - 84 * DAY_MS)
+    issued_ms = now_ms - 84 * DAY_MS
+    credentials = Credentials(str(tmp_path), replace(identity, issued_ms=issued_ms))
     assert not credentials.renew_if_due(now_ms - 5 * DAY_MS)
     assert credentials.renew_if_due(now_ms)
     [(endpoint, credential, request)] = gateway.requests
@@ -310,13 +311,13 @@ def test_a_renewal_without_an_answer_goes_on_with_the_same_secret(
     gateway: GatewayDouble, tmp_path: Path
 ) -> None:
     write_identity(str(tmp_path), an_identity(gateway, 0))
-    credentials = Credentials(str(tmp_path), read_identity(str(tmp_path)), 0)
+    credentials = Credentials(str(tmp_path), read_identity(str(tmp_path)))
     gateway.status = 503
     assert not credentials.renew_if_due(DAY_MS)
     pending = read_identity(str(tmp_path))
     assert pending.secret == "old" and pending.next_secret
     gateway.status = 200
-    restarted = Credentials(str(tmp_path), pending, 0)
+    restarted = Credentials(str(tmp_path), pending)
     assert restarted.renew_if_due(DAY_MS)
     assert read_identity(str(tmp_path)).secret == pending.next_secret
     assert len({request.credential_sha256 for _, _, request in gateway.requests}) == 1

@@ -168,7 +168,7 @@ def renewing(node: Newcomer) -> Client:
     """Renew the node's credential as its agent does it close to the end."""
     state = str(node.state)
     identity = read_identity(state)
-    credentials = Credentials(state, identity, now_ms=0)
+    credentials = Credentials(state, identity)
 
     def act() -> str | None:
         is_renewed = credentials.renew_if_due(identity.expires_at - 1)

@@ -12,7 +12,6 @@ from time import monotonic
 
 from berth_agent import VERSION, file_names
 from berth_agent.linux import files
-from berth_agent.linux.clocks import wall_ms
 from berth_agent.linux.hierarchies import Hierarchies, open_hierarchies
 from berth_agent.messages import (
     ADDRESS_LABEL,
@@ -88,7 +87,7 @@ class Runtime:
         self._claim = IdentityClaim()
         self._claim.hold(self._identity)
         check_passage(config)
-        self._credentials = Credentials(config.state, self._identity, wall_ms())
+        self._credentials = Credentials(config.state, self._identity)
         self._kernel = machine.probe_kernel(config)
         self._engine = find_engine(config, self._kernel)
         node_id = self._identity.node_id

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from berth_agent import file_names
 from berth_agent.linux import files
+from berth_agent.linux.clocks import wall_ms
 from berth_agent.messages import (
     HELLO_PATH,
     JOIN_PATH,
@@ -60,6 +61,8 @@ class Identity:
     installation: str = ""
     """Mark of the installation that it joined: its id, or what an older one is known by. Empty: it
     joined before there were any, and has heard of none since."""
+    issued_ms: int = 0
+    """When the credential was given, ms since the Unix epoch; 0: an older agent did not note it."""
     has_own_name: bool = False
     """No other installation has a node of its name, so that it needs no mark."""
 
@@ -131,6 +134,7 @@ def join(
         executors=executors or joined.executors,
         has_own_executors=bool(executors),
         expires_at=joined.expires_at,
+        issued_ms=wall_ms(),
         approved=joined.approved,
         ca=trust.with_newer(pem, joined.ca),
         installation=joined.installation or mark_of(gateway, pem),

@@ -33,11 +33,7 @@ class Credentials:
     """The present identity, renewed by itself. One thread renews it, others read it."""
 
     def __init__(
-        self,
-        state: str,
-        identity: Identity,
-        now_ms: int,
-        machine: Callable[[], Sequence[str]] = hardware_hashes,
+        self, state: str, identity: Identity, machine: Callable[[], Sequence[str]] = hardware_hashes
     ) -> None:
         self._failure = ""
         """Reason for which the last renewal that was due failed."""
@@ -45,7 +41,6 @@ class Credentials:
         self._state = state
         self._identity = identity
         self._trust_renewed()
-        self._read_ms = now_ms
         self._presents_next = False
         """The present secret was refused: the renewal to the next one was accepted, perhaps."""
         self._is_written = True
@@ -86,8 +81,13 @@ class Credentials:
 
     def start(self, stopping: threading.Event) -> None:
         def run() -> None:
+            logged = ""
             while not stopping.wait(CHECK_S):
                 self.renew_if_due(wall_ms())
+                ends = trust.problem(self._ca_end_ms, wall_ms())
+                if ends and ends != logged:
+                    log.warning("%s", ends)
+                logged = ends
 
         threading.Thread(target=run, daemon=True, name="renewal").start()
 
@@ -99,7 +99,7 @@ class Credentials:
             if not self._identity.gateway or not self._is_due(now_ms):
                 return False
             self._keep(prepare_renewal(self._identity))
-            self._keep(self._renewed())
+            self._keep(replace(self._renewed(), issued_ms=now_ms))
             self._executors = self._identity.executors
         except (RequestFailed, OSError) as error:
             failure = f"the credential is not renewed: {error}"
@@ -111,7 +111,6 @@ class Credentials:
         self._trust_renewed()
         log.info("the credential is renewed")
         self._presents_next = False
-        self._read_ms = now_ms
         return True
 
     def _trust_renewed(self) -> None:
@@ -125,7 +124,8 @@ class Credentials:
 
     def _is_due(self, now_ms: int) -> bool:
         identity = self._identity
-        life_ms = identity.expires_at - self._read_ms
+        # Of one that was given at an unknown time this is long, so that it is renewed in good time.
+        life_ms = identity.expires_at - identity.issued_ms
         ahead_ms = renewed_ahead_ms(identity.node_id, life_ms)
         return bool(identity.next_secret) or identity.expires_at - now_ms < ahead_ms
 

@@ -93,7 +93,7 @@ def agent(access: AccessDouble, tmp_path: Path) -> Callable[[], Credentials]:
     """Start an agent; each call is a restart, with what the folder holds."""
     identity = Identity("n1", "gpu", "first", access.url, ("https://e:1",), LIFE_MS, True, "")
     write_identity(str(tmp_path), identity)
-    return lambda: Credentials(str(tmp_path), read_identity(str(tmp_path)), 0)
+    return lambda: Credentials(str(tmp_path), read_identity(str(tmp_path)))
 
 
 def lose_the_answer(access: AccessDouble, credentials: Credentials) -> None:
@@ -170,6 +170,24 @@ def test_nodes_that_joined_together_do_not_renew_together() -> None:
     assert 20_000 <= renewed_ahead_ms("n1", 60_000) <= 30_000
 
 
+@pytest.mark.parametrize("issued_ms", [0, 1])
+def test_a_node_that_is_switched_off_each_night_renews_in_time(
+    access: AccessDouble, agent: Callable[[], Credentials], tmp_path: Path, issued_ms: int
+) -> None:
+    agent()
+    joined = read_identity(str(tmp_path))
+    write_identity(str(tmp_path), replace(joined, issued_ms=issued_ms))
+    for hours_left in (13 * 24, 37, 13):
+        access.now_ms = LIFE_MS - hours_left * DAY_MS // 24
+        restarted = agent()
+        is_renewed = restarted.renew_if_due(access.now_ms)
+        if is_renewed:
+            assert hours_left == 37, "not in the last night, and not a fortnight before"
+            assert read_identity(str(tmp_path)).issued_ms == access.now_ms
+            return
+    pytest.fail("not renewed")
+
+
 def test_addresses_that_an_executor_names_are_used_and_kept(
     agent: Callable[[], Credentials], tmp_path: Path
 ) -> None:
@@ -239,7 +257,7 @@ def test_a_copied_disk_does_not_renew_the_identity_of_its_origin(
 ) -> None:
     access = AccessDouble("hw")
     identity = Identity("n1", "gpu", "first", access.url, ("https://e:1",), LIFE_MS, True, "")
-    credentials = Credentials(str(tmp_path), identity, 0, lambda: machine)
+    credentials = Credentials(str(tmp_path), identity, lambda: machine)
     try:
         assert credentials.renew_if_due(LIFE_MS - 6 * DAY_MS) is renewed
     finally:
