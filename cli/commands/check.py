@@ -101,12 +101,17 @@ def rebuild(
 
 def bench(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Name of the benchmark, such as spine.")],
+    name: Annotated[
+        str | None, typer.Argument(help="Name of the benchmark; without one, list all names.")
+    ] = None,
 ) -> None:
     """Run a benchmark; options after its name are passed to it."""
     import runpy
     from importlib.util import find_spec
 
+    if name is None:
+        lines(_benchmarks())
+        return
     if not name.isidentifier():
         raise BadInput(f"invalid benchmark name: {name!r}")
     exists = find_spec(BENCHMARKS) and find_spec(f"{BENCHMARKS}.{name}")

@@ -26,7 +26,7 @@ def berth(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         for name, value in env.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(sys, "argv", ["berth", *words])
-        if words[:1] == ("bench",):
+        if words[:1] == ("bench",) and len(words) > 1:
             # Another test of this process may have imported it; a shell's command never has.
             monkeypatch.delitem(sys.modules, f"benchmarks.{words[1]}", raising=False)
         with pytest.raises(SystemExit) as ended:
@@ -144,6 +144,10 @@ def test_a_trace_without_a_column_names_the_column(berth: Berth, tmp_path: Path)
 def test_a_benchmark_that_is_not_there_is_not_found(berth: Berth) -> None:
     assert berth("bench", "nope").returncode == 4
     assert berth("bench", "no.pe").returncode == 2
+
+
+def test_benchmarks_are_listed_where_none_is_named(berth: Berth) -> None:
+    assert {"spine", "policies"} <= set(berth("bench").stdout.split())
 
 
 def test_the_help_of_a_benchmark_is_its_own(berth: Berth) -> None:
