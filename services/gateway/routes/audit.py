@@ -10,10 +10,10 @@ from berth_client import answers
 from services.gateway.reads import queries
 from services.gateway.reads.database import Row
 from services.gateway.reads.paging import Limit, NamePart, PageToken, TimeCursor, page_of
+from services.gateway.requests.archived_rows import gone, with_left_before
 from services.gateway.requests.authorization import authorize
 from services.gateway.requests.commands import json_response
 from services.gateway.requests.filters import check_action
-from services.gateway.requests.left import gone, with_left
 from services.gateway.responses.openapi import read_route
 from services.gateway.wiring import Gateway, gateway_of
 from shared.bus.inputs.inbox import ACCESS
@@ -57,7 +57,7 @@ async def list_audit(
         bearer, queries.AUDIT, principal, action, outcome, cursor.at, cursor.key, limit
     )
     page = page_of(rows, limit, "at", "entry_id")
-    return json_response(await with_left(gateway, bearer, page, "audit"))
+    return json_response(await with_left_before(gateway, bearer, page, "audit"))
 
 
 def _is_applied(gateway: Gateway, answer: Row) -> bool:

@@ -11,6 +11,7 @@ from berth_client import answers
 from services.gateway.core.strict import Body, parse_body
 from services.gateway.reads import queries
 from services.gateway.reads.paging import Limit, TimeCursor, TimeToken, page_of
+from services.gateway.requests.archived_rows import gone, with_left_before
 from services.gateway.requests.authorization import authorize
 from services.gateway.requests.body import json_body
 from services.gateway.requests.commands import (
@@ -19,7 +20,6 @@ from services.gateway.requests.commands import (
     json_response,
     send_access_command,
 )
-from services.gateway.requests.left import gone, with_left
 from services.gateway.responses.openapi import read_route
 from services.gateway.wiring import gateway_of
 from shared.contracts.access import RetryInput, SkipInput
@@ -60,7 +60,7 @@ async def list_dead_letters(
         bearer, queries.DEAD, bearer.tenant, settled, cursor.at, cursor.key, limit
     )
     page = page_of(rows, limit, "at", "dead_id")
-    return json_response(await with_left(gateway, bearer, page, "dead_letter"))
+    return json_response(await with_left_before(gateway, bearer, page, "dead_letter"))
 
 
 @router.get("/dead/{dead_id:path}", **read_route(answers.DeadLetter, 404, 422))

@@ -13,11 +13,11 @@ from services.gateway.core.strict import Body
 from services.gateway.reads import job_queries, queries
 from services.gateway.reads.paging import Limit, NamePart, TimeCursor, TimeToken, page_of
 from services.gateway.reads.queue_starts import interval_of
+from services.gateway.requests.archived_rows import gone, with_left_before
 from services.gateway.requests.authorization import authorize
 from services.gateway.requests.commands import json_response
 from services.gateway.requests.current_job import all_stays, current_row
 from services.gateway.requests.filters import check_job, check_pool, check_tenant
-from services.gateway.requests.left import gone, with_left
 from services.gateway.responses.openapi import read_route
 from services.gateway.responses.problem import not_found
 from services.gateway.wiring import Gateway, gateway_of
@@ -71,7 +71,7 @@ async def list_jobs(
         row["as_of"] = gateway.shown_ms()
         add_advice(row)
     page = page_of(rows, limit, "submitted_at", "job_id")
-    return json_response(await with_left(gateway, bearer, page, "job_admission"))
+    return json_response(await with_left_before(gateway, bearer, page, "job_admission"))
 
 
 async def list_filter(

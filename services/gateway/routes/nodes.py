@@ -13,6 +13,7 @@ from services.gateway.core.strict import parse_body
 from services.gateway.reads import queries
 from services.gateway.reads.database import Row
 from services.gateway.reads.paging import Limit, PageToken, page_of
+from services.gateway.requests.archived_rows import with_left_before
 from services.gateway.requests.authorization import authorize
 from services.gateway.requests.body import json_body
 from services.gateway.requests.commands import (
@@ -24,7 +25,6 @@ from services.gateway.requests.commands import (
     send_command,
 )
 from services.gateway.requests.filters import check_job, check_pool
-from services.gateway.requests.left import with_left
 from services.gateway.responses.openapi import read_route
 from services.gateway.responses.problem import ApiError, not_found
 from services.gateway.wiring import Gateway, gateway_of
@@ -270,4 +270,4 @@ async def list_allocations(
     if not rows:
         await check_job(gateway, bearer, "job", job)
     page = page_of(rows, limit, "allocation_id")
-    return json_response(await with_left(gateway, bearer, page, "allocation"))
+    return json_response(await with_left_before(gateway, bearer, page, "allocation"))

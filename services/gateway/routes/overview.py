@@ -11,8 +11,8 @@ from services.gateway.core.failures import add_advice
 from services.gateway.reads import job_queries
 from services.gateway.reads.database import Row
 from services.gateway.reads.paging import NamePart, TimeCursor, TimeToken, page_of
+from services.gateway.requests.archived_rows import with_left_before
 from services.gateway.requests.commands import json_response
-from services.gateway.requests.left import with_left
 from services.gateway.responses.openapi import read_route
 from services.gateway.routes.jobs import list_filter
 from shared.contracts.base import JobId, Name
@@ -47,7 +47,7 @@ async def list_submissions(
     )
     page = page_of(rows, limit, "submitted_at", "job_id")
     page["items"] = [submission_row(row, gateway.shown_ms()) for row in rows]
-    return json_response(await with_left(gateway, bearer, page, "job_admission"))
+    return json_response(await with_left_before(gateway, bearer, page, "job_admission"))
 
 
 def submission_row(row: Row, as_of: int) -> Row:

@@ -1,4 +1,4 @@
-"""Rows that have left the read models: lists and 404s say so."""
+"""Rows that were archived, and so have left the read models: lists and 404s say so."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.gateway.wiring import Gateway
 from shared.contracts.registry import Bearer
 
 
-async def with_left(
+async def with_left_before(
     gateway: Gateway, bearer: Bearer, page: dict[str, object], table: str
 ) -> dict[str, object]:
     """Return the page; the last one has as `left_before` the time before which rows have left."""
