@@ -13,7 +13,7 @@ from simulator.engine.run import simulate
 from simulator.engine.scenario import POOL, Scenario, simulated_pool
 from simulator.engine.sizing import equal_nodes, window_of
 from simulator.workload.rows import WorkloadJob
-from tests.docs.test_paths import CODE, TOP, expand, is_path
+from tests.docs.test_paths import CODE, TOP, TRACKED, expand, is_path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "journey.md").read_text()
@@ -78,3 +78,13 @@ def test_a_file_of_another_folder_is_not_named_by_its_name() -> None:
     assert "services/admission/core/state.py" in named(section)
     assert "services/admission/core/pool/queue.py" in named(section)
     assert "services/priority/core/state.py" not in named(section)
+
+
+NAME_IN_FILE = re.compile(r"`(?:\w+\.)?(\w+)` in\s+`([\w/.]+\.py)`")
+
+
+@pytest.mark.parametrize("page", ["journey", "contributing", "fencing"])
+def test_a_name_that_a_page_finds_in_a_file_is_there(page: str) -> None:
+    for name, path in NAME_IN_FILE.findall((ROOT / "docs" / f"{page}.md").read_text()):
+        files = [ROOT / tracked for tracked in TRACKED if f"/{tracked}".endswith(f"/{path}")]
+        assert any(re.search(rf"\b{name}\b", file.read_text()) for file in files), (name, path)
