@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from time import monotonic
 
 from berth_agent.linux.clocks import wall_ms
 from berth_agent.node.connection.http import RequestFailed, is_address
@@ -23,6 +24,8 @@ from berth_agent.node.credentials.identity import (
 from berth_agent.node.system.machine import hardware_hashes
 
 CHECK_S = 60.0
+LEAST_S = 6 * 3600.0
+"""Least time between two renewals: to a clock that is ahead each credential is over."""
 AHEAD_MS = 7 * 24 * 3600 * 1000
 """Least time before the end at which renewal begins, or a third of the life if that is shorter."""
 
@@ -41,6 +44,8 @@ class Credentials:
         self._state = state
         self._identity = identity
         self._trust_renewed()
+        self._renewed_s: float | None = None
+        """When a renewal was accepted last, in s of the monotonic clock."""
         self._presents_next = False
         """The present secret was refused: the renewal to the next one was accepted, perhaps."""
         self._is_written = True
@@ -108,6 +113,7 @@ class Credentials:
             self._failure = failure
             return False
         self._failure = ""
+        self._renewed_s = monotonic()
         self._trust_renewed()
         log.info("the credential is renewed")
         self._presents_next = False
@@ -127,7 +133,10 @@ class Credentials:
         # Of one that was given at an unknown time this is long, so that it is renewed in good time.
         life_ms = identity.expires_at - identity.issued_ms
         ahead_ms = renewed_ahead_ms(identity.node_id, life_ms)
-        return bool(identity.next_secret) or identity.expires_at - now_ms < ahead_ms
+        if identity.next_secret:
+            return True
+        is_new = self._renewed_s is not None and monotonic() - self._renewed_s < LEAST_S
+        return not is_new and identity.expires_at - now_ms < ahead_ms
 
     def _renewed(self) -> Identity:
         """Return the renewed identity; the other secret is tried if one is refused."""

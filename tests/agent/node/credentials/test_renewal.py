@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from berth_agent.linux import files
+from berth_agent.node.credentials import renewal
 from berth_agent.node.credentials.identity import Identity, read_identity, write_identity
 from berth_agent.node.credentials.renewal import Credentials, renewed_ahead_ms
 from infra.security.certificates import make
@@ -50,8 +51,8 @@ class AccessDouble(Double):
         class Handler(Quiet):
             def do_POST(self) -> None:
                 credential = self.headers["Authorization"].removeprefix("Bearer ")
-                renewal = RenewRequest.model_validate_json(self.received())
-                status, answer = double.renewed(credential, renewal)
+                request = RenewRequest.model_validate_json(self.received())
+                status, answer = double.renewed(credential, request)
                 if not double.answers:
                     return
                 self.answer(status, json.dumps(answer).encode())
@@ -168,6 +169,17 @@ def test_nodes_that_joined_together_do_not_renew_together() -> None:
     assert min(ahead_ms) >= 7 * DAY_MS and max(ahead_ms) <= 10.5 * DAY_MS
     assert len(set(ahead_ms)) > 100
     assert 20_000 <= renewed_ahead_ms("n1", 60_000) <= 30_000
+
+
+def test_a_clock_that_is_ahead_does_not_renew_again_and_again(
+    access: AccessDouble, agent: Callable[[], Credentials], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead_ms, credentials = 400 * DAY_MS, agent()
+    assert credentials.renew_if_due(ahead_ms)
+    assert not credentials.renew_if_due(ahead_ms + 60_000)
+    assert credentials.problem == ""
+    monkeypatch.setattr(renewal, "LEAST_S", 0.0)
+    assert credentials.renew_if_due(ahead_ms + 120_000)
 
 
 @pytest.mark.parametrize("issued_ms", [0, 1])
