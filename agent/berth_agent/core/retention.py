@@ -32,15 +32,18 @@ class Retention:
     def expired(
         self, workers: Iterable[EndedWorker], free_gib: float, now_s: float
     ) -> list[EndedWorker]:
-        """Return what is to be removed, given the free space of the disk."""
-        oldest_first = sorted(workers, key=lambda worker: worker.ended_s)
+        """Return what is to be removed, given the free space of the disk.
+
+        What ended in the future by this clock, which was ahead then, is the oldest.
+        """
+        oldest_first = sorted(workers, key=lambda worker: (worker.ended_s <= now_s, worker.ended_s))
         left, left_gib = len(oldest_first), sum(worker.size_gib for worker in oldest_first)
         removed = []
         for worker in oldest_first:
             age_s = now_s - worker.ended_s
             is_within = left <= self.count and left_gib <= self.size_gib
             is_within = is_within and age_s <= self.age_days * DAY_S and free_gib >= self.free_gib
-            if is_within or age_s < UNREAD_S:
+            if is_within or 0 <= age_s < UNREAD_S:
                 break
             removed.append(worker)
             left, left_gib = left - 1, left_gib - worker.size_gib

@@ -28,3 +28,12 @@ def test_a_worker_that_has_just_ended_stays_until_its_output_is_sent() -> None:
     young = EndedWorker("young", NOW_S - UNREAD_S + 1, 1000)
     assert removed(replace(LIMITS, count=0), [*WORKERS, young]) == "3 2 1"
     assert removed(replace(LIMITS, count=0), [replace(young, ended_s=NOW_S - UNREAD_S)]) == "young"
+
+
+def test_what_ended_while_the_clock_was_ahead_goes_first() -> None:
+    ahead = [EndedWorker(f"+{days}", NOW_S + days * DAY_S, 10) for days in (365, 366)]
+    assert removed(LIMITS, [*WORKERS, *ahead]) == ""
+    assert removed(replace(LIMITS, count=4), [*WORKERS, *ahead]) == "+365"
+    young = EndedWorker("young", NOW_S - 1, 10)
+    assert removed(replace(LIMITS, free_gib=16), [*WORKERS, *ahead, young]) == "+365 +366"
+    assert removed(replace(LIMITS, count=0), [*WORKERS, *ahead, young]) == "+365 +366 3 2 1"
