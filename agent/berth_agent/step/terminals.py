@@ -53,7 +53,7 @@ class Terminals:
 
         While the worker is stopped nothing starts: it could continue the worker.
         """
-        present = set(os.listdir(self._folder)) if os.access(self._folder, os.F_OK) else set()
+        present = self._present()
         for name in () if held else sorted(present - self._known):
             if os.path.exists(f"{self._folder}/{name}/{file_names.REQUEST}"):
                 self._known.add(name)
@@ -62,6 +62,13 @@ class Terminals:
         for name, terminal in list(self._open.items()):
             if terminal.look(now_ms):
                 del self._open[name]
+
+    def _present(self) -> set[str]:
+        """Return the names of the folders: mostly none, and an error for that takes memory."""
+        try:
+            return set(os.listdir(self._folder)) if os.access(self._folder, os.F_OK) else set()
+        except FileNotFoundError:
+            return set()
 
     def next_ms(self) -> int:
         """Return the ms until something is due."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import tempfile
@@ -20,6 +21,8 @@ from berth_agent.messages import Launch, Order, Position, TerminalRequest
 from berth_agent.node.executor.terminal_program import TerminalRefused
 from berth_agent.node.executor.terminals import NodeTerminals
 from berth_agent.node.files.allocation import AllocationFolder
+from berth_agent.step.spec import Spec
+from berth_agent.step.terminals import Terminals
 from tests.agent.step.test_injected_worker import inject, is_stopped
 from tests.agent.step_bench import StepBench, until
 from tests.agent.terminal_bench import OpenTerminal
@@ -74,6 +77,14 @@ def start(bench: StepBench, **values: Any) -> None:
     bench.values |= values
     bench.start("echo $$ > pid; echo up; exec sleep 600")
     bench.line("up")
+
+
+def test_a_folder_that_goes_during_a_look_ends_no_step(
+    bench: StepBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminals = Terminals(str(bench.folder), Spec(bench.values), 0, select.poll())
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    terminals.look(0, held=False)
 
 
 @NAMESPACES
