@@ -908,6 +908,10 @@ class Iterations(read.Message):
     """s of each phase, as `forward`, `backward` or `comm.dp`."""
     layout: dict[str, int] = field(default_factory=dict)
     """Position of the process along each axis, as `tp`, `dp`, `pp`."""
+    microbatches: int | None = None
+    """Micro-batches of an iteration on this process; absent: unknown."""
+    activations: int | None = None
+    """Micro-batches of which this process can hold activations at once."""
     process: int | None = None
     """Rank of the process in its training; absent: unknown."""
     allocation_id: str
@@ -936,6 +940,8 @@ class Iterations(read.Message):
             read.items(read.optional(read.number(minimum=0, maximum=1000000000.0))), most=8
         ),
         "layout": read.mapping(read.integer(minimum=0, maximum=2147483647), most=8),
+        "microbatches": read.optional(read.integer(minimum=0, maximum=9007199254740991)),
+        "activations": read.optional(read.integer(minimum=0, maximum=9007199254740991)),
         "process": read.optional(read.integer(minimum=0, maximum=2147483647)),
         "allocation_id": read.text(shortest=1, longest=96),
         "rank": read.integer(minimum=0),

@@ -17,7 +17,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from berth_agent import reading as read
-from berth_agent.core.iteration_rows import MAX_PHASES, TRAIN, IterationRow, IterationRows, Kind
+from berth_agent.core.iteration_rows import (
+    MAX_PHASES,
+    TRAIN,
+    IterationRow,
+    IterationRows,
+    Kind,
+    ProcessShape,
+)
 from berth_agent.core.progress_meter import MeasuredProgress, ProgressMeter
 from berth_agent.linux.clocks import boot_ms
 
@@ -82,6 +89,10 @@ class Datagram(read.Message):
     """s of each phase."""
     layout: dict[str, int] = field(default_factory=dict)
     """Position of the process along each axis of parallelism."""
+    microbatches: int | None = None
+    """Micro-batches of an iteration on the process."""
+    activations: int | None = None
+    """Micro-batches of which the process can hold activations at once."""
 
     READERS: ClassVar = {
         "v": read.integer(minimum=1, maximum=1),
@@ -98,6 +109,8 @@ class Datagram(read.Message):
         "iteration_kind": read.choice("train", "evaluation", "checkpoint"),
         "phases": labelled(SECONDS, MAX_PHASES),
         "layout": labelled(read.integer(minimum=0, maximum=LARGEST_RANK), MAX_AXES),
+        "microbatches": read.optional(COUNT),
+        "activations": read.optional(COUNT),
     }
     REQUIRED: ClassVar = frozenset({"v", "token", "rank", "step", "iteration_s"})
 
@@ -247,7 +260,8 @@ class TelemetryReceiver:
             datagram.phases,
             datagram.delay_s,
         )
-        self._kept.setdefault(datagram.rank, IterationRows()).add(row, datagram.layout)
+        shape = ProcessShape(datagram.layout, datagram.microbatches, datagram.activations)
+        self._kept.setdefault(datagram.rank, IterationRows()).add(row, shape)
 
 
 def _bind(path: str, uid: int, gid: int) -> socket.socket:

@@ -190,10 +190,25 @@ def _plans(fault_id: str, timeline: Sequence[Row]) -> Iterator[str]:
         gain = _number(plan, "expected_gain_s")
         costs = f"{lost:.0f} s lost so far, {stop:.0f} s of stop, {gain:.0f} s expected gain"
         yield f"  plan {plan['plan_id']} at {clock(row['at'])}: {level}; {costs}"
+        yield from _advice(plan)
         own = [other for other in timeline if _data(other).get("plan_id") == plan["plan_id"]]
         yield _applied(plan, own)
         if obstacle := _turned_down(own):
             yield obstacle
+
+
+def _advice(plan: Row) -> Iterator[str]:
+    """Return what the training framework is to change, where the job reports its layout."""
+    if counts := cast("Sequence[int]", plan.get("microbatches") or ()):
+        yield f"    micro-batches by data-parallel group: {', '.join(map(str, counts))}"
+    if schedule := cast("Row", plan.get("schedule") or {}):
+        warmup, held = (cast("Sequence[int]", schedule[key]) for key in ("warmup", "activations"))
+        yield (
+            f"    warm-up forwards by stage: {', '.join(map(str, warmup))}; activations held: "
+            f"{', '.join(map(str, held))}"
+        )
+        times_s = (_number(schedule, name) for name in ("iteration_s", "unadapted_s"))
+        yield "    predicted iteration: {:.3g} s instead of {:.3g} s".format(*times_s)
 
 
 def _applied(plan: Row, rows: Sequence[Row]) -> str:

@@ -19,7 +19,7 @@ LONGEST_S = 1e9
 LABEL = re.compile(r"[a-z][a-z0-9_.-]{0,31}")
 
 
-def head(token: str, rank: int, layout: Mapping[str, int] | None, **fields: str) -> str:
+def head(token: str, rank: int, layout: Mapping[str, int] | None, **fields: str | int) -> str:
     """Return the beginning of each datagram of a process, up to the number of the step."""
     named: dict[str, object] = {**fields, "v": FORMAT, "token": token, "rank": rank}
     if layout:

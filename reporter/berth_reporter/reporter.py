@@ -32,12 +32,17 @@ class Reporter:
         rank: int | None = None,
         environ: Mapping[str, str] | None = None,
         layout: Mapping[str, int] | None = None,
+        microbatches: int | None = None,
+        activations: int | None = None,
     ) -> None:
         """Read the variables; `rank` is by default that in `RANK`, or 0.
 
         `layout` is the position of this process along each axis of parallelism, as
         `{"tp": 0, "dp": 3, "pp": 1}`: only processes at the same stage do the same work.
+        `microbatches` are those of an iteration on this process, `activations` those of which it
+        can hold the activations at once: advice on schedules is made with them.
         """
+        counts = {"microbatches": microbatches, "activations": activations}
         variables = os.environ if environ is None else environ
         self.lost = 0
         self._path = ""
@@ -45,7 +50,7 @@ class Reporter:
         self._checkpoint_head = ""
         self._socket: socket.socket | None = None
         try:
-            self._open(variables, rank, layout)
+            self._open(variables, rank, layout, counts)
         except Exception:  # an unusable variable must not end a training
             self.close()
 
@@ -135,13 +140,18 @@ class Reporter:
             self._socket = None
 
     def _open(
-        self, variables: Mapping[str, str], rank: int | None, layout: Mapping[str, int] | None
+        self,
+        variables: Mapping[str, str],
+        rank: int | None,
+        layout: Mapping[str, int] | None,
+        counts: Mapping[str, int | None],
     ) -> None:
         path, token = variables.get(SOCKET, ""), variables.get(TOKEN, "")
         if not path or not token:
             return
         number = int(variables.get(RANK) or 0) if rank is None else int(rank)
-        self._head = datagram.head(token, number, layout)
+        named = {name: int(count) for name, count in counts.items() if count is not None}
+        self._head = datagram.head(token, number, layout, **named)
         self._checkpoint_head = datagram.head(token, number, None, kind=datagram.CHECKPOINT)
         self._path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from shared.contracts.base import Command, Event, Model, Text, command, event
+from shared.contracts.parallelism import PipelineProfile, Replicas
 
 Cause = Literal["compute", "communication", "unknown"]
 FaultyPart = Literal["gpu", "node", "link", ""]
@@ -112,6 +113,12 @@ class FaultSuspected(Event):
         ge=0,
         description="of a job: runs of its name, tenant, GPU types and size that it is compared "
         "with; 0: with its own iterations before",
+    )
+    replicas: Replicas | None = Field(
+        None, description="of a worker: the data-parallel groups of its gang, if reported"
+    )
+    pipeline: PipelineProfile | None = Field(
+        None, description="of a job: its pipeline and the delays of its links, if reported"
     )
 
 

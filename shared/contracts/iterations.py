@@ -60,6 +60,12 @@ class IterationColumns(Model):
         max_length=MAX_AXES,
         description="position of the process along each axis, as `tp`, `dp`, `pp`",
     )
+    microbatches: Count | None = Field(
+        None, description="micro-batches of an iteration on this process; absent: unknown"
+    )
+    activations: Count | None = Field(
+        None, description="micro-batches of which this process can hold activations at once"
+    )
     process: int | None = Field(
         None, ge=0, lt=2**31, description="rank of the process in its training; absent: unknown"
     )

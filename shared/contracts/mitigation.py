@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from shared.contracts.base import Command, Event, Text, command, event
+from shared.contracts.parallelism import AdaptedSchedule
 
 LevelName = Literal[
     "nothing", "redistribute", "adapt_schedule", "rearrange", "validate", "migrate", "restart"
@@ -54,6 +55,10 @@ class MitigationPlanned(Event):
     remaining: float = Field(ge=0, description="expected slowdown after it, 0.25 for 1.25 times")
     rule: str = Field(description="break even, observed durations or overdue")
     evidence: tuple[str, ...] = Field((), description="sentences with figures")
+    microbatches: tuple[int, ...] = Field(
+        (), description="of `redistribute`: micro-batches of each data-parallel group, if known"
+    )
+    schedule: AdaptedSchedule | None = Field(None, description="of `adapt_schedule`")
 
 
 @event

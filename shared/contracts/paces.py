@@ -8,6 +8,7 @@ from pydantic import Field
 
 from shared.contracts.base import Event, Local, event
 from shared.contracts.faults import Cause
+from shared.contracts.parallelism import PipelineProfile
 
 
 class JobPaceChanged(Local):
@@ -30,6 +31,7 @@ class JobPaceChanged(Local):
     earlier_runs: int = Field(
         0, ge=0, description="runs that it is compared with; 0: with its own iterations before"
     )
+    pipeline: PipelineProfile | None = Field(None, description="its pipeline, if it reports one")
 
 
 class JobPaceSettled(Local):

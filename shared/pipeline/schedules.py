@@ -115,6 +115,21 @@ def adapted(pipeline: Pipeline) -> PlannedSchedule:
     return PlannedSchedule("adapted", orders, kept[orders])
 
 
+def adapted_by_rule(pipeline: Pipeline) -> PlannedSchedule:
+    """Return the schedule of the warm-up rule, or a zero-bubble one that is no longer; no search.
+
+    Its time grows with the number of operations alone.
+    """
+    candidates = (
+        dispatch(pipeline, warmup_counts(pipeline, SLACKS[0])),
+        zero_bubble(pipeline, 2),
+        zero_bubble(pipeline, 1),
+    )
+    kept = {orders: replay(pipeline, orders) for orders in candidates}
+    orders = min(kept, key=lambda orders: _cost(kept[orders]))
+    return PlannedSchedule("adapted", orders, kept[orders])
+
+
 def shortest_possible(pipeline: Pipeline) -> float:
     """Return a time that no schedule undercuts: each stage waits for its first input, and works."""
     arrives, longest = 0.0, 0.0

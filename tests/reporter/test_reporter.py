@@ -88,7 +88,8 @@ def test_the_body_of_an_iteration_is_measured(receiver: Receiver) -> None:
 
 
 def test_work_kind_phases_and_layout_arrive(receiver: Receiver) -> None:
-    sender = Reporter(environ=receiver.environ, layout={"tp": 0, "dp": 3, "pp": 1})
+    layout = {"tp": 0, "dp": 3, "pp": 1}
+    sender = Reporter(environ=receiver.environ, layout=layout, microbatches=16, activations=6)
     with sender.iteration(5, tokens=4096) as iteration:
         with iteration.phase("forward"):
             pass
@@ -96,7 +97,7 @@ def test_work_kind_phases_and_layout_arrive(receiver: Receiver) -> None:
         iteration.add("comm.dp", 0.5)
     sent = receiver.one()
     assert (sent.tokens, sent.iteration_kind) == (4096, "train")
-    assert sent.layout == {"tp": 0, "dp": 3, "pp": 1}
+    assert (sent.layout, sent.microbatches, sent.activations) == (layout, 16, 6)
     assert sent.phases["comm.dp"] == 0.75 and 0 <= sent.phases["forward"] < 60
     sender.report(6, 0.5, kind="evaluation", phases={"forward": 0.125})
     sent = receiver.one()

@@ -32,25 +32,34 @@ class IterationRow:
     delay_s: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessShape:
+    """The part of a training that a process does, as it last reported."""
+
+    layout: Mapping[str, int] = field(default_factory=dict)
+    """Position along each axis of parallelism."""
+    microbatches: int | None = None
+    activations: int | None = None
+
+
 class IterationRows:
-    """The newest iterations of one process, and its layout."""
+    """The newest iterations of one process, and its part of the training."""
 
     def __init__(self, rows: Iterable[IterationRow] = ()) -> None:
         self._rows: deque[IterationRow] = deque(rows, maxlen=MAX_ITERATIONS)
-        self.layout: Mapping[str, int] = {}
-        """Position of the process along each axis, as last reported."""
+        self.shape = ProcessShape()
 
     def __bool__(self) -> bool:
         return bool(self._rows)
 
-    def add(self, row: IterationRow, layout: Mapping[str, int]) -> None:
+    def add(self, row: IterationRow, shape: ProcessShape) -> None:
         self._rows.append(row)
-        self.layout = layout
+        self.shape = shape
 
     def extend(self, later: IterationRows) -> None:
         """Add the rows of the same process that came later."""
         self._rows.extend(later._rows)
-        self.layout = later.layout
+        self.shape = later.shape
 
     def message(self, allocation_id: str, rank: int, process: int) -> Iterations:
         """Return the message; a column that says nothing is left empty."""
@@ -71,7 +80,9 @@ class IterationRows:
             phases={
                 name: tuple(row.phases.get(name) for row in rows) for name in self._phase_names()
             },
-            layout=dict(self.layout),
+            layout=dict(self.shape.layout),
+            microbatches=self.shape.microbatches,
+            activations=self.shape.activations,
         )
 
     def _phase_names(self) -> list[str]:

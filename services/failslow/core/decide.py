@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from services.failslow.core.answers import answer
+from services.failslow.core.diagnosis.replicas import replicas_of
 from services.failslow.core.diagnosis.verdict import Diagnosis
 from services.failslow.core.evolve import evolve
 from services.failslow.core.fleet import FleetChanges
 from services.failslow.core.gangs import GangChanges
 from services.failslow.core.measures.peers import SlowWorker, Thresholds
 from services.failslow.core.node_problems import note_gpu_problems
+from services.failslow.core.plans.adapting import plan_adaptations
 from services.failslow.core.plans.automation import settle_plans, turn_due_s
 from services.failslow.core.plans.measuring import plan_validations
 from services.failslow.core.plans.migrations import follow_migrations
@@ -34,6 +36,7 @@ from services.failslow.core.suspicion.validations import note_validation
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.paces import JobPaceChanged, JobPaceSettled
+from shared.contracts.parallelism import Replicas
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.reports import WorkersIterated
 from shared.contracts.topics import CONSUMED_EVENTS
@@ -75,6 +78,7 @@ class FailSlow:
                 case Undecodable() as bad:
                     yield item.decision(bad.rejection())
         yield from as_unit(plan_due(state, now), WakeStart)
+        yield from as_unit(plan_adaptations(state, now), WakeStart)
         yield from as_unit(plan_validations(state, now), WakeStart)
         yield from as_unit(retry_plans(state, inputs, now), WakeStart)
         yield from as_unit(settle_plans(state, state.cluster_s(now)), WakeStart)
@@ -106,7 +110,8 @@ class FailSlow:
                     node_id = gang.workers[rank].node_id
                     known = state.gpu_problems.sentences(node_id)
                     notes = (*known, *iterated.notes.get(node_id, ()))
-                    event = suspicion_of(job_id, gang, rank, slow, cause, notes)
+                    replicas = replicas_of(rows.by_process.values(), limits.reports)
+                    event = suspicion_of(job_id, gang, rank, slow, cause, notes, replicas)
                     yield Decision(event, item.id, gang.traceparent)
                     yield from score_node(state, event.node_id, event.fault_id, now)
             for rank in verdict.healthy:
@@ -151,6 +156,7 @@ def suspicion_of(
     slow: SlowWorker,
     cause: Diagnosis,
     notes: Sequence[str] = (),
+    replicas: Replicas | None = None,
 ) -> FaultSuspected:
     worker = gang.workers[rank]
     return FaultSuspected(
@@ -168,4 +174,5 @@ def suspicion_of(
         part=cause.suspects[0].kind if cause.suspects else "",
         cause_confidence=cause.confidence,
         cause_evidence=(*cause.evidence, *notes),
+        replicas=replicas,
     )

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from services.failslow.core.health.gpu_problems import SEVERITY, fault_id_of
 from services.failslow.core.health.score import PartHealth
+from services.failslow.core.mitigation.adaptation import adapted_schedule
 from services.failslow.core.mitigation.migration import FollowedMigration, level_of
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
 from services.failslow.core.mitigation.plan import MitigationPlan, OpenFault
+from services.failslow.core.mitigation.redistribute import Division
 from services.failslow.core.plans.confirmation import is_confirmed
 from services.failslow.core.plans.measuring import LEAST_NODES, layout_of
 from services.failslow.core.state import (
@@ -45,9 +47,10 @@ def follow_fault(state: FailSlowState, event: FaultSuspected, fact: Fact) -> Non
         return
     attempt = int(event.fault_id.split("/")[1])
     fault = OpenFault(event.fault_id, event.node_id, event.cause, event.slowdown - 1)
-    state.mitigation.open_fault(
-        event.job_id, event.tenant, attempt, fault, state.cluster_s(fact.at)
-    )
+    own = event.replicas
+    division = Division.of(own.microbatch_s, own.microbatches) if own else None
+    now_s = state.cluster_s(fact.at)
+    state.mitigation.open_fault(event.job_id, event.tenant, attempt, fault, now_s, division)
 
 
 def end_fault(state: FailSlowState, event: FaultCleared | FaultDismissed, fact: Fact) -> None:
@@ -62,7 +65,9 @@ def note_unclear(state: FailSlowState, gang: GangState, event: FaultSuspected, f
     """Follow a job that is slow as a whole, and of which computing is not known to be the cause."""
     if event.cause != "compute" and event.slowdown > 1:
         since_s = state.cluster_s(fact.at)
-        gang.unclear = Unclear(event.fault_id, event.cause, event.slowdown - 1, since_s)
+        schedule = adapted_schedule(event.pipeline) if event.pipeline else None
+        slowdown = event.slowdown - 1
+        gang.unclear = Unclear(event.fault_id, event.cause, slowdown, since_s, schedule=schedule)
 
 
 def note_validated(state: FailSlowState, event: NodesValidated, fact: Fact) -> None:
@@ -115,12 +120,14 @@ def note_plan(state: FailSlowState, event: MitigationPlanned, fact: Fact) -> Non
         event.remaining,
         event.rule,
         evidence=event.evidence,
+        microbatches=event.microbatches,
     )
     open_plan = OpenPlan(event.plan_id, event.job_id, event.tenant, event.attempt, plan)
     state.mitigation.note_plan(open_plan, state.cluster_s(fact.at))
     gang = state.gangs.get(event.job_id)
-    if event.level == "validate" and gang is not None and gang.unclear is not None:
-        gang.unclear.is_planned = True
+    if gang is not None and gang.unclear is not None:
+        gang.unclear.is_planned |= event.level == "validate"
+        gang.unclear.is_advised |= event.level == "adapt_schedule"
 
 
 def apply_plan(state: FailSlowState, event: MitigationApplied, fact: Fact) -> None:

@@ -13,6 +13,7 @@ from services.failslow.core.mitigation.mitigation_state import MitigationState
 from services.failslow.core.witnesses import Witnesses
 from shared.contracts.clocks import ClockStepped
 from shared.contracts.faults import Cause, GangWorker, SuspicionKind
+from shared.contracts.parallelism import AdaptedSchedule
 from shared.contracts.pools import PoolConfigured
 from shared.ledger.answers import AnsweredCommands
 
@@ -66,6 +67,10 @@ class Unclear:
     since_s: float
     is_planned: bool = False
     """Its nodes are measured, or are to be: once per attempt."""
+    schedule: AdaptedSchedule | None = None
+    """Of its pipeline, where one would absorb the delay of its links."""
+    is_advised: bool = False
+    """The schedule is advised: once per attempt."""
 
 
 @dataclass(frozen=True, slots=True)

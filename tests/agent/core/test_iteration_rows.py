@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from berth_agent.core.iteration_rows import MAX_ITERATIONS, MAX_PHASES, IterationRow, IterationRows
+from berth_agent.core.iteration_rows import (
+    MAX_ITERATIONS,
+    MAX_PHASES,
+    IterationRow,
+    IterationRows,
+    ProcessShape,
+)
 from berth_agent.messages import Iterations
 from shared.contracts import agents as contract
 
@@ -12,7 +18,7 @@ NAME = "0/7/0/3"
 def rows_of(*rows: IterationRow) -> IterationRows:
     kept = IterationRows()
     for row in rows:
-        kept.add(row, {"dp": 3})
+        kept.add(row, ProcessShape({"dp": 3}, microbatches=8))
     return kept
 
 
@@ -25,6 +31,7 @@ def test_plain_iterations_have_no_other_columns() -> None:
         iteration_s=(0.5, 0.25),
         steps=(1, 2),
         layout={"dp": 3},
+        microbatches=8,
     )
 
 

@@ -241,3 +241,30 @@ def test_only_suspicions_that_are_open_are_named() -> None:
     assert line.endswith(" berth why-slow j1")
     ended = row("fault.cleared.v1", NOW + 1, fault_id=JOB["fault_id"], reason="recovered")
     assert open_suspicions([*timeline, ended], "j1") == []
+
+
+def test_advice_has_the_split_of_micro_batches_and_the_warm_up_of_stages() -> None:
+    plan = {
+        "plan_id": "j1/1/redistribute/1",
+        "level": "redistribute",
+        "actor": "framework",
+        "node_ids": ["n7"],
+        "fault_ids": ["j1/1/2/1"],
+        "expected_gain_s": 10.0,
+        "cost_s": 5.0,
+        "accumulated_loss_s": 6.0,
+    }
+    schedule = {
+        "warmup": [5, 3, 1],
+        "activations": [6, 3, 1],
+        "iteration_s": 0.57,
+        "unadapted_s": 1.12,
+    }
+    timeline = [
+        row("fault.suspected.v1", NOW - 60_000, **WORKER),
+        row("mitigation.planned.v1", NOW, **plan, microbatches=[17, 17, 11], schedule=schedule),
+    ]
+    text = slowness_lines(timeline, NOW)
+    assert "    micro-batches by data-parallel group: 17, 17, 11" in text
+    assert "    warm-up forwards by stage: 5, 3, 1; activations held: 6, 3, 1" in text
+    assert "    predicted iteration: 0.57 s instead of 1.12 s" in text

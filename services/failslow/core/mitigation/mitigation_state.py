@@ -18,6 +18,7 @@ from services.failslow.core.mitigation.levels import BY_NAME
 from services.failslow.core.mitigation.migration import FollowedMigration
 from services.failslow.core.mitigation.plan import GangLoss, MitigationPlan, OpenFault, Planner
 from services.failslow.core.mitigation.policy import lost_share
+from services.failslow.core.mitigation.redistribute import Division
 from shared.contracts.mitigation import LevelName
 
 APPLICABLE = (BY_NAME["redistribute"], BY_NAME["migrate"])
@@ -68,6 +69,8 @@ class Episode:
     planned: tuple[LevelName, ...] = ()
     due_s: float | None = None
     may_restart: bool = False
+    division: Division | None = None
+    """Of the gang's micro-batches, by what it reported with its newest fault."""
 
     def loss_at(self, now_s: float, deficit_s: float = 0.0) -> GangLoss:
         worst = max((fault.slowdown for fault in self.faults.values()), default=0.0)
@@ -93,13 +96,20 @@ class MitigationState:
     program."""
 
     def open_fault(
-        self, job_id: str, tenant: str, attempt: int, fault: OpenFault, now_s: float
+        self,
+        job_id: str,
+        tenant: str,
+        attempt: int,
+        fault: OpenFault,
+        now_s: float,
+        division: Division | None = None,
     ) -> None:
         episode = self.episodes.setdefault(job_id, Episode(tenant, attempt, now_s, now_s))
         self._advance(episode, now_s)
         self.deficits.pause(job_id, now_s)
         episode.faults[fault.fault_id] = fault
         episode.began_by_fault_s[fault.fault_id] = now_s
+        episode.division = division
         self._schedule(job_id)
         self.health.setdefault(fault.node_id, PartHealth()).note_fault(
             fault.fault_id, fault.slowdown, now_s
@@ -174,7 +184,8 @@ class MitigationState:
         episode = self.episodes[job_id]
         faults, deficit_s = tuple(episode.faults.values()), self.deficits.at(job_id, now_s)
         planner = Planner(WITHOUT_ROOM if episode.may_restart else APPLICABLE, self.costs)
-        return planner.plan(faults, episode.loss_at(now_s, deficit_s), self.durations.survival())
+        loss, survival = episode.loss_at(now_s, deficit_s), self.durations.survival()
+        return planner.plan(faults, loss, survival, episode.division)
 
     def _schedule(self, job_id: str) -> None:
         """Find the first time from the last change on at which a plan is worth its cost."""

@@ -13,27 +13,20 @@ from services.failslow.core.mitigation.costs import CostBook
 from services.failslow.core.mitigation.durations import Survival
 from services.failslow.core.mitigation.levels import LEVELS, Level, Reason
 from services.failslow.core.mitigation.policy import Option, Situation, choose
-from services.failslow.core.mitigation.redistribute import remaining_slowdown
+from services.failslow.core.mitigation.redistribute import Division
 from shared.contracts.mitigation import Actor, LevelName
+
+DIVIDES: LevelName = "redistribute"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFault:
-    """`slowdown` is that of the gang if this fault were alone; `group` its data-parallel group."""
+    """`slowdown` is that of the gang if this fault were alone."""
 
     fault_id: str
     node_id: str
     reason: Reason
     slowdown: float
-    group: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GangShape:
-    """Data-parallel groups and the micro-batches of each; 0 where they are not known."""
-
-    groups: int = 0
-    microbatches: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +53,8 @@ class MitigationPlan:
     remaining: float
     rule: str
     evidence: tuple[str, ...] = ()
+    microbatches: tuple[int, ...] = ()
+    """Of each data-parallel group after `redistribute`, where they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +69,13 @@ class Planner:
         faults: Sequence[OpenFault],
         loss: GangLoss,
         survival: Survival,
-        shape: GangShape | None = None,
+        division: Division | None = None,
     ) -> MitigationPlan | None:
         """Return the level to apply now, None to wait."""
         slowdown = max((fault.slowdown for fault in faults), default=0.0)
         if slowdown <= 0:
             return None
-        options = self.options(faults, shape or GangShape())
+        options = self.options(faults, division)
         situation = Situation(loss.elapsed_s, slowdown, loss.lost_s, loss.deficit_s, loss.applied)
         choice = choose(situation, options, survival, self.dearest_s(faults))
         if choice.level == "nothing":
@@ -98,6 +93,7 @@ class Planner:
             remaining=choice.remaining,
             rule=choice.rule,
             evidence=_evidence(faults, loss, survival),
+            microbatches=division.microbatches if division and level.name == DIVIDES else (),
         )
 
     def dearest_s(self, faults: Sequence[OpenFault]) -> float:
@@ -106,39 +102,31 @@ class Planner:
         helping = (level.name for level in LEVELS if reasons & level.helps)
         return max((self.costs.of(name).cost_s for name in helping), default=0.0)
 
-    def options(self, faults: Sequence[OpenFault], shape: GangShape) -> tuple[Option, ...]:
+    def options(
+        self, faults: Sequence[OpenFault], division: Division | None = None
+    ) -> tuple[Option, ...]:
         """Return what each level would leave, of those that help one of the faults."""
         return tuple(
             Option(
-                level.name, self.costs.of(level.name).cost_s, self._remaining(level, faults, shape)
+                level.name,
+                self.costs.of(level.name).cost_s,
+                self._remaining(level, faults, division),
             )
             for level in self.levels
             if any(fault.reason in level.helps for fault in faults)
         )
 
-    def _remaining(self, level: Level, faults: Sequence[OpenFault], shape: GangShape) -> float:
+    def _remaining(
+        self, level: Level, faults: Sequence[OpenFault], division: Division | None
+    ) -> float:
         others = [fault.slowdown for fault in faults if fault.reason not in level.helps]
         helped = [fault for fault in faults if fault.reason in level.helps]
-        if level.name == "redistribute" and _has_groups(helped, shape):
-            left = remaining_slowdown(_by_group(helped, shape), shape.microbatches)
+        if level.name == DIVIDES and division is not None:
+            left = division.remaining
         else:
             leaves = self.costs.of(level.name).leaves
             left = leaves * max(fault.slowdown for fault in helped)
         return max([left, *others])
-
-
-def _has_groups(faults: Sequence[OpenFault], shape: GangShape) -> bool:
-    return shape.microbatches > 0 and all(
-        fault.group is not None and fault.group < shape.groups for fault in faults
-    )
-
-
-def _by_group(faults: Sequence[OpenFault], shape: GangShape) -> list[float]:
-    slowdowns = [0.0] * shape.groups
-    for fault in faults:
-        if fault.group is not None:
-            slowdowns[fault.group] = max(slowdowns[fault.group], fault.slowdown)
-    return slowdowns
 
 
 def _evidence(faults: Sequence[OpenFault], loss: GangLoss, survival: Survival) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from heapq import heapify, heapreplace
+from statistics import median
 
 
 def redistribute(times_s: Sequence[float], microbatches: int) -> tuple[int, ...]:
@@ -25,6 +27,23 @@ def redistribute(times_s: Sequence[float], microbatches: int) -> tuple[int, ...]
         counts[group] += 1
         heapreplace(ends, ((counts[group] + 1) * times_s[group], group))
     return tuple(counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The best division of an iteration's micro-batches among the data-parallel groups."""
+
+    microbatches: tuple[int, ...]
+    remaining: float
+    """Slowdown of the iteration with it, beside one in which all groups are as fast as most."""
+
+    @classmethod
+    def of(cls, microbatch_s: Sequence[float], microbatches: Sequence[int]) -> Division:
+        """Divide anew what the groups have; each takes so many s per micro-batch."""
+        total = sum(microbatches)
+        counts = redistribute(microbatch_s, total)
+        healthy_s = median(microbatch_s) * total / len(counts)
+        return cls(counts, max(0.0, makespan_s(microbatch_s, counts) / healthy_s - 1))
 
 
 def makespan_s(times_s: Sequence[float], counts: Sequence[int]) -> float:

@@ -7,6 +7,7 @@ from math import ceil
 from typing import Literal
 
 from services.failslow.core.mitigation.mitigation_state import OpenPlan
+from services.failslow.core.plans.adapting import first_adaptation_s
 from services.failslow.core.plans.measuring import first_due_s
 from services.failslow.core.state import FailSlowState
 from shared.contracts.mitigation import (
@@ -27,7 +28,8 @@ def due_at(state: FailSlowState) -> int | None:
     """Return the ms when the next plan is due, None without any or where none is made."""
     if not makes_plans(state):
         return None
-    due = (first_due_s(state), *(one.due_s for one in state.mitigation.episodes.values()))
+    adapting = first_adaptation_s(state)
+    due = (first_due_s(state), adapting, *(one.due_s for one in state.mitigation.episodes.values()))
     first_s = min((due_s for due_s in due if due_s is not None), default=None)
     return None if first_s is None else ledger_ms(state, first_s)
 
@@ -63,6 +65,7 @@ def plan_due(state: FailSlowState, now: int) -> Iterator[Decision]:
             remaining=plan.remaining,
             rule=plan.rule,
             evidence=plan.evidence,
+            microbatches=plan.microbatches,
         )
         yield Decision(event, "", gang.traceparent if gang else "")
 

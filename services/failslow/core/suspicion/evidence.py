@@ -40,6 +40,7 @@ class ReportWindow:
     is_own: bool = False
     """Whether the newest one is of own work, and not of whole iterations."""
     layout: dict[str, int] = field(default_factory=dict)
+    microbatches: int | None = None
 
 
 WorkerWindows = dict[int | None, ReportWindow]
@@ -97,6 +98,7 @@ class Evidence:
         window.delays.append(own.delay_s)
         window.errors.append(own.error)
         window.is_own, window.layout = bool(times.own_s), times.layout
+        window.microbatches = times.microbatches
         self._touched[times.job_id] = None
 
     def _of_job(self, job_id: str) -> dict[Process, ReportWindow]:
@@ -164,6 +166,7 @@ def row_of(
         own_s=tuple(window.medians) if window.is_own else (),
         delay_s=tuple(window.delays) if any(window.delays) else (),
         layout=window.layout,
+        microbatches=window.microbatches,
     )
 
 

@@ -25,6 +25,7 @@ from services.failslow.core.measures.slow_start import (
 )
 from services.failslow.core.state import FailSlowState, GangState
 from services.failslow.core.suspicion.comparison import LONGEST_S, SHORTEST_S
+from services.failslow.core.suspicion.pipeline_profiles import PipelineProfiles
 from services.failslow.core.suspicion.wait_profiles import WaitProfiles
 from shared.contracts.paces import JobPaceChanged, JobPaceSettled
 from shared.contracts.reports import IterationTimes, TelemetryReported
@@ -63,11 +64,13 @@ class JobPaces:
         self._paces: dict[str, JobPace] = {}
         self._free: list[tuple[Detector, int]] = []
         self._profiles = WaitProfiles()
+        self._pipelines = PipelineProfiles()
         self._settled: list[JobPaceSettled] = []
 
     def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
         """Add a report; one that is read twice changes nothing."""
         self._profiles.add(report, gangs)
+        self._pipelines.add(report, gangs)
         for times in report.times:
             gang = gangs.get(times.job_id)
             if gang is None or gang.validates or times.rank != min(gang.workers):
@@ -84,7 +87,8 @@ class JobPaces:
             changes += self._step(waiting)
             changes += self._compare(state, waiting)
         self._profiles.forget_ended(state)
-        return [self._profiles.diagnosed(change) for change in changes]
+        self._pipelines.forget_ended(state)
+        return [self._pipelines.described(self._profiles.diagnosed(one)) for one in changes]
 
     def take_settled(self) -> list[JobPaceSettled]:
         """Return the paces of attempts that have ended since the last call."""

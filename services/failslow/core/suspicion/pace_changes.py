@@ -64,4 +64,5 @@ def slow_job(gang: GangState, change: JobPaceChanged) -> FaultSuspected:
         cause=change.cause,
         cause_confidence=change.cause_confidence,
         cause_evidence=change.cause_evidence,
+        pipeline=change.pipeline,
     )

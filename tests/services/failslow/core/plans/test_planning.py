@@ -17,17 +17,24 @@ from shared.contracts.mitigation import (
     MitigationPlanned,
     NodeHealthScored,
 )
+from shared.contracts.reports import WorkersIterated
 from tests.harness.decider import AT, an_input, given, run, wake
-from tests.services.failslow.gangs import POOL, iterated, placed
+from tests.services.failslow.gangs import POOL, iterated, placed, times
 
 FAILSLOW = FailSlow()
 HEALTHY, SLOW = [1.0] * 3, [1.5] * 3
 
 
-def slow_gang() -> FailSlowState:
+def slow_gang(microbatches: int | None = None) -> FailSlowState:
+    """Each worker is a data-parallel group, of so many micro-batches if it reports them."""
     state = given(FAILSLOW, POOL)
     run(FAILSLOW, state, [placed("j1", workers=4)])
-    run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)])
+    rows = times([HEALTHY, HEALTHY, SLOW, HEALTHY], own=True)
+    shaped = tuple(
+        row.model_copy(update={"layout": {"dp": row.rank}, "microbatches": microbatches})
+        for row in rows
+    )
+    run(FAILSLOW, state, [an_input(WorkersIterated(times=shaped), "local")])
     return state
 
 
@@ -64,6 +71,13 @@ def test_the_wake_moves_on_with_each_plan() -> None:
     levels = [planned(state).level, planned(state).level]
     assert levels == ["redistribute", "migrate"]
     assert FAILSLOW.next_wake(state) is None
+
+
+def test_the_advice_divides_the_micro_batches_that_the_gang_reports() -> None:
+    state = slow_gang(microbatches=16)
+    plan = planned(state)
+    assert (plan.level, plan.microbatches) == ("redistribute", (18, 18, 11, 17))
+    assert plan.remaining == 0.125
 
 
 def test_an_approved_plan_is_applied_once() -> None:
