@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
+from cli.text.expected_plans import expected_lines
 from cli.text.times import clock, span
 from shared.contracts.wait_reasons import REASONS
 
@@ -53,7 +54,9 @@ def slowness_lines(timeline: Sequence[Row], as_of: int) -> list[str]:
     suspicions = [row for row in timeline if row["type"] == SUSPECTED]
     if not suspicions:
         return [UNKNOWN, *_limits(timeline)]
-    return [line for row in suspicions for line in _paragraph(row, timeline, as_of)]
+    lines = [line for row in suspicions for line in _paragraph(row, timeline, as_of)]
+    is_open = any(_end_of(str(_data(row)["fault_id"]), timeline) is None for row in suspicions)
+    return [*lines, *expected_lines(timeline)] if is_open else lines
 
 
 def _limits(timeline: Sequence[Row]) -> list[str]:

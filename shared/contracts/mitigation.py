@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from shared.contracts.base import Command, Event, Text, command, event
+from shared.contracts.base import Command, Event, Model, Text, command, event
 from shared.contracts.parallelism import AdaptedSchedule
 
 LevelName = Literal[
@@ -16,12 +16,17 @@ LevelName = Literal[
 `berth upgrade finish`."""
 RESTARTS_FROM = 1
 """First release that restarts a job by a plan."""
+EXPECTED_FROM = 1
+"""First release that says which plan is due next."""
 TURNED_DOWN_FROM = 1
 """First release in which placement says which plans it does not carry out."""
 Actor = Literal["framework", "berth"]
 TurnedDownReason = Literal[
     "no_room", "not_running", "not_there", "no_checkpoints", "node_cordoned", "over"
 ]
+
+
+DeclinedReason = Literal["planned", "no_help", "no_gain", "too_dear", "not_offered"]
 
 
 @command
@@ -59,6 +64,39 @@ class MitigationPlanned(Event):
         (), description="of `redistribute`: micro-batches of each data-parallel group, if known"
     )
     schedule: AdaptedSchedule | None = Field(None, description="of `adapt_schedule`")
+
+
+class DeclinedLevel(Model):
+    """A level that is not planned, and the reason."""
+
+    level: LevelName = Field(description="the level")
+    reason: DeclinedReason = Field(
+        description="`planned` already; `no_help` against a fault of this cause; `no_gain`: it "
+        "would leave no less; `too_dear`: with what earlier levels have cost it could cost more "
+        "than the dearest level; `not_offered`: Berth has not the facts, or no room was missed yet"
+    )
+
+
+@event
+class MitigationExpected(Event):
+    """The plan that is due next for a slow gang, if nothing changes, and what is not planned.
+
+    It follows a change of the gang's faults or plans, and replaces the one before.
+    """
+
+    TYPE: ClassVar[str] = "mitigation.expected.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: str = Field(description="the job that is slowed down")
+    tenant: str = Field("", description="tenant that owns the job")
+    attempt: int = Field(ge=1, description="number of the attempt")
+    level: LevelName = Field(description="the level, `nothing` where none is due within hours")
+    due_at: int | None = Field(None, description="ms, when it is due")
+    lost_s: float = Field(0.0, ge=0, description="loss of the faults by now, cluster s")
+    due_lost_s: float = Field(0.0, ge=0, description="loss at which it is due, cluster s")
+    cost_s: float = Field(0.0, ge=0, description="time that it stops the job, cluster s")
+    rule: str = Field("", description="as of a plan")
+    declined: tuple[DeclinedLevel, ...] = Field((), description="other levels, and why not")
 
 
 @event

@@ -145,6 +145,7 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "mitigation.breaker": "mitigate",
         "mitigation.carried-out": "note",
         "mitigation.cleared": "mitigate",
+        "mitigation.expected": "note",
         "mitigation.measured": "note",
         "mitigation.planned": "mitigate",
         "mitigation.turned-down": "mitigate",

@@ -15,6 +15,7 @@ from services.failslow.core.measures.peers import SlowWorker, Thresholds
 from services.failslow.core.node_problems import note_gpu_problems
 from services.failslow.core.plans.adapting import plan_adaptations
 from services.failslow.core.plans.automation import settle_plans, turn_due_s
+from services.failslow.core.plans.expectations import state_expectations
 from services.failslow.core.plans.measuring import plan_validations
 from services.failslow.core.plans.migrations import follow_migrations
 from services.failslow.core.plans.planning import (
@@ -82,6 +83,7 @@ class FailSlow:
         yield from as_unit(plan_validations(state, now), WakeStart)
         yield from as_unit(retry_plans(state, inputs, now), WakeStart)
         yield from as_unit(settle_plans(state, state.cluster_s(now)), WakeStart)
+        yield from as_unit(state_expectations(state, now), WakeStart)
 
     def evolve(self, state: FailSlowState, fact: Fact) -> None:
         evolve(state, fact)

@@ -10,6 +10,7 @@ from services.failslow.core.fold_mitigation import (
     end_plan,
     follow_fault,
     measure_migration,
+    note_expected,
     note_gpus,
     note_plan,
     note_unclear,
@@ -30,6 +31,7 @@ from shared.contracts.faults import (
 from shared.contracts.mitigation import (
     MitigationApplied,
     MitigationCleared,
+    MitigationExpected,
     MitigationPlanned,
     NodeHealthScored,
 )
@@ -107,6 +109,8 @@ def close_in_gang(state: FailSlowState, fault_id: str, *, mute: bool) -> None:
         del gang.open[fault.rank]
         if fault.rank == JOB:
             gang.pace = gang.unclear = None
+    if gang.unclear is not None:
+        gang.unclear.is_stated = False
     if mute:
         gang.muted.add(fault.rank)
 
@@ -138,6 +142,7 @@ FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
     FaultCleared: clear_fault,
     FaultDismissed: dismiss_fault,
     MitigationPlanned: note_plan,
+    MitigationExpected: note_expected,
     MitigationApplied: apply_plan,
     MitigationCleared: end_plan,
     MitigationCarriedOut: begin_migration,

@@ -27,6 +27,7 @@ from shared.contracts.mitigation import (
     RESTARTS_FROM,
     MitigationApplied,
     MitigationCleared,
+    MitigationExpected,
     MitigationPlanned,
 )
 from shared.contracts.mitigation_account import (
@@ -128,6 +129,16 @@ def note_plan(state: FailSlowState, event: MitigationPlanned, fact: Fact) -> Non
     if gang is not None and gang.unclear is not None:
         gang.unclear.is_planned |= event.level == "validate"
         gang.unclear.is_advised |= event.level == "adapt_schedule"
+        gang.unclear.is_stated = False
+
+
+def note_expected(state: FailSlowState, event: MitigationExpected, fact: Fact) -> None:
+    """Note that the plan that is due next is stated."""
+    episode, gang = state.mitigation.episodes.get(event.job_id), state.gangs.get(event.job_id)
+    if episode is not None:
+        episode.is_stated = True
+    if gang is not None and gang.unclear is not None:
+        gang.unclear.is_stated = True
 
 
 def apply_plan(state: FailSlowState, event: MitigationApplied, fact: Fact) -> None:

@@ -71,6 +71,8 @@ class Unclear:
     """Of its pipeline, where one would absorb the delay of its links."""
     is_advised: bool = False
     """The schedule is advised: once per attempt."""
+    is_stated: bool = False
+    """An event says which plan is due next."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from services.failslow.core.mitigation.migration import FollowedMigration
 from services.failslow.core.mitigation.plan import GangLoss, MitigationPlan, OpenFault, Planner
 from services.failslow.core.mitigation.policy import lost_share
 from services.failslow.core.mitigation.redistribute import Division
-from shared.contracts.mitigation import LevelName
+from shared.contracts.mitigation import DeclinedReason, LevelName
 
 APPLICABLE = (BY_NAME["redistribute"], BY_NAME["migrate"])
 """The levels that help a worker of which no more is known than that it computes slowly."""
@@ -71,6 +71,8 @@ class Episode:
     may_restart: bool = False
     division: Division | None = None
     """Of the gang's micro-batches, by what it reported with its newest fault."""
+    is_stated: bool = False
+    """An event says which plan is due next."""
 
     def loss_at(self, now_s: float, deficit_s: float = 0.0) -> GangLoss:
         worst = max((fault.slowdown for fault in self.faults.values()), default=0.0)
@@ -180,10 +182,22 @@ class MitigationState:
             return None
         return self._plan(job_id, episode.due_s)
 
+    def declined(self, job_id: str) -> list[tuple[LevelName, DeclinedReason]]:
+        """Return the levels that will not be planned as things are, each with the reason."""
+        episode = self.episodes[job_id]
+        deficit_s = self.deficits.at(job_id, episode.at_s)
+        loss = episode.loss_at(episode.at_s, deficit_s)
+        return self._planner(episode).declined(
+            tuple(episode.faults.values()), loss, episode.division
+        )
+
+    def _planner(self, episode: Episode) -> Planner:
+        return Planner(WITHOUT_ROOM if episode.may_restart else APPLICABLE, self.costs)
+
     def _plan(self, job_id: str, now_s: float) -> MitigationPlan | None:
         episode = self.episodes[job_id]
         faults, deficit_s = tuple(episode.faults.values()), self.deficits.at(job_id, now_s)
-        planner = Planner(WITHOUT_ROOM if episode.may_restart else APPLICABLE, self.costs)
+        planner = self._planner(episode)
         loss, survival = episode.loss_at(now_s, deficit_s), self.durations.survival()
         return planner.plan(faults, loss, survival, episode.division)
 
@@ -191,7 +205,7 @@ class MitigationState:
         """Find the first time from the last change on at which a plan is worth its cost."""
         episode = self.episodes[job_id]
         time_s, step_s = episode.at_s, FIRST_LOOK_S
-        episode.due_s = None
+        episode.due_s, episode.is_stated = None, False
         for _ in range(LOOKS):
             if self._plan(job_id, time_s) is not None:
                 episode.due_s = time_s

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from services.failslow.core.mitigation.costs import CostBook
 from services.failslow.core.mitigation.durations import Survival
 from services.failslow.core.mitigation.levels import LEVELS, Level, Reason
-from services.failslow.core.mitigation.policy import Option, Situation, choose
+from services.failslow.core.mitigation.policy import Option, Situation, choose, is_helpful
 from services.failslow.core.mitigation.redistribute import Division
-from shared.contracts.mitigation import Actor, LevelName
+from shared.contracts.mitigation import Actor, DeclinedReason, LevelName
 
 DIVIDES: LevelName = "redistribute"
 
@@ -95,6 +95,30 @@ class Planner:
             evidence=_evidence(faults, loss, survival),
             microbatches=division.microbatches if division and level.name == DIVIDES else (),
         )
+
+    def declined(
+        self, faults: Sequence[OpenFault], loss: GangLoss, division: Division | None = None
+    ) -> list[tuple[LevelName, DeclinedReason]]:
+        """Return the levels that no wait makes due, each with the reason."""
+        slowdown = max((fault.slowdown for fault in faults), default=0.0)
+        situation = Situation(loss.elapsed_s, slowdown, loss.lost_s, loss.deficit_s, loss.applied)
+        options = {option.level: option for option in self.options(faults, division)}
+        offered, reasons = {level.name for level in self.levels}, {f.reason for f in faults}
+        dearest_s = self.dearest_s(faults)
+        declined: list[tuple[LevelName, DeclinedReason]] = []
+        for level in LEVELS:
+            option = options.get(level.name)
+            if level.name in loss.applied:
+                declined.append((level.name, "planned"))
+            elif not reasons & level.helps:
+                declined.append((level.name, "no_help"))
+            elif level.name not in offered or option is None:
+                declined.append((level.name, "not_offered"))
+            elif not is_helpful(option, situation):
+                declined.append((level.name, "no_gain"))
+            elif max(0.0, loss.deficit_s) + option.cost_s > dearest_s:
+                declined.append((level.name, "too_dear"))
+        return declined
 
     def dearest_s(self, faults: Sequence[OpenFault]) -> float:
         """Return the cost of the dearest level of all that help one of the faults."""

@@ -11,8 +11,9 @@ from shared.contracts.base import Event
 from shared.contracts.mitigation import ApproveMitigation, MitigationApplied, MitigationPlanned
 from shared.contracts.paces import JobPaceChanged
 from shared.contracts.parallelism import PipelineProfile
-from tests.harness.decider import AT, an_input, given, run, wake
+from tests.harness.decider import AT, an_input, given
 from tests.services.failslow.gangs import POOL, placed
+from tests.services.failslow.plans import run, wake
 
 FAILSLOW = FailSlow()
 UPGRADED = POOL.model_copy(update={"release": 1})

@@ -31,9 +31,10 @@ from shared.contracts.paces import JobPaceChanged
 from shared.contracts.pools import PoolConfigured
 from shared.contracts.validation import FIRST_LINK, NodesValidated, ValidationMeasured
 from shared.ledger.cloudevents import decode
-from tests.harness.decider import AT, an_input, fold, given, run, wake
+from tests.harness.decider import AT, an_input, fold, given
 from tests.services.failslow.core.suspicion.test_validations import node
 from tests.services.failslow.gangs import POOL, gang, iterated, placed, watched
+from tests.services.failslow.plans import run, wake
 
 FAILSLOW = FailSlow()
 RELEASED = POOL.model_copy(update={"release": 1})
