@@ -12,14 +12,15 @@ from shared.ledger.reader import Accepted, Cursor
 
 Payload = dict[str, Any]
 
+_decode = msgspec.json.Decoder(Payload).decode
+
 
 class NotFolded(ValueError):
     """A fold got an event of a type that it has no case for."""
 
 
-@dataclass(slots=True)
-class LedgerEvent:
-    """One event of an accepted record."""
+class LedgerEvent(msgspec.Struct):
+    """One event of an accepted record; there are millions, and a struct is made in less time."""
 
     ledger: str
     partition: int
@@ -57,20 +58,22 @@ class LedgerBatch:
 
 def decode_events(records: Iterable[Accepted]) -> list[LedgerEvent]:
     """Return all events of the records in order, each decoded once."""
-    return [
-        LedgerEvent(
-            accepted.ledger,
-            accepted.partition,
-            raw.seq,
-            raw.index,
-            raw.at,
-            raw.type,
-            raw.subject,
-            msgspec.json.decode(raw.data),
-            raw.data,
-            raw.cause,
-            raw.traceparent,
-        )
-        for accepted in records
-        for raw in accepted.raw()
-    ]
+    decoded: list[LedgerEvent] = []
+    for accepted in records:
+        record = accepted.record
+        place = accepted.ledger, accepted.partition, record.seq
+        for index, stored in enumerate(record.events()):
+            decoded.append(
+                LedgerEvent(
+                    *place,
+                    index,
+                    record.at,
+                    stored.type,
+                    stored.subject,
+                    _decode(stored.data),
+                    bytes(stored.data),
+                    stored.cause,
+                    stored.traceparent,
+                )
+            )
+    return decoded

@@ -25,6 +25,7 @@ class ArrayCancelRule:
     """Checks the ledger of admission alone, which is in order."""
 
     CARRIED: ClassVar[tuple[str, ...]] = ("live_jobs", "arrays", "cancels", "cancelled")
+    LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
     name: str = "a cancelled array ends as a whole"
     live_jobs: dict[str, set[str]] = field(default_factory=dict)
     """Array to its jobs that have not ended; arrays without one are left out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shared.contracts.base import UnknownType
@@ -12,7 +12,7 @@ from shared.contracts.topics import INPUTS
 from shared.projections.ledger_events import LedgerEvent
 from shared.verify.arrays import array_of
 from shared.verify.removed import Removed
-from shared.verify.row_store import RowStore
+from shared.verify.row_store import Figures, RowStore
 from shared.verify.rules import Bounds, Violation
 
 ANSWERS = ("command.accepted.v1", "command.refused.v1")
@@ -43,7 +43,7 @@ class SentCommands(Mapping[str, SentCommand]):
 
     def add(self, command: SentCommand) -> None:
         if self._rows.get(SENT, command.command_id) is None:
-            self._rows.put(SENT, command.command_id, astuple(command)[1:])
+            self._rows.put(SENT, command.command_id, _figures(command))
             self._count += 1
 
     def __getitem__(self, command_id: str) -> SentCommand:
@@ -59,6 +59,10 @@ class SentCommands(Mapping[str, SentCommand]):
         return self._count
 
 
+def _figures(command: SentCommand) -> Figures:
+    return command.type, command.of, command.position, command.consumed
+
+
 def _sent(command_id: str, row: tuple[object, ...]) -> SentCommand:
     type_, of, position, consumed = row
     return SentCommand(command_id, str(type_), str(of), str(position), bool(consumed))
@@ -70,6 +74,7 @@ class CommandAnswerRule:
     other consumed command must have one."""
 
     CARRIED: ClassVar[tuple[str, ...]] = ("waiting", "unsent", "quarantined", "jobs", "live")
+    LEDGERS: ClassVar[tuple[str, ...]] = ()
     commands: Mapping[str, SentCommand]
     bounds: Bounds
     placement_seqs: dict[int, int]

@@ -22,12 +22,23 @@ class ComparedEvents:
 
     def __init__(self, kept: RowStore) -> None:
         self._kept = kept
+        self._key = ""
+        self._row = bytearray()
+        """The row of `_key`, which is not stored yet: events come in the order of ids."""
 
     def add(self, event_id: str, type_: str, content: bytes = UNKNOWN) -> None:
-        """Add an event with the digest of its content."""
+        """Add an event with the digest of its content; `store` ends a number of them."""
         key = _row_key(event_id)
-        entry = _name_digest(event_id, type_) + content
-        self._kept.put(COMPARED, key, (self._entries(key) + entry,))
+        if key != self._key:
+            self.store()
+            self._key, self._row = key, bytearray(self._entries(key))
+        self._row += _name_digest(event_id, type_) + content
+
+    def store(self) -> None:
+        """Store what was added last."""
+        if self._key:
+            self._kept.put(COMPARED, self._key, (bytes(self._row),))
+        self._key = ""
 
     def content_of(self, event_id: str, type_: str) -> bytes | None:
         """Return the digest of the content, or UNKNOWN; None for an event that was not added."""
@@ -36,6 +47,7 @@ class ComparedEvents:
 
     def set_content(self, event_id: str, type_: str, content: bytes) -> None:
         """Set the digest of the content of an event that was added."""
+        self.store()
         entries, start = self._find(event_id, type_)
         before, after = entries[: start + NAME_BYTES], entries[start + ENTRY_BYTES :]
         self._kept.put(COMPARED, _row_key(event_id), (before + content + after,))
@@ -47,6 +59,8 @@ class ComparedEvents:
         return entries, next((n for n in starts if entries.startswith(name, n)), -1)
 
     def _entries(self, key: str) -> bytes:
+        if key == self._key:
+            return bytes(self._row)
         row = self._kept.get(COMPARED, key)
         entries = b"" if row is None else row[0]
         assert isinstance(entries, bytes)

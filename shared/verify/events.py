@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import ClassVar
 
 from shared.bus.logs.log import Entry
@@ -18,6 +19,13 @@ from shared.verify.rules import Bounds, Violation
 TABLE = "events"
 REPEATED = "repeated events"
 TWO_CONTENTS = "is in events with two contents"
+
+
+@cache
+def is_public(type_: str) -> bool:
+    """Return whether the events of a type are published."""
+    cls = EVENTS.get(type_)
+    return cls is not None and cls.PUBLIC
 
 
 class PublishedEvents:
@@ -59,6 +67,7 @@ class PublishedEventRule:
     """Events are published at least once: a repeated id is allowed, but not with other content."""
 
     CARRIED: ClassVar[tuple[str, ...]] = ("pending",)
+    LEDGERS: ClassVar[tuple[str, ...]] = ()
     published: PublishedEvents
     bounds: Bounds
     removed: Removed = field(default_factory=Removed)
@@ -73,8 +82,7 @@ class PublishedEventRule:
     not to be."""
 
     def observe(self, event: LedgerEvent) -> None:
-        cls = EVENTS.get(event.type)
-        if cls is not None and cls.PUBLIC:
+        if is_public(event.type):
             self._put(event.id, event.type, event.at, is_due=self.bounds.has(event))
 
     def _put(self, event_id: str, type_: str, at: int, *, is_due: bool) -> None:
@@ -98,6 +106,7 @@ class PublishedEventRule:
             else:
                 content = UNKNOWN if published is None else digest_in(published)
                 compared.add(event_id, str(observed[0]), content)
+        compared.store()
         for event_id in self.published.conflicting:
             yield Violation(self.name, event_id, TWO_CONTENTS)
 

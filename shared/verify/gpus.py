@@ -47,6 +47,7 @@ class GpuCapacityRule:
     """Replays every allocation of an installation in the order of its ledgers."""
 
     CARRIED: ClassVar[tuple[str, ...]] = ("nodes", "allocations", "allocations_of")
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
     kept: RowStore = field(default_factory=RowStore)
     name: str = "no GPU is over capacity, reused before its release, or outside its node's life"
     nodes: dict[str, NodeCapacity] = field(default_factory=dict)

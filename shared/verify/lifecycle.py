@@ -50,6 +50,7 @@ class JobLifecycleRule:
     """Checks ends, order of phases and attempts in the ledgers of admission and placement."""
 
     CARRIED: ClassVar[tuple[str, ...]] = ("jobs", "unqueued", "unadmitted")
+    LEDGERS: ClassVar[tuple[str, ...]] = ("admission", "placement")
     admission_seqs: dict[int, int]
     """Lane to the last admission seq that placement has read: it may not know later jobs."""
     bounds: Bounds

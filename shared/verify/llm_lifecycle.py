@@ -54,6 +54,7 @@ class LlmLifecycleRule:
     """
 
     CARRIED: ClassVar[tuple[str, ...]] = ("lanes",)
+    LEDGERS: ClassVar[tuple[str, ...]] = ("throttle",)
     name: str = "an LLM request runs once, after its reservation, and is settled once, within it"
     lanes: dict[int, LlmLane] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
+
+import msgspec
 
 from shared.projections.ledger_events import LedgerEvent, Payload
 from shared.verify.llm_budgets import EndpointBudget, HeldRequest, Prices, money_prices
@@ -62,6 +64,7 @@ class BudgetRule:
     requests may still use is within the limit."""
 
     CARRIED: ClassVar[tuple[str, ...]] = ("lanes",)
+    LEDGERS: ClassVar[tuple[str, ...]] = ("throttle",)
     name: str = "no budget of an LLM endpoint is passed"
     lanes: dict[int, BudgetLane] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
@@ -71,7 +74,7 @@ class BudgetRule:
             return
         lane = self.lanes.setdefault(event.partition, BudgetLane())
         if lane.stepped_ms:
-            event = replace(event, at=event.at - lane.stepped_ms)
+            event = msgspec.structs.replace(event, at=event.at - lane.stepped_ms)
         match event.type:
             case "llm.clock-stepped.v1":
                 lane.stepped_ms += event.data["by_ms"]

@@ -84,6 +84,7 @@ class LlmRowsRule:
     """
 
     CARRIED: ClassVar[tuple[str, ...]] = ("tenants", "hours", "last_hour", "open")
+    LEDGERS: ClassVar[tuple[str, ...]] = ("throttle",)
     stored: RowStore
     seqs: Mapping[LedgerPartition, int]
     kept: RowStore = field(default_factory=RowStore)

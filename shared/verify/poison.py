@@ -40,6 +40,7 @@ class DeadLetterRule:
     """The topic `dead` holds each rejected record at least once, and nothing else."""
 
     CARRIED: ClassVar[tuple[str, ...]] = ("rejected",)
+    LEDGERS: ClassVar[tuple[str, ...]] = ()
     undecodable: dict[RecordPosition, UndecodableRecord]
     dead: dict[RecordPosition, str]
     """Position of each dead letter's record to the sha256 of the bytes in `dead`."""
@@ -98,6 +99,7 @@ class QuarantineRule:
     """Inputs on which a decider raised: open until an operator has decided on them, never red."""
 
     CARRIED: ClassVar[tuple[str, ...]] = ("quarantined", "settled")
+    LEDGERS: ClassVar[tuple[str, ...]] = ()
     name: str = "no input is quarantined"
     quarantined: dict[str, LedgerEvent] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)

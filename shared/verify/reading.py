@@ -12,7 +12,7 @@ import msgspec
 
 from shared.bus.logs.log import Entry, Log
 from shared.bus.logs.tail import LedgerTail, TopicTail
-from shared.contracts.base import EVENTS, UnknownType
+from shared.contracts.base import UnknownType
 from shared.contracts.codec import decode_command, owner_of
 from shared.contracts.node_problems import NodeProblemsReported
 from shared.contracts.reports import (
@@ -30,7 +30,7 @@ from shared.ledger.record import Position, next_of
 from shared.projections.source import LedgerPartition, ledger_partitions
 from shared.verify.anchors import sha256_of
 from shared.verify.commands import SentCommand, SentCommands
-from shared.verify.events import PublishedEvents
+from shared.verify.events import PublishedEvents, is_public
 from shared.verify.marks import NO_MARK, VerifyMark
 from shared.verify.poison import RecordPosition, UndecodableRecord
 from shared.verify.workers import ReadyWorker
@@ -147,6 +147,15 @@ class InputRecords:
             self.is_unread.add(tp)
 
 
+class EventType(msgspec.Struct):
+    """All that the first pass decodes of an event."""
+
+    type: str
+
+
+_event_types = msgspec.json.Decoder(list[EventType]).decode
+
+
 class Consumption:
     """The positions of each ledger in its inputs, by the input vectors of its accepted records."""
 
@@ -159,13 +168,13 @@ class Consumption:
 
     def add(self, accepted: Accepted) -> int:
         """Add an accepted record; return the number of its events."""
-        events = list(accepted.raw())
-        for event in events:
-            cls = EVENTS.get(event.type)
-            if cls is not None and cls.PUBLIC:
+        types = _event_types(accepted.record.ev)
+        for index in range(len(types) - 1, -1, -1):
+            if is_public(types[index].type):
                 partition = accepted.ledger, accepted.partition
-                self.last_public[partition] = accepted.fact_id(event.index)
-        return len(events)
+                self.last_public[partition] = accepted.fact_id(index)
+                break
+        return len(types)
 
     def set_cursor(self, partition: LedgerPartition, cursor: Cursor) -> None:
         """Set the input vector and seq at the end of a ledger partition."""

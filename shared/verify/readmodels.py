@@ -87,6 +87,7 @@ class ReadModelRule:
     """
 
     CARRIED: ClassVar[tuple[str, ...]] = ("skipped", "retries")
+    LEDGERS: ClassVar[tuple[str, ...]] = ()
     stored: StoredRows
     kept: RowStore = field(default_factory=RowStore)
     name: str = READ_MODELS_RULE

@@ -100,6 +100,7 @@ class ReleaseProofRule:
     """Replays the lives of all nodes; older ledgers had no generations and release by the clock."""
 
     CARRIED: ClassVar[tuple[str, ...]] = ("pools", "nodes", "generations")
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
     name: str = "the GPUs of a lost node are released by a proof that nothing of it lives"
     pools: dict[int, PoolLeases] = field(default_factory=dict)
     nodes: dict[str, WatchedNode] = field(default_factory=dict)

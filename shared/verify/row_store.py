@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Self, TypeAlias
 
 import msgspec
+import numpy as np
 
 Figures: TypeAlias = tuple[object, ...]
 """The columns of a row except for its key."""
@@ -54,20 +55,20 @@ class KeyFilter:
         """Let every key be one that may be there."""
         self._bits = bytearray(b"\xff" * FILTER_BYTES)
 
-    def add(self, keys: Iterable[tuple[str, str]]) -> None:
-        bits = self._bits = self._bits or bytearray(FILTER_BYTES)
-        for key in keys:
-            for place in _places(key):
-                bits[place >> 3] |= 1 << (place & 7)
+    def add(self, keys: Collection[tuple[str, str]]) -> None:
+        self._bits = self._bits or bytearray(FILTER_BYTES)
+        bits = np.frombuffer(self._bits, np.uint8)
+        numbers = np.fromiter(map(hash, keys), np.int64, len(keys))
+        for places in (numbers & PLACE_MASK, numbers >> 32 & PLACE_MASK):
+            np.bitwise_or.at(bits, places >> 3, (1 << (places & 7)).astype(np.uint8))
 
     def may_have(self, key: tuple[str, str]) -> bool:
-        bits = self._bits
-        return bool(bits) and all(bits[place >> 3] >> (place & 7) & 1 for place in _places(key))
-
-
-def _places(key: tuple[str, str]) -> tuple[int, int]:
-    number = hash(key)
-    return number & PLACE_MASK, number >> 32 & PLACE_MASK
+        bits, number = self._bits, hash(key)
+        place = number & PLACE_MASK
+        if not bits or not bits[place >> 3] >> (place & 7) & 1:
+            return False
+        place = number >> 32 & PLACE_MASK
+        return bool(bits[place >> 3] >> (place & 7) & 1)
 
 
 class RowStore:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -27,11 +27,18 @@ class Rule(Protocol):
 
     CARRIED: ClassVar[tuple[str, ...]]
     """Fields that a later run needs to go on behind this one, besides the rows that are kept."""
+    LEDGERS: ClassVar[tuple[str, ...]]
+    """Ledgers whose events it observes; none are all."""
     name: str
 
     def observe(self, event: LedgerEvent) -> None: ...
 
     def finish(self) -> Iterator[Violation]: ...
+
+
+def observers(rules: Iterable[Rule], ledger: str) -> list[Rule]:
+    """Return the rules that observe the events of a ledger."""
+    return [rule for rule in rules if not rule.LEDGERS or ledger in rule.LEDGERS]
 
 
 @dataclass(frozen=True, slots=True)

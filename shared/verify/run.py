@@ -48,7 +48,7 @@ from shared.verify.report import (
     check_time,
 )
 from shared.verify.row_store import RowStore
-from shared.verify.rules import Bounds, Rule, Violation
+from shared.verify.rules import Bounds, Rule, Violation, observers
 from shared.verify.transfers import TransferRule
 from shared.verify.workers import ReadyWorkerRule
 
@@ -119,6 +119,8 @@ class VerifyRun:
         self._rules: list[Rule] = []
         self._quarantine = QuarantineRule()
         self._row_rules: list[Rule] = []
+        self._observers: dict[str, list[Rule]] = {}
+        self._row_observers: dict[str, list[Rule]] = {}
         self._compared: dict[LedgerPartition, int] = {}
         self._cursors: dict[LedgerPartition, Cursor] = {}
         self._seqs: dict[LedgerPartition, int] = {}
@@ -162,6 +164,9 @@ class VerifyRun:
         self._report_line("checking every event")
         self._cursors = dict(self._before.cursors)
         self._seqs = dict(self._before.seqs)
+        ledgers = {ledger for ledger, _ in ledger_partitions(1)}
+        self._observers = {ledger: observers(self._all_rules, ledger) for ledger in ledgers}
+        self._row_observers = {ledger: observers(self._row_rules, ledger) for ledger in ledgers}
         async for batch in read_ledgers(self._installation, self._before.cursors):
             for accepted in batch:
                 self._observe(accepted)
@@ -214,7 +219,7 @@ class VerifyRun:
         """Give the events of a record to the rules that have not observed them before the mark."""
         partition, seq = (accepted.ledger, accepted.partition), accepted.record.seq
         is_new = seq > self._seqs.get(partition, 0)
-        rules = self._all_rules if is_new else self._row_rules
+        rules = (self._observers if is_new else self._row_observers)[accepted.ledger]
         for event in decode_events([accepted]):
             for rule in rules:
                 rule.observe(event)

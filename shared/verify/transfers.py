@@ -24,6 +24,7 @@ class TransferRule:
     """
 
     CARRIED: ClassVar[tuple[str, ...]] = ("unexplained",)
+    LEDGERS: ClassVar[tuple[str, ...]] = ("admission", "placement")
     bounds: Bounds
     kept: RowStore = field(default_factory=RowStore)
     """By the id in the pool that they go to, the jobs that left, and those that arrived."""

@@ -27,6 +27,7 @@ class ReadyWorkerRule:
     """Also compares the jobs: a record that no reader accepts may repeat an accepted seq."""
 
     CARRIED: ClassVar[tuple[str, ...]] = ()
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
     ready: list[ReadyWorker]
     kept: RowStore = field(default_factory=RowStore)
     name: str = "executors make ready only what was accepted"

@@ -49,6 +49,6 @@ def test_the_page_does_what_it_says(home: Path, archive: str) -> None:
     """In S3 up to the rebuild from both tiers, which a backup reads as the rebuild does."""
     page = (PAGES / "archive.md").read_text()
     commands = blocks(page.partition("## Histories")[0] if "s3:" in archive else page)
-    assert len(commands) == (4 if "s3:" in archive else 6)
+    assert len(commands) == (5 if "s3:" in archive else 7)
     variables = {"ARCHIVE": archive, "BACKUP": str(home.parent / "backup")}
     run_shell("\n".join(commands), runbook_environment(home) | variables, home.parent)

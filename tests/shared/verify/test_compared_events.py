@@ -35,5 +35,7 @@ def test_an_event_that_was_removed_has_no_known_content() -> None:
 def test_a_hundred_seqs_share_a_row() -> None:
     kept = RowStore()
     for seq in range(100, 300):
-        ComparedEvents(kept).add(f"placement/0/{seq}/0", KIND)
+        compared = ComparedEvents(kept)
+        compared.add(f"placement/0/{seq}/0", KIND)
+        compared.store()
     assert [len(str(key)) for key, _ in kept.rows("compared events")] == [13, 13]
