@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any
@@ -39,10 +40,9 @@ class Member:
 
     def run(self, argv: Sequence[str], folder: str, env: Mapping[str, str]) -> None:
         """Have the rank run a program, in a new folder: once."""
-        try:
+        # `follow` notices a connection that is lost.
+        with suppress(OSError):
             send(self.connection, {"run": [argv, folder, env]})
-        except OSError:
-            """`follow` notices it as well."""
 
     def follow(self) -> None:
         try:
@@ -54,10 +54,8 @@ class Member:
             self.has_ended.set()
 
     def end(self) -> None:
-        try:
+        with suppress(OSError):
             send(self.connection, {"end": True})
-        except OSError:
-            """It is gone already."""
 
 
 class Gang:
@@ -90,7 +88,7 @@ class Gang:
     def _accept(self, listener: socket.socket) -> None:
         while True:
             peer, (address, _) = listener.accept()
-            # A thread for each: a stranger may connect and send nothing.
+            # A thread for each: another program may connect and send nothing.
             threading.Thread(target=self._admit, args=(peer, address), daemon=True).start()
 
     def _admit(self, peer: socket.socket, address: str) -> None:
@@ -190,7 +188,6 @@ def _follow(program: Program, connection: Connection) -> None:
     code = program.process.wait()
     if code:
         program.report()
-    try:
+    # `hold` notices that rank 0 is lost.
+    with suppress(OSError):
         send(connection, {"exit": exit_status(code)})
-    except OSError:
-        """Rank 0 is gone, which `hold` notices."""

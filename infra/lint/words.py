@@ -24,6 +24,8 @@ RETIRED_BELOW: dict[str, frozenset[str]] = {"services/placement/": frozenset({"d
 """Words that the glossary retires for the names of one folder of the product."""
 OPENINGS = ("Who ", "Whose ", "Nobody ", "What ")
 """A docstring is a sentence about the code, not the answer to a question."""
+ERRORS_ALONE = ("Raises ", "Also ")
+"""Openings of a docstring that leaves open what the function does."""
 QUESTIONS = (*OPENINGS, "Whether ", "How ", "Which ", "Why ")
 """The same for docstrings of modules, classes and functions; a field's may be `Why it waits`."""
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -79,7 +81,10 @@ def check(source: Source) -> Iterator[str]:
 
 
 def _questions(source: Source) -> Iterator[str]:
-    """Yield a finding per docstring that is the answer to a question, except in migrations."""
+    """Yield a finding per docstring that is the answer to a question, or names errors alone.
+
+    Migrations that were released are not changed any more.
+    """
     if source.path.startswith(MIGRATIONS):
         return
     of_a_body = {
@@ -92,6 +97,10 @@ def _questions(source: Source) -> Iterator[str]:
             ):
                 opening = text.split()[0]
                 yield f"{source.path}:{node.lineno}: docstring begins with a question: {opening}"
+            case ast.Expr(value=ast.Constant(value=str(text))) if (
+                id(node) in of_a_body and text.startswith(ERRORS_ALONE) and not source.is_test
+            ):
+                yield f"{source.path}:{node.lineno}: docstring without what the function does"
 
 
 def _texts(source: Source) -> Iterator[str]:

@@ -71,7 +71,7 @@ class Delivery:
         self.wake = asyncio.Event()
 
     async def run(self) -> None:
-        """Raises an error of Postgres."""
+        """Deliver what is due until cancelled. Raises an error of Postgres."""
         try:
             async with asyncio.TaskGroup() as attempts:
                 while True:

@@ -24,7 +24,10 @@ class ReadyWorker:
 
 @dataclass(slots=True)
 class ReadyWorkerRule:
-    """Also compares the jobs: a record that no reader accepts may repeat an accepted seq."""
+    """A worker that an executor made ready was placed by an accepted record, for the same job.
+
+    A record that no reader accepts may repeat an accepted seq.
+    """
 
     CARRIED: ClassVar[tuple[str, ...]] = ()
     LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)

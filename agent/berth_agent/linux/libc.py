@@ -27,7 +27,7 @@ class Char(_SimpleCData):  # type: ignore[type-arg]
 
 
 class Size(_SimpleCData):  # type: ignore[type-arg]
-    """Also an address."""
+    """An unsigned long; an address too."""
 
     _type_ = "L"
 

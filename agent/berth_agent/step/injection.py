@@ -27,7 +27,7 @@ class InjectedFault:
     def __init__(
         self, incarnation: str, fault: str, factor: float, from_ms: int, until_ms: int
     ) -> None:
-        """Raises ValueError."""
+        """Check the values. Raises ValueError."""
         if fault not in FAULTS:
             raise ValueError(f"fault: {fault!r}; one of {', '.join(FAULTS)} is allowed")
         if not 1 <= factor <= LARGEST_FACTOR:

@@ -37,5 +37,5 @@ def encode_line(observation: Observation) -> bytes:
 
 
 def decode_line(line: bytes) -> Observation:
-    """Raises msgspec.DecodeError for anything else."""
+    """Return the observation of a line. Raises msgspec.DecodeError for anything else."""
     return msgspec.json.decode(line, type=Observation)

@@ -202,7 +202,7 @@ class Terminals:
         return session
 
     def _check_places(self, node_id: str, tenant: str) -> None:
-        """Raises Refused where the node, the executor or the tenant's half of them is full."""
+        """Raise Refused where the node, the executor or the tenant's half of them is full."""
         of_node = [one for one in self._meetings.values() if one.node_id == node_id]
         for meetings, most, place in (
             (of_node, MOST_OF_NODE, f"node {node_id}"),

@@ -83,7 +83,7 @@ def route_submission(
 
 
 def decoded(record: SubmissionRecord, limit_bytes: int) -> CloudEvent:
-    """Raises Malformed."""
+    """Return the record as a CloudEvent. Raises Malformed, for too many bytes too."""
     if record.value is not None and len(record.value) > limit_bytes:
         raise Malformed(f"{len(record.value)} bytes; at most {limit_bytes} are read")
     return decode(record.value)

@@ -25,7 +25,7 @@ CURSORS = "SELECT ledger, state FROM cursor WHERE partition = $1 AND ledger = AN
 
 
 async def check_complete(log: Log, lane: int, cursors: Iterable[Row]) -> None:
-    """Raises ApiError 503 while a record of the lane is not in the read models."""
+    """Raise ApiError 503 while a record of the lane is not in the read models."""
     known = {TP(str(row["ledger"]), lane): Cursor.from_json(str(row["state"])) for row in cursors}
     tail = LedgerTail(log, {ledger: (lane,) for ledger in LEDGERS}, known)
     try:

@@ -110,7 +110,7 @@ async def delete_pool(
 
 
 async def _check_unused(gateway: Gateway, bearer: Bearer, pool: str, lane: int) -> None:
-    """Raises ApiError 409 where the read models have an open job or a living node of the pool."""
+    """Raise ApiError 409 where the read models have an open job or a living node of the pool."""
     [use] = await gateway.database.rows(bearer, queries.POOL_USE, lane)
     for kind, advice in (("jobs", "`berth cancel"), ("nodes", "`berth drain")):
         if names := cast("list[str]", use[kind]):

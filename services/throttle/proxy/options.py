@@ -30,7 +30,7 @@ class RequestOptions:
 
 
 def read_options(headers: Mapping[str, str]) -> RequestOptions:
-    """Raises ErrorAnswer for a value that breaks its rule."""
+    """Read the options of a request. Raises ErrorAnswer for a value that breaks its rule."""
     application = headers.get("x-berth-application", "default")
     if not NAME.fullmatch(application):
         raise _invalid("x-berth-application", "a name of a-z, 0-9, '.', '_' and '-'")

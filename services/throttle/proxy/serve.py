@@ -85,7 +85,7 @@ class RequestServer:
     async def serve(
         self, request: web.BaseRequest, route: Route, span: OpenSpan
     ) -> web.StreamResponse:
-        """Raises ErrorAnswer for a request that is not served."""
+        """Serve a request to its end. Raises ErrorAnswer for one that is not served."""
         with self._open_requests.enter() as entry:
             read = await self._read(request, route, entry)
             response = await self._serve(request, read, span)
@@ -244,7 +244,7 @@ class _Reserved:
 
 
 def _check_tokens(body: RequestBody, endpoint: EndpointConfigured, prompt: PromptTokens) -> None:
-    """Raises ErrorAnswer for more tokens than any message may name."""
+    """Raise ErrorAnswer for more tokens than any message may name."""
     counts = {"body": prompt.tokens}
     if names := LIMIT_FIELDS[body.route]:
         counts[names[-1]] = body.output_limit(endpoint.output_limit)

@@ -65,7 +65,7 @@ class ClientStream:
         return transport is None or transport.is_closing()
 
     async def write(self, data: bytes) -> None:
-        """Raises ClientGone."""
+        """Send the bytes to the client. Raises ClientGone."""
         transport = self._request.transport
         if transport is None:
             raise ClientGone("disconnected")

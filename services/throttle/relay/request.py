@@ -101,7 +101,7 @@ class RequestBody(msgspec.Struct, frozen=True):
 
     @classmethod
     def decode(cls, route: Route, body: bytes) -> RequestBody:
-        """Raises InvalidRequest. A body above `LARGE_BYTES` is decoded in a thread: see there."""
+        """Decode a body; one above `LARGE_BYTES` in a thread: see there. Raises InvalidRequest."""
         fields = _decode_object(body)
         _check_prompt(route, fields)
         if _read(fields, "background"):

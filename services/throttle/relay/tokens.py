@@ -75,7 +75,7 @@ class TokenizerFile:
     """Counts tokens exactly, by a `tokenizer.json`; needs the package `tokenizers`."""
 
     def __init__(self, path: Path) -> None:
-        """Raises TokenizerMissing."""
+        """Read the file. Raises TokenizerMissing."""
         try:
             library: Any = import_module("tokenizers")
         except ImportError:

@@ -47,7 +47,7 @@ class AnswerFiles:
         return removed
 
     async def store(self, tenant: str, body: bytes) -> StoredAnswer:
-        """Raises OSError."""
+        """Store an answer under its SHA-256. Raises OSError."""
         return await asyncio.to_thread(self._store, tenant, body)
 
     def _store(self, tenant: str, body: bytes) -> StoredAnswer:

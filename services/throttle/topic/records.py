@@ -30,7 +30,7 @@ class TopicRequest(msgspec.Struct, frozen=True):
     route: Route = "chat/completions"
 
     def read_body(self) -> RequestBody:
-        """Raises InvalidRequest."""
+        """Decode the body of the request. Raises InvalidRequest."""
         return RequestBody.decode(self.route, bytes(self.body))
 
 

@@ -67,7 +67,7 @@ class S3Address:
 
 
 def parse_s3(address: str) -> S3Address:
-    """Raises BadArchiveAddress for one without a bucket, with secrets, or unknown settings."""
+    """Parse an address. Raises BadArchiveAddress: no bucket, secrets, unknown settings."""
     try:
         parts = urlsplit(address)
         query = parse_qs(parts.query, True, strict_parsing=True) if parts.query else {}

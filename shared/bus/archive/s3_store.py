@@ -114,7 +114,7 @@ class CredentialsFile:
         self._address = address
 
     def __call__(self) -> S3Credential:
-        """Raises BadArchiveAddress."""
+        """Read the credentials anew. Raises BadArchiveAddress."""
         read = self._address.read_credentials()
         credential: S3Credential = {
             "access_key_id": read["access_key_id"],

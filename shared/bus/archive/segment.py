@@ -104,7 +104,7 @@ def encode_entry(entry: ArchiveEntry) -> bytes:
 
 
 def decode_entry(body: bytes, name: str) -> ArchiveEntry:
-    """Raises BadArchive for bytes that are no entry of a format that this version reads."""
+    """Decode an entry. Raises BadArchive for bytes of no format that this version reads."""
     try:
         entry = msgspec.json.decode(body, type=ArchiveEntry)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

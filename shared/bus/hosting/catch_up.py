@@ -43,7 +43,7 @@ class CatchUp:
             await held.behind.wait()
 
     async def _read(self, lane: Lane[Any], tp: TP) -> None:
-        """Raises TailLost if neither the archive nor the topic has the next record."""
+        """Read what is due. Raises TailLost if neither archive nor topic has the next record."""
         feed = await self._log.feed({tp: lane.next_offsets()[tp]})
         try:
             while await self.is_due(lane, tp):

@@ -18,7 +18,7 @@ STALLED_S = 30.0
 
 
 class Watchdog:
-    """Raises Stalled for an input that grows unread, and TailLost for a log that became shorter.
+    """Checks for inputs that grow unread (Stalled) and for logs that became shorter (TailLost).
 
     A dead consumer looks alive, and an idle lane would not notice a lost tail before its next
     append.

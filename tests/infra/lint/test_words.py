@@ -75,6 +75,12 @@ def test_a_docstring_that_begins_with_a_question_is_a_finding() -> None:
     assert findings('"""Jobs that wait."""') == []
 
 
+def test_a_docstring_that_names_errors_alone_is_a_finding() -> None:
+    text = 'def f():\n    """Raises ValueError."""'
+    assert findings(text) == ["docstring without what the function does"]
+    assert findings('def f():\n    """Return it. Raises ValueError."""') == []
+
+
 @pytest.mark.parametrize("opening", ["Whether", "How", "Which", "Why"])
 @pytest.mark.parametrize("head", ["", "def f():\n    ", "async def f():\n    ", "class F:\n    "])
 def test_a_docstring_of_a_body_states_what_it_has(opening: str, head: str) -> None:

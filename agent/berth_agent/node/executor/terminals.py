@@ -127,7 +127,7 @@ class _Relay:
         self._end: bytes | None = None
 
     def run(self) -> None:
-        """Raises OSError and Closed once the user is gone."""
+        """Relay until the program has ended. Raises OSError and Closed once the user is gone."""
         begun_s = monotonic()
         while self._end is None:
             if not self._is_started and monotonic() - begun_s > START_S:

@@ -139,7 +139,7 @@ class Images:
             return {}
 
     def _pull(self, name: str, token: str, stopped: Callable[[], str]) -> None:
-        """Raises StartRefused, TimeoutExpired, OSError."""
+        """Pull an image, and count the pull. Raises StartRefused, TimeoutExpired, OSError."""
         with self._changed:
             self._pulls += 1
         try:

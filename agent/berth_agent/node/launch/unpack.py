@@ -47,7 +47,7 @@ class Unpacking:
         self._links: list[tuple[list[str], str]] = []
 
     def unpack(self, source: BinaryIO) -> None:
-        """Raises Unusable, OSError, and what else `tarfile` raises of a broken archive."""
+        """Unpack an archive. Raises Unusable, OSError, and what `tarfile` raises of it."""
         with tarfile.open(fileobj=source, mode="r|gz") as archive:
             for member in archive:
                 self._add(archive, member)

@@ -74,7 +74,7 @@ class PodAdoption:
         return None
 
     async def _mark(self, gang: EngineGang, rank: int, pod: PodSeen) -> None:
-        """Raises Unadoptable and ApiRefusal."""
+        """Make a pod the worker of a rank. Raises Unadoptable and ApiRefusal."""
         try:
             row = await self._api.read(path_of(pod))
         except ApiRefusal as error:

@@ -158,7 +158,7 @@ class KubernetesApi:
         return {"Content-Type": kind, "User-Agent": "berth-executor", **own}
 
     async def _check(self, response: aiohttp.ClientResponse) -> None:
-        """Raises ApiRefusal and EngineAway for an answer that is an error."""
+        """Raise ApiRefusal or EngineAway for an answer that is an error."""
         if response.status < 400:
             return
         text = (await response.content.read(4096)).decode(errors="replace")
