@@ -184,7 +184,7 @@ def _checked_secret(settings: Body, secrets: Path) -> Body:
 def _file_below(setting: str, file: object, secrets: Path) -> str:
     """Return the file as it lies behind all links. Raises BadInput.
 
-    Whoever writes a document need not be allowed to read all files of the one who applies it.
+    The author of a document need not be allowed to read all files of the user that applies it.
     """
     named, below = f"{setting}: {file!r}", secrets.resolve()
     if not isinstance(file, str) or "\0" in file:

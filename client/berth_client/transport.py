@@ -52,7 +52,7 @@ def options_of(installation: InstallationAddress) -> dict[str, Any]:
 
 
 def trust_of(installation: InstallationAddress) -> ssl.SSLContext | bool:
-    """Return whom a connection trusts. Raises BerthError for a bad file."""
+    """Return the CAs that a connection trusts. Raises BerthError for a bad file."""
     if not installation.url.startswith("https:"):
         return False
     context = ssl.create_default_context()

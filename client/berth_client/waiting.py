@@ -1,4 +1,4 @@
-"""Waiting for decisions and for the ends of jobs, with the clock given by who waits."""
+"""Waiting for decisions and for the ends of jobs, with the clock of the caller."""
 
 from __future__ import annotations
 

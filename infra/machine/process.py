@@ -127,7 +127,7 @@ def _is_free(port: int) -> bool:
 
 @contextmanager
 def _handed_out() -> Iterator[dict[int, float]]:
-    """Yield the ports given lately and when, in seconds since 1970; others wait meanwhile.
+    """Yield the ports handed out lately, with the time in s since 1970; other processes wait.
 
     None are known where the file cannot be used, or belongs to another user, who could hold it.
     """

@@ -99,7 +99,7 @@ def gpu_times(rounds: int = 2_000_000, library: str = "libcuda.so.1") -> dict[in
 
 
 class Peers:
-    """The workers of the gang: rank 0 says when a round begins, and who is where."""
+    """The workers of the gang: rank 0 says when a round begins, and which rank is where."""
 
     def __init__(self, plan: dict[str, Any], rank: int, size: int) -> None:
         self.plan, self.rank = plan, rank

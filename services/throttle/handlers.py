@@ -1,4 +1,4 @@
-"""The seam between the dispatcher of a lane and those who serve requests without a client."""
+"""The seam between the dispatcher of a lane and what serves requests without a client."""
 
 from __future__ import annotations
 

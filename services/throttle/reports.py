@@ -1,4 +1,4 @@
-"""The reports of a lane to its decider: what running requests made, their ends, and who left."""
+"""The reports of a lane to its decider: output so far, ends, and clients that left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same jobs on other types: who is fastest where, once it is decided who runs."""
+"""Exchanges GPU types between the jobs of a round, so that each runs where it is fastest."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class AnswerSequence:
 
 
 class EngineWork:
-    """The sequences of one request, and who waits for their tokens."""
+    """The sequences of one request, and the response that waits for their tokens."""
 
     def __init__(self, *, stream: bool = False, generates: bool = True) -> None:
         self.sequences: list[AnswerSequence] = []

@@ -68,7 +68,7 @@ class Entrant:
 
 
 def entrants(quick: bool = False, slow: bool = False) -> list[Entrant]:
-    """Return all who compete, Berth's default first; a few of each kind if `quick`."""
+    """Return policies and schedulers, Berth's default first; a few of each kind if `quick`."""
     chosen = [*of_queues(), *of_rounds(slow)]
     few = {OURS, BASE, "learned, preemption", f"fcfs, {ROUNDS}", f"tiresias, {ROUNDS}"}
     return [own for own in chosen if not quick or own.name in few]

@@ -1,4 +1,4 @@
-"""The table of one trace: each policy beside Berth's default, and who is ahead beyond doubt."""
+"""The table of one trace: each policy beside Berth's default, and whether they differ."""
 
 from __future__ import annotations
 

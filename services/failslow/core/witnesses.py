@@ -18,7 +18,7 @@ OPERATOR = ""
 
 @dataclass(slots=True)
 class Witnesses:
-    """By node, those for whom it was measured as deviating, and the cluster time."""
+    """The tenants whose jobs measured a node as deviating, with the cluster time, by node."""
 
     of_node: dict[str, dict[str, float]] = field(default_factory=dict)
 

@@ -81,7 +81,7 @@ def pause_ms(transfers: int) -> int:
 def proposals(
     waiting: Iterable[WaitingJob], rooms: Mapping[str, Room], now: int
 ) -> Iterator[Proposal]:
-    """Yield the transfers to propose at `now` ms; who has waited longest comes first."""
+    """Yield the transfers to propose at `now` ms; the one that waited longest comes first."""
     for job in sorted(waiting, key=lambda job: (job.since_ms, job.job_id)):
         if now - job.since_ms < pause_ms(job.transfers):
             continue

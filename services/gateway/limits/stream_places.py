@@ -74,7 +74,7 @@ class StreamPlaces:
         return give_back
 
     def _kept(self) -> int:
-        """Return the number of places for the first streams of those who have none."""
+        """Return the number of places for first streams: of tenants and operators without one."""
         without = sum(name not in self._by_tenant for name in (OPERATORS, *self._tenants()))
         return min(without, self._limits.total // 2)
 

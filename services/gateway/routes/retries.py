@@ -60,7 +60,7 @@ async def retry(request: Request, job_id: Job) -> Response:
     authenticated = gateway.access.view.bounds_of(sender.tenant).users == "authenticated"
     user = user_of(bearer)
     if user is not None or (authenticated and bearer.tenant):
-        # The new job belongs to who repeats the old one.
+        # The new job belongs to the user that repeats the old one.
         spec = spec.model_copy(update={"user": user or UNKNOWN_USER})
     if user is None and bearer.tenant:
         spec = spec.model_copy(update={"notify": ()})

@@ -26,7 +26,7 @@ KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 15), (socket.TCP_
 
 
 def trust_of(settings: GatewaySettings) -> ssl.SSLContext | bool:
-    """Return whom connections to executors trust: the installation's CA, else the system's."""
+    """Return the CA that executors are checked by: the installation's, else the system's."""
     ca = settings.executor_ca or settings.kafka_ca
     return ssl.create_default_context(cafile=str(ca)) if ca else True
 

@@ -27,7 +27,7 @@ class Authenticator:
         self._keys = keys
 
     async def authenticate(self, request: web.BaseRequest) -> Bearer:
-        """Return the bearer of the request, who belongs to a tenant. Raises ErrorAnswer."""
+        """Return the bearer of the request, which belongs to a tenant. Raises ErrorAnswer."""
         values = request.headers.getall("authorization", [])
         if len(values) > 1:
             raise refuse("invalid_api_key", f"{len(values)} authorization headers; send one")

@@ -45,7 +45,7 @@ class Producer:
         await self._producer.start()
 
     async def stop(self) -> None:
-        """Stop in time, also without the broker: who sends awaits each acknowledgement."""
+        """Stop in time, also without the broker: senders await each acknowledgement."""
         await stop_client(self._producer, HANG_UP_S)
 
     async def __aenter__(self) -> Self:

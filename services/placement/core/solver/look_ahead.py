@@ -1,4 +1,4 @@
-"""One round of look-ahead: GPUs that running jobs should give back soon, and who may wait for them.
+"""One round of look-ahead: GPUs that running jobs should give back soon, and jobs that may wait.
 
 A job that declares its speeds may be over sooner if it waits for faster GPUs, or for closer ones.
 By the estimates of run times a release has an expected moment. A job that starts there after a wait
