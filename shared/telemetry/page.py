@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
+from typing import NamedTuple
 
+from shared.telemetry.metric_names import METRICS, MetricName
 from shared.telemetry.scrape import Scraped, quantile
 
 REFRESH_S = 5
@@ -17,11 +19,36 @@ body{font:14px/1.45 system-ui,sans-serif;margin:1.5rem auto;max-width:70rem;padd
 color:#1c2430;background:#fff}h1{font-size:1.3rem}h2{font-size:1rem;margin:1.4rem 0 .3rem}
 table{border-collapse:collapse;width:100%}th,td{text-align:right;padding:.25rem .6rem;
 border-bottom:1px solid #e3e7ec;font-variant-numeric:tabular-nums}th{font-weight:600;color:#5a6675}
-th:first-child,td:first-child{text-align:left}.bad{color:#b3261e;font-weight:600}
+th.text,td.text{text-align:left}th[title]{cursor:help}.bad{color:#b3261e;font-weight:600}
 p{color:#5a6675;margin:.3rem 0}
+@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}th,p{color:#a5afbb}
+th,td{border-color:#333}.bad{color:#ff8a80}}
 """
 
 Row = Sequence[str]
+
+
+class Column(NamedTuple):
+    """A column of a table; one of text shows no metric."""
+
+    head: str
+    metric: MetricName | None = None
+    is_text: bool = False
+
+    @property
+    def cell(self) -> str:
+        return "td class=text" if self.is_text else "td"
+
+    @property
+    def th(self) -> str:
+        """Return the head, with the description of its metric as a tooltip."""
+        text = " class=text" if self.is_text else ""
+        about = f' title="{escape(METRICS[self.metric].text)}"' if self.metric else ""
+        return f"<th{text}{about}>{escape(self.head)}</th>"
+
+
+def _text(head: str) -> Column:
+    return Column(head, is_text=True)
 
 
 def render_page(services: Sequence[Scraped], at: str) -> str:
@@ -31,6 +58,7 @@ def render_page(services: Sequence[Scraped], at: str) -> str:
     parts = [
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>Berth: {summary}</title>",
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="refresh" content="{REFRESH_S}"><style>{STYLE}</style></head><body>',
         f"<h1>Berth</h1><p>{escape(at)}; {summary}. Counters run since each process started.</p>",
         *(
@@ -51,31 +79,34 @@ def _sections(services: Sequence[Scraped]) -> Iterator[str]:
     yield _table("Services", SERVICE_HEAD, map(_service, services), "no service answers")
 
 
-def _table(title: str, head: Row, rows: Iterable[Row], without: str) -> str:
+def _table(title: str, head: Sequence[Column], rows: Iterable[Row], without: str) -> str:
     """Return a table; without rows the text `without`, or nothing if that is empty."""
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
-    )
+    body = "".join(f"<tr>{_cells(head, row)}</tr>" for row in rows)
     if not body:
         return f"<h2>{title}</h2><p>{without}</p>" if without else ""
-    cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    return f"<h2>{title}</h2><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+    heads = "".join(column.th for column in head)
+    return f"<h2>{title}</h2><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cells(head: Sequence[Column], row: Row) -> str:
+    pairs = zip(head, row, strict=True)
+    return "".join(f"<{column.cell}>{escape(text)}</td>" for column, text in pairs)
 
 
 POOL_HEAD = (
-    "pool",
-    "GPUs",
-    "used",
-    "fragmented",
-    "waiting",
-    "oldest",
-    "running",
-    "deferred",
-    "undecided",
-    "unfair by",
-    "suspected nodes",
-    "open faults",
-    "lost nodes",
+    _text("pool"),
+    Column("GPUs", "berth_gpus"),
+    Column("used", "berth_gpu_utilization_ratio"),
+    Column("fragmented", "berth_fragmentation_ratio"),
+    Column("waiting", "berth_jobs"),
+    Column("longest wait", "berth_queue_oldest_wait_seconds"),
+    Column("running", "berth_jobs"),
+    Column("deferred", "berth_deferred_jobs"),
+    Column("round due for", "berth_undecided_seconds"),
+    Column("fairness gap", "berth_fairness_gap_ratio"),
+    Column("suspected nodes", "berth_nodes_suspected"),
+    Column("open faults", "berth_faults_open"),
+    Column("lost nodes", "berth_nodes"),
 )
 
 
@@ -99,7 +130,11 @@ def _pools(services: Sequence[Scraped]) -> Iterator[Row]:
         )
 
 
-AGENT_HEAD = ("pool", "agent's version", "connected nodes")
+AGENT_HEAD = (
+    _text("pool"),
+    _text("agent's version"),
+    Column("connected nodes", "berth_agent_sessions"),
+)
 
 
 def _agents(services: Sequence[Scraped]) -> Iterator[Row]:
@@ -108,7 +143,12 @@ def _agents(services: Sequence[Scraped]) -> Iterator[Row]:
         yield labels["pool"], labels["version"], _number(nodes)
 
 
-TENANT_HEAD = ("tenant", "pool", "share of use", "share of weight")
+TENANT_HEAD = (
+    _text("tenant"),
+    _text("pool"),
+    Column("share of use", "berth_tenant_use_ratio"),
+    Column("share of weight", "berth_tenant_weight_ratio"),
+)
 
 
 def _tenants(services: Sequence[Scraped]) -> Iterator[Row]:
@@ -119,7 +159,15 @@ def _tenants(services: Sequence[Scraped]) -> Iterator[Row]:
         yield tenant, pool, _share(use), _share(weight)
 
 
-LLM_HEAD = ("endpoint", "waiting", "oldest", "running", "batch full", "tokens/s", "gap in tokens")
+LLM_HEAD = (
+    _text("endpoint"),
+    Column("waiting", "berth_llm_requests"),
+    Column("longest wait", "berth_llm_oldest_wait_seconds"),
+    Column("running", "berth_llm_requests"),
+    Column("capacity used", "berth_llm_batch_ratio"),
+    Column("tokens/s", "berth_llm_tokens_per_second"),
+    Column("service gap, tokens", "berth_llm_service_gap_tokens"),
+)
 
 
 def _endpoints(services: Sequence[Scraped]) -> Iterator[Row]:
@@ -137,17 +185,17 @@ def _endpoints(services: Sequence[Scraped]) -> Iterator[Row]:
 
 
 SERVICE_HEAD = (
-    "service",
-    "decisions",
-    "decision p99",
-    "lag",
-    "behind",
-    "loop stall p99",
-    "dead letters",
-    "ignored",
-    "lost spans",
-    "memory",
-    "CPU",
+    _text("service"),
+    Column("decisions", "berth_decisions"),
+    Column("decision p99", "berth_decision_seconds"),
+    Column("lag, records", "berth_consumer_lag_records"),
+    Column("behind by", "berth_behind_seconds"),
+    Column("loop stall p99", "berth_event_loop_stall_seconds"),
+    Column("dead letters", "berth_dead_letters"),
+    Column("ignored records", "berth_ignored_records"),
+    Column("dropped spans", "berth_spans_dropped"),
+    Column("memory"),
+    Column("CPU time"),
 )
 
 

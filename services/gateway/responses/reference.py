@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 Json = Mapping[str, Any]
+PROBES = "probes"
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>Berth API</title><style>
 body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;
@@ -17,6 +18,7 @@ code{font-family:ui-monospace,monospace;font-size:.93em}
 table{border-collapse:collapse;margin:.5rem 0}
 td,th{text-align:left;vertical-align:top;padding:.15rem .8rem .15rem 0}.method{display:inline-block;
 width:4.5rem;font-weight:600}nav a{margin-right:1rem}
+.about{opacity:.75;margin-left:.8rem}details[open] .about{display:none}
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}a{color:#8cb4ff}}
 </style>"""
 
@@ -28,6 +30,8 @@ def render(document: Json) -> str:
         for method, operation in operations.items():
             tag = operation.get("tags", ["other"])[0]
             groups.setdefault(tag, []).append(_operation(method.upper(), path, operation))
+    # Probes are for machines, and so come last.
+    groups = dict(sorted(groups.items(), key=lambda group: group[0] == PROBES))
     schemas = document["components"]["schemas"]
     sections = [_section(tag, parts) for tag, parts in groups.items()]
     sections.append(_section("types", [_type(name, schemas[name]) for name in sorted(schemas)]))
@@ -35,7 +39,7 @@ def render(document: Json) -> str:
     return (
         f"{HEAD}<h1>Berth API</h1><p>{_text(document['info']['description'])}</p>"
         "<p>Every request but those of <code>probes</code> has the header "
-        "<code>Authorization: Bearer KEY</code>. The same as "
+        "<code>Authorization: Bearer KEY</code>. The same is in the "
         f'<a href="/openapi.json">OpenAPI document</a>.</p><nav>{links}</nav>'
         f"{''.join(sections)}</html>"
     )
@@ -54,11 +58,12 @@ def _operation(method: str, path: str, operation: Json) -> str:
         (status, _media(answer.get("content", {})), answer.get("description", ""))
         for status, answer in operation["responses"].items()
     ]
-    body = operation.get("requestBody")
+    body, text = operation.get("requestBody"), operation.get("description", "")
+    first = re.split(r"[.;:](?:\s|$)", text, maxsplit=1)[0]
     return (
         f'<details><summary><span class="method">{method}</span>'
-        f"<code>{escape(path)}</code></summary>"
-        f"<p>{_text(operation.get('description', ''))}</p>"
+        f'<code>{escape(path)}</code><span class="about">{_text(first)}</span></summary>'
+        f"<p>{_text(text)}</p>"
         + (_table("parameter", parameters) if parameters else "")
         + (f"<p>Body: {_media(body['content'])}</p>" if body else "")
         + f"{_table('status', answers)}</details>"

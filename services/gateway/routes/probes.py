@@ -36,6 +36,10 @@ OTLP_ANSWER: Responses = {
 }
 """An empty message, in the encoding of the request."""
 INDEX = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Berth</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>
+:root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;
+margin:2rem auto;padding:0 1rem}
+</style>
 <h1>Berth</h1><p>The control plane of a shared GPU cluster.</p><ul>
 <li><a href="/docs">/docs</a>: API reference</li>
 <li><a href="/openapi.json">/openapi.json</a>: OpenAPI document</li>

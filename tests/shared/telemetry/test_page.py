@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from shared.telemetry.figures import Figure
+from shared.telemetry.metric_names import METRICS
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.page import render_page
 from shared.telemetry.scrape import quantile, samples_of, scrape, scrape_all
@@ -54,7 +55,7 @@ def test_the_figures_of_all_services_stand_on_one_page() -> None:
         text = render_page(scrape_all({"placement": f"127.0.0.1:{endpoint.port}"}), AT)
     finally:
         endpoint.close()
-    cells = re.findall(r"<td>(.*?)</td>", text)
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", text)
     assert cells[:7] == ["&lt;b&gt;demo", "8", "75 %", "–", "12", "10 min", "–"]
     assert "placement" in cells and "≤ 500 ms" in cells
     assert "1 of 1 services answer" in text and AT in text
@@ -68,7 +69,8 @@ def test_connected_agents_are_listed_by_pool_and_version() -> None:
         text = render_page(scrape_all({"executor": f"127.0.0.1:{endpoint.port}"}), AT)
     finally:
         endpoint.close()
-    assert "<td>gpu</td><td>0.2.0</td><td>3</td>" in text
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", text)
+    assert cells[cells.index("0.2.0") - 1 :][:3] == ["gpu", "0.2.0", "3"]
 
 
 def test_an_unreachable_service_is_named_and_its_figures_are_not_zero() -> None:
@@ -121,3 +123,14 @@ def test_a_series_that_is_gone_is_gone_from_the_next_scrape() -> None:
         endpoint.close()
     assert scraped.series("berth_jobs") == [] and scraped.total("berth_lanes_held") == 0
     assert samples_of("") == {}
+
+
+def test_a_head_has_the_description_of_its_metric_and_text_stands_at_the_left() -> None:
+    endpoint = placement().serve(0, lambda: True)
+    try:
+        text = render_page(scrape_all({"placement": f"127.0.0.1:{endpoint.port}"}), AT)
+    finally:
+        endpoint.close()
+    fairness = METRICS["berth_fairness_gap_ratio"].text
+    assert f'<th title="{fairness}">fairness gap</th>' in text
+    assert "<th class=text>pool</th>" in text and "<td class=text>placement</td>" in text

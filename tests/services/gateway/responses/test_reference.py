@@ -36,6 +36,7 @@ def whole() -> Attributes:
 def test_it_shows_every_route_and_type() -> None:
     for operation in operations():
         assert f"{operation.method}{operation.path}" in whole().text
+    assert "GET/v1/jobs/{job_id}/whyExplain why the job waited" in whole().text
     for name in document()["components"]["schemas"]:
         assert ("details", "id", f"type-{name}") in whole().attributes
 
@@ -64,3 +65,8 @@ def test_text_is_escaped() -> None:
         }
     )
     assert "<script>" not in page and "<b>" not in page and "<i>" not in page and "<x>" not in page
+
+
+def test_probes_come_after_what_people_call() -> None:
+    sections = [value for tag, name, value in whole().attributes if (tag, name) == ("h2", "id")]
+    assert sections.index("jobs") < sections.index("probes") == len(sections) - 2
