@@ -14,12 +14,13 @@ HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
 body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;
 color:#222;background:#fff}h2{margin-top:2rem;border-bottom:1px solid #ccc}
 summary{cursor:pointer;padding:.2rem 0}details{border-bottom:1px solid #eee}
-code{font-family:ui-monospace,monospace;font-size:.93em}
+code{font-family:ui-monospace,monospace;font-size:.93em;overflow-wrap:anywhere}
 table{border-collapse:collapse;margin:.5rem 0}
 td,th{text-align:left;vertical-align:top;padding:.15rem .8rem .15rem 0}.method{display:inline-block;
 width:4.5rem;font-weight:600}nav a{margin-right:1rem}
 .about{opacity:.75;margin-left:.8rem}details[open] .about{display:none}
-@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}a{color:#8cb4ff}}
+@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}a{color:#8cb4ff}
+h2,details{border-color:#333}}
 </style>"""
 
 
@@ -35,7 +36,7 @@ def render(document: Json) -> str:
     schemas = document["components"]["schemas"]
     sections = [_section(tag, parts) for tag, parts in groups.items()]
     sections.append(_section("types", [_type(name, schemas[name]) for name in sorted(schemas)]))
-    links = "".join(f'<a href="#{escape(tag)}">{escape(tag)}</a>' for tag in (*groups, "types"))
+    links = " ".join(f'<a href="#{escape(tag)}">{escape(tag)}</a>' for tag in (*groups, "types"))
     return (
         f"{HEAD}<h1>Berth API</h1><p>{_text(document['info']['description'])}</p>"
         "<p>Every request but those of <code>probes</code> has the header "
