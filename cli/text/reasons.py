@@ -10,7 +10,14 @@ from cli.text.nodes import loss_words, silence_of, worker_loss
 from cli.text.phases import transfer_words
 from cli.text.protections import PROTECTIONS
 from cli.text.times import age_ms, clock
-from shared.contracts.wait_reasons import IN_WORDS, REASONS, because, numbers_of, value_text
+from shared.contracts.wait_reasons import (
+    REASONS,
+    because,
+    held_words,
+    numbers_of,
+    plain_hold,
+    value_text,
+)
 
 Data = Mapping[str, object]
 
@@ -49,11 +56,10 @@ def _held(data: Data) -> str:
     detail = data.get("detail")
     if not isinstance(detail, dict):
         return because(data)
-    plain = {name: value for name, value in detail.items() if name not in IN_WORDS}
-    parts = [because({**data, "detail": plain})]
+    parts = [held_words(data)]
     if "faster_at" in detail:
         text = "by its speeds and run time it is over sooner on faster GPUs, expected at {}"
-        parts = [_at(text, detail["faster_at"]), numbers_of({**data, "detail": plain})]
+        parts = [_at(text, detail["faster_at"]), numbers_of(plain_hold(data))]
     if "protected_by" in detail:
         rule = str(detail["protected_by"])
         lower = f"jobs of lower rank {PROTECTIONS.get(rule, f'are protected by {rule}')}"

@@ -55,11 +55,16 @@ def because(data: Data) -> str:
 
 def held_words(data: Data) -> str:
     """Return why a job waits, without the times and protections that have a sentence elsewhere."""
+    return because(plain_hold(data))
+
+
+def plain_hold(data: Data) -> Data:
+    """Return a hold without the details of `IN_WORDS`."""
     detail = data.get("detail")
     if not isinstance(detail, dict):
-        return because(data)
+        return data
     plain = {name: value for name, value in detail.items() if name not in IN_WORDS}
-    return because({**data, "detail": plain})
+    return {**data, "detail": plain}
 
 
 def numbers_of(data: Data) -> str:
