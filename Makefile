@@ -108,7 +108,7 @@ left-out: install ## Train networks on all traces but those of one cluster, eval
 	$(BIN)/python -m training.left_out $(FOLDS) $(if $(SEEDS),--seeds $(SEEDS))
 	$(BIN)/berth bench left_out --out docs/results --json > /dev/null
 
-results: install ## Generate docs/results: the gain of the default policy, on real traces.
+results: install ## Generate the pages of docs/results on policies, prediction, LLM endpoints and growth.
 	$(BIN)/berth bench policies --out docs/results --json > /dev/null
 	$(BIN)/berth bench preemption --out docs/results --json > /dev/null
 	$(BIN)/berth bench protection --out docs/results --json > /dev/null
