@@ -6,41 +6,48 @@ Nothing is installed: where a program is missing, `missing` names it. The GPUs a
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 import json
 import os
 import shutil
 import signal
-import ssl
 import subprocess
 import tarfile
 import tempfile
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from infra.kubernetes import build
+from infra.kubernetes.control_plane import ADMIN, EXECUTOR, MANIFESTS, ApiError, ControlPlane
 from infra.machine.process import free_ports
 from tests.patience import PATIENCE_S
+
+__all__ = [
+    "ADMIN",
+    "EXECUTOR",
+    "IMAGE",
+    "MANIFESTS",
+    "NODES",
+    "TENANT",
+    "ApiError",
+    "KubernetesCluster",
+    "control_plane",
+    "kubernetes_cluster",
+    "missing",
+]
 
 NODES = ("g1", "g2", "g3")
 GPUS = 4
 IMAGE = "localhost/berth-test:1"
 DEVICE_PLUGINS = Path("/var/lib/kubelet/device-plugins")
 """The one path at which a kubelet listens to device plugins."""
-ADMIN, EXECUTOR, TENANT = "admin-token", "executor-token", "tenant-token"
-ACCOUNT = "system:serviceaccount:berth:berth-executor"
-ROOT = Path(__file__).parents[1]
-MANIFESTS = ROOT / "infra" / "kubernetes" / "manifests"
+TENANT = "tenant-token"
+USERS = {TENANT: "mallory,u3"}
 PROGRAMS = ("containerd", "ctr", "runc", "busybox", "unshare", "nsenter", "openssl")
 CONTROLLERS = (
     "node-lifecycle-controller",
@@ -105,65 +112,18 @@ def missing() -> str:
     return build.missing()
 
 
-class ApiError(Exception):
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(f"{status}: {text}")
-        self.status = status
-
-
-class KubernetesCluster:
+class KubernetesCluster(ControlPlane):
     """The daemons; each can be killed and started again."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.etcd_port, self.etcd_peer, self.port, self.controllers, *kubelets = free_ports(
-            4 + len(NODES)
-        )
+        super().__init__(folder, USERS, patience_s=PATIENCE_S)
+        self.controllers, *kubelets = free_ports(1 + len(NODES))
         self.kubelet_ports = dict(zip(NODES, kubelets, strict=True))
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._tls = ssl.create_default_context()
-        self.programs = build.cache_dir()
-
-    @property
-    def server(self) -> str:
-        return f"https://127.0.0.1:{self.port}"
-
-    def kubeconfig(self, token: str) -> Path:
-        """Return a kubeconfig of the user of a token."""
-        path = self.folder / f"{token}.kubeconfig"
-        cluster = {
-            "server": self.server,
-            "certificate-authority": str(self.folder / "certs" / "apiserver.crt"),
-        }
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": cluster}],
-            "users": [{"name": "u", "user": {"token": token}}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "x",
-        }
-        path.write_text(yaml.safe_dump(config))
-        return path
-
-    def prepare(self) -> None:
-        """Write tokens and keys."""
-        (self.folder / "certs").mkdir()
-        tokens = (
-            f'{ADMIN},admin,u1,"system:masters"\n'
-            f'{EXECUTOR},{ACCOUNT},u2,"system:serviceaccounts"\n'
-            f"{TENANT},mallory,u3\n"
-        )
-        (self.folder / "tokens.csv").write_text(tokens)
-        key = self.folder / "sa.key"
-        subprocess.run(
-            ["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True
-        )
 
     def start(self) -> None:
         self.prepare()
         self.start_control_plane()
-        self._spawn(
+        self.spawn(
             "controllers",
             str(self.programs / "controllers"),
             f"--kubeconfig={self.kubeconfig(ADMIN)}",
@@ -181,81 +141,8 @@ class KubernetesCluster:
             self._start_runtime(node)
         for node in NODES:
             self.start_node(node)
-        self._eventually(lambda: all(self.gpus(node) == GPUS for node in NODES), "nodes")
-        self._eventually(lambda: all(self.is_ready(node) for node in NODES), "nodes")
-
-    def start_control_plane(self) -> None:
-        """Start etcd and the API server, where they do not run, on the data that is there."""
-        client = f"http://127.0.0.1:{self.etcd_port}"
-        if not self._runs("etcd"):
-            self._start_etcd(client)
-        self._start_api(client)
-        self._eventually(self._answers, "the API server")
-
-    def _runs(self, name: str) -> bool:
-        return name in self._processes and self._processes[name].poll() is None
-
-    def _start_etcd(self, client: str) -> None:
-        peer = f"http://127.0.0.1:{self.etcd_peer}"
-        self._spawn(
-            "etcd",
-            str(self.programs / "etcd"),
-            f"--data-dir={self.folder}/etcd",
-            "--unsafe-no-fsync",
-            f"--listen-client-urls={client}",
-            f"--advertise-client-urls={client}",
-            f"--listen-peer-urls={peer}",
-            f"--initial-advertise-peer-urls={peer}",
-            f"--initial-cluster=default={peer}",
-            "--log-level=error",
-        )
-
-    def _start_api(self, client: str) -> None:
-        key = self.folder / "sa.key"
-        self._spawn(
-            "apiserver",
-            str(self.programs / "apiserver"),
-            f"--etcd-servers={client}",
-            "--bind-address=127.0.0.1",
-            "--advertise-address=127.0.0.1",
-            f"--secure-port={self.port}",
-            f"--cert-dir={self.folder}/certs",
-            f"--token-auth-file={self.folder}/tokens.csv",
-            "--authorization-mode=RBAC",
-            "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={key}",
-            f"--service-account-signing-key-file={key}",
-            "--service-cluster-ip-range=10.255.0.0/24",
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,DefaultTolerationSeconds",
-            "--endpoint-reconciler-type=none",
-            "--kubelet-preferred-address-types=InternalIP",
-        )
-
-    def restart_api(self) -> None:
-        """Kill the API server, whose watches break, and start it again."""
-        self.signal("apiserver", signal.SIGKILL)
-        self.start_control_plane()
-
-    def compact(self) -> None:
-        """Have etcd drop all versions but the present one."""
-        url = f"http://127.0.0.1:{self.etcd_port}/v3/kv"
-        key = base64.b64encode(b"/").decode()
-        revision = self._etcd(f"{url}/range", {"key": key})["header"]["revision"]
-        self._etcd(f"{url}/compaction", {"revision": revision, "physical": True})
-
-    def _etcd(self, url: str, body: object) -> Any:
-        request = urllib.request.Request(url, json.dumps(body).encode(), method="POST")
-        with urllib.request.urlopen(request, timeout=20) as response:
-            return json.loads(response.read())
-
-    def _answers(self) -> bool:
-        certificate = self.folder / "certs" / "apiserver.crt"
-        if not certificate.exists():
-            return False
-        with suppress(ApiError, OSError, ValueError):
-            self._tls = ssl.create_default_context(cafile=str(certificate))
-            return str(self.request("GET", "/readyz")) == "ok"
-        return False
+        self.eventually(lambda: all(self.gpus(node) == GPUS for node in NODES), "nodes")
+        self.eventually(lambda: all(self.is_ready(node) for node in NODES), "nodes")
 
     def _start_runtime(self, node: str) -> None:
         """Start the containerd of a node, in a mount namespace with its own device plugins."""
@@ -267,13 +154,13 @@ class KubernetesCluster:
         DEVICE_PLUGINS.mkdir(parents=True, exist_ok=True)
         mount = f"mount --bind {folder}/plugins {DEVICE_PLUGINS}"
         run = f"{mount} && exec containerd --config {folder}/containerd.toml"
-        self._spawn(f"{node}-runtime", "unshare", "--mount", "sh", "-c", run)
+        self.spawn(f"{node}-runtime", "unshare", "--mount", "sh", "-c", run)
         archive = self.folder / "image.tar"
         if not archive.exists():
             write_image(archive)
         ctr = ["ctr", "--address", f"{folder}/c.sock", "--namespace", "k8s.io"]
-        self._eventually(lambda: (folder / "c.sock").exists(), "containerd")
-        self._eventually(
+        self.eventually(lambda: (folder / "c.sock").exists(), "containerd")
+        self.eventually(
             lambda: self.run(*ctr, "images", "import", str(archive)).returncode == 0, "the image"
         )
         address = [
@@ -291,7 +178,7 @@ class KubernetesCluster:
     def start_node(self, node: str) -> None:
         """Start the kubelet of a node, and its device plugin, which registers with it."""
         folder = self.folder / node
-        self._spawn(
+        self.spawn(
             node,
             "nsenter",
             "--target",
@@ -305,7 +192,7 @@ class KubernetesCluster:
             f"--hostname-override={node}",
             "--cloud-provider=external",
         )
-        self._spawn(
+        self.spawn(
             f"{node}-gpus", str(self.programs / "deviceplugin"), f"{folder}/plugins", str(GPUS)
         )
 
@@ -316,46 +203,6 @@ class KubernetesCluster:
     def is_ready(self, node: str) -> bool:
         conditions = self.request("GET", f"/api/v1/nodes/{node}")["status"]["conditions"]
         return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-
-    def signal(self, name: str, number: int) -> None:
-        """Signal a daemon by its name, a node's kubelet by that of the node."""
-        process = self._processes[name]
-        process.send_signal(number)
-        if number in (signal.SIGKILL, signal.SIGTERM):
-            process.wait(PATIENCE_S)
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        token: str = ADMIN,
-        kind: str = "application/json",
-    ) -> Any:
-        """Return the answer of the API. Raises ApiError."""
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
-        request = urllib.request.Request(self.server + path, data, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, context=self._tls, timeout=20) as response:
-                text = response.read().decode()
-        except urllib.error.HTTPError as error:
-            raise ApiError(error.code, error.read().decode(errors="replace")) from None
-        return json.loads(text) if text.startswith("{") else text
-
-    def patch(self, path: str, change: object) -> Any:
-        return self.request("PATCH", path, change, kind="application/merge-patch+json")
-
-    def apply(self, text: str, token: str = ADMIN) -> None:
-        """Apply manifests as `kubectl apply --server-side` does. Raises ApiError."""
-        for manifest in filter(None, yaml.safe_load_all(text)):
-            self.request(
-                "PATCH",
-                f"{path_of(manifest)}?fieldManager=test&force=true",
-                manifest,
-                token,
-                "application/apply-patch+yaml",
-            )
 
     def pods(self, namespace: str) -> list[Any]:
         rows: list[Any] = self.request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
@@ -389,29 +236,6 @@ class KubernetesCluster:
             process.wait(5)
         process.kill()
         process.wait()
-
-    def _spawn(self, name: str, *command: str) -> None:
-        with (self.folder / f"{name}.out").open("ab") as output:
-            self._processes[name] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
-
-    def _eventually(self, holds: Callable[[], bool], what: str) -> None:
-        end_s = time.monotonic() + PATIENCE_S
-        while not holds():
-            if time.monotonic() > end_s:
-                raise TimeoutError(f"{what} did not come up; see {self.folder}")
-            time.sleep(0.1)
-
-
-def path_of(manifest: Any) -> str:
-    """Return the path of an object of the API."""
-    group, kind = manifest["apiVersion"], manifest["kind"].lower()
-    metadata = manifest["metadata"]
-    base = f"/api/{group}" if "/" not in group else f"/apis/{group}"
-    space = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
-    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
-    return f"{base}{space}/{plural}/{metadata['name']}"
 
 
 def write_image(path: Path) -> None:
