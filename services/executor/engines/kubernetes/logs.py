@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 
 from services.executor.core.engines.output_lines import TAIL_BYTES, TAIL_LINES, last_lines
 from services.executor.core.kubernetes.pods import PodSeen
+from services.executor.core.kubernetes.timed_log import TimedLog
 from services.executor.engines.engine import EngineAway
 from services.executor.engines.kubernetes.api import ApiRefusal, KubernetesApi
+from services.executor.engines.kubernetes.watched import pause, pause_s
 
 TAIL_S = 5.0
 """Longest time in which the last lines of a container that has ended are read."""
@@ -24,29 +25,55 @@ def log_path(pod: PodSeen) -> str:
 
 
 class _Stream:
-    """The log of one pod from a byte on, as far as it came."""
+    """The output of one pod from a byte on, as far as it came.
+
+    A stream that breaks is opened again from the time of the last line on.
+    """
 
     def __init__(self, api: KubernetesApi, pod: PodSeen, offset: int) -> None:
         self.offset = offset
-        """Place in the log of the first byte that is held."""
+        """Place in the output of the first byte that is held."""
         self.held = bytearray()
         self.is_complete = False
         """Whether the log came to its end."""
+        self._api = api
+        self._pod = pod
+        self._lines = TimedLog(offset)
         self._room = asyncio.Event()
-        self.task = asyncio.create_task(self._follow(api, pod, offset))
+        self.task = asyncio.create_task(self._follow())
 
-    async def _follow(self, api: KubernetesApi, pod: PodSeen, skip: int) -> None:
-        with suppress(EngineAway, ApiRefusal):
-            query = {"container": pod.container, "follow": "true"}
-            async with api.stream(log_path(pod), query, CHUNK_BYTES, None) as response:
-                async for chunk in response.content.iter_chunked(CHUNK_BYTES):
-                    rest = chunk[skip:]
-                    skip -= len(chunk) - len(rest)
-                    self.held += rest
-                    while len(self.held) >= HELD_BYTES:
-                        self._room.clear()
-                        await self._room.wait()
-            self.is_complete = True
+    def reopen(self) -> None:
+        """Follow a log on that came to its end while its container ran."""
+        self.is_complete = False
+        self.task = asyncio.create_task(self._follow())
+
+    async def _follow(self) -> None:
+        """Follow the log to its end, with growing pauses where it cannot be opened."""
+        in_vain = 0
+        while not self.is_complete:
+            passed = self._passed
+            try:
+                await self._open()
+            except (EngineAway, ApiRefusal):
+                in_vain = 0 if self._passed > passed else in_vain + 1
+                await pause(pause_s(in_vain + 1))
+
+    @property
+    def _passed(self) -> int:
+        return self.offset + len(self.held)
+
+    async def _open(self) -> None:
+        query = {"container": self._pod.container, "follow": "true", "timestamps": "true"}
+        if since := self._lines.begin():
+            query["sinceTime"] = since
+        async with self._api.stream(log_path(self._pod), query, CHUNK_BYTES, None) as response:
+            async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+                self.held += self._lines.take(chunk)
+                while len(self.held) >= HELD_BYTES:
+                    self._room.clear()
+                    await self._room.wait()
+        self.held += self._lines.end()
+        self.is_complete = True
 
     def take(self, offset: int) -> bytes:
         """Return what is held from that place on, and drop what lies before it."""
@@ -78,8 +105,8 @@ class PodLogs:
         output = stream.take(offset)
         if output or (pod.is_over and stream.is_complete):
             return output
-        if stream.task.done():
-            self._drop(pod.uid)
+        if stream.task.done() and not pod.is_over:
+            stream.reopen()
         return None if pod.is_over else b""
 
     async def tails(self, pods: Iterable[PodSeen]) -> dict[str, tuple[str, ...]]:

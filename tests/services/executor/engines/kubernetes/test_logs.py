@@ -37,6 +37,25 @@ class FakeKubelet:
         return response
 
 
+class BreakingKubelet(FakeKubelet):
+    """Gives one part to each request, and breaks the connection of all but the last."""
+
+    def __init__(self, *parts: bytes) -> None:
+        super().__init__(*parts)
+        self.since: list[str | None] = []
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.since.append(request.query.get("sinceTime"))
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(self.parts[len(self.since) - 1])
+        if len(self.since) < len(self.parts):
+            await self.goes_on.wait()
+            assert request.transport is not None
+            request.transport.abort()
+        return response
+
+
 @asynccontextmanager
 async def logs_of(kubelet: FakeKubelet) -> AsyncIterator[PodLogs]:
     app = web.Application()
@@ -81,6 +100,28 @@ async def test_a_worker_that_is_quiet_keeps_its_stream(monkeypatch: pytest.Monke
         await until(lambda: logs.read(gang_pod(0), 4) == b"two\n")
     assert set(limits) == {None}, "no silence ends a log"
     assert kubelet.requests == 1, "one that was opened again may miss what was rotated away"
+
+
+async def test_a_stream_that_breaks_goes_on_from_the_time_of_its_last_line() -> None:
+    times = [f"2026-01-01T00:00:0{second}.000000000Z" for second in (1, 2, 3)]
+    one, two, three = (f"{at} {number}\n".encode() for number, at in enumerate(times))
+    kubelet = BreakingKubelet(one + two, two + three)
+    over = ended_pod(0, 0)
+    async with logs_of(kubelet) as logs:
+        await until(lambda: logs.read(over, 0) == b"0\n1\n")
+        kubelet.goes_on.set()
+        await until(lambda: logs.read(over, 4) == b"2\n")
+        await until(lambda: logs.read(over, 6) == b"")
+    assert kubelet.since == [None, times[1]]
+
+
+async def test_a_log_that_ends_while_its_container_runs_is_followed_on() -> None:
+    kubelet = BreakingKubelet(b"2026-01-01T00:00:01Z one\n")
+    async with logs_of(kubelet) as logs:
+        await until(lambda: logs.read(gang_pod(0), 0) == b"one\n")
+        kubelet.parts = (*kubelet.parts, b"2026-01-01T00:00:01Z one\n2026-01-01T00:00:02Z two\n")
+        await until(lambda: logs.read(gang_pod(0), 4) == b"two\n")
+    assert kubelet.since == [None, "2026-01-01T00:00:01Z"]
 
 
 async def test_last_lines_that_are_not_there_yet_hold_up_no_look() -> None:
