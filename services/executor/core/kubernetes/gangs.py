@@ -66,6 +66,12 @@ class KubernetesGang(NamedTuple):
         """True where a pod was bound, which none is before its gang is started."""
         return any(pod.node for pod in self.pods.values())
 
+    def strays(self, nodes: Mapping[int, str]) -> Iterator[PodSeen]:
+        """Yield pods that another bound: to other nodes than these, which are by rank."""
+        for rank, pod in self.pods.items():
+            if pod.node and pod.node != nodes.get(rank, pod.node):
+                yield pod
+
     @property
     def adopted(self) -> tuple[str, ...]:
         """Return the names of its pods by rank where a tenant created them, for a new record."""
@@ -181,6 +187,8 @@ def _ended(gang: KubernetesGang) -> EngineJob:
 def _running(gang: KubernetesGang) -> EngineJob:
     """Return a gang of which pods live, or are not bound yet."""
     waits = [p.waits_for for p in gang.living if p.waits_for.split(":")[0] in REFUSED_WAITS]
+    strays = gang.strays(dict(enumerate(gang.record.nodes)))
+    waits += [f"pod {p.name} was bound to node {p.node} by another than Berth" for p in strays]
     return replace(
         _job(gang, EnginePhase.RUNNING),
         has_failed=not gang.is_whole

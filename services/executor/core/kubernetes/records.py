@@ -11,6 +11,7 @@ from typing import Any
 
 from services.executor.core.kubernetes.names import (
     BERTH,
+    BOUND_TO,
     IDENTITY,
     MANAGED_BY,
     NAMESPACE,
@@ -46,6 +47,8 @@ class GangRecord:
     """Uids of its pods by rank, once it is started: what else a pod carries may be changed."""
     pods: tuple[str, ...] = ()
     """Names of its pods by rank, where its tenant created them."""
+    nodes: tuple[str, ...] = ()
+    """The nodes of its pods by rank, once it is started; none in a record of an earlier release."""
 
     @property
     def is_adopted(self) -> bool:
@@ -72,6 +75,7 @@ def record_of(row: Row) -> GangRecord:
         uid=str(metadata.get("uid", "")),
         uids=tuple(filter(None, str(annotations.get(UIDS, "")).split(","))),
         pods=tuple(str(annotations.get(PODS, "")).split()),
+        nodes=tuple(str(annotations.get(BOUND_TO, "")).split()),
     )
 
 
@@ -94,6 +98,8 @@ def record_manifest(record: GangRecord) -> dict[str, Any]:
         annotations[PODS] = " ".join(record.pods)
     if record.uids:
         annotations[UIDS] = ",".join(record.uids)
+    if record.nodes:
+        annotations[BOUND_TO] = " ".join(record.nodes)
     metadata: dict[str, Any] = {
         "name": record.name,
         "labels": {MANAGED_BY: BERTH},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -98,24 +98,32 @@ class GangWriter:
         )
 
     async def start(self, gang: EngineGang, seen: KubernetesGang | None) -> None:
-        """Decide that the gang starts, and bind its pods; without effect if it was forbidden."""
-        if seen is None or not await self._decide_start(seen):
-            return
+        """Decide that the gang starts, and bind its pods; without effect if it was forbidden.
+
+        None is bound where another than Berth bound one of them: the next look ends the gang.
+        """
         nodes = {worker.launch.rank: worker.node_id for worker in gang.workers}
+        if seen is None or not await self._decide_start(seen, nodes) or any(seen.strays(nodes)):
+            return
         await together(
             self._bind(pod, nodes[rank])
             for rank, pod in seen.pods.items()
             if not pod.node and not pod.is_over
         )
 
-    async def _decide_start(self, seen: KubernetesGang) -> bool:
-        """Return whether the gang is started, with the uids of its pods in its record."""
-        if seen.record.decided != OPEN:
-            return seen.record.decided == STARTED
+    async def _decide_start(self, seen: KubernetesGang, nodes: Mapping[int, str]) -> bool:
+        """Return whether the gang is started, with uids and nodes of its pods in its record."""
+        record = seen.record
+        if record.decided != OPEN:
+            return record.decided == STARTED
         if not seen.is_whole or len(seen.living) < len(seen.pods):
             return False
-        uids = tuple(seen.pods[rank].uid for rank in range(seen.record.workers))
-        return await self._decide(replace(seen.record, decided=STARTED, uids=uids))
+        ranks = range(record.workers)
+        uids, to = (
+            tuple(seen.pods[rank].uid for rank in ranks),
+            tuple(map(nodes.__getitem__, ranks)),
+        )
+        return await self._decide(replace(record, decided=STARTED, uids=uids, nodes=to))
 
     async def _bind(self, pod: PodSeen, node: str) -> None:
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"

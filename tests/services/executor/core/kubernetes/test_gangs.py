@@ -50,6 +50,17 @@ def test_a_start_is_carried_out_again_until_every_pod_is_bound() -> None:
     assert not progress_of(gang(STARTED, gang_pod(0), gang_pod(1)), {}).needs_start
 
 
+def test_a_gang_of_which_another_bound_a_pod_to_another_node_is_refused() -> None:
+    started = gang(STARTED, gang_pod(0), gang_pod(1, node="n2"))
+    nodes = replace(started.record, nodes=("n1", "n2"))
+    assert not job_of(started._replace(record=nodes)).is_refused
+    job = job_of(started._replace(record=replace(nodes, nodes=("n1", "n3"))))
+    assert job.is_refused and "was bound to node n2 by another" in job.waits_for
+    assert not job_of(started).is_refused, "a record of an earlier release names no nodes"
+    assert [pod.node for pod in started.strays({0: "n1", 1: "n3"})] == ["n2"]
+    assert not any(gang(OPEN, FIRST, SECOND).strays({0: "n1", 1: "n3"}))
+
+
 def test_a_gang_that_is_forbidden_is_there_as_long_as_its_pods() -> None:
     assert progress_of(gang(FORBIDDEN, FIRST), {}).is_forbidden
     assert job_of(gang(FORBIDDEN, FIRST)).phase is EnginePhase.RUNNING

@@ -11,6 +11,7 @@ import pytest
 
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.kubernetes.manifests import PodOptions
+from services.executor.core.kubernetes.names import gang_name
 from services.executor.engines.kubernetes.access import access_of
 from services.executor.engines.kubernetes.api import KubernetesApi
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
@@ -22,9 +23,9 @@ from tests.kubernetes_cluster import (
     control_plane,
     missing,
 )
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
 from tests.services.executor.core.engines.looks import gang_of, placed_history
-from tests.services.executor.engines.kubernetes.real_api import NAMESPACE
+from tests.services.executor.engines.kubernetes.real_api import NAMESPACE, PODS
 
 
 @pytest.fixture(scope="package")
@@ -57,3 +58,21 @@ def gang(request: pytest.FixtureRequest) -> EngineGang:
     """Return a gang of three workers, of another placement in each test."""
     gang = gang_of(placed_history())
     return EngineGang(f"{gang.identity}/{request.node.name}", gang.workers)
+
+
+@pytest.fixture
+async def adopted(
+    cluster: KubernetesCluster, engine: KubernetesEngine, gang: EngineGang
+) -> list[str]:
+    """Return the paths of pods of a tenant that are the workers of the gang, once they are seen."""
+    paths = []
+    for worker in gang.workers:
+        name = f"own-{worker.launch.rank}-{gang_name(gang.identity)[-6:]}"
+        spec = {"schedulerName": "berth", "containers": [{"name": "c", "image": IMAGE}]}
+        made = cluster.request("POST", PODS, {"metadata": {"name": name}, "spec": spec})
+        worker.pod = made["metadata"]["uid"]
+        paths.append(f"{PODS}/{name}")
+    async with asyncio.timeout(PATIENCE_S):
+        while not set(gang.pods) <= {pod.uid for pod in engine.pods.items.values()}:
+            await asyncio.sleep(0.05)
+    return paths

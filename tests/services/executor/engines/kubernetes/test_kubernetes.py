@@ -18,7 +18,7 @@ from services.executor.core.engines.contract import (
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.kubernetes.names import IDENTITY, gang_name
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
-from tests.kubernetes_cluster import EXECUTOR, IMAGE, ApiError, KubernetesCluster
+from tests.kubernetes_cluster import EXECUTOR, ApiError, KubernetesCluster
 from tests.patience import PATIENCE_S
 from tests.services.executor.engines.kubernetes.real_api import NAMESPACE, PODS, pods_of, seen
 
@@ -147,24 +147,6 @@ def test_the_executor_may_do_no_more_than_it_needs(
     with pytest.raises(ApiError) as refused:
         cluster.request(method, path, token=EXECUTOR)
     assert refused.value.status == 403
-
-
-@pytest.fixture
-async def adopted(
-    cluster: KubernetesCluster, engine: KubernetesEngine, gang: EngineGang
-) -> list[str]:
-    """Return the paths of pods of a tenant that are the workers of the gang, once they are seen."""
-    paths = []
-    for worker in gang.workers:
-        name = f"own-{worker.launch.rank}-{gang_name(gang.identity)[-6:]}"
-        spec = {"schedulerName": "berth", "containers": [{"name": "c", "image": IMAGE}]}
-        made = cluster.request("POST", PODS, {"metadata": {"name": name}, "spec": spec})
-        worker.pod = made["metadata"]["uid"]
-        paths.append(f"{PODS}/{name}")
-    async with asyncio.timeout(PATIENCE_S):
-        while not set(gang.pods) <= {pod.uid for pod in engine.pods.items.values()}:
-            await asyncio.sleep(0.05)
-    return paths
 
 
 def marks_of(cluster: KubernetesCluster, path: str) -> tuple[bool, bool]:

@@ -7,13 +7,21 @@ from typing import Any
 
 import pytest
 
-from services.executor.core.engines.contract import Submit
+from services.executor.core.engines.contract import Forbid, Start, Submit
 from services.executor.core.engines.gangs import EngineGang
 from services.executor.core.kubernetes.manifests import binding_manifest
-from services.executor.core.kubernetes.names import ENDED, FINALIZER, GANG, IDENTITY, JOB, RANK
+from services.executor.core.kubernetes.names import (
+    ENDED,
+    FINALIZER,
+    GANG,
+    IDENTITY,
+    JOB,
+    RANK,
+    gang_name,
+)
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
 from tests.kubernetes_cluster import IMAGE, TENANT, ApiError, KubernetesCluster
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.services.executor.engines.kubernetes.real_api import (
     NAMESPACE,
     PODS,
@@ -126,6 +134,43 @@ async def test_a_tenant_binds_no_pod_of_berth(
         with pytest.raises(ApiError, match="bound by Berth's executor alone"):
             cluster.request("POST", path, binding, tenant)
     assert "nodeName" not in pods_of(cluster, gang)[0]["spec"]
+
+
+async def test_a_tenant_binds_no_pod_that_berth_adopted_until_it_is_given_back(
+    cluster: KubernetesCluster,
+    engine: KubernetesEngine,
+    gang: EngineGang,
+    tenant: str,
+    adopted: list[str],
+) -> None:
+    def refusal() -> str:
+        pod = cluster.request("GET", adopted[0])["metadata"]
+        binding = binding_manifest(pod["name"], pod["uid"], "n1")
+        try:
+            cluster.request("POST", f"{adopted[0]}/binding?dryRun=All", binding, tenant)
+        except ApiError as error:
+            return str(error)
+        return ""
+
+    assert refusal() == "", "a pod that waits is its tenant's"
+    await engine.act(Submit(gang))
+    await until(lambda: "bound by Berth's executor alone" in refusal())
+    await engine.act(Forbid(gang.identity))
+    await until(lambda: refusal() == "")
+
+
+async def test_berth_binds_the_pods_that_it_adopted(
+    cluster: KubernetesCluster, engine: KubernetesEngine, gang: EngineGang, adopted: list[str]
+) -> None:
+    await engine.act(Submit(gang))
+    name = gang_name(gang.identity)
+    await until(
+        lambda: sum(pod.identity == gang.identity for pod in engine.pods.items.values()) == 3
+    )
+    await until(lambda: ("berth", name) in engine.records.items)
+    await engine.act(Start(gang, name))
+    nodes = [cluster.request("GET", path)["spec"].get("nodeName") for path in adopted]
+    assert nodes == [worker.node_id for worker in gang.workers]
 
 
 def test_a_tenant_does_with_its_own_pods_as_it_likes(

@@ -9,7 +9,9 @@ import pytest
 
 from services.executor.core.engines.contract import EnginePhase, Forbid, Forget, Kill, Start, Submit
 from services.executor.core.engines.gangs import EngineGang
+from services.executor.core.kubernetes.manifests import binding_manifest
 from services.executor.core.kubernetes.names import GANG, gang_name, pod_name
+from services.executor.core.kubernetes.pods import PodSeen
 from services.executor.engines.kubernetes.kubernetes import KubernetesEngine
 from tests.kubernetes_cluster import EXECUTOR, IMAGE, ApiError, KubernetesCluster
 from tests.patience import PATIENCE_S, until
@@ -132,6 +134,30 @@ async def test_a_change_of_a_record_that_is_removed_makes_no_new_one(
     await engine.act(Start(gang, name))
     assert record_of(cluster, gang) is None
     assert not any(pod["spec"].get("nodeName") for pod in pods_of(cluster, gang))
+
+
+async def test_a_gang_of_which_another_scheduler_bound_a_pod_binds_no_other_and_is_refused(
+    cluster: KubernetesCluster, engine: KubernetesEngine, gang: EngineGang, adopted: list[str]
+) -> None:
+    name = gang_name(gang.identity)
+    await engine.act(Submit(gang))
+    row = cluster.request("GET", adopted[0])["metadata"]
+    binding = binding_manifest(row["name"], row["uid"], "elsewhere")
+    cluster.request("POST", f"{adopted[0]}/binding", binding, EXECUTOR)
+
+    def pods() -> list[PodSeen]:
+        return [pod for pod in engine.pods.items.values() if pod.identity == gang.identity]
+
+    await until(lambda: sorted(pod.node for pod in pods()) == ["", "", "elsewhere"])
+    await until(lambda: ("berth", name) in engine.records.items)
+    await engine.act(Start(gang, name))
+    assert record_of(cluster, gang)["spec"]["holderIdentity"] == "started"
+    assert [cluster.request("GET", path)["spec"].get("nodeName") for path in adopted[1:]] == [
+        None
+    ] * 2
+    await until(lambda: engine.records.items["berth", name].decided == "started")
+    [job] = (await engine.observe([gang.identity])).jobs_of(gang.identity)
+    assert job.is_refused and "bound to node elsewhere by another" in job.waits_for
 
 
 @pytest.mark.parametrize("rank", [0, 1])
