@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from shared.performance.footprint import Footprint
-from shared.schedulers.consolidated import first_fit, free_of_type, take
+from shared.schedulers.consolidated import first_fit, free_of_type
 from shared.schedulers.hooks import (
     Allotment,
     Allotments,
@@ -23,7 +23,7 @@ from shared.schedulers.hooks import (
     Placements,
     running_allotments,
 )
-from shared.schedulers.placing import FreeGpus, roomiest_nodes
+from shared.schedulers.placing import FreeGpus, roomiest_nodes, take
 from shared.schedulers.view import CandidateJob, ClusterView, Placement
 from shared.schedulers.virtual_machine import Arrival, advance
 

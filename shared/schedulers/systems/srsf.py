@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from shared.schedulers.consolidated import consolidated, first_fit, free_of_type, take
+from shared.schedulers.consolidated import consolidated, first_fit, free_of_type
 from shared.schedulers.hooks import Allotment, Allotments, Hooks, Memory, Need, Placements
+from shared.schedulers.placing import take
 from shared.schedulers.view import CandidateJob, ClusterView
 
 

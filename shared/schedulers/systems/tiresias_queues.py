@@ -11,7 +11,7 @@ from collections.abc import Sequence, Set
 from itertools import accumulate
 from typing import ClassVar
 
-from shared.schedulers.consolidated import first_fit, free_of_type, take
+from shared.schedulers.consolidated import first_fit, free_of_type
 from shared.schedulers.hooks import (
     Allotment,
     Allotments,
@@ -22,7 +22,7 @@ from shared.schedulers.hooks import (
     Placements,
     admit,
 )
-from shared.schedulers.placing import emptiest_first, roomiest_nodes
+from shared.schedulers.placing import emptiest_first, roomiest_nodes, take
 from shared.schedulers.view import CandidateJob, ClusterView, gpus_of
 
 SOURCE = "Gu et al., NSDI'19"

@@ -37,7 +37,7 @@ OF_LEDGERS = (
     JobLifecycleRule({}, Bounds({})),
     LlmLifecycleRule(),
     LlmRowsRule(RowStore(), {}),
-    ReadyWorkerRule(()),
+    ReadyWorkerRule([]),
     ReleaseProofRule(),
     TransferRule(Bounds({})),
 )

@@ -12,7 +12,8 @@ from shared.performance.rates import RateTable
 from shared.schedulers.check import violations
 from shared.schedulers.compose import propose
 from shared.schedulers.hooks import Memory
-from shared.schedulers.systems.hadar import Hadar, Offer, Prices, note_work, take
+from shared.schedulers.placing import take
+from shared.schedulers.systems.hadar import Hadar, Offer, Prices, note_work
 from shared.schedulers.view import (
     CandidateJob,
     ClusterView,
