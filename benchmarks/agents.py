@@ -24,6 +24,7 @@ from benchmarks.parts.agents.outage import measure_outage
 from benchmarks.parts.agents.real_agent import measure_agent, running_agent
 from benchmarks.parts.agents.starts import measure_starts, took_ms
 from benchmarks.parts.command import Json, serve
+from benchmarks.parts.result import write_result
 from benchmarks.parts.stack import Bench, until_joined
 from benchmarks.spine import used
 from infra.supervisor import supervise, usage
@@ -82,9 +83,7 @@ async def run(options: AgentsOptions, report_line: ReportLine) -> Json:
     rows = judge(figures)
     result: Json = {"bench": NAME, **figures, "aims": rows}
     if options.out:
-        folder = Path(options.out)
-        (folder / f"{NAME}.json").write_text(json.dumps(result, indent=1) + "\n")
-        (folder / f"{NAME}.md").write_text(render_page(result, rows))
+        write_result(Path(options.out), NAME, result, render_page(result, rows))
     return result
 
 

@@ -8,7 +8,6 @@ show what more cores would bring.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import time
 from contextlib import AsyncExitStack
@@ -19,6 +18,7 @@ import numpy as np
 
 from benchmarks.parts.command import Json, serve
 from benchmarks.parts.load import JobLoad
+from benchmarks.parts.result import write_result
 from benchmarks.parts.stack import Bench, bench_stack
 from benchmarks.spine import RunningLoad, used
 from infra.supervisor.running import Broker
@@ -66,9 +66,7 @@ async def run(options: ScaleOptions, report_line: ReportLine) -> Json:
         "rows": rows,
     }
     if options.out:
-        folder = Path(options.out)
-        (folder / f"{NAME}.json").write_text(json.dumps(result, indent=1) + "\n")
-        (folder / f"{NAME}.md").write_text(render_page(result, rows, needs))
+        write_result(Path(options.out), NAME, result, render_page(result, rows, needs))
     return result
 
 
