@@ -167,7 +167,9 @@ def _cause(fault: Row) -> str:
     cause = str(fault.get("cause") or "unknown")
     if cause == "unknown":
         return f"unknown ({evidence or 'nothing shows it'})"
+    gpu = fault.get("gpu")
     part = f" of a {fault['part']}" if fault.get("part") else ""
+    part = part if gpu is None else f" of GPU {gpu} of {fault['node_id']}"
     confidence = float(cast("float", fault.get("cause_confidence") or 0.0))
     return f"{cause}{part}, confidence {confidence:.2f} ({evidence})"
 

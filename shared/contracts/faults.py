@@ -20,6 +20,7 @@ class GangWorker(Model):
     rank: int = Field(ge=0, description="rank of the worker in its gang")
     node_id: str = Field(description="the node")
     allocation_id: str = Field(description="`partition/seq/index/rank`")
+    gpus: tuple[int, ...] = Field((), description="its GPUs on the node, in the order it has them")
 
 
 class WatchedGang(Model):
@@ -103,6 +104,9 @@ class FaultSuspected(Event):
         "unknown", description="whether computing or communicating is slow, as reports show it"
     )
     part: FaultyPart = Field("", description="the part that is slow, or empty")
+    gpu: int | None = Field(
+        None, ge=0, description="number on the node of the GPU, where the part is one of a worker"
+    )
     cause_confidence: float = Field(0.0, ge=0, le=1, description="0 where the cause is unknown")
     cause_evidence: tuple[str, ...] = Field((), description="sentences with figures")
     work: float = Field(

@@ -18,6 +18,8 @@ RESTARTS_FROM = 1
 """First release that restarts a job by a plan."""
 EXPECTED_FROM = 1
 """First release that says which plan is due next."""
+GPU_HEALTH_FROM = 1
+"""First release that scores single GPUs."""
 TURNED_DOWN_FROM = 1
 """First release in which placement says which plans it does not carry out."""
 Actor = Literal["framework", "berth"]
@@ -166,7 +168,10 @@ class MitigationCleared(Event):
 
 @event
 class NodeHealthScored(Event):
-    """The health score of a node changed by a fact; it recovers with time by itself."""
+    """The health score of a node, or of one GPU of it, changed by a fact.
+
+    It recovers with time by itself.
+    """
 
     TYPE: ClassVar[str] = "node.health.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
@@ -181,3 +186,4 @@ class NodeHealthScored(Event):
         0, ge=0, description="validations in which it was as fast as its like after a fault"
     )
     fault_id: str = Field(description="the fault, or the job of a validation, that changed it")
+    gpu: int | None = Field(None, ge=0, description="the GPU; absent: the node with all its parts")

@@ -237,3 +237,4 @@ class NodeHealthNoted(Event):
     until: int | None = Field(
         None, description="ms, when it expires; absent: while it is suspected"
     )
+    gpu: int | None = Field(None, ge=0, description="the GPU that is slow, if one is")

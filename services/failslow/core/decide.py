@@ -30,7 +30,7 @@ from services.failslow.core.plans.planning import (
 from services.failslow.core.plans.retries import next_try_s, retry_plans
 from services.failslow.core.state import FailSlowState, GangState
 from services.failslow.core.suspicion.clearing import clear
-from services.failslow.core.suspicion.comparison import Rows, cause_of, judge_gang
+from services.failslow.core.suspicion.comparison import Rows, cause_of, gpu_of, judge_gang
 from services.failslow.core.suspicion.evidence import is_new
 from services.failslow.core.suspicion.pace_changes import learn, note_pace
 from services.failslow.core.suspicion.validations import note_validation
@@ -113,7 +113,8 @@ class FailSlow:
                     known = state.gpu_problems.sentences(node_id)
                     notes = (*known, *iterated.notes.get(node_id, ()))
                     replicas = replicas_of(rows.by_process.values(), limits.reports)
-                    event = suspicion_of(job_id, gang, rank, slow, cause, notes, replicas)
+                    gpu = gpu_of(gang, rows, rank, cause)
+                    event = suspicion_of(job_id, gang, rank, slow, cause, notes, replicas, gpu)
                     yield Decision(event, item.id, gang.traceparent)
                     yield from score_node(state, event.node_id, event.fault_id, now)
             for rank in verdict.healthy:
@@ -159,6 +160,7 @@ def suspicion_of(
     cause: Diagnosis,
     notes: Sequence[str] = (),
     replicas: Replicas | None = None,
+    gpu: int | None = None,
 ) -> FaultSuspected:
     worker = gang.workers[rank]
     return FaultSuspected(
@@ -174,6 +176,7 @@ def suspicion_of(
         reports=slow.reports,
         cause=cause.cause,
         part=cause.suspects[0].kind if cause.suspects else "",
+        gpu=gpu,
         cause_confidence=cause.confidence,
         cause_evidence=(*cause.evidence, *notes),
         replicas=replicas,

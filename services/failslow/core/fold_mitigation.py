@@ -51,7 +51,9 @@ def follow_fault(state: FailSlowState, event: FaultSuspected, fact: Fact) -> Non
     own = event.replicas
     division = Division.of(own.microbatch_s, own.microbatches) if own else None
     now_s = state.cluster_s(fact.at)
-    state.mitigation.open_fault(event.job_id, event.tenant, attempt, fault, now_s, division)
+    state.mitigation.open_fault(
+        event.job_id, event.tenant, attempt, fault, now_s, division, event.gpu
+    )
 
 
 def end_fault(state: FailSlowState, event: FaultCleared | FaultDismissed, fact: Fact) -> None:
@@ -84,7 +86,7 @@ def note_validated(state: FailSlowState, event: NodesValidated, fact: Fact) -> N
         health = state.mitigation.health.setdefault(node_id, PartHealth())
         health.note_fault(event.job_id, worst - 1, now_s)
     for node_id in well_after_faults(state, event):
-        state.mitigation.health[node_id].note_well(now_s)
+        state.mitigation.note_well(node_id, event.job_id, now_s)
 
 
 def note_gpus(state: FailSlowState, event: NodeGpusNoted, fact: Fact) -> None:

@@ -76,6 +76,7 @@ def watched_gang(placed: JobPlaced, item: Input) -> WatchedGang:
                 rank=allocation.rank,
                 node_id=allocation.node_id,
                 allocation_id=f"{item.place}/{allocation.rank}",
+                gpus=allocation.gpus,
             )
             for allocation in placed.allocations
         ),

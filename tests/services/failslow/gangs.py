@@ -24,7 +24,7 @@ def gang(job_id: str = "j1", workers: int = 4, attempt: int = 1) -> WatchedGang:
         tenant="acme",
         attempt=attempt,
         workers=tuple(
-            GangWorker(rank=rank, node_id=f"n{rank}", allocation_id=f"0/9/0/{rank}")
+            GangWorker(rank=rank, node_id=f"n{rank}", allocation_id=f"0/9/0/{rank}", gpus=(0,))
             for rank in range(workers)
         ),
         gpus=float(workers),
@@ -43,10 +43,11 @@ def placed(
     tenant: str = "acme",
     preemptible: bool = True,
     first: int = 0,
+    gpu: int = 0,
 ) -> Input:
     """A gang on as many nodes, from `n<first>` on."""
     allocations = tuple(
-        Allocation(rank=r, node_id=f"n{first + r}", gpus=(0,)) for r in range(workers)
+        Allocation(rank=r, node_id=f"n{first + r}", gpus=(gpu,)) for r in range(workers)
     )
     message = JobPlaced(
         job_id=job_id,

@@ -33,6 +33,8 @@ class PartHealth:
     """Measurements in which the part was as fast as its like after a fault."""
     added: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Fault id -> (what it added, when)."""
+    changed_by: str = ""
+    """The newest fault, or the job of a validation, that changed it."""
 
     def score(self, now_s: float) -> float:
         """Return the score at a time; before the newest fact it is that of the fact."""
@@ -46,13 +48,15 @@ class PartHealth:
         self._advance(now_s)
         self.burden = min(self.burden + weight, LARGEST_BURDEN)
         self.faults += 1
+        self.changed_by = fault_id
         self.added[fault_id] = (weight, self.at_s)
         while len(self.added) > KEPT_FAULTS:
             del self.added[next(iter(self.added))]
 
-    def note_well(self, now_s: float) -> None:
-        """Forget a part of the burden, as the part was measured to be as fast as its like."""
+    def note_well(self, now_s: float, job_id: str = "") -> None:
+        """Forget a part of the burden, as a job measured the part to be as fast as its like."""
         self._advance(now_s)
+        self.changed_by = job_id
         self.burden *= WELL_LEAVES
         self.repairs += 1
         self.added = {
@@ -67,6 +71,7 @@ class PartHealth:
         if weight:
             self.burden = max(0.0, self.burden - weight * _decay(self.at_s - added_s))
             self.false_alarms += 1
+            self.changed_by = fault_id
 
     def _advance(self, now_s: float) -> None:
         self.burden = self._burden_at(now_s)

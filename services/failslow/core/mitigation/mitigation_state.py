@@ -89,6 +89,8 @@ class MitigationState:
     plans_so_far: int = 0
     durations: DurationBook = field(default_factory=DurationBook)
     health: dict[str, PartHealth] = field(default_factory=dict)
+    gpu_health: dict[str, dict[int, PartHealth]] = field(default_factory=dict)
+    """Of GPUs that suspicions have named, by node and number."""
     costs: CostBook = field(default_factory=CostBook)
     deficits: DeficitBook = field(default_factory=DeficitBook)
     migrations: dict[str, FollowedMigration] = field(default_factory=dict)
@@ -105,6 +107,7 @@ class MitigationState:
         fault: OpenFault,
         now_s: float,
         division: Division | None = None,
+        gpu: int | None = None,
     ) -> None:
         episode = self.episodes.setdefault(job_id, Episode(tenant, attempt, now_s, now_s))
         self._advance(episode, now_s)
@@ -113,9 +116,23 @@ class MitigationState:
         episode.began_by_fault_s[fault.fault_id] = now_s
         episode.division = division
         self._schedule(job_id)
-        self.health.setdefault(fault.node_id, PartHealth()).note_fault(
-            fault.fault_id, fault.slowdown, now_s
-        )
+        parts = [self.health.setdefault(fault.node_id, PartHealth())]
+        if gpu is not None:
+            gpus = self.gpu_health.setdefault(fault.node_id, {})
+            parts.append(gpus.setdefault(gpu, PartHealth()))
+        for part in parts:
+            part.note_fault(fault.fault_id, fault.slowdown, now_s)
+
+    def parts_of(self, node_id: str) -> list[tuple[int | None, PartHealth]]:
+        """Return the health of a node, as that of no GPU, and of its GPUs, as far as known."""
+        own = self.health.get(node_id)
+        gpus = self.gpu_health.get(node_id, {})
+        return ([(None, own)] if own is not None else []) + sorted(gpus.items())
+
+    def note_well(self, node_id: str, job_id: str, now_s: float) -> None:
+        """Note that a job measured a node, with its GPUs, to be as fast as its like."""
+        for _, part in self.parts_of(node_id):
+            part.note_well(now_s, job_id)
 
     def close_fault(self, job_id: str, fault_id: str, now_s: float, *, ended: bool) -> None:
         """Note the end of a fault; not `ended` where it may go on unseen."""
@@ -146,7 +163,7 @@ class MitigationState:
 
     def take_back(self, node_id: str, fault_id: str, now_s: float) -> None:
         """Note that a fault was a false alarm."""
-        if (part := self.health.get(node_id)) is not None:
+        for _, part in self.parts_of(node_id):
             part.take_back(fault_id, now_s)
 
     def note_plan(self, plan: OpenPlan, now_s: float) -> None:

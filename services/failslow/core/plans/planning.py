@@ -11,6 +11,7 @@ from services.failslow.core.plans.adapting import first_adaptation_s
 from services.failslow.core.plans.measuring import first_due_s
 from services.failslow.core.state import FailSlowState
 from shared.contracts.mitigation import (
+    GPU_HEALTH_FROM,
     ApproveMitigation,
     MitigationApplied,
     MitigationCleared,
@@ -146,16 +147,21 @@ def refusal_of(state: FailSlowState, open_plan: OpenPlan | None) -> str:
 
 
 def score_node(state: FailSlowState, node_id: str, fault_id: str, now: int) -> Iterator[Decision]:
-    """Publish the health of a node after a fact about it."""
-    part = state.mitigation.health.get(node_id)
-    if part is None:
-        return
-    event = NodeHealthScored(
-        node_id=node_id,
-        score=part.score(state.cluster_s(now)),
-        faults=part.faults,
-        false_alarms=part.false_alarms,
-        repairs=part.repairs,
-        fault_id=fault_id,
-    )
-    yield Decision(event)
+    """Publish the health of a node, and of the GPU that it changed, after a fact about it.
+
+    Earlier releases would take the score of a GPU for that of its node.
+    """
+    scores_gpus = state.pool is not None and state.pool.release >= GPU_HEALTH_FROM
+    for gpu, part in state.mitigation.parts_of(node_id):
+        if gpu is not None and not (scores_gpus and part.changed_by == fault_id):
+            continue
+        event = NodeHealthScored(
+            node_id=node_id,
+            score=part.score(state.cluster_s(now)),
+            faults=part.faults,
+            false_alarms=part.false_alarms,
+            repairs=part.repairs,
+            fault_id=fault_id,
+            gpu=gpu,
+        )
+        yield Decision(event)

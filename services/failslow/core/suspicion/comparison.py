@@ -93,6 +93,19 @@ def cause_of(rows: Rows, verdict: GangVerdict, rank: int, reports: int, gpus: fl
     return busy_host(rows.windows, rows.delays, node_id, process, verdict.slow[rank])
 
 
+def gpu_of(gang: GangState, rows: Rows, rank: int, cause: Diagnosis) -> int | None:
+    """Return the number on its node of the GPU that is slow; None where it is not known.
+
+    Of a worker with one process per GPU, the n-th process has the n-th GPU of the allocation, as
+    with torchrun and its `LOCAL_RANK`.
+    """
+    suspect = cause.suspects[0] if cause.suspects else None
+    gpus, processes = gang.workers[rank].gpus, sorted(rows.of_worker(rank))
+    if suspect is None or suspect.kind != "gpu" or len(processes) != len(gpus):
+        return None
+    return gpus[processes.index(suspect.ranks[0])] if suspect.ranks[0] in processes else None
+
+
 def numbers(rows: Sequence[IterationTimes]) -> Sequence[int]:
     """Return the number of each row: its process, else its worker, else its place."""
     processes = [row.process for row in rows if row.process is not None]

@@ -36,12 +36,13 @@ def note_fault(pool: Pool, message: Fault, item: Input, now: int) -> Iterator[De
     node_id, fault_id = message.node_id, message.fault_id
     slowdowns = pool.board.slow.get(node_id, {})
     match message:
-        case FaultSuspected(slowdown=slowdown):
+        case FaultSuspected(slowdown=slowdown, gpu=gpu):
             if node_id in pool.board.nodes:
-                yield restate_health(pool, node_id, fault_id, slowdown, item)
+                yield restate_health(pool, node_id, fault_id, slowdown, item, gpu=gpu)
         case FaultCleared(reason="job_ended") if fault_id in slowdowns:
             until = now + round(MEMORY_S * 1000 / pool.time_scale)
-            yield restate_health(pool, node_id, fault_id, slowdowns[fault_id], item, until)
+            slowdown, gpu = slowdowns[fault_id], pool.board.slow_gpus.get(fault_id)
+            yield restate_health(pool, node_id, fault_id, slowdown, item, until, gpu)
         case FaultCleared(reason="recovered"):
             for other in [f for f in slowdowns if f == fault_id or is_fading(pool, f)]:
                 yield restate_health(pool, node_id, other, HEALTHY, item)
@@ -61,10 +62,10 @@ def note_score(pool: Pool, message: NodeHealthScored, item: Input, now: int) -> 
     if node_id not in pool.board.nodes:
         return
     slowdown = 1 + HISTORY_WEIGHT * (1 / message.score - 1)
-    fault_id = f"{HISTORY}/{node_id}"
+    fault_id = f"{HISTORY}/{node_id}" + ("" if message.gpu is None else f"/{message.gpu}")
     if slowdown > HEALTHY:
         until = now + round(HISTORY_S * 1000 / pool.time_scale)
-        yield restate_health(pool, node_id, fault_id, slowdown, item, until)
+        yield restate_health(pool, node_id, fault_id, slowdown, item, until, message.gpu)
     elif fault_id in pool.board.slow.get(node_id, {}):
         yield restate_health(pool, node_id, fault_id, HEALTHY, item)
 
@@ -76,13 +77,19 @@ def restate_health(
     slowdown: float,
     item: Input | None,
     until: int | None = None,
+    gpu: int | None = None,
 ) -> Decision:
     """Return the node's health with this slowdown; `item`: the message that leads to it, if any."""
     slowdown = min(slowdown, LARGEST_SLOWDOWN)
     others = pool.board.slow.get(node_id, {})
     worst = max([slowdown, *(s for f, s in others.items() if f != fault_id)])
     event = NodeHealthNoted(
-        node_id=node_id, fault_id=fault_id, slowdown=slowdown, health=1 / worst, until=until
+        node_id=node_id,
+        fault_id=fault_id,
+        slowdown=slowdown,
+        health=1 / worst,
+        until=until,
+        gpu=gpu,
     )
     return item.decision(event) if item else Decision(event)
 

@@ -37,11 +37,23 @@ class Board:
     """Node id -> slowdown by suspicion; healthy nodes are not in it."""
     fading: dict[str, Fading] = field(default_factory=dict)
     """By id of the suspicion."""
+    slow_gpus: dict[str, int] = field(default_factory=dict)
+    """Number of the GPU on its node, by id of the suspicions that name one."""
 
-    def suspect(self, node_id: str, fault_id: str, slowdown: float, until: int | None) -> None:
-        """Note a suspicion; a slowdown of 1 ends it."""
+    def suspect(
+        self,
+        node_id: str,
+        fault_id: str,
+        slowdown: float,
+        until: int | None,
+        gpu: int | None = None,
+    ) -> None:
+        """Note a suspicion, perhaps of one GPU of the node; a slowdown of 1 ends it."""
         self.fading.pop(fault_id, None)
+        self.slow_gpus.pop(fault_id, None)
         if slowdown > 1:
+            if gpu is not None:
+                self.slow_gpus[fault_id] = gpu
             self.slow.setdefault(node_id, {})[fault_id] = slowdown
             if until is not None:
                 self.fading[fault_id] = Fading(until, node_id)
@@ -49,6 +61,17 @@ class Board:
             slowdowns.pop(fault_id, None)
             if not slowdowns:
                 del self.slow[node_id]
+        self.order_gpus(node_id)
+
+    def order_gpus(self, node_id: str) -> None:
+        """Let a node offer its slow GPUs last."""
+        node = self.nodes.get(node_id)
+        if node is None or not (node.slow_gpus or self.slow_gpus):
+            return
+        node.slow_gpus = {}
+        for fault_id, slowdown in self.slow.get(node_id, {}).items():
+            if (gpu := self.slow_gpus.get(fault_id)) is not None:
+                node.slow_gpus[gpu] = max(slowdown, node.slow_gpus.get(gpu, 1.0))
 
     def health(self, node_id: str) -> float:
         """Return a node's health in (0, 1]: 1 is healthy, 0.5 runs at half its peers' speed."""

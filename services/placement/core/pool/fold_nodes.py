@@ -74,6 +74,7 @@ def join(pool: Pool, event: NodeJoined, fact: Fact) -> None:
     pool.generations[event.node_id] = event.generation
     pool.held_back.pop(event.node_id, None)
     pool.gone.pop(event.node_id, None)
+    pool.board.order_gpus(event.node_id)
     update_index(pool, node)
     pool.touch(fact.at)
     pool.mark_unreported()
@@ -180,7 +181,7 @@ def uncordon(pool: Pool, event: NodeUncordoned, fact: Fact) -> None:
 
 
 def note_health(pool: Pool, event: NodeHealthNoted, fact: Fact) -> None:
-    pool.board.suspect(event.node_id, event.fault_id, event.slowdown, event.until)
+    pool.board.suspect(event.node_id, event.fault_id, event.slowdown, event.until, event.gpu)
 
 
 def note_problem(pool: Pool, event: NodeProblemNoted, fact: Fact) -> None:

@@ -81,6 +81,8 @@ class Node:
     indexed: bool = False
     jobs: dict[str, int] = field(default_factory=dict)
     """Job id -> number of its workers here."""
+    slow_gpus: dict[int, float] = field(default_factory=dict)
+    """Slowdown of the GPUs that are suspected; see `Board.order_gpus`."""
 
     @property
     def oldest_terms(self) -> str:
@@ -112,10 +114,12 @@ class Node:
         )
 
     def slots(self, shape: Shape, workers: int) -> list[Slot]:
-        """Return slots for that many workers, on the lowest free GPUs."""
+        """Return slots for that many workers, on the healthiest free GPUs, the lowest first."""
         name, n, milli = self.node_id, shape.gpus, shape.milli
         cpu, mem = shape.cpu_milli, shape.mem_mib
         free = [gpu for gpu, left in enumerate(self.free) if left == GPU] if n else []
+        if self.slow_gpus:
+            free.sort(key=lambda gpu: self.slow_gpus.get(gpu, 1.0))
         if workers == 1:
             return [Slot(name, tuple(free[:n]), milli, cpu, mem)]
         return [Slot(name, tuple(free[w * n : w * n + n]), milli, cpu, mem) for w in range(workers)]

@@ -9,8 +9,9 @@ from services.failslow.core.plans.planning import due_at
 from services.failslow.core.state import FailSlowState
 from shared.contracts.attempts import JobSucceeded
 from shared.contracts.command_answers import CommandAccepted, CommandRefused
-from shared.contracts.faults import MarkFalseAlarm
+from shared.contracts.faults import FaultSuspected, MarkFalseAlarm
 from shared.contracts.mitigation import (
+    GPU_HEALTH_FROM,
     ApproveMitigation,
     MitigationApplied,
     MitigationCleared,
@@ -119,6 +120,20 @@ def test_the_end_of_the_job_ends_the_plan() -> None:
     events = run(FAILSLOW, state, [an_input(done, "placement")])
     assert [e.reason for e in events if isinstance(e, MitigationCleared)] == ["job_ended"]
     assert not state.mitigation.episodes
+
+
+def test_a_suspicion_that_names_a_gpu_lowers_its_health_beside_that_of_the_node() -> None:
+    state = given(FAILSLOW, POOL.model_copy(update={"release": GPU_HEALTH_FROM}))
+    run(FAILSLOW, state, [placed("j1", gpu=5)])
+    events = run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)])
+    assert [event.gpu for event in events if isinstance(event, FaultSuspected)] == [5]
+    scored = [event for event in events if isinstance(event, NodeHealthScored)]
+    assert [(event.node_id, event.gpu) for event in scored] == [("n2", None), ("n2", 5)]
+    assert scored[0].score == scored[1].score < 1
+    command = an_input(MarkFalseAlarm(fault_id="j1/1/2/1"), "commands")
+    events = run(FAILSLOW, state, [command])
+    scored = [event for event in events if isinstance(event, NodeHealthScored)]
+    assert [(event.gpu, event.score) for event in scored] == [(None, 1.0), (5, 1.0)]
 
 
 def test_the_health_of_a_node_is_published_and_taken_back() -> None:

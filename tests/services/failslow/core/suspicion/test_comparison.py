@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from services.failslow.core.decide import FailSlow
+from services.failslow.core.diagnosis.verdict import Diagnosis, Suspect
 from services.failslow.core.measures.peers import Thresholds
 from services.failslow.core.state import GangState
-from services.failslow.core.suspicion.comparison import Rows, cause_of, judge_gang, numbers
+from services.failslow.core.suspicion.comparison import Rows, cause_of, gpu_of, judge_gang, numbers
 from services.failslow.core.suspicion.evidence import Evidence
-from shared.contracts.faults import FaultSuspected
+from shared.contracts.faults import FaultSuspected, FaultyPart, GangWorker
 from shared.contracts.reports import IterationTimes, TelemetryReported
 from tests.harness.decider import an_input, given
 from tests.services.failslow.gangs import POOL, gang, verdicts, watched
@@ -115,3 +116,34 @@ def test_evidence_keeps_the_processes_of_a_worker_apart() -> None:
     assert isinstance(fault, FaultSuspected)
     assert (fault.fault_id, fault.node_id, fault.part) == ("j1/1/0/1", "n0", "gpu")
     assert fault.cause_evidence[0].startswith("gpu of rank 3: 1.50 times")
+
+
+@pytest.mark.parametrize(
+    ("kind", "gpus", "process", "expected"),
+    [
+        ("gpu", (4, 6), 3, 6),
+        ("gpu", (4, 6), 2, 4),
+        ("node", (4, 6), 3, None),
+        ("gpu", (4,), 3, None),
+        ("gpu", (), 3, None),
+        ("gpu", (4, 6), 9, None),
+    ],
+)
+def test_the_nth_process_of_a_worker_has_its_nth_gpu(
+    kind: FaultyPart, gpus: tuple[int, ...], process: int, expected: int | None
+) -> None:
+    worker = GangWorker(rank=1, node_id="n1", allocation_id="0/9/0/1", gpus=gpus)
+    rows = [
+        IterationTimes(
+            job_id="j1",
+            allocation_id="0/9/0/1",
+            node_id="n1",
+            rank=1,
+            process=number,
+            iteration_s=(1.0,),
+        )
+        for number in (2, 3)
+    ]
+    state = GangState("acme", 1, {1: worker})
+    cause = Diagnosis("compute", (Suspect(kind, (process,), ("n1",), 1.5, 9.0),), 0.9)
+    assert gpu_of(state, Rows.of(state, rows), 1, cause) == expected

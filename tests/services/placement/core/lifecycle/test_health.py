@@ -56,6 +56,57 @@ def test_a_job_that_reports_huge_times_makes_its_node_ten_times_as_slow_at_most(
     assert pool.state.board.health("n1") == 1 / LARGEST_SLOWDOWN
 
 
+def suspect_gpu(pool: Lane, node: str, gpu: int, slowdown: float = 2.0) -> None:
+    fault_id = f"j/1/{gpu}/{node}"
+    suspicion = FaultSuspected(
+        fault_id=fault_id,
+        job_id="j",
+        node_id=node,
+        allocation_id="x",
+        slowdown=slowdown,
+        iteration_s=slowdown,
+        peers_s=1,
+        score=9,
+        reports=3,
+        gpu=gpu,
+    )
+    pool.feed(pool.an("failslow", suspicion))
+
+
+def gpus_of(pool: Lane, job_id: str, gpus: int) -> tuple[int, ...]:
+    """Return the GPUs that a job of one worker gets."""
+    pool.submit(job(job_id, gpus=gpus))
+    (allocation,) = pool.job(job_id).allocations.values()
+    return allocation.slot.gpus
+
+
+def test_a_slow_gpu_of_a_node_is_given_last() -> None:
+    pool = lane("n1", gpus=4)
+    suspect_gpu(pool, "n1", 0, 2.0)
+    suspect_gpu(pool, "n1", 2, 4.0)
+    assert [gpus_of(pool, name, 1) for name in "abcd"] == [(1,), (3,), (0,), (2,)]
+
+
+def test_a_gpu_that_recovered_is_given_as_before() -> None:
+    pool = lane("n1", gpus=4)
+    suspect_gpu(pool, "n1", 0)
+    clear(pool, "n1", "recovered", "j/1/0/n1")
+    assert gpus_of(pool, "a", 2) == (0, 1)
+
+
+def test_the_history_of_a_gpu_is_its_own_and_outlasts_a_new_life_of_the_node() -> None:
+    pool = lane("n1", gpus=4)
+    result = NodeHealthScored(
+        node_id="n1", score=0.5, faults=1, false_alarms=0, fault_id="f", gpu=0
+    )
+    pool.feed(pool.an("failslow", result))
+    assert pool.state.board.slow["n1"] == {"history/n1/0": pytest.approx(1.1)}
+    pool.node("n1", gpus=4)
+    assert pool.state.board.nodes["n1"].slow_gpus == {0: pytest.approx(1.1)}
+    again: Pool = pickle.loads(pickle.dumps(pool.state))
+    assert again.board.nodes["n1"].slow_gpus == pool.state.board.nodes["n1"].slow_gpus
+
+
 def test_the_worst_of_several_suspicions_counts() -> None:
     pool = lane("n1")
     suspect(pool, "n1", 4, "a")
