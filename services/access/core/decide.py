@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from services.access.core.configuration import decide_configuration
 from services.access.core.delete_pool import delete_pool
 from services.access.core.enrolment import EnrolmentCommand, decide_enrolment, long_ended
 from services.access.core.evolve import evolve
-from services.access.core.outcomes import Denial, Grant, Outcome, decide_outcome
+from services.access.core.outcomes import Denial, Grant, Outcome
 from services.access.core.secrets import SecretCommand, decide_secret
 from services.access.core.settle import Settlement, decide_settlement
 from services.access.core.state import AccessState
@@ -73,7 +74,7 @@ class Access:
             return delete_pool(view, command, now)
         if isinstance(command, AccessUpdate):
             return decide_update(view, command)
-        return decide_outcome(view, self._lanes, command)
+        return decide_configuration(view, self._lanes, command)
 
     def _answer(
         self, state: AccessState, item: Input, command: Command, now: int

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from services.access.core.outcomes import (
-    Denial,
-    Grant,
-    Outcome,
-    deny_bound_pools,
-    deny_endpoint,
-    deny_pool_members,
-    deny_tenant,
-    deny_version,
-)
+from services.access.core.endpoints import deny_endpoint
+from services.access.core.outcomes import Denial, Grant, Outcome, deny_tenant, deny_version
+from services.access.core.pools import deny_pool_members
+from services.access.core.tenants import deny_bound_pools
 from shared.contracts.bounds import TenantBounds, bounds_in_force
 from shared.contracts.registry import AccessView
 from shared.contracts.updates import UpdateEndpoint, UpdatePool, UpdateTenant

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from services.access.core.outcomes import Denial, Grant, decide_outcome
+from services.access.core.configuration import decide_configuration
+from services.access.core.outcomes import Denial, Grant
 from services.access.core.updates import decide_update
 from shared.contracts.access import RegisterTenant, TenantRegistered, TenantRetired
 from shared.contracts.base import Event
@@ -131,13 +132,13 @@ def test_a_registration_keeps_what_it_leaves_at_defaults() -> None:
     bound = ADA.model_copy(update={"bounds": bounds})
     for history, before in (((bound,), bounds), ((ADA,), None)):
         again = RegisterTenant(tenant="ada", default_pool="gpu")
-        assert decide_outcome(view_of(POOL, *history), 4, again) == Grant("ada", None)
+        assert decide_configuration(view_of(POOL, *history), 4, again) == Grant("ada", None)
         named = RegisterTenant(tenant="ada", default_pool="gpu", weight=7.0, max_grace_s=60)
         narrower = (before or UNBOUNDED).model_copy(update={"max_grace_s": 60.0})
-        assert decide_outcome(view_of(POOL, *history), 4, named) == Grant(
+        assert decide_configuration(view_of(POOL, *history), 4, named) == Grant(
             "ada", ADA.model_copy(update={"weight": 7.0, "bounds": narrower})
         )
-    back = decide_outcome(view_of(POOL, bound, TenantRetired(tenant="ada")), 4, again)
+    back = decide_configuration(view_of(POOL, bound, TenantRetired(tenant="ada")), 4, again)
     assert back == Grant("ada", bound), "a retired tenant comes back as it was"
 
 
@@ -147,16 +148,16 @@ def test_a_change_of_a_tenant_that_is_based_on_another_version_is_refused() -> N
     fresh = UpdateTenant(tenant="ada", weight=5.0, if_version=version_of(ADA))
     assert isinstance(decide_update(view_of(POOL, ADA), fresh), Grant)
     made = RegisterTenant(tenant="ada", default_pool="gpu", weight=5.0, if_version="absent")
-    assert isinstance(decide_outcome(view_of(POOL), 4, made), Grant)
+    assert isinstance(decide_configuration(view_of(POOL), 4, made), Grant)
     retired = view_of(POOL, ADA, TenantRetired(tenant="ada"))
-    assert isinstance(decide_outcome(retired, 4, made), Grant)
-    denied = decide_outcome(view_of(POOL, ADA), 4, made)
+    assert isinstance(decide_configuration(retired, 4, made), Grant)
+    denied = decide_configuration(view_of(POOL, ADA), 4, made)
     assert isinstance(denied, Denial) and denied.reason == "version_conflict"
 
 
 def test_until_the_upgrade_is_finished_tenants_are_registered_without_bounds() -> None:
     plain = RegisterTenant(tenant="new", default_pool="gpu")
     for pool, bounds in ((OLD, None), (POOL, TenantBounds())):
-        outcome = decide_outcome(view_of(pool), 4, plain)
+        outcome = decide_configuration(view_of(pool), 4, plain)
         assert isinstance(outcome, Grant) and isinstance(outcome.event, TenantRegistered)
         assert outcome.event.bounds == bounds

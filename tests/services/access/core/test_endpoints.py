@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.access.core.outcomes import Denial, Grant, decide_outcome
+from services.access.core.configuration import decide_configuration
+from services.access.core.outcomes import Denial, Grant
 from services.access.core.updates import update_endpoint
 from shared.contracts.access import TenantRegistered
 from shared.contracts.base import Command, Event
@@ -35,13 +36,13 @@ def view_of(*events: Event) -> AccessView:
 
 
 def denial_of(command: Command, *events: Event) -> Denial:
-    outcome = decide_outcome(view_of(*events), 4, command)
+    outcome = decide_configuration(view_of(*events), 4, command)
     assert isinstance(outcome, Denial)
     return outcome
 
 
 def event_of(command: Command, *events: Event) -> Event | None:
-    outcome = decide_outcome(view_of(*events), 4, command)
+    outcome = decide_configuration(view_of(*events), 4, command)
     assert isinstance(outcome, Grant)
     return outcome.event
 
@@ -146,3 +147,13 @@ def test_until_the_upgrade_is_finished_no_engine_is_shared_with_retraining() -> 
     denied = update_endpoint(view_of(earlier, CHAT), changed)
     assert isinstance(denied, Denial) and denied.reason == "upgrade_not_finished"
     assert isinstance(update_endpoint(view_of(finished, CHAT), changed), Grant)
+
+
+def test_a_changed_endpoint_keeps_its_lane() -> None:
+    view = AccessView()
+    view.apply(EndpointConfigured(endpoint="chat", partition=2, batch_tokens=100))
+    command = ConfigureEndpoint(endpoint="chat", batch_tokens=200)
+    outcome = decide_configuration(view, 4, command)
+    assert isinstance(outcome, Grant)
+    assert isinstance(outcome.event, EndpointConfigured)
+    assert (outcome.event.partition, outcome.event.batch_tokens) == (2, 200)
