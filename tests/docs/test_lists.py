@@ -66,6 +66,14 @@ def test_the_list_of_results_has_every_page_and_figure() -> None:
     assert set(re.findall(r"`(\w+)\.json`", text)) == figures
 
 
+def test_the_architecture_names_every_service_and_its_rooms() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    modules = (ROOT / "services").glob("**/*.py")
+    folders = {file.parent.relative_to(ROOT / "services") for file in modules}
+    names = {part for folder in folders for part in folder.parts}
+    assert {name for name in names if not re.search(rf"\b{name}/", page)} == set()
+
+
 def drawn_in_the_readme() -> set[tuple[str, str]]:
     """Return topic and reader of each labelled arrow of the picture: `a -- topic --> b & c`."""
     picture = (ROOT / "README.md").read_text().partition("```mermaid\n")[2].partition("```")[0]
