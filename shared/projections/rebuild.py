@@ -23,6 +23,8 @@ REBUILD_SCHEMA = "berth_rebuild"
 TABLE_NAMES = ("job_event", *(table.name for table in TABLES))
 MAX_RECORDS = 3000
 WAIT_S = 0.1
+MISSING = "missing"
+"""In place of the hash of a table that the schema does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +44,36 @@ class RebuildResult:
     """Rows of which the live schema says that they left; fewer than `left`: some were lost."""
 
     @property
+    def lost(self) -> set[str]:
+        """Return the tables of which more rows are missing than have left."""
+        return {t for t, rows in self.left.items() if rows != self.recorded_left[t]}
+
+    @property
     def different(self) -> list[str]:
         """Return the tables whose contents differ."""
-        lost = {t for t, rows in self.left.items() if rows != self.recorded_left[t]}
-        return sorted(lost | {t for t in self.live if self.live[t] != self.rebuilt[t]})
+        return sorted(self.lost | {t for t in self.live if self.live[t] != self.rebuilt[t]})
 
 
 async def hashes(conn: Connection, schema: str) -> dict[str, str]:
     """Return row count and sum of row hashes of each table, independent of the order of rows."""
     result: dict[str, str] = {}
     for table in TABLE_NAMES:
+        if not await has_table(conn, schema, table):
+            result[table] = MISSING
+            continue
         row = await conn.fetchrow(
             f"SELECT count(*) AS n, sum(hashtextextended(t::text, 0)::numeric) AS h "  # noqa: S608
             f'FROM "{schema}".{table} t'
         )
         result[table] = f"{row['n']}:{row['h']}"
     return result
+
+
+async def has_table(conn: Connection, schema: str, table: str) -> bool:
+    found: bool = await conn.fetchval(
+        "SELECT to_regclass(format('%I.%I', $1::text, $2::text)) IS NOT NULL", schema, table
+    )
+    return found
 
 
 async def rebuild(
@@ -119,19 +135,37 @@ async def fold_to(
 async def compare(live: Connection, events: int, swap: bool) -> RebuildResult:
     """Hash both schemas, then swap them or drop the rebuilt one.
 
-    What left the live schema by its retention leaves the rebuilt one too. The tables of the
-    notifier, which are no read models, move into the schema that stays.
+    What left the live schema by its retention leaves the rebuilt one too. Where more is missing,
+    which rows have left is not known: then the rebuilt schema keeps all, and what had left leaves
+    again, after another export. The tables of the notifier, which are no read models, move into
+    the schema that stays.
     """
-    left = await leave_out(live, SCHEMA, REBUILD_SCHEMA)
-    recorded = {table: mark.row_count for table, mark in (await read_marks(live)).items()}
-    before, after = await hashes(live, SCHEMA), await hashes(live, REBUILD_SCHEMA)
+    leaving = live.transaction()
+    await leaving.start()
+    before = await hashes(live, SCHEMA)
+    is_whole = MISSING not in before.values() and await has_table(live, SCHEMA, "retention")
+    left, recorded = {}, {}
+    if is_whole:
+        left = await leave_out(live, SCHEMA, REBUILD_SCHEMA)
+        recorded = {table: mark.row_count for table, mark in (await read_marks(live)).items()}
+    after = await hashes(live, REBUILD_SCHEMA)
+    result = RebuildResult(events, before, after, swap, left, recorded)
+    if result.lost:
+        await leaving.rollback()
+    else:
+        await leaving.commit()
     if swap:
-        async with live.transaction():
-            for table in NOTIFIER_TABLES:
-                await live.execute(f'DROP TABLE "{REBUILD_SCHEMA}".{table}')
-                await live.execute(f'ALTER TABLE "{SCHEMA}".{table} SET SCHEMA "{REBUILD_SCHEMA}"')
-            await live.execute(f'DROP SCHEMA "{SCHEMA}" CASCADE')
-            await live.execute(f'ALTER SCHEMA "{REBUILD_SCHEMA}" RENAME TO "{SCHEMA}"')
+        await _swap(live)
     else:
         await live.execute(f'DROP SCHEMA "{REBUILD_SCHEMA}" CASCADE')
-    return RebuildResult(events, before, after, swap, left, recorded)
+    return result
+
+
+async def _swap(live: Connection) -> None:
+    async with live.transaction():
+        for table in NOTIFIER_TABLES:
+            if await has_table(live, SCHEMA, table):
+                await live.execute(f'DROP TABLE "{REBUILD_SCHEMA}".{table}')
+                await live.execute(f'ALTER TABLE "{SCHEMA}".{table} SET SCHEMA "{REBUILD_SCHEMA}"')
+        await live.execute(f'DROP SCHEMA "{SCHEMA}" CASCADE')
+        await live.execute(f'ALTER SCHEMA "{REBUILD_SCHEMA}" RENAME TO "{SCHEMA}"')

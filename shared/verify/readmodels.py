@@ -13,6 +13,7 @@ from shared.projections.ledger_events import LedgerEvent
 from shared.projections.records import read_marks
 from shared.projections.retention import Mark
 from shared.projections.source import LedgerPartition
+from shared.verify.histories import read_counts
 from shared.verify.llm_rows import QUERIES as LLM_QUERIES
 from shared.verify.llm_rows import read_rows
 from shared.verify.row_store import Figures, RowStore, side_by_side
@@ -62,6 +63,8 @@ class StoredRows:
     rows: RowStore = field(default_factory=RowStore)
     marks: Mapping[str, Mark] = field(default_factory=dict)
     """Of each table of which rows may have left by their retention."""
+    histories: Mapping[LedgerPartition, int] = field(default_factory=dict)
+    """Rows of `job_event` by ledger partition."""
 
 
 async def read_stored_rows(conn: Connection) -> StoredRows:
@@ -70,9 +73,9 @@ async def read_stored_rows(conn: Connection) -> StoredRows:
     async with conn.transaction(isolation="repeatable_read", readonly=True):
         cursors = await cursor.read(conn)
         await read_rows(conn, QUERIES | LLM_QUERIES, rows)
-        marks = await read_marks(conn)
+        marks, histories = await read_marks(conn), await read_counts(conn)
     seqs = {partition: c.seq for partition, c in cursors.items()}
-    return StoredRows(seqs, rows, marks)
+    return StoredRows(seqs, rows, marks, histories)
 
 
 READ_MODELS_RULE = "read models equal the fold"

@@ -15,12 +15,15 @@ from shared.ledger.reader import Accepted, Cursor
 from shared.process.progress import ReportLine
 from shared.projections.cursor import read as read_cursors
 from shared.projections.ledger_events import decode_events
+from shared.projections.retention import Mark
 from shared.projections.source import LedgerPartition, cursor_after, ledger_partitions
 from shared.verify.anchors import Anchor, anchors_of, read_changed
 from shared.verify.arrays import ArrayCancelRule
 from shared.verify.commands import CommandAnswerRule
 from shared.verify.events import PublishedEventRule
 from shared.verify.gpus import GpuCapacityRule
+from shared.verify.histories import TABLE as HISTORIES
+from shared.verify.histories import HistoryRule, StoredHistories
 from shared.verify.lifecycle import JobLifecycleRule
 from shared.verify.llm_lifecycle import LlmLifecycleRule
 from shared.verify.llm_limits import BudgetRule
@@ -271,6 +274,10 @@ class VerifyRun:
         self._row_rules = [
             ReadModelRule(stored, self.kept),
             LlmRowsRule(stored.rows, stored.seqs, self.kept),
+            HistoryRule(
+                StoredHistories(stored.histories, stored.marks.get(HISTORIES, Mark()).row_count),
+                stored.seqs,
+            ),
         ]
 
     def _count_removed(self, removed: Removed) -> None:

@@ -102,6 +102,20 @@ async def test_a_run_behind_a_mark_reads_what_came_since_and_all_rows(
     assert [v.position for v in changed.violations] == ["job_placement j1"]
 
 
+async def test_histories_are_counted_over_all_runs(tmp_path: Path, database: str) -> None:
+    world = World()
+    await run(world, tmp_path, database)
+    world.release("j2", world.run("j2"))
+    assert (await run(world, tmp_path, database)).violations == []
+    conn = await connect(database)
+    await conn.execute("DELETE FROM job_event WHERE job_id = 'j1'")
+    await conn.close()
+    world.succeed("j2")
+    report = await run(world, tmp_path, database)
+    assert {v.position for v in report.violations} >= {"job_event placement-0"}
+    assert {v.rule for v in report.violations} == {"histories of jobs have every event"}
+
+
 async def test_rows_that_are_older_than_the_mark_are_compared_by_a_whole_run(
     tmp_path: Path, database: str
 ) -> None:

@@ -243,7 +243,7 @@ class World:
 async def test_an_intact_log_is_green(database: str) -> None:
     report = await World().judge(database)
     assert report.violations == [] and report.counts["commands"] == 3
-    assert len(report.rules) == 14
+    assert len(report.rules) == 15
 
 
 async def test_a_cancelled_array_may_wait_for_the_last_of_its_jobs() -> None:
