@@ -201,7 +201,9 @@ def test_the_agent_and_its_step_need_little_memory(double: ExecutorDouble, node:
     double.wait(lambda: double.lines(W) == {0: "up"})
     assert node.process is not None
     assert resident_mib(node.process.pid) < 60
-    assert resident_mib(node.step(W)["pid"]) < 14
+    step = node.step(W)
+    # What only its start needed is given back a second later.
+    double.wait(lambda: resident_mib(step["pid"]) + resident_mib(step["init_pid"]) < 12)
 
 
 def resident_mib(pid: int) -> float:
